@@ -1,0 +1,195 @@
+"""Checks of the machine that runs them: a login node, a workstation, or a compute node within a job."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from hpc.doctor.findings import Finding, carefully, failure, good, warning
+from hpc.doctor.serving import check_serving, check_weights
+from hpc.doctor.storage import check_kind, check_quota, check_space, check_writing
+from hpc.slurm.client import Slurm
+from hpc.slurm.errors import SlurmError
+
+_LIBRARIES = ("numpy", "scipy", "h5py", "jax", "zarr")
+_OPEN_FILES = 1024
+_JAX_S = 180
+_JAX = "import jax; print(jax.default_backend(), jax.device_count())"
+_GPU_QUERY = ("--query-gpu=name,memory.total,driver_version", "--format=csv,noheader")
+_ISOLATING = ("bubblewrap", "landlock", "apptainer")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to check: the folder of runs, and what jobs on this machine are to have.
+
+    `weights` maps model cards to folders, `serving` is the command that serves models. `shared` says that other nodes
+    have to see the folder, `jax` that JAX is to compute on the GPUs. `submission` is a batch script that jobs here
+    are to submit.
+    """
+
+    folder: str
+    shared: bool = False
+    gpus: int = 0
+    jax: bool = True
+    serving: str | None = None
+    weights: Mapping[str, str] = field(default_factory=dict)
+    sandbox_image: str | None = None
+    sandbox_tier: str = "auto"
+    sandbox_required: bool = False
+    submission: str | None = None
+
+
+def examine(order: Order) -> Iterator[Finding]:
+    """Yield the findings of every check of this machine."""
+    folder = Path(order.folder)
+    checks = {
+        "python": check_python,
+        "file system": lambda: check_kind(folder, shared=order.shared),
+        "rename": lambda: check_writing(folder),
+        "free space": lambda: check_space(folder),
+        "quota": lambda: check_quota(folder),
+        "scratch": check_scratch,
+        "limits": check_limits,
+        "sandbox": lambda: check_sandbox(order),
+        "gpu": lambda: check_gpus(order.gpus, jax=order.jax),
+        "serving": lambda: check_serving(order.serving),
+        "weights": lambda: check_weights(order.weights),
+        "submission": lambda: check_submission(order.submission),
+    }
+    for name, check in checks.items():
+        yield from carefully(name, check)
+
+
+def whereabouts() -> dict[str, Any]:
+    """Return the machine's name, its name in Slurm where it is a node, and its time."""
+    return {"host": socket.gethostname(), "node": os.environ.get("SLURMD_NODENAME"), "time": time.time()}
+
+
+def check_python() -> Iterator[Finding]:
+    """Name the interpreter and the libraries that evaluations need and it has not."""
+    missing = [name for name in _LIBRARIES if find_spec(name) is None]
+    version = ".".join(map(str, sys.version_info[:3]))
+    if missing:
+        remedy = f"Install pde-sharp for this interpreter: {sys.executable} -m pip install pde-sharp"
+        yield failure("python", f"{sys.executable} has no {', '.join(missing)}", remedy)
+    else:
+        yield good("python", f"Python {version} at {sys.executable} with all libraries")
+
+
+def check_scratch() -> Iterator[Finding]:
+    """Use the folder for temporary files as evaluations do."""
+    folder = Path(tempfile.gettempdir())
+    with tempfile.TemporaryDirectory() as scratch:
+        program = Path(scratch) / "program"
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        if not os.access(program, os.X_OK):
+            remedy = "Set `scratch` in the cluster profile (or TMPDIR) to a folder without noexec."
+            yield warning("scratch", f"programs may not run in {folder}", remedy)
+    free = shutil.disk_usage(folder).free / (1 << 30)
+    space, remedy = f"{free:.1f} GB free in {folder}", "Set `scratch` in the cluster profile (or TMPDIR)."
+    yield good("scratch", space) if free > 1 else warning("scratch", space, remedy)
+
+
+def check_limits() -> Iterator[Finding]:
+    """Look for limits of the shell that stop solvers and servers."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    memory = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if files not in (-1, resource.RLIM_INFINITY) and files < _OPEN_FILES:
+        remedy = f"Put `ulimit -n {_OPEN_FILES}` into `setup` of the cluster profile."
+        yield warning("limits", f"only {files} open files are allowed", remedy)
+    if memory not in (-1, resource.RLIM_INFINITY):
+        remedy = "Put `ulimit -v unlimited` into `setup`: JAX and CUDA reserve more than they use."
+        yield warning("limits", f"address space is limited to {memory >> 20} MB", remedy)
+    yield good("limits", f"{os.cpu_count()} CPUs, {files} open files")
+
+
+def check_sandbox(order: Order) -> Iterator[Finding]:
+    """Try every way of confining programs, and say which would be used."""
+    from hpc.sandbox import probe
+
+    probed = probe(Path(order.sandbox_image) if order.sandbox_image else None)
+    wanted = _ISOLATING if order.sandbox_tier == "auto" else (order.sandbox_tier,)
+    usable = [one.tier for one in probed if one.usable and one.tier in _ISOLATING and one.tier in wanted]
+    if usable:
+        yield good("sandbox", f"programs of models are confined by {usable[0]}")
+        return
+    reasons = "; ".join(f"{one.tier}: {one.reason}" for one in probed if not one.usable)
+    remedy = "Ask for user namespaces or Landlock, or set `sandbox.image` for Apptainer; or keep to models you trust."
+    found = f"programs of models would run with your rights ({reasons or 'limits are all that is asked for'})"
+    strict = order.sandbox_required or order.sandbox_tier not in ("auto", "rlimits")
+    yield failure("sandbox", found, remedy) if strict else warning("sandbox", found, remedy)
+
+
+def check_gpus(expected: int, *, jax: bool = True) -> Iterator[Finding]:
+    """Compare the GPUs that were asked for with those that are here, and see that JAX computes on them if it is to."""
+    smi = shutil.which("nvidia-smi")
+    if not expected and smi is None:
+        yield good("gpu", "no GPU asked for, none here")
+        return
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    given = len([part for part in visible.split(",") if part]) if visible is not None else None
+    if expected and given not in (None, expected):
+        remedy = "Correct `gpu_request` in the cluster profile; `sinfo -o '%P %G'` shows what there is."
+        yield failure("gpu", f"{expected} GPUs asked for, CUDA_VISIBLE_DEVICES={visible}", remedy)
+    if smi is None:
+        remedy = "Correct partition or `gpu_request` of the role; on a GPU node, ask for its driver to be installed."
+        yield failure("gpu", "no nvidia-smi here, so no working driver", remedy)
+        return
+    yield from _check_driver(smi)
+    if jax:
+        yield from _check_jax(expected)
+
+
+def check_submission(script: str | None) -> Iterator[Finding]:
+    """Have sbatch check a script on this machine, without submitting it."""
+    if script is None:
+        return
+    try:
+        Slurm().test(script)
+    except SlurmError as error:
+        remedy = "Set `submit_from_compute: false` in the cluster profile."
+        yield failure("submission", f"jobs cannot submit jobs here: {error}", remedy)
+    else:
+        yield good("submission", "jobs may submit jobs here")
+
+
+def _check_driver(smi: str) -> Iterator[Finding]:
+    done = subprocess.run([smi, *_GPU_QUERY], capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        remedy = "The node's driver is broken: add the node to `exclude` and tell your administrators."
+        yield failure("gpu", f"nvidia-smi: {_last_line(done.stdout + done.stderr)}", remedy)
+    else:
+        yield good("gpu", "; ".join(done.stdout.split("\n")).strip("; "))
+
+
+def _check_jax(expected: int) -> Iterator[Finding]:
+    argv = [sys.executable, "-P", "-c", _JAX]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_JAX_S, check=False)
+    except subprocess.TimeoutExpired:
+        yield failure("jax", f"JAX did not start within {_JAX_S} s", "Look at the node's GPUs.")
+        return
+    backend, _, count = done.stdout.strip().partition(" ")
+    if done.returncode or (expected and (backend != "gpu" or int(count) < expected)):
+        said = done.stdout.strip() or _last_line(done.stderr)
+        remedy = f"Install JAX with CUDA for this interpreter: {sys.executable} -m pip install 'jax[cuda12]'"
+        yield failure("jax", f"{expected} GPUs asked for, JAX has {said}", remedy)
+    else:
+        yield good("jax", f"JAX computes on {backend} ({count} devices)")
+
+
+def _last_line(text: str) -> str:
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "it said nothing")

@@ -1,0 +1,57 @@
+"""The last step before untrusted code, taken by the process that is going to run it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from . import calls, landlock
+from .kernel import PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, capset, prctl
+
+_NO_CAPABILITIES = bytes(24)
+_CAPABILITIES_V3 = (0x20080522).to_bytes(4, "little") + bytes(4)
+
+
+def confine(bonds: Mapping[str, Any], watchers: Iterable[int]) -> None:
+    """Bind this process and all that it will start; there is no way back. Raises `OSError`.
+
+    `bonds` has `limits` ({name: (soft, hard)}), and, or else None, `files` (the arguments of
+    `landlock.restrict`) and `calls` (those of `calls.refuse` but for the watchers).
+    """
+    with contextlib.suppress(OSError):  # should memory run out all the same, this is what to end first
+        _write("/proc/self/oom_score_adj", b"1000")
+    for name, (soft, hard) in bonds["limits"].items():
+        _limit(getattr(resource, name), soft, hard)
+    os.umask(0o077)
+    _drop_capabilities()
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    if bonds["files"] is not None:
+        landlock.restrict(**bonds["files"])
+    if bonds["calls"] is not None:
+        calls.refuse(watchers, **bonds["calls"])
+
+
+def _limit(kind: int, soft: int, hard: int) -> None:
+    _, ceiling = resource.getrlimit(kind)
+    if ceiling != resource.RLIM_INFINITY:
+        hard = min(hard, ceiling)
+    resource.setrlimit(kind, (min(soft, hard), hard))
+
+
+def _drop_capabilities() -> None:
+    """Give up what root may do beyond its own files; others have nothing to give up."""
+    with contextlib.suppress(OSError):
+        for capability in range(64):
+            prctl(PR_CAPBSET_DROP, capability)
+    capset(_CAPABILITIES_V3, _NO_CAPABILITIES)
+
+
+def _write(path: str, text: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, text)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,130 @@
+"""Running Python scripts in a sandbox: each in a fresh interpreter, or in a fork of one that is warm."""
+
+from __future__ import annotations
+
+import stat
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from hpc.errors import InfrastructureError
+from hpc.sandbox.launch import Launcher
+from hpc.sandbox.protocol import Bounds, Completed
+from hpc.sandbox.tiers import Tier
+from hpc.sandbox.view import View, clean_environment
+
+_MAX_LAUNCHERS = 4
+_NOWHERE = Path("/nonexistent")
+
+
+class _OfTier:
+    """What interpreters have in common: a tier, why it was chosen, and an end."""
+
+    def __init__(self, sandbox: Tier, note: str = "") -> None:
+        self._sandbox = sandbox
+        self.tier = sandbox.name
+        self.note = note
+
+    def close(self) -> None:
+        """End what outlives a run: by default nothing does."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class ColdInterpreter(_OfTier):
+    """A fresh interpreter for every script."""
+
+    warm = False
+
+    def run(
+        self,
+        script: Path,
+        *,
+        scratch: Path,
+        bounds: Bounds,
+        environment: Mapping[str, str],
+        readable: Sequence[Path] = (),
+        writable: Sequence[Path] = (),
+        preload: Sequence[str] = (),  # noqa: ARG002  for warm interpreters
+    ) -> Completed:
+        """Run a script; see `Interpreter.run`."""
+        return self._sandbox.run(
+            [self._sandbox.python, "-I", "-B", "-u", str(script)],
+            scratch=scratch,
+            bounds=bounds,
+            environment=environment,
+            readable=[*readable, script],
+            writable=writable,
+        )
+
+
+class WarmInterpreter(_OfTier):
+    """Forks of an interpreter that has imported the modules already, each isolated from all others.
+
+    A launcher is kept for each set of modules and variables, and started again should it have died. In the
+    tiers where programs have a file system of their own (bubblewrap, Apptainer), the folder that holds the
+    scratch folders is shown to the launcher as a whole and Landlock keeps each program to its own: that
+    folder must hold nothing else, and these tiers need Landlock with scopes (see `Tier.keeps_forks_apart`).
+    """
+
+    warm = True
+
+    def __init__(self, sandbox: Tier, note: str = "") -> None:
+        """Take a tier; raises `InfrastructureError` for one that cannot keep forks apart here."""
+        if not sandbox.keeps_forks_apart():
+            raise InfrastructureError(f"In the tier {sandbox.name} this kernel cannot keep forks apart.")
+        super().__init__(sandbox, note)
+        self._launchers: OrderedDict[Hashable, Launcher] = OrderedDict()
+
+    def run(
+        self,
+        script: Path,
+        *,
+        scratch: Path,
+        bounds: Bounds,
+        environment: Mapping[str, str],
+        readable: Sequence[Path] = (),
+        writable: Sequence[Path] = (),
+        preload: Sequence[str] = (),
+    ) -> Completed:
+        """Run a script; see `Interpreter.run`."""
+        view = View.of((*readable, script), (scratch, *writable))
+        variables = clean_environment(_NOWHERE, bounds.threads) | dict(environment)
+        launcher = self._launcher(view, variables, tuple(preload))
+        program = {"script": str(script.absolute())}
+        return self._sandbox.run_in(launcher, program, view, bounds, environment)
+
+    def close(self) -> None:
+        """End all launchers; the next run starts anew."""
+        while self._launchers:
+            self._launchers.popitem()[1].close()
+
+    def _launcher(self, view: View, variables: Mapping[str, str], preload: tuple[str, ...]) -> Launcher:
+        """Return a living launcher that has imported the modules under these variables."""
+        shown = self._shown(view) if self._sandbox.private_root else View((), ())
+        key = shown, preload, frozenset(variables.items())
+        launcher = self._launchers.pop(key, None)
+        if launcher is None or not launcher.alive():
+            if launcher is not None:
+                launcher.close()
+            launcher = self._sandbox.launch(shown, variables, preload)
+        self._launchers[key] = launcher
+        if len(self._launchers) > _MAX_LAUNCHERS:
+            self._launchers.popitem(last=False)[1].close()
+        return launcher
+
+    def _shown(self, view: View) -> View:
+        """Return what is shown to a launcher: for a program's scratch, the folder that holds those of all."""
+        scratch, *writable = view.writable
+        if scratch.parent.stat().st_mode & stat.S_ISVTX:
+            raise InfrastructureError(
+                f"{scratch} lies directly in {scratch.parent}, which others use too; "
+                "scratch folders of a warm interpreter need a folder of their own."
+            )
+        readable = tuple(path for path in view.readable if not path.is_relative_to(scratch))
+        return View(readable, (scratch.parent, *writable))

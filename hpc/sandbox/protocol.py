@@ -1,0 +1,98 @@
+"""What a sandbox is asked and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, Self
+
+EVENTS_FD = "SANDBOX_EVENTS_FD"
+"""Environment variable that tells a program the descriptor of its private pipe."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a program may use.
+
+    Wall seconds; resident MB of its whole tree; threads; processes; MB of one file; MB of all files in its
+    scratch folder; MB it may write to stdout, stderr and the private pipe together. `output_bytes` is how
+    much is kept of each of stdout and stderr, half of it from the end.
+    """
+
+    wall_s: float
+    memory_mb: int
+    threads: int = 1
+    processes: int = 64
+    file_mb: int = 1024
+    output_bytes: int = 16_384
+    scratch_mb: int = 4096
+    output_mb: int = 256
+
+
+@dataclass(frozen=True)
+class Completed:
+    """What was seen of a finished program.
+
+    Exactly one of `exit_code` and `signal` is set, and at most one of the bounds was broken; `timed_out`
+    also stands for too much processor time. `cpu_s` counts all its processes; `peak_rss_mb` is the largest
+    sum of resident sets seen over the tree. `events` pairs each line of the private pipe with the seconds
+    after the start at which it arrived.
+    """
+
+    exit_code: int | None
+    signal: int | None
+    timed_out: bool
+    memory_exceeded: bool
+    processes_exceeded: bool
+    wall_s: float
+    cpu_s: float
+    peak_rss_mb: float
+    stdout: str
+    stderr: str
+    events: tuple[tuple[float, str], ...]
+    disk_exceeded: bool = False
+    output_exceeded: bool = False
+
+
+class Interpreter(Protocol):
+    """Runs Python scripts, each isolated from all others; a context manager that ends all it has started.
+
+    `tier` names the sandbox, `note` says in a sentence why this one and what it does not protect from.
+    """
+
+    tier: str
+    note: str
+    warm: bool
+
+    def run(
+        self,
+        script: Path,
+        *,
+        scratch: Path,
+        bounds: Bounds,
+        environment: Mapping[str, str],
+        readable: Sequence[Path] = (),
+        writable: Sequence[Path] = (),
+        preload: Sequence[str] = (),
+    ) -> Completed:
+        """Run a script in the folder `scratch`, as `python -I -B -u script` does, until it ends or breaks a bound.
+
+        `environment` is added to the clean one. `readable` and `writable` name what the script needs outside
+        `scratch`, besides the system and the interpreter. `preload` names modules that a warm interpreter has
+        imported already; a cold one ignores it. Raises `InfrastructureError` where the machine, not the script,
+        failed.
+        """
+        ...
+
+    def close(self) -> None:
+        """End all that was started; the next run starts anew."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Return the interpreter."""
+        ...
+
+    def __exit__(self, *_: object) -> None:
+        """Close the interpreter."""
+        ...

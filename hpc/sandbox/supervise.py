@@ -1,0 +1,167 @@
+"""Watching one program from outside, within its bounds, until nothing is left of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from hpc.errors import InfrastructureError
+from hpc.processes import Tree
+from hpc.sandbox.disk import Disk
+from hpc.sandbox.launch import Launcher
+from hpc.sandbox.protocol import Bounds, Completed
+from hpc.streams import Capped, Events, Streams
+
+Broken = Literal["time", "memory", "processes", "disk", "output"]
+
+_POLL_S = 0.05
+_GRACE_S = 0.5
+_SETTLE_S = 0.02
+_KILL_S = 60.0
+_MB = 1 << 20
+
+
+def supervise(launcher: Launcher, request: Mapping[str, Any], scratch: Path, bounds: Bounds) -> Completed:
+    """Have a launcher run a program, watch it, and leave nothing of it behind.
+
+    If this is interrupted, the launcher is ended and the program with it. Raises `InfrastructureError`
+    where the program could not be started, or the launcher or the machine failed it.
+    """
+    try:
+        with Tree(launcher.pid) as tree, Streams() as streams:
+            return _Run(launcher, tree, streams, scratch, bounds).complete(request)
+    except BaseException:
+        launcher.close()
+        raise
+
+
+class _Run:
+    """One program under watch."""
+
+    def __init__(
+        self, launcher: Launcher, tree: Tree, streams: Streams, scratch: Path, bounds: Bounds
+    ) -> None:
+        self._launcher, self._tree, self._streams, self._bounds = launcher, tree, streams, bounds
+        self._stdout, self._stderr = Capped(bounds.output_bytes), Capped(bounds.output_bytes)
+        self._events = Events()
+        self._disk = Disk(scratch, bounds.scratch_mb * _MB)
+        self._cpu_s = 0.0
+        self._refused: str | None = None
+        self._status: int | None = None
+        self._over: list[float] | None = None
+        self._lost = False
+        streams.listen(launcher.descriptor, self._hear)
+
+    def complete(self, request: Mapping[str, Any]) -> Completed:
+        """Start the program, wait for its end or the first broken bound, and end what is left."""
+        with _pipes(self._streams, self._stdout.add, self._stderr.add, self._events.add) as descriptors:
+            started = time.monotonic()
+            self._launcher.request(request, descriptors)
+        broken = self._watch(started)
+        wall_s = time.monotonic() - started
+        self._end(grace_s=_GRACE_S if broken == "time" else 0.0)
+        self._streams.drain()
+        return self._completed(broken, started, wall_s)
+
+    def _hear(self) -> bool:
+        """Take in one message of the launcher; tell whether more may come."""
+        news = self._launcher.news()
+        if not news:
+            self._lost = True
+            self._launcher.close()  # only once it has ended have all its orphans fallen to this process
+            self._tree.lose_keeper()
+        self._refused = news.get("failed", self._refused)
+        self._status = news.get("ended", self._status)
+        self._over = news.get("over", self._over)
+        return not self._lost
+
+    def _watch(self, started: float) -> Broken | None:
+        """Wait for the program to end; return the bound that was broken, if one was."""
+        while not self._ended():
+            left = started + self._bounds.wall_s - time.monotonic()
+            if left <= 0:
+                return "time"
+            if (broken := self._broken()) is not None:
+                return broken
+            self._streams.pump(min(_POLL_S, left), self._ended)
+        return None
+
+    def _broken(self) -> Broken | None:
+        used, bounds = self._tree.look(), self._bounds
+        self._cpu_s = max(self._cpu_s, used.cpu_s)
+        if used.processes > bounds.processes:
+            return "processes"
+        if used.rss > bounds.memory_mb * _MB:
+            return "memory"
+        if used.cpu_s > processor_s(bounds):
+            return "time"
+        return self._flooded() or ("disk" if self._disk.full(self._tree.members) else None)
+
+    def _flooded(self) -> Broken | None:
+        return "output" if self._streams.bytes_read > self._bounds.output_mb * _MB else None
+
+    def _ended(self) -> bool:
+        return self._lost or self._status is not None
+
+    def _gone(self) -> bool:
+        return self._over is not None or (self._lost and not self._tree.members())
+
+    def _end(self, grace_s: float) -> None:
+        """End what is left of the program; raises `InfrastructureError` if something survives SIGKILL."""
+        if grace_s:
+            self._tree.send(signal.SIGTERM)
+        self._streams.pump(grace_s or _SETTLE_S, self._gone)
+        deadline = time.monotonic() + _KILL_S
+        while not self._gone():
+            if time.monotonic() > deadline:
+                left = self._tree.members()
+                raise InfrastructureError(f"Processes {left} did not end within {_KILL_S:g} s of SIGKILL.")
+            self._tree.send(signal.SIGKILL)
+            self._streams.pump(_SETTLE_S, self._gone)
+
+    def _completed(self, broken: Broken | None, started: float, wall_s: float) -> Completed:
+        if self._refused is not None:
+            raise InfrastructureError(f"The sandbox could not start the program: {self._refused}.")
+        if self._status is None and broken is None:
+            raise InfrastructureError("The launcher of the sandbox was ended while a program ran.")
+        cpu_s, peak_kb = self._over or (self._cpu_s, 0.0)
+        broken = broken or self._flooded() or ("disk" if self._disk.beyond([]) else None)
+        code = -signal.SIGKILL if self._status is None else os.waitstatus_to_exitcode(self._status)
+        return Completed(
+            exit_code=code if code >= 0 else None,
+            signal=-code if code < 0 else None,
+            timed_out=broken == "time" or (broken is None and code == -signal.SIGXCPU),
+            memory_exceeded=broken == "memory",
+            processes_exceeded=broken == "processes",
+            disk_exceeded=broken == "disk",
+            output_exceeded=broken == "output",
+            wall_s=wall_s,
+            cpu_s=cpu_s,
+            peak_rss_mb=max(self._tree.peak_rss / _MB, peak_kb / 1024),
+            stdout=self._stdout.text(),
+            stderr=self._stderr.text(),
+            events=tuple((moment - started, line) for moment, line in self._events.lines),
+        )
+
+
+def processor_s(bounds: Bounds) -> int:
+    """Return how much processor time a program may use: twice the wall time of all its threads."""
+    return int(2 * bounds.wall_s * bounds.threads) + 1
+
+
+@contextmanager
+def _pipes(streams: Streams, *receivers: Callable[[bytes], None]) -> Iterator[list[int]]:
+    """Make a pipe into each receiver; give the far ends, which are closed here in the end."""
+    with ExitStack() as stack:
+        far_ends = []
+        for receive in receivers:
+            near, far = os.pipe()
+            streams.add(os.fdopen(near, "rb", buffering=0), receive)
+            stack.callback(os.close, far)
+            far_ends.append(far)
+        yield far_ends

@@ -1,0 +1,112 @@
+"""What a server job is, as pure values: its command line, GPUs, nodes and batch script."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hpc.serving.node import WINDOW
+from hpc.slurm.campaign import Campaign
+from hpc.slurm.profile import Option, Serving
+from hpc.slurm.script import Script, log_pattern, python_command, role_script
+
+
+@dataclass(frozen=True)
+class ServerPlan:
+    """How one replica of a model is served: on `nodes` nodes with `gpus_per_node` GPUs each.
+
+    In `command`, the arguments `{host}`, `{port}`, `{name}`, `{meeting_port}` and `{python}` stand for what is found
+    on the node. `environment` is that of the job, beside what its role has. `remarks` head the batch script.
+    """
+
+    model: str
+    served_name: str
+    command: tuple[str, ...]
+    timing: Serving = field(default_factory=Serving)
+    replicas: int = 1
+    nodes: int = 1
+    gpus_per_node: int = 0
+    environment: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one replica."""
+        return self.nodes * self.gpus_per_node
+
+
+def filled_in(command: Sequence[str], *, host: str, name: str, ports: int) -> tuple[str, ...]:
+    """Return a command with what was found on the node: where to listen, name, ports, this interpreter."""
+    chosen = {
+        "{host}": host,
+        "{name}": name,
+        "{port}": str(ports),
+        "{meeting_port}": str(ports + WINDOW - 1),
+        "{python}": sys.executable,
+    }
+    return tuple(chosen.get(argument, argument) for argument in command)
+
+
+def server_script(
+    campaign: Campaign, plan: ServerPlan, token: str, *, key_file: Path, excluded: Collection[str] = ()
+) -> Script:
+    """Return the batch job of one replica. Slurm may requeue it: a server that was lost with its node comes back."""
+    cluster, timing = campaign.cluster, plan.timing
+    role = cluster.role("server")
+    times = {
+        "time": 60 * role.time,
+        "ready": timing.ready_limit,
+        "watch": timing.watch,
+        "idle": timing.idle_shutdown,
+        "drain": drain_s(campaign, plan),
+    }
+    supervisor = python_command(
+        cluster,
+        "hpc.serving",
+        *("--folder", str(campaign.services.absolute()), "--key-file", str(key_file)),
+        *("--model", plan.model, "--served-name", plan.served_name),
+        *("--address", timing.address, "--nodes", str(plan.nodes)),
+        *(f"--{name}={seconds}" for name, seconds in times.items()),
+    )
+    script = role_script(
+        cluster,
+        "server",
+        name=campaign.job_name("server"),
+        token=token,
+        command=(*supervisor, "--", *plan.command),
+        log=log_pattern(campaign.logs.absolute()),
+        directives={
+            **_resources(campaign, plan, excluded),
+            "signal": f"B:USR2@{times['drain']}",
+            "requeue": True,
+        },
+        remarks=plan.remarks,
+    )
+    return replace(script, environment={**plan.environment, **script.environment})
+
+
+def drain_s(campaign: Campaign, plan: ServerPlan) -> int:
+    """Return for how many seconds before its job's end a server takes no requests: at most a quarter of its time."""
+    return min(plan.timing.drain, 60 * campaign.cluster.role("server").time // 4)
+
+
+def lead_s(campaign: Campaign, plan: ServerPlan) -> int:
+    """Return how many seconds before a job's end its successor is asked for: at most half of its time."""
+    return min(plan.timing.lead, 60 * campaign.cluster.role("server").time // 2)
+
+
+def _resources(campaign: Campaign, plan: ServerPlan, excluded: Collection[str]) -> dict[str, Option]:
+    cluster = campaign.cluster
+    role = cluster.role("server")
+    request, _, value = cluster.gpu_request.partition("=")
+    options: dict[str, Option] = {}
+    if plan.gpus_per_node:
+        # --gpus counts those of the whole job, all other requests those of a node.
+        options[request] = value.format(gpus=plan.gpus if request == "gpus" else plan.gpus_per_node)
+    if plan.nodes > 1:
+        options |= {"nodes": plan.nodes, "ntasks": plan.nodes, "ntasks-per-node": 1}
+    if avoided := [*([role.exclude] if role.exclude else []), *sorted(excluded)]:
+        options["exclude"] = ",".join(avoided)
+    return options

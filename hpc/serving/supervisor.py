@@ -1,0 +1,206 @@
+"""The program of a server job: starts a server, announces it once it answers, watches it, and ends it in good order.
+
+A server is announced when it lists our model under our key and has generated one token; a health page proves neither.
+It is withdrawn before anything else when it goes: because it was told to (SIGTERM, SIGUSR2), its job's time is nearly
+up, nobody asks it for anything, or it died or hangs. A server that died or hangs is started again in the same job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from hpc.errors import HpcError, InfrastructureError
+from hpc.serving.node import Address, find_address, find_ports, node_name, server_environment
+from hpc.serving.plan import filled_in
+from hpc.serving.probe import Probe, ProbeError
+from hpc.serving.process import ServerProcess
+from hpc.serving.services import Ended, Service, announce, read_key, record_end, withdraw
+from hpc.serving.watch import SIGNALS_S, Watch, within
+
+log = logging.getLogger(__name__)
+
+PORTS_TRIED = 3
+STARTS = 3
+_LOOK_S = 0.5
+_FIRST_TOKEN_S = 300.0
+_END_S = 60.0
+_PORT_TAKEN = "ddress already in use"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to serve and how; times in seconds. `folder` is that of the services, `key_file` holds the key."""
+
+    folder: Path
+    key_file: Path
+    model: str
+    served_name: str
+    command: tuple[str, ...]
+    address: str
+    nodes: int
+    time_s: float
+    ready_s: float
+    watch_s: float
+    idle_s: float
+    drain_s: float
+
+
+class StartFailed(InfrastructureError):
+    """A server did not come so far that it answers."""
+
+
+class PortTaken(StartFailed):
+    """Another program has the port."""
+
+
+class Supervisor:
+    """Serves one order until there is a reason to stop. Of one event loop."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._began = time.time()
+        self._ends = self._began + order.time_s
+        self._key = read_key(order.key_file)
+        self._told = asyncio.Event()
+        self._served = False
+        self.worker = _worker()
+
+    async def run(self) -> int:
+        """Serve, and return the exit code of the job: 1 where the server failed."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
+            loop.add_signal_handler(number, self._told.set)
+        try:
+            why, failed = await self._serve(), False
+        except HpcError as error:
+            why, failed = str(error), True
+        log.log(logging.ERROR if failed else logging.INFO, "the end: %s", why)
+        end = Ended(self.worker, self._order.model, self._began, time.time(), self._served, failed, why)
+        record_end(self._order.folder, end)
+        return int(failed)
+
+    async def _serve(self) -> str:
+        """Return why it stopped serving; raise `InfrastructureError` where the server failed too often."""
+        starts = ports = 1
+        while True:
+            try:
+                return await self._life()
+            except PortTaken as error:
+                if ports == PORTS_TRIED:
+                    raise
+                ports += 1
+                log.warning("%s Trying another port.", error)
+            except StartFailed:
+                raise
+            except InfrastructureError as error:
+                # What a killed process on other nodes holds ends with the job only.
+                if starts == STARTS or self._order.nodes > 1:
+                    raise
+                starts += 1
+                log.warning("%s Starting it again.", error)
+
+    async def _life(self) -> str:
+        """Start a server, serve and end it; return why."""
+        order, address = self._order, find_address(self._order.address)
+        ports = find_ports(address.host)
+        scratch = Path(tempfile.mkdtemp(prefix=f"sharp-server-{self.worker}-"))
+        environment = server_environment(
+            os.environ, key=self._key, ports=ports, address=address, scratch=scratch, nodes=order.nodes
+        )
+        command = filled_in(order.command, host=address.host, name=address.name, ports=ports)
+        log.info("starting on port %d: %s", ports, " ".join(command))
+        try:
+            with ServerProcess(command, environment, pass_on=order.nodes > 1) as process:
+                return await self._attend(process, address, ports)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    async def _attend(self, process: ServerProcess, address: Address, port: int) -> str:
+        url = f"http://{address.name}:{port}/v1"
+        probe = Probe(url, self._key, self._order.served_name)
+        if not await self._is_ready(process, probe):
+            return "told to stop before the server was ready"
+        order = self._order
+        service = Service(
+            worker=self.worker,
+            model=order.model,
+            served_name=order.served_name,
+            url=url,
+            key_file=str(order.key_file),
+            node=node_name(),
+            started=self._began,
+            ends=self._ends,
+        )
+        watch = Watch(process, probe, order.folder, self.worker, watch_s=order.watch_s, idle_s=order.idle_s)
+        announce(order.folder, service)
+        log.info("serving %s at %s after %.0f s", order.served_name, url, time.time() - self._began)
+        self._served = True
+        try:
+            why = await watch.until_over(self._told, self._ends - order.drain_s)
+        finally:
+            withdraw(order.folder, self.worker)
+        await watch.drained(min(order.drain_s, self._ends - time.time()))
+        log.info("withdrawn; %s", watch.summary)
+        await process.end(_END_S)
+        return why
+
+    async def _is_ready(self, process: ServerProcess, probe: Probe) -> bool:
+        """Wait until the server answers for our model; return False if told to stop meanwhile."""
+        deadline = time.monotonic() + self._order.ready_s
+        refusal = "nothing listens on its port yet"
+        while time.monotonic() < deadline:
+            if self._told.is_set():
+                return False
+            if process.exit_code is not None and not await within(self._told, SIGNALS_S):
+                raise _start_failure(process)
+            try:
+                await self._verify(probe)
+            except ProbeError as error:
+                refusal = str(error)
+            else:
+                return True
+            await asyncio.sleep(_LOOK_S)
+        raise StartFailed(
+            f"the server was not ready within {self._order.ready_s:g} s ({refusal}); raise `serving.ready_limit` in "
+            "the cluster profile if it needs longer, and look at `serving.address` if it cannot be reached."
+            f"{process.quoted()}"
+        )
+
+    async def _verify(self, probe: Probe) -> None:
+        """Return if our server generates; raise ProbeError while it does not, PortTaken if it is another's."""
+        try:
+            names = await asyncio.to_thread(probe.models)
+        except ProbeError as error:
+            if error.status in (401, 403):
+                raise PortTaken(
+                    f"a server that does not know our key answers on the port ({error})."
+                ) from None
+            raise
+        if self._order.served_name not in names:
+            raise PortTaken(
+                f"a server answers on the port that offers {', '.join(names) or 'nothing'} instead of "
+                f"{self._order.served_name}."
+            )
+        await asyncio.to_thread(probe.generate, _FIRST_TOKEN_S)
+
+
+def _worker() -> str:
+    """Return the name of this job's program: the job's id and how often Slurm has requeued it."""
+    job = os.environ.get("SLURM_JOB_ID") or f"p{os.getpid()}"
+    return f"{job}.{os.environ.get('SLURM_RESTART_COUNT', '0')}"
+
+
+def _start_failure(process: ServerProcess) -> StartFailed:
+    if _PORT_TAKEN in process.quoted():
+        return PortTaken("another program was quicker to take the port.")
+    return StartFailed(
+        f"the server ended with code {process.exit_code} before it was ready.{process.quoted()}"
+    )

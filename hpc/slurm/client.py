@@ -1,0 +1,278 @@
+"""A thin client of Slurm's commands.
+
+Submission is at most once: each carries a token, and after a lost answer the job is looked up by it. Questions
+are batched: one command a snapshot, however many jobs. What they answer is a hint (see the package's docstring).
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from hpc.slurm.commands import Commands
+from hpc.slurm.errors import SlurmError, SlurmMissing, SlurmRefused, SlurmUnreachable
+from hpc.slurm.parsing import (
+    MEMORY_COLUMNS,
+    SACCT_COLUMNS,
+    SEPARATOR,
+    SINFO_COLUMNS,
+    SQUEUE_COLUMNS,
+    Job,
+    Partition,
+    array_id,
+    parse_config,
+    parse_memory,
+    parse_sacct,
+    parse_sinfo,
+    parse_squeue,
+)
+from hpc.slurm.states import JobState
+
+StatusSource = Literal["auto", "squeue", "sacct"]
+
+_IDS_A_COMMAND = 500
+_JOB_ID = re.compile(r"(\d+)(?:;\S+)?")
+_NO_ACCOUNTING = "accounting storage is disabled"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What Slurm said at one moment. A job that is not in `jobs` may be new, long gone, or another's.
+
+    `notes` says which command did not answer, and which answers contradict each other.
+    """
+
+    jobs: Mapping[str, Job]
+    notes: tuple[str, ...] = ()
+
+    def state(self, job_id: str) -> JobState:
+        """Return the state of a job as far as it is known, UNKNOWN where it is not."""
+        job = self.jobs.get(job_id)
+        return JobState.UNKNOWN if job is None else job.state
+
+
+class Slurm:
+    """Slurm as this user sees it."""
+
+    def __init__(self, commands: Commands | None = None, *, source: StatusSource = "auto") -> None:
+        self.commands = commands or Commands()
+        self._source = source
+        self._without_history = False
+
+    def submit(self, script: str, *, token: str, arguments: Sequence[str] = ()) -> str:
+        """Submit a batch script and return the id of the job (of an array: its own, without index).
+
+        The script or the arguments must give the job the token as its comment, or as the end of its name after
+        a hyphen. Where the answer of sbatch is lost, the job is looked up by it. Raises `SlurmUnreachable` where
+        that finds no job (then look it up again before submitting again), `SlurmRefused`, `SlurmMissing`.
+        """
+        argv = ["sbatch", "--parsable", *arguments]
+        try:
+            answer = self.commands.run(argv, limit_s=self.commands.submission_s, stdin=script)
+            return _submitted(answer)
+        except SlurmUnreachable:
+            found = self._await_token(token)
+            if found is None:
+                raise
+            return found
+        except SlurmRefused:  # or its answer, whatever it was, came after the job was taken
+            found = self._refused_or_taken(token)
+            if found is None:
+                raise
+            return found
+
+    def find_by_token(self, token: str, *, days: int = 7) -> tuple[str, ...]:
+        """Return the ids of this user's jobs that carry a token, the oldest first; arrays count once.
+
+        Those that squeue has forgotten are looked for in the accounts of the last `days`, where there are any.
+        Raises `SlurmUnreachable` while it cannot be known.
+        """
+        return _carriers(self._queue(self.commands.ask), token) or _carriers(self._recent(days), token)
+
+    def snapshot(self, ids: Iterable[str]) -> Snapshot:
+        """Return what is known of some jobs: by one squeue, and of those it does not list by one sacct.
+
+        The id of an array stands for those of its elements that Slurm remembers. Never raises because a
+        command fails: that is a note.
+        """
+        wanted, notes = set(ids), list[str]()
+        queue = None if self._source == "sacct" else _noting(notes, self._queue)
+        jobs = {job.id: job for job in queue or () if _is_one_of(job, wanted)}
+        missing = wanted - set(jobs) - {job.array_id for job in jobs.values()}
+        if missing and self._source != "squeue":
+            for job in _noting(notes, lambda: self._history(missing)) or ():
+                if _is_one_of(job, wanted):
+                    jobs.setdefault(job.id, job if queue is None else _checked(job, notes))
+        return Snapshot(jobs, tuple(notes))
+
+    def history(self, ids: Iterable[str]) -> Mapping[str, Job]:
+        """Return accounting's records of some jobs, with exit codes and GPUs; raises `SlurmError`."""
+        return {job.id: job for job in self._history(set(ids))}
+
+    def named(self, beginning: str) -> tuple[Job, ...]:
+        """Return this user's jobs whose names begin so, as far as squeue lists them; raises `SlurmError`."""
+        return tuple(job for job in self._queue(self.commands.ask) if job.name.startswith(beginning))
+
+    def memory_mb(self, ids: Iterable[str]) -> Mapping[str, int]:
+        """Return, by accounting, the most memory that any process of each job held; raises `SlurmError`."""
+        argv = ["sacct", "-n", "-P", f"--delimiter={SEPARATOR}", "-o", ",".join(MEMORY_COLUMNS), "-j"]
+        found: dict[str, int] = {}
+        for batch in _batches(ids):
+            for job, size in parse_memory(self._once([*argv, ",".join(batch)])):
+                found[job] = max(size, found.get(job, 0))
+        return found
+
+    def cancel(self, ids: Iterable[str]) -> None:
+        """Cancel jobs; those that have ended or never were are passed over."""
+        for batch in _batches(ids):
+            self.commands.ask(["scancel", *batch])
+
+    def cancel_named(self, name: str) -> None:
+        """Cancel all of this user's jobs of a name."""
+        self.commands.ask(["scancel", f"--user={os.getuid()}", f"--name={name}"])
+
+    def requeue(self, job_id: str) -> None:
+        """Put a running or ended job back into the queue; raises `SlurmRefused` where it may not.
+
+        After `SlurmUnreachable`, look whether it was done: asking again might requeue the job twice.
+        """
+        self._once(["scontrol", "requeue", job_id])
+
+    def throttle(self, array: str, running: int) -> None:
+        """Let at most so many elements of an array run at once from now on (0: no limit)."""
+        self.commands.ask(["scontrol", "update", f"JobId={array_id(array)}", f"ArrayTaskThrottle={running}"])
+
+    def config(self) -> Mapping[str, str]:
+        """Return the cluster's settings, such as MaxArraySize."""
+        return parse_config(self.commands.ask(["scontrol", "show", "config"]))
+
+    def partitions(self) -> tuple[Partition, ...]:
+        """Return the partitions this user sees, one entry for each kind of nodes in each."""
+        argv = ["sinfo", "-h", "-o", SEPARATOR.join(SINFO_COLUMNS)]
+        return tuple(parse_sinfo(self.commands.ask(argv)))
+
+    def version(self) -> str:
+        """Return the version of Slurm's commands, such as `22.05.8`."""
+        return self.commands.ask(["sbatch", "--version"]).split()[-1]
+
+    def accounts(self) -> tuple[str, ...]:
+        """Return the accounts this user may charge; raises `SlurmError` where there is no accounting."""
+        argv = ["sacctmgr", "-n", "-P", "show", "assoc", f"user={getpass.getuser()}", "format=account"]
+        return tuple(sorted({line for line in self._once(argv).splitlines() if line}))
+
+    def submit_limits(self) -> Mapping[str, int]:
+        """Return how many jobs this user may have at once, by `account NAME` and `QoS NAME`, where they have a limit.
+
+        Raises `SlurmError` where there is no accounting.
+        """
+        user = f"user={getpass.getuser()}"
+        asked = {
+            "account": ["assoc", user, "format=account,maxsubmit"],
+            "QoS": ["qos", "format=name,maxsubmitpu"],
+        }
+        found: dict[str, int] = {}
+        for kind, what in asked.items():
+            rows = (
+                line.split("|") for line in self._once(["sacctmgr", "-n", "-P", "show", *what]).splitlines()
+            )
+            found |= {f"{kind} {row[0]}": int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+        return found
+
+    def test(self, script: str) -> None:
+        """Have sbatch check a script without submitting it; raises `SlurmRefused` with what is wrong."""
+        self.commands.run(["sbatch", "--test-only"], limit_s=self.commands.submission_s, stdin=script)
+
+    def _await_token(self, token: str) -> str | None:
+        # A controller too busy to answer may still have the request before it.
+        for pause in (*self.commands.pauses_s, 0.0):
+            found = self.find_by_token(token)
+            if found:
+                return found[0]
+            self.commands.sleep(pause)
+        return None
+
+    def _refused_or_taken(self, token: str) -> str | None:
+        try:
+            jobs = self._queue()
+        except SlurmError:
+            return None
+        # Of some jobs that it refuses Slurm keeps a record: failed, on no node.
+        taken = (job for job in jobs if job.nodes or not job.state.ended)
+        return next(iter(_carriers(taken, token)), None)
+
+    def _queue(self, run: Callable[[Sequence[str]], str] | None = None) -> list[Job]:
+        """Return all of this user's jobs: one unknown id among some asked for would spoil the answer."""
+        columns = SEPARATOR.join(SQUEUE_COLUMNS)
+        argv = ["squeue", "-h", "-r", "--states=all", f"--user={os.getuid()}", "-o", columns]
+        return list(parse_squeue((run or self._once)(argv)))
+
+    def _history(self, ids: Iterable[str]) -> list[Job]:
+        arrays = sorted({array_id(job) for job in ids})
+        return [job for batch in _batches(arrays) for job in self._sacct("-j", ",".join(batch))]
+
+    def _recent(self, days: int) -> list[Job]:
+        if self._source == "squeue":
+            return []
+        try:
+            return self._sacct(f"--user={os.getuid()}", "-S", f"now-{days}days")
+        except (SlurmRefused, SlurmMissing):  # no accounting here
+            return []
+
+    def _sacct(self, *which: str) -> list[Job]:
+        if self._without_history:
+            return []
+        argv = ["sacct", "-n", "-X", "-P", f"--delimiter={SEPARATOR}", "-o", ",".join(SACCT_COLUMNS), *which]
+        try:
+            return list(parse_sacct(self._once(argv)))
+        except (SlurmRefused, SlurmMissing) as error:
+            self._without_history = isinstance(error, SlurmMissing) or _NO_ACCOUNTING in str(error)
+            raise
+
+    def _once(self, argv: Sequence[str]) -> str:
+        return self.commands.run(argv, limit_s=self.commands.question_s)
+
+
+def _noting(notes: list[str], ask: Callable[[], list[Job]]) -> list[Job] | None:
+    try:
+        return ask()
+    except SlurmError as error:
+        notes.append(str(error))
+        return None
+
+
+def _is_one_of(job: Job, ids: set[str]) -> bool:
+    return job.id in ids or job.array_id in ids
+
+
+def _submitted(answer: str) -> str:
+    """Return the job's id from what sbatch printed: `17` or `17;cluster`, perhaps after a greeting of the site."""
+    ids = [found[1] for line in answer.splitlines() if (found := _JOB_ID.fullmatch(line.strip()))]
+    if not ids:
+        raise SlurmUnreachable(f"sbatch answered without the id of a job: {answer.strip()!r:.200}")
+    return ids[-1]
+
+
+def _carriers(jobs: Iterable[Job], token: str) -> tuple[str, ...]:
+    ids = {job.array_id for job in jobs if _carries(job, token)}
+    return tuple(sorted(ids, key=int))
+
+
+def _carries(job: Job, token: str) -> bool:
+    return bool(token) and (token in (job.comment, job.name) or job.name.endswith(f"-{token}"))
+
+
+def _checked(job: Job, notes: list[str]) -> Job:
+    """Accounting may miss the end of a job: one that squeue does not list is not running."""
+    if job.state.ended:
+        return job
+    notes.append(f"sacct says that job {job.id} is {job.state}, but squeue does not list it")
+    return replace(job, state=JobState.UNKNOWN)
+
+
+def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
+    every = list(ids)
+    return (every[start : start + _IDS_A_COMMAND] for start in range(0, len(every), _IDS_A_COMMAND))

@@ -1,0 +1,118 @@
+"""Drafting a profile from what a cluster says of itself, as a commented YAML file for a person to correct."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hpc.slurm.errors import SlurmError
+from hpc.slurm.parsing import Partition
+
+_DAY_S = 24 * 3600
+_FOREVER = 10**9
+_PARALLEL = 8
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a role would like to have: seconds, CPUs, MB."""
+
+    time_s: int
+    cpus: int
+    memory_mb: int
+
+
+_SIZES = {
+    "controller": Size(_DAY_S, 1, 4096),
+    "server": Size(_DAY_S // 2, 16, 65536),
+    "evaluate": Size(3600, 8, 32768),
+}
+
+_TEXT = """\
+# Drafted by `sharp profile init` from what Slurm says of this cluster. Read every line, then try it:
+#   sharp doctor --cluster {name}
+# Partitions seen:
+{partitions}
+name: {name}
+description: {description}
+{account}
+gpu_request: {gpu_request}
+skip_directives: []           # options of sbatch that this cluster refuses
+submit_from_compute: true     # set to false where jobs may not call sbatch
+status: {status}
+limits: {{}}                    # MaxArraySize is {max_array} here; max_jobs: your own limit on jobs at once
+python: {python}
+# For every `pack` evaluations that wait a job is asked for, `parallel` at once; each waits `linger` for more.
+dispatch: {{pack: 1, parallel: {parallel}, linger: 10min}}
+# What serves models, in an environment of its own; jobs for each model. weights: {{card: /folder/of/the/model}}
+serving: {{command: vllm serve, replicas: 1}}
+weights: {{}}
+# scratch: $TMPDIR            # a fast folder of the compute node, where its variable is set
+setup: []                     # lines of shell before everything else, such as "module load cuda"
+roles:
+{roles}
+"""
+
+
+def draft(
+    name: str, partitions: Sequence[Partition], config: Mapping[str, str], accounts: Sequence[str] = ()
+) -> str:
+    """Return the text of a profile; raises `SlurmError` where no partition is up."""
+    up = [partition for partition in partitions if partition.up]
+    if not up:
+        raise SlurmError("No partition of this cluster is up; `sinfo` shows them. Try again later.")
+    worker = max(up, key=lambda partition: (partition.gpus > 0, partition.default, partition.nodes))
+    steady = max(up, key=lambda partition: (partition.gpus == 0, _limit_s(partition), partition.default))
+    chosen = {"controller": steady, "server": worker, "evaluate": worker}
+    accounting = config.get("AccountingStorageType", "")
+    kind = f"gpu:{worker.gpu_type}" if worker.gpu_type else "gpu"
+    return _TEXT.format(
+        name=name,
+        description=json.dumps(f"{config.get('ClusterName', 'a cluster')}, drafted from sinfo and scontrol"),
+        partitions="\n".join(map(_describe, partitions)),
+        account=_account(accounts),
+        gpu_request=json.dumps(f"gres={kind}:{{gpus}}"),
+        status="squeue" if accounting.endswith("/none") else "auto",
+        max_array=config.get("MaxArraySize", "1001"),
+        python=json.dumps(sys.executable),
+        parallel=_parallel(chosen["evaluate"]),
+        roles="\n".join(_role(role, chosen[role], size) for role, size in _SIZES.items()),
+    )
+
+
+def _parallel(partition: Partition) -> int:
+    """Return how many jobs that evaluate are asked for at once: one for each GPU or node, eight at most."""
+    return max(1, min(_PARALLEL, partition.nodes * max(partition.gpus, 1)))
+
+
+def _describe(partition: Partition) -> str:
+    limit = "no limit" if partition.limit_s is None else f"{partition.limit_s / 3600:g} h"
+    gpus = f", {partition.gpus} GPUs {partition.gpu_type}".rstrip() if partition.gpus else ""
+    state = "" if partition.up else ", down"
+    size = f"{partition.nodes} nodes of {partition.cpus} CPUs, {partition.memory_mb} MB"
+    return f"#   {partition.name}: {size}{gpus}, {limit}{state}"
+
+
+def _account(accounts: Sequence[str]) -> str:
+    if len(accounts) == 1:
+        return f"account: {json.dumps(accounts[0])}"
+    known = f"; yours: {', '.join(accounts)}" if accounts else ""
+    return f"account: null                 # whom to charge{known}"
+
+
+def _role(role: str, partition: Partition, size: Size) -> str:
+    gpus = 1 if partition.gpus and role != "controller" else 0
+    share = max(partition.gpus, 1) if gpus else 1
+    values = {
+        "partition": json.dumps(partition.name),
+        "time": f"{min(size.time_s, _limit_s(partition)) // 60}min",
+        "cpus": max(min(size.cpus, partition.cpus // share), 1),
+        "memory": f"{max(min(size.memory_mb, partition.memory_mb * 9 // 10 // share), 1)}MB",
+    } | ({"gpus": gpus} if gpus else {})
+    return f"  {role}: {{{', '.join(f'{key}: {value}' for key, value in values.items())}}}"
+
+
+def _limit_s(partition: Partition) -> int:
+    return _FOREVER if partition.limit_s is None else partition.limit_s

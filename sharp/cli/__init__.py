@@ -1,0 +1,91 @@
+"""The `sharp` command: thin shells around the library, loaded one verb at a time."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+
+import click
+
+from sharp import __version__
+from sharp.cli.exits import EXIT_CODES_HELP, exit_code
+from sharp.cli.options import Verbs
+
+# verb: (module, first line of its help). Help must not import the verbs: they pull in numpy, jax and zarr.
+VERBS = {
+    "run": ("sharp.cli.run", "Run PDE-SHARP on a problem: from the equations to a scored solver."),
+    "resume": ("sharp.cli.run", "Continue a run from wherever it stopped."),
+    "sweep": ("sharp.cli.sweep", "Run a matrix of runs, and put them into one table."),
+    "reproduce": (
+        "sharp.cli.reproduce",
+        "Make a table or a figure of the paper anew, beside the published one.",
+    ),
+    "launch": ("sharp.cli.launch", "Carry a run out on a Slurm cluster."),
+    "advance": ("sharp.cli.advance", "Do the next step of a run or sweep on a cluster."),
+    "status": ("sharp.cli.status", "Show where a run or a sweep stands."),
+    "watch": ("sharp.cli.status", "Show where a run stands, again and again until it ends."),
+    "logs": ("sharp.cli.logs", "Show what a candidate's evaluations printed, or what a job did."),
+    "throttle": ("sharp.cli.throttle", "Let at most N evaluations go on at once on a cluster, from now on."),
+    "cancel": ("sharp.cli.cancel", "Cancel all jobs of a run or sweep on a cluster."),
+    "retry": ("sharp.cli.retry", "Try a run again where programs failed in a way that is doubted."),
+    "report": ("sharp.cli.report", "Write the report of a run or a sweep, finished or not."),
+    "replay": ("sharp.cli.report", "Re-run a finished run from its record alone and compare."),
+    "compare": ("sharp.cli.compare", "Hold runs against each other: errors, evaluations, tokens, dollars."),
+    "evaluate": ("sharp.cli.evaluate", "Run one solver on a problem's data and score it."),
+    "data": ("sharp.cli.data", "Make, import and audit reference data."),
+    "neural": ("sharp.cli.neural", "Show published errors of neural solvers, and train a small one here."),
+    "cache": ("sharp.cli.cache", "Show and clear what earlier runs measured."),
+    "feedback": ("sharp.cli.feedback", "List what programs can be judged by."),
+    "problems": ("sharp.cli.problems", "List, show and check problem specifications."),
+    "models": ("sharp.cli.models", "List and show model cards."),
+    "serve": ("sharp.cli.serve", "Serve a model on a cluster with vLLM, without a run."),
+    "profile": ("sharp.cli.profile", "List, show and draft cluster profiles."),
+    "sandbox": ("sharp.cli.sandbox", "Say which ways to keep programs apart work on this machine."),
+    "doctor": ("sharp.cli.doctor", "Check this machine or a cluster, and say how to mend it."),
+}
+
+
+class _LazyVerbs(Verbs):
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module = importlib.import_module(VERBS[cmd_name][0])
+        command = getattr(module, cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
+
+
+@click.group(
+    cls=_LazyVerbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog=EXIT_CODES_HELP,
+)
+@click.version_option(__version__, prog_name="sharp")
+def cli() -> None:
+    """Language models write, judge and refine numerical solvers for partial differential equations.
+
+    \b
+    Examples:
+      sharp run reaction-diffusion --run runs/first
+      sharp status runs/first
+      sharp resume runs/first
+    """
+
+
+def main() -> None:
+    """Run the command line and exit with a stable code."""
+    # A job that is told to end must end as if interrupted: with a sentence, and its programs ended before it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        code = cli(prog_name="sharp", standalone_mode=False)
+    except BaseException as error:  # noqa: BLE001 - the last handler: turns errors into a sentence and a code
+        code = exit_code(error)
+    sys.exit(code)

@@ -1,0 +1,5 @@
+"""`python -P -m sharp.cli`: the same as the `sharp` command."""
+
+from sharp.cli import main
+
+main()

@@ -1,0 +1,137 @@
+"""`sharp data`: make, import and audit reference data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from sharp.cli.options import Verbs, echo_json, json_option
+
+if TYPE_CHECKING:
+    from sharp.problems import Problem
+
+_COUNT = click.IntRange(min=1)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_problem_option = click.option(
+    "--problem", help="Problem that the file belongs to.  [default: recognised by what the file holds]"
+)
+
+
+@click.group(cls=Verbs)
+def data() -> None:
+    """Make, import and audit reference data.
+
+    Every data set has a companion file `….truth.hdf5` with the self-converged solution for the same initial
+    conditions and an estimate of its error. Made data are kept in $SHARP_DATA.
+
+    \b
+    Examples:
+      sharp data make burgers --samples 20
+      sharp data audit 1D_Advection_Sols_beta0.1.hdf5
+    """
+
+
+@data.command()
+@click.argument("problem")
+@click.option(
+    "--kind",
+    type=click.Choice(["pdebench", "truth"]),
+    default="pdebench",
+    show_default=True,
+    help="The published generator's scheme and precision, or the self-converged solution.",
+)
+@click.option("--samples", type=_COUNT, default=200, show_default=True, help="Number of samples.")
+@click.option("--seed", default=2022, show_default=True, help="Seed of the initial conditions.")
+@click.option("--out", type=_FILE, help="File to write.  [default: in the data folder]")
+@json_option
+def make(
+    problem: str, kind: Literal["pdebench", "truth"], samples: int, seed: int, out: Path | None, as_json: bool
+) -> None:
+    """Generate reference data for a problem in PDEBench's layout.
+
+    \b
+    Examples:
+      sharp data make burgers --samples 20
+      sharp data make darcy --kind truth --out darcy.hdf5
+    """
+    from sharp.numerics.reference import ensure_dataset, make_dataset
+    from sharp.problems import load_problem
+    from sharp.runs.progress import watching
+
+    loaded = load_problem(problem)
+    with watching() as view:
+        if out is None:
+            made = ensure_dataset(loaded, samples=samples, seed=seed, kind=kind, progress=view.on_data)
+        else:
+            made = make_dataset(loaded, out, samples=samples, seed=seed, kind=kind, progress=view.on_data)
+    _tell({"file": str(made.path), "truth": str(made.truth_path), "label": made.label}, as_json)
+
+
+@data.command("import")
+@click.argument("file", type=_FILE)
+@_problem_option
+@click.option("--out", type=_FILE, required=True, help="Data set to write.")
+@click.option(
+    "--first", type=_COUNT, default=100, show_default=True, help="Samples to take from the beginning (test)."
+)
+@click.option(
+    "--last", type=_COUNT, default=100, show_default=True, help="Samples to take from the end (validation)."
+)
+@json_option
+def import_(file: Path, problem: str | None, out: Path, first: int, last: int, as_json: bool) -> None:
+    """Import an original PDEBench or CodePDE file unchanged, and compute the truth for its initial conditions.
+
+    \b
+    Examples:
+      sharp data import 1D_Burgers_Sols_Nu0.01.hdf5 --out burgers.hdf5 --last 50
+    """
+    from sharp.numerics.reference import import_dataset
+    from sharp.runs.progress import watching
+
+    known = _problem_of(file, problem)
+    with watching() as view:
+        made = import_dataset(known, file, out, first=first, last=last, progress=view.on_data)
+    _tell({"file": str(made.path), "truth": str(made.truth_path), "label": made.label}, as_json)
+
+
+@data.command()
+@click.argument("file", type=_FILE)
+@_problem_option
+@click.option("--samples", type=_COUNT, default=8, show_default=True, help="Samples to look at.")
+@json_option
+def audit(file: Path, problem: str | None, samples: int, as_json: bool) -> None:
+    """Report how far a data file is from the solution of its equation: the residual and the reference floor.
+
+    A score below the floor means imitation of the data's errors, not accuracy.
+
+    \b
+    Examples:
+      sharp data audit 1D_Advection_Sols_beta0.1.hdf5
+      sharp data audit ours.hdf5 --problem my-problem.yaml --samples 4 --json
+    """
+    from sharp.numerics.audit import audit_dataset, audit_in_words
+    from sharp.runs.progress import watching
+
+    known = _problem_of(file, problem)
+    with watching() as view:
+        found = audit_dataset(known, file, samples=samples, progress=view.on_data)
+    if as_json:
+        echo_json(found.to_json())
+    else:
+        click.echo(audit_in_words(found))
+
+
+def _problem_of(file: Path, name: str | None) -> Problem:
+    from sharp.evaluation.recognition import recognise
+    from sharp.problems import load_problem
+
+    return recognise(file) if name is None else load_problem(name)
+
+
+def _tell(facts: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        echo_json(facts)
+    else:
+        click.echo("\n".join(f"{name}: {value}" for name, value in facts.items()))

@@ -1,0 +1,181 @@
+"""`sharp evaluate`: one solver, outside a tournament."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sharp.cli.exits import PROGRAM_FAILED
+from sharp.cli.options import Verb, echo_json, json_option
+
+if TYPE_CHECKING:
+    from sharp.evaluation.protocol import Evaluation, Scores, Split
+    from sharp.runs.trial import Outcome
+
+_COUNT = click.IntRange(min=1)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_TIERS = ("auto", "bubblewrap", "landlock", "apptainer", "rlimits")
+_SEAL = (
+    "this opens the test samples; a choice that is made by them is no longer measured by them (use validation samples "
+    "to compare programs)"
+)
+
+
+@click.command(cls=Verb)
+@click.argument("problem")
+@click.argument("solver", metavar="SOLVER.py", type=_FILE)
+@click.option(
+    "--split",
+    type=click.Choice(["validation", "smoke", "test"]),
+    default="validation",
+    show_default=True,
+    help="Samples to score on; smoke is two of them for a short time, with checks of the interface.",
+)
+@click.option("--data", type=_FILE, help="Data file.  [default: generated once, as by `sharp run`]")
+@click.option("--samples", type=_COUNT, help="Samples of the split.  [default: 100, or half of a small file]")
+@click.option(
+    "--measure",
+    "measures",
+    multiple=True,
+    metavar="NAME",
+    help="Compute a feedback measure, too (`sharp feedback` lists them). May be repeated.",
+)
+@click.option("--repeats", type=_COUNT, default=1, show_default=True, help="Calls; the first may compile.")
+@click.option("--shards", type=_COUNT, default=1, show_default=True, help="Processes that share the samples.")
+@click.option(
+    "--mpi", metavar="COMMAND", help="Launch the shards over MPI ranks, as by 'mpiexec -n {shards}'."
+)
+@click.option("--x64/--no-x64", default=None, help="JAX's 64-bit mode.  [default: as written]")
+@click.option("--convergence", is_flag=True, help="Measure the order of accuracy on smooth solutions, too.")
+@click.option(
+    "--sandbox",
+    type=click.Choice(_TIERS),
+    default="auto",
+    show_default=True,
+    help="How the program is confined.",
+)
+@click.option("--image", type=_FILE, help="Image of the apptainer sandbox.")
+@json_option
+def evaluate(
+    problem: str,
+    solver: Path,
+    split: Split,
+    data: Path | None,
+    samples: int | None,
+    measures: tuple[str, ...],
+    repeats: int,
+    shards: int,
+    mpi: str | None,
+    x64: bool | None,
+    convergence: bool,
+    sandbox: str,
+    image: Path | None,
+    as_json: bool,
+) -> None:
+    """Run one solver on a problem's data and score it.
+
+    That is done as in a tournament, but nothing is kept save generated data. A program that fails is told from a
+    machine that fails by the exit code.
+
+    \b
+    Examples:
+      sharp evaluate burgers solver.py --samples 8
+      sharp evaluate advection solver.py --split smoke
+      sharp evaluate darcy solver.py --data darcy.hdf5 --repeats 3 --json
+      sharp evaluate reaction-diffusion solver.py --samples 8 --convergence --measure two_grid
+    """
+    from hpc.sandbox import Policy
+    from sharp.problems import load_problem
+    from sharp.runs.progress import watching
+    from sharp.runs.trial import Trial, read_solver, try_solver
+
+    policy = Policy(tier=sandbox, image=image)  # type: ignore[arg-type]
+    trial = Trial(split, data, samples, measures, repeats, shards, x64, convergence, policy, mpi)
+    with watching() as view:
+        loaded, code = load_problem(problem), read_solver(solver)
+        if split == "test":
+            view.on_warning(_SEAL)
+        outcome = try_solver(loaded, code, trial, view.on_data)
+    if as_json:
+        echo_json(outcome.to_json())
+    else:
+        click.echo(_in_words(outcome))
+    if not outcome.evaluation.ok:
+        raise click.exceptions.Exit(PROGRAM_FAILED)
+
+
+def _in_words(outcome: Outcome) -> str:
+    from sharp.evaluation.feedback import failure_text
+
+    evaluation, first, last = outcome.evaluation, outcome.samples.start, outcome.samples.stop - 1
+    rows = [
+        ("problem", f"{outcome.problem.title} ({outcome.problem.label})"),
+        ("data", f"{outcome.dataset.label}, {outcome.split} samples {first}–{last}"),
+        *(_errors(evaluation, evaluation.scores) if evaluation.scores else ()),
+        *_course(evaluation),
+        *((f"check of {check.name}", check.message or "passed") for check in evaluation.checks),
+        *_order(outcome.study),
+    ]
+    lines = [f"{name:28} {text}" for name, text in rows if text]
+    return "\n".join([*lines, failure_text(evaluation.failure)] if evaluation.failure else lines)
+
+
+def _errors(evaluation: Evaluation, scores: Scores) -> Iterator[tuple[str, str]]:
+    from sharp.report.opening import floor_remark
+    from sharp.report.text import error_text
+
+    worst, remark = max(scores.nrmse_per_sample), floor_remark(evaluation)
+    many = f"mean of {len(scores.nrmse_per_sample)}, worst {error_text(worst)}; largest {error_text(scores.max_error)}"
+    yield "error against the data", f"{error_text(scores.nrmse)} ({many})"
+    if scores.nrmse_truth is not None:
+        yield "error against the solution", error_text(scores.nrmse_truth)
+    if scores.floor is not None:
+        yield "data's distance from it", error_text(scores.floor) + (f" ({remark})" if remark else "")
+    yield "residual", _noted(scores.residual, scores.residual_note)
+    for name, value in scores.measures.items():
+        yield name, _noted(value, scores.measure_notes.get(name, ""))
+
+
+def _noted(value: float | None, note: str) -> str:
+    from sharp.report.text import error_text
+
+    return error_text(value) + (f" ({note})" if note else "")
+
+
+def _course(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
+    from sharp.report.setting import steady_text
+    from sharp.report.text import count_text, duration_text, number_text
+
+    known = evaluation.environment
+    if evaluation.run_time_s is not None:
+        yield "first call", duration_text(evaluation.run_time_s)
+        yield "further calls", steady_text(evaluation.repeat_times_s)
+    if evaluation.load_s is not None:
+        yield "imports, before the call", duration_text(evaluation.load_s)
+    yield "whole process", duration_text(evaluation.total_s)
+    if evaluation.peak_memory_mb is not None:
+        yield "memory", f"{evaluation.peak_memory_mb:.0f} MB"
+    yield "precision", evaluation.dtype or ""
+    if "x64" in known:
+        yield "JAX", f"{known.get('jax')}, 64-bit mode {'on' if known['x64'] else 'off'}"
+    yield "device", f"{known.get('device', 'cpu')}, {known.get('cpu', '')}"
+    yield "sandbox", str(known.get("sandbox", ""))
+    if evaluation.internal_dt is not None or evaluation.internal_steps is not None:
+        steps = f"dt = {number_text(evaluation.internal_dt)}, {count_text(evaluation.internal_steps)} steps"
+        yield "printed by the program", steps
+    for name in ("timing", "repeats_differ"):
+        yield f"caution: {name}", str(known.get(name, ""))
+
+
+def _order(study: Evaluation | None) -> Iterator[tuple[str, str]]:
+    from sharp.numerics.convergence import in_words
+
+    if study is None:
+        return
+    if study.convergence is not None:
+        yield "order of accuracy", in_words(study.convergence)
+    elif study.failure is not None:
+        yield "order of accuracy", f"none: the program failed ({study.failure.kind}): {study.failure.message}"

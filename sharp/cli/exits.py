@@ -1,0 +1,72 @@
+"""Exit codes: what a script may rely on."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+import click
+
+from hpc.errors import HpcError, InfrastructureError, ReplayMiss, RunDirectoryError, WorkCancelled
+from hpc.slurm.errors import ScriptError
+from sharp.errors import BudgetExceeded, CellsFailed, InputError, ModelError, SharpError
+
+NO_SOLVER = 3
+DIFFERS = 3
+CELLS_FAILED = 3
+MACHINE_FAILED = 7
+PROGRAM_FAILED = 8
+WAITING = 75
+
+CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (InputError, 2),
+    (ScriptError, 2),
+    (ModelError, 4),
+    (RunDirectoryError, 5),
+    (ReplayMiss, 5),
+    (BudgetExceeded, 6),
+    (CellsFailed, CELLS_FAILED),
+    (InfrastructureError, MACHINE_FAILED),
+    (OSError, MACHINE_FAILED),
+    (KeyboardInterrupt, 130),
+    (WorkCancelled, 130),
+    (SharpError, 1),
+    (HpcError, 1),
+)
+
+MEANINGS = {
+    0: "done",
+    1: "internal error",
+    2: "wrong input or usage",
+    3: "finished without a working solver, a replay that differs, or a sweep with failed cells",
+    4: "a language-model server failed for good",
+    5: "the run directory cannot be used (locked, damaged, changed, of another version, full disk)",
+    6: "a budget is used up",
+    7: "the machine failed",
+    8: "the evaluated program failed",
+    75: "not finished: jobs on a cluster are waited for; run the same command again later",
+    130: "interrupted (Ctrl-C or SIGTERM, or its jobs were cancelled)",
+}
+
+# \b keeps click from filling the lines.
+EXIT_CODES_HELP = "\n".join(
+    ["\b", "Exit codes:", *(f"  {code:<4} {text}" for code, text in MEANINGS.items())]
+)
+
+
+def exit_code(error: BaseException) -> int:
+    """Say what went wrong (with a traceback only where nobody foresaw it) and return the exit code."""
+    if isinstance(error, SystemExit):
+        return int(error.code or 0)
+    if isinstance(error, click.ClickException):
+        error.show()
+        return error.exit_code
+    if isinstance(error, click.Abort):
+        error = error.__cause__ or KeyboardInterrupt()
+    known = next((code for kind, code in CODES if isinstance(error, kind)), None)
+    if known is None:
+        traceback.print_exception(error)
+        return 1
+    for sentence in (str(error) or "interrupted", *getattr(error, "__notes__", ())):
+        print(f"sharp: {sentence}", file=sys.stderr)  # noqa: T201
+    return known

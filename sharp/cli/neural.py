@@ -1,0 +1,195 @@
+"""`sharp neural`: published errors of neural solvers, and one that is trained and scored here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sharp.cli.options import Verbs, echo_json, json_option
+
+if TYPE_CHECKING:
+    from sharp.evaluation.datasets import DataSet, Splits
+    from sharp.neural.published import PublishedRow
+    from sharp.neural.result import SplitScore, TrainedResult
+    from sharp.neural.training import Epoch
+    from sharp.problems import Problem
+    from sharp.runs.progress import ProgressView
+
+_COUNT = click.IntRange(min=1)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+@click.group(cls=Verbs)
+def neural() -> None:
+    """Show published errors of neural solvers, and train a small one here.
+
+    \b
+    Examples:
+      sharp neural list --problem burgers
+      sharp neural train advection
+    """
+
+
+@neural.command("list")
+@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=_FOLDER)
+@click.option("--problem", metavar="PROBLEM", help="Only what is for this problem: its id or file.")
+@json_option
+def list_(folders: tuple[Path, ...], problem: str | None, as_json: bool) -> None:
+    """List published and trained rows by name, with what each number means: a reference, and no ranking.
+
+    Trainings are found in the data folder, and in each FOLDER that is named.
+
+    \b
+    Examples:
+      sharp neural list
+      sharp neural list --problem burgers --json
+      sharp neural list trainings/burgers
+    """
+    from sharp.neural.published import load_published
+    from sharp.neural.result import trained_rows
+    from sharp.problems import load_problem
+
+    wanted = None if problem is None else load_problem(problem).id
+    published = [row for row in load_published() if wanted in (None, row.problem)]
+    trained = [row for row in trained_rows(folders) if wanted in (None, _problem_id(row))]
+    if as_json:
+        echo_json(_plain(published, trained))
+    else:
+        click.echo("\n\n".join([*map(_published_text, published), *map(_trained_text, trained)]))
+
+
+@neural.command()
+@click.argument("problem")
+@click.option("--samples", type=_COUNT, default=500, show_default=True, help="Samples to train on.")
+@click.option("--epochs", type=_COUNT, default=150, show_default=True, help="How often each is learnt from.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the first weights, of the order of samples, and of the samples themselves.",
+)
+@click.option("--output", type=_FOLDER, help="Folder of the training.  [default: one in the data folder]")
+@click.option("--data", type=_FILE, help="Data file to score on.  [default: the one that `sharp run` uses]")
+@click.option(
+    "--held-out",
+    type=_COUNT,
+    help="Samples to validate with, and to test with.  [default: 100, or half of a small file]",
+)
+@json_option
+def train(
+    problem: str,
+    samples: int,
+    epochs: int,
+    seed: int,
+    output: Path | None,
+    data: Path | None,
+    held_out: int | None,
+    as_json: bool,
+) -> None:
+    """Train a small Fourier neural operator on generated data and score it as a solver is scored.
+
+    For equations in one space dimension and time; it needs the extra `neural`. A training that was stopped goes on
+    where it was when the same command is given again. The test samples are opened once, at its end.
+
+    \b
+    Examples:
+      sharp neural train advection
+      sharp neural train burgers --samples 1000 --epochs 300 --output trainings/burgers
+    """
+    from sharp.neural.baseline import Listener, default_folder, train_baseline
+    from sharp.neural.settings import Settings, check_settings
+    from sharp.neural.training import load_optax
+    from sharp.problems import load_problem
+    from sharp.runs.progress import watching
+
+    loaded, settings = load_problem(problem), Settings(samples=samples, epochs=epochs, seed=seed)
+    check_settings(loaded, settings)
+    load_optax()
+    with watching() as view:
+        dataset, splits = _scored_on(loaded, data, held_out, view)
+        folder = output or default_folder(loaded, settings, dataset)
+        listener = Listener(view.on_data, lambda epoch: _tell(epoch, epochs))
+        result = train_baseline(loaded, settings, dataset, splits, folder, listener)
+    if as_json:
+        echo_json({"folder": str(folder), **result.model_dump(mode="json")})
+    else:
+        click.echo(f"{_trained_text(result)}\n  {'folder':26} {folder}")
+
+
+def _scored_on(
+    problem: Problem, data: Path | None, held_out: int | None, view: ProgressView
+) -> tuple[DataSet, Splits]:
+    """Return the data and the splits on which `sharp evaluate` scores a solver."""
+    from sharp.runs.trial import Trial, trial_data
+
+    return trial_data(problem, Trial(data=data, samples=held_out), view.on_data)
+
+
+def _tell(epoch: Epoch, epochs: int) -> None:
+    errors = f"error {epoch.training:.3e} in training, {epoch.validation:.3e} on validation"
+    click.echo(f"epoch {epoch.epoch} of {epochs}: {errors}", err=True)
+
+
+def _problem_id(row: TrainedResult) -> str:
+    return row.problem.partition("@")[0]
+
+
+def _plain(published: Iterable[PublishedRow], trained: Iterable[TrainedResult]) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "published": [asdict(row) for row in published],
+        "trained": [row.model_dump(mode="json") for row in trained],
+    }
+
+
+def _published_text(row: PublishedRow) -> str:
+    facts = {
+        "unit": row.unit,
+        "parameters": row.case,
+        "formed as": row.metric,
+        "setting": row.setting,
+        "source": row.source,
+        "read in": row.read_in,
+        "comparable": f"{row.comparable}: {row.note}",
+    }
+    return _block(f"{row.problem}: {row.method}, published error {row.value:.2e}", facts)
+
+
+def _trained_text(row: TrainedResult) -> str:
+    settings, test = row.settings, row.test
+    facts = {
+        "error against the data": f"{test.nrmse:.3e} on the test samples, {row.validation.nrmse:.3e} on validation",
+        "error against the solution": _against_the_solution(test),
+        "a state that never changes": f"{test.unchanged:.3e}",
+        "trained on": f"{settings.samples} samples, every {settings.stride}th point, {settings.epochs} epochs, seed "
+        f"{settings.seed}",
+        "operator": f"{row.parameters:,} parameters: {settings.layers} layers, {settings.modes} waves, "
+        f"width {settings.width}",
+        "time": f"{row.training_s:.0f} s of training, {test.predict_s:.1f} s for the test samples",
+        "data": row.data,
+        "device": row.device,
+        "software": ", ".join(f"{name} {number}" for name, number in row.software.items()),
+    }
+    return _block(f"{_problem_id(row)}: {row.method}", facts)
+
+
+def _against_the_solution(scored: SplitScore) -> str:
+    from sharp.report.marks import flag_of
+    from sharp.report.opening import AT_FLOOR, BELOW_FLOOR
+
+    if scored.nrmse_truth is None or scored.floor is None:
+        return "not known"
+    remark = {"below": f" ({BELOW_FLOOR})", "at": f" ({AT_FLOOR})", "": ""}[
+        flag_of(scored.nrmse, scored.floor)
+    ]
+    return f"{scored.nrmse_truth:.3e}; the data are {scored.floor:.3e} from it{remark}"
+
+
+def _block(head: str, facts: dict[str, str]) -> str:
+    return "\n".join([head, *(f"  {name:26} {text}" for name, text in facts.items())])

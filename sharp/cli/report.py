@@ -1,0 +1,87 @@
+"""`sharp report` and `sharp replay`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sharp.cli.exits import DIFFERS
+from sharp.cli.options import Verb, echo_json, json_option, run_argument
+
+if TYPE_CHECKING:
+    from sharp.runs.execute import Replay
+
+
+@click.command(cls=Verb)
+@run_argument
+@json_option
+def report(path: Path, as_json: bool) -> None:
+    """Write the report of a run or a sweep, finished or not.
+
+    It is report.html, report.md and solver/ in the run's directory. Everything in it is rebuilt from the run's
+    record; nothing is asked of a model and no program is run. Of a sweep, its table and its own report are written.
+
+    \b
+    Examples:
+      sharp report runs/first
+      sharp report sweeps/ablation
+    """
+    from sharp.sweeps.folder import is_sweep
+
+    names = _of_sweep(path) if is_sweep(path) else _of_run(path)
+    if as_json:
+        echo_json({name: None if file is None else str(file) for name, file in names.items()})
+    else:
+        click.echo("\n".join(str(file) for file in names.values() if file is not None))
+
+
+def _of_run(path: Path) -> dict[str, Path | None]:
+    from sharp.report import write_report
+    from sharp.runs.directory import load_run
+    from sharp.runs.execute import replay as rebuild
+
+    run = load_run(path)
+    files = write_report(run, rebuild(run).state)
+    return {"html": files.html, "markdown": files.markdown, "solver": files.solver}
+
+
+def _of_sweep(path: Path) -> dict[str, Path | None]:
+    from sharp.sweeps.publish import publish_again
+
+    return dict(vars(publish_again(path)))
+
+
+@click.command(cls=Verb)
+@run_argument
+@json_option
+def replay(path: Path, as_json: bool) -> None:
+    """Re-run a finished run from its record alone and compare.
+
+    No model is asked and no program is run: the method is executed on the recorded answers, and the state at every
+    barrier must be the recorded one, byte for byte. Exit code 3 if it is not.
+
+    \b
+    Examples:
+      sharp replay runs/first
+    """
+    from sharp.runs.directory import load_run
+    from sharp.runs.execute import replay as rebuild
+
+    result = rebuild(load_run(path))
+    if as_json:
+        names = ("same", "missing", "differing", "digest")
+        echo_json({name: getattr(result, name) for name in names})
+    else:
+        click.echo(_verdict(result))
+    if not result.same:
+        raise click.exceptions.Exit(DIFFERS)
+
+
+def _verdict(result: Replay) -> str:
+    if result.missing is not None:
+        return f"The record does not hold the whole run: {result.missing}"
+    if result.differing is not None:
+        return f"The state differs from the recorded one at barrier {result.differing!r}."
+    return f"Same state at every barrier, without a call: {result.digest}"

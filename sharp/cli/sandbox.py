@@ -1,0 +1,41 @@
+"""`sharp sandbox`: which ways to keep programs of a model apart work on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from sharp.cli.options import Verb, echo_json, json_option
+
+
+@click.command(cls=Verb)
+@click.option(
+    "--image", type=click.Path(path_type=Path, exists=True), help="Try the Apptainer tier with this image."
+)
+@json_option
+def sandbox(image: Path | None, as_json: bool) -> None:
+    """Say which ways to keep programs apart work on this machine.
+
+    Every tier is tried with a small program; `auto` takes the first that works. Run it where the programs will run
+    (srun sharp sandbox): a login node may differ from the nodes of a job.
+
+    \b
+    Examples:
+      sharp sandbox
+      sharp sandbox --json
+    """
+    from hpc.sandbox import Policy, gpu_devices, open_interpreter, probe
+
+    tiers, devices = probe(image), [str(device) for device in gpu_devices()]
+    with open_interpreter(Policy(image=image)) as chosen:
+        auto = {"tier": chosen.tier, "warm": chosen.warm, "note": chosen.note}
+    if as_json:
+        echo_json({"tiers": [asdict(tier) for tier in tiers], "auto": auto, "gpu_devices": devices})
+        return
+    for tier in tiers:
+        click.echo(f"{tier.tier:11} {'works' if tier.usable else '-':6} {tier.reason}")
+    speed = "with an interpreter kept warm" if auto["warm"] else "with a fresh interpreter for each program"
+    click.echo(f"\nauto takes {auto['tier']} here, {speed}. {auto['note']}")
+    click.echo(f"Devices passed to programs: {', '.join(devices) or 'none'}.")

@@ -1,0 +1,186 @@
+"""`sharp status` and `sharp watch`."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sharp.cli.campaign import campaign_lines, campaign_of, has_campaign, next_step
+from sharp.cli.options import Verb, echo_json, json_option, run_argument
+from sharp.llm.budgets import Spent
+from sharp.runs.status import Status, status_in_words, view
+from sharp.sweeps.folder import is_sweep
+from sharp.sweeps.status import SweepStatus, sweep_in_words, view_sweep
+
+if TYPE_CHECKING:
+    from hpc.control.overview import Overview
+    from hpc.slurm.campaign import Campaign
+
+slurm_option = click.option("--no-slurm", is_flag=True, help="Do not ask Slurm; show what the files say.")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A run, and its campaign if it has one."""
+
+    run: Status | SweepStatus
+    campaign: Overview | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen by itself."""
+        jobs = self.campaign is not None and self.campaign.at_work
+        return self.run.finished or (self.run.controller is None and not jobs)
+
+    def without_meters(self) -> Seen:
+        """Return the same without what changes all the time while jobs run."""
+        campaign = self.campaign and replace(self.campaign, gpu_hours=0.0)
+        return Seen(replace(self.run, budgets=()), campaign)
+
+
+@click.command(cls=Verb)
+@run_argument
+@click.option("--jobs", is_flag=True, help="Show the jobs on the cluster one by one instead.")
+@slurm_option
+@json_option
+def status(path: Path, jobs: bool, no_slurm: bool, as_json: bool) -> None:
+    """Show where a run or a sweep stands.
+
+    That is its stage, what it used, its best program so far and who works on it. Only the run's record is read;
+    nothing is written, and a run at work is not disturbed. Of a run on a cluster it shows its jobs, its queue and its
+    servers too, after one question to Slurm, which may stay unanswered.
+
+    \b
+    Examples:
+      sharp status runs/first
+      sharp status runs/first --json | python -m json.tool
+      sharp status runs/first --jobs
+    """
+    if jobs:
+        _show_jobs(path, no_slurm, as_json)
+    else:
+        _show(look_at(path, _looker(no_slurm)), as_json)
+
+
+@click.command(cls=Verb)
+@run_argument
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    show_default=True,
+    help="Seconds between looks.",
+)
+@slurm_option
+@json_option
+def watch(path: Path, interval: float, no_slurm: bool, as_json: bool) -> None:
+    """Show where a run stands, again and again until it ends.
+
+    It ends when it is finished, or nobody works on it any more and no job of it is left. Prints only when something
+    has changed, so that it can be logged; with --json one object a line. Slurm is asked at most every ten seconds, and
+    up to three minutes apart while nothing changes there.
+
+    \b
+    Examples:
+      sharp watch runs/first
+      sharp watch runs/first --interval 30 >> first.log
+    """
+    shown = None
+    looker = _looker(no_slurm, again=True)
+    while True:
+        current = look_at(path, looker)
+        if current.without_meters() != shown:
+            _show(current, as_json)
+            shown = current.without_meters()
+        if current.is_over:
+            return
+        time.sleep(interval)
+
+
+Looker = Callable[["Campaign"], "Overview"]
+
+
+def look_at(path: Path, looker: Looker) -> Seen:
+    """Look at a run, and, if it was launched on a cluster, at its campaign."""
+    if not has_campaign(path):
+        return Seen(_view(path, None))
+    campaign = looker(campaign_of(path))
+    spent = Spent(campaign.gpu_hours, campaign.minutes, campaign.jobs, campaign.unmetered)
+    return Seen(_view(path, spent), campaign)
+
+
+def _view(path: Path, spent: Spent | None) -> Status | SweepStatus:
+    return view_sweep(path, spent) if is_sweep(path) else view(path, spent)
+
+
+def _looker(no_slurm: bool, *, again: bool = False) -> Looker:
+    """Return how to look at a campaign: not asking Slurm, once, or again and again, ever more rarely."""
+    poll = None
+
+    def look_again(campaign: Campaign) -> Overview:
+        from hpc.control import overview
+        from hpc.slurm.book import read_book
+        from hpc.slurm.polling import Poll
+
+        nonlocal poll
+        poll = poll or Poll(overview.quick_slurm(campaign))
+        book = read_book(campaign.book)
+        return overview.overview(campaign, book, poll.look(overview.open_jobs(book)))
+
+    def look_once(campaign: Campaign) -> Overview:
+        from hpc.control import overview
+
+        return overview.look(campaign, None if no_slurm else overview.quick_slurm(campaign))
+
+    return look_again if again and not no_slurm else look_once
+
+
+def _show(seen: Seen, as_json: bool) -> None:
+    if as_json:
+        campaign = seen.campaign and seen.campaign.to_json()
+        echo_json({**seen.run.to_json(), "campaign": campaign})
+    elif seen.campaign is None:
+        click.echo(_in_words(seen.run, [], ""))
+    else:
+        more = list(campaign_lines(seen.campaign))
+        click.echo(_in_words(seen.run, more, next_step(seen.run, seen.campaign)))
+
+
+def _in_words(run: Status | SweepStatus, more: list[str], following: str) -> str:
+    if isinstance(run, SweepStatus):
+        return sweep_in_words(run, more, following)
+    return status_in_words(run, more, following)
+
+
+def _show_jobs(path: Path, no_slurm: bool, as_json: bool) -> None:
+    from hpc.control.accounts import accounts
+    from hpc.control.overview import quick_slurm
+    from hpc.slurm.book import read_book
+    from sharp.cli.campaign import job_lines
+
+    campaign = campaign_of(path)
+    slurm = None if no_slurm else quick_slurm(campaign)
+    found = accounts(read_book(campaign.book), slurm, kept=campaign.cluster.status != "squeue")
+    done = _evaluations_by_job(path)
+    if as_json:
+        facts: dict[str, Any] = {"jobs": [row.to_json() for row in found.rows], "evaluations": dict(done)}
+        echo_json({**facts, "notes": list(found.notes)})
+    else:
+        click.echo("\n".join(job_lines(found, done)))
+
+
+def _evaluations_by_job(path: Path) -> Counter[str]:
+    """Return how many evaluations of a run, or of all runs of a sweep, each job has done."""
+    from hpc.journal import read_run
+    from sharp.runs.evaluations import program_runs, runs_by_job
+    from sharp.sweeps.folder import begun_runs, run_path
+
+    runs = [run_path(path, cell) for cell in begun_runs(path)] if is_sweep(path) else [path]
+    counts = (Counter(runs_by_job(program_runs(read_run(run)))) for run in runs)
+    return sum(counts, Counter[str]())

@@ -1,0 +1,1 @@
+"""Runs on a cluster: evaluations by Slurm jobs, controllers that are jobs themselves."""

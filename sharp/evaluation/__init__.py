@@ -1,0 +1,1 @@
+"""Running candidate solvers and scoring what they return."""

@@ -1,0 +1,270 @@
+"""Finished evaluations by content: what was scored once, anywhere, is not run again (requirement N4).
+
+An entry is one file, `ROOT/ab/abcd….json`, named by the hash of all that decides a result (`entry_key`). Its first line
+is the SHA-256 of the second, which holds the evaluation, its picture, and when it was measured. Files appear by rename,
+so that any number of processes on any number of machines may read and write without locks: the last writer wins, with
+an equally good result, and what does not verify counts as missing. Neither a full disk nor a damaged entry makes a run
+fail.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import platform
+import re
+import sys
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from hpc.files import temporary
+from hpc.records import canonical, encode_text
+from sharp.evaluation.code import canonical_hash, modules_imported
+from sharp.evaluation.protocol import Evaluation, EvaluationRequest
+
+RULES = 2
+"""Version of the rules of evaluation. Raise it with every change of harness, scoring, residuals or measures that can
+change a result: entries of other versions are then never found."""
+
+_LIBRARIES = ("numpy", "scipy", "jax", "jaxlib")
+_GPUS = Path("/proc/driver/nvidia/gpus")
+_NAME = re.compile(r"[0-9a-f]{64}\.json")
+_LEFTOVER_S = 3600.0
+# Words of a program that may read its own text or line numbers; also where they stand in a comment, which does no harm.
+_READS_ITSELF = re.compile(
+    r"__(doc|file|loader|spec|dict)__|\b(inspect|linecache|tokenize|pydoc|getsource\w*|getdoc|getattr|vars|globals|eval|"
+    r"exec|open|pathlib|fromfile|loadtxt|genfromtxt|solver\.py|_getframe|traceback|tb_lineno|f_lineno|co_\w+)\b"
+)
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finished evaluation: its picture (NPZ, may be empty), when it was measured, and the hash of the exact code."""
+
+    evaluation: Evaluation
+    picture: bytes
+    measured_at: str
+    code: str
+
+    @classmethod
+    def now(cls, evaluation: Evaluation, picture: bytes, code: str) -> Entry:
+        """Return the entry of what has just been measured."""
+        return cls(evaluation, picture, datetime.now(UTC).isoformat(timespec="seconds"), text_hash(code))
+
+    def serves(self, code: str, tier: str) -> bool:
+        """Whether the result holds for a program of this key, run here in a sandbox chosen as `tier`.
+
+        The message of a failure quotes lines by number, so it holds for the same text only. Away from the machine that
+        measured it, a run that took too long proves nothing, and what a program got by with where nothing but limits
+        confined it does not count where the best sandbox is wanted.
+        """
+        failure, measured = self.evaluation.failure, self.evaluation.environment
+        if failure is not None and self.code != text_hash(code):
+            return False
+        if measured.get("hostname") == platform.node():
+            return True
+        unconfined = tier == "auto" and measured.get("sandbox") == "rlimits"
+        return not unconfined and (failure is None or failure.kind != "timeout")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Entries and their bytes; how many have been used since they were written, and the last use (ISO 8601, UTC)."""
+
+    entries: int
+    bytes: int
+    used_again: int
+    last_used: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+class EvaluationCache:
+    """The entries below a folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def get(self, key: str) -> Entry | None:
+        """Return an entry, or None; a damaged one is removed. Notes the time of use for `clear`."""
+        path = self._path(key)
+        try:
+            data, written = path.read_bytes(), path.stat().st_mtime_ns
+        except OSError:
+            return None
+        try:
+            entry = _parse(data)
+        except (ValueError, KeyError, TypeError) as error:
+            _log.warning("%s is damaged (%s); its program is run again.", path, error)
+            with suppress(OSError):
+                path.unlink()
+            return None
+        with suppress(OSError):  # another user's file, or a read-only disk: it only looks older than it is
+            os.utime(path, ns=(time.time_ns(), written))
+        return entry
+
+    def put(self, key: str, entry: Entry) -> None:
+        """Keep an entry; what prevents it is said as a warning."""
+        path = self._path(key)
+        draft = temporary(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                draft.write_bytes(_format(entry))  # not flushed: what a crash tears does not verify
+                draft.replace(path)
+            finally:
+                draft.unlink(missing_ok=True)
+        except OSError as error:
+            _log.warning("%s could not be written, so the result is not cached: %s.", path, error.strerror)
+
+    def usage(self) -> Usage:
+        """Count the entries."""
+        return _usage([state for _, state in self._entries()])
+
+    def clear(self, unused_s: float = 0.0) -> Usage:
+        """Remove the entries that have not been used for so many seconds, and what killed writers left."""
+        now, removed = time.time(), []
+        for path, state in self._entries():
+            if now - _last_use(state) >= unused_s:
+                with suppress(OSError):
+                    path.unlink()
+                    removed.append(state)
+        for draft in self.root.glob("[0-9a-f][0-9a-f]/.*.tmp"):
+            with suppress(OSError):
+                if now - draft.stat().st_mtime > _LEFTOVER_S:
+                    draft.unlink()
+        return _usage(removed)
+
+    def _path(self, key: str) -> Path:
+        return self.root / key[:2] / f"{key}.json"
+
+    def _entries(self) -> Iterator[tuple[Path, os.stat_result]]:
+        for path in self.root.glob("[0-9a-f][0-9a-f]/*.json"):
+            if _NAME.fullmatch(path.name):
+                with suppress(OSError):
+                    yield path, path.stat()
+
+
+def cache_home() -> Path:
+    """Return the folder of the user's entries, below $SHARP_CACHE or else `pde-sharp` in the user's cache folder."""
+    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("SHARP_CACHE") or Path(folder) / "pde-sharp") / "evaluations"
+
+
+def entry_key(
+    request: EvaluationRequest, samples: tuple[int, int], truth: str | None, machine: Mapping[str, Any]
+) -> str:
+    """Return the SHA-256 of all that decides a result.
+
+    That is the program up to comments and layout, the rest of the request, the samples (first, one after the last), the
+    hash of the self-converged solutions, the machine, the libraries that the program imports, and `RULES`.
+    """
+    asked = request.to_json()
+    code = asked.pop("code")
+    foreign = {*_LIBRARIES, *modules_imported(code)} - sys.stdlib_module_names
+    libraries = {name: _version(name) for name in sorted(foreign)}
+    parts = [RULES, _program_hash(code), asked, samples, truth, dict(machine), libraries]
+    return sha256(canonical(parts).encode()).hexdigest()
+
+
+def machine_class() -> dict[str, Any]:
+    """Return what of this machine decides a result: interpreter, architecture, and GPU models if there are any.
+
+    The model of a CPU is no part of it: run times are those of the machine that an evaluation names.
+    """
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "device": _device(),
+        "jax_platforms": os.environ.get("JAX_PLATFORMS"),
+    }
+
+
+def text_hash(code: str) -> str:
+    """Return the SHA-256 of a program's exact text."""
+    return sha256(encode_text(code)).hexdigest()
+
+
+def _program_hash(code: str) -> str:
+    return f"text:{text_hash(code)}" if _READS_ITSELF.search(code) else canonical_hash(code)
+
+
+@lru_cache(maxsize=1024)
+def _version(module: str) -> str:
+    try:
+        return version(module)
+    except (PackageNotFoundError, ValueError):
+        return "unknown" if _is_there(module) else "missing"
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _device() -> str:
+    """Return the models of the GPUs that programs can see, or `cpu`."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return "cpu"
+    models = set()
+    for facts in _GPUS.glob("*/information"):
+        models.update(re.findall(r"^Model:\s*(.*?)\s*$", facts.read_text(), re.MULTILINE))
+    unknown = any(Path("/dev").glob("nvidia[0-9]*"))
+    return ", ".join(sorted(models)) or ("unknown GPU" if unknown else "cpu")
+
+
+def _format(entry: Entry) -> bytes:
+    content = {
+        "evaluation": entry.evaluation.to_json(),
+        "measured_at": entry.measured_at,
+        "code": entry.code,
+        "picture": b64encode(entry.picture).decode(),
+    }
+    line = json.dumps(content).encode()
+    return b"%s\n%s\n" % (sha256(line).hexdigest().encode(), line)
+
+
+def _parse(data: bytes) -> Entry:
+    """Read an entry; raises `ValueError`, `KeyError` or `TypeError` where it is not one."""
+    digest, _, rest = data.partition(b"\n")
+    line = rest.removesuffix(b"\n")
+    if sha256(line).hexdigest().encode() != digest:
+        raise ValueError("its checksum does not fit")
+    content = json.loads(line)
+    return Entry(
+        evaluation=Evaluation.from_json(content["evaluation"]),
+        picture=b64decode(content["picture"]),
+        measured_at=content["measured_at"],
+        code=content["code"],
+    )
+
+
+def _last_use(state: os.stat_result) -> float:
+    """Return the time of the last use in seconds: `get` sets the access time, whatever the disk notes by itself."""
+    return max(state.st_atime, state.st_mtime)
+
+
+def _usage(states: list[os.stat_result]) -> Usage:
+    last = max(map(_last_use, states), default=None)
+    return Usage(
+        entries=len(states),
+        bytes=sum(state.st_size for state in states),
+        used_again=sum(state.st_atime_ns > state.st_mtime_ns for state in states),
+        last_used=None if last is None else datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds"),
+    )

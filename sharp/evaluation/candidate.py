@@ -1,0 +1,278 @@
+"""One process of a candidate in a sandbox, and what became of each of its calls.
+
+It is given inputs alone and told no path of the reference; whether it could find and read it all the same depends
+on the sandbox. Nothing of a run is there for the next, but for what JAX has compiled of the same code.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc.errors import InfrastructureError
+from hpc.records import encode_text
+from hpc.sandbox import Bounds, Completed
+from sharp.evaluation.calls import Call, Work, call_times, load_time
+from sharp.evaluation.code import libraries_imported
+from sharp.evaluation.machine import (
+    Runner,
+    check_gpu,
+    check_space,
+    check_still_space,
+    file_mb,
+    has_missed_gpu,
+    needed_mb,
+)
+from sharp.evaluation.outcome import Environment, Fault, Outcome, read_arrays, read_outcome
+from sharp.evaluation.protocol import Failure, Limits
+from sharp.evaluation.scoring import form_failure
+
+Array = NDArray[Any]
+
+COMPILED = "compiled"
+"""The folder within scratch where JAX keeps what it compiles."""
+
+_HARNESS = Path(__file__).with_name("harness.py")
+_MAX_TEXT = 4000
+_OWN_MB = 2048
+_SAME = 1e-5
+_PRELOAD = {"SciPy": ("scipy", "scipy.fft", "scipy.sparse.linalg"), "JAX": ("jax",)}
+_NUMBER = r"([0-9]{0,15}\.?[0-9]{1,20}(?:e[-+]?[0-9]{1,2})?)"
+_DT = re.compile(rf"(?<![A-Za-z0-9])dt\s*[=:]\s*{_NUMBER}", re.IGNORECASE)
+_STEPS = re.compile(r"(?<![A-Za-z0-9])steps\s*[=:]\s*([0-9]{1,15})(?![0-9]|\.[0-9]|e[0-9])", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a call came to: a failure, or one finite-or-not array of the agreed shape for each return."""
+
+    failure: Failure | None
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    dtype: str | None = None
+
+
+@dataclass(frozen=True)
+class CandidateRun:
+    """What a process came to: the results of its calls by name, and their times as seen from outside.
+
+    `run_time_s` is that of the first call, None where it failed, and all of the process's time where the words on
+    which times rest were not the harness's own (`environment["timing"]` is then "untrusted"). `load_s` is the time that
+    the module took before it.
+    """
+
+    completed: Completed
+    results: Mapping[str, Result]
+    run_time_s: float | None = None
+    repeat_times_s: tuple[float, ...] = ()
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    load_s: float | None = None
+
+    @property
+    def first(self) -> Result:
+        """The result of the call that decides."""
+        return next(iter(self.results.values()))
+
+
+def run_candidate(
+    code: str,
+    work: Work,
+    limits: Limits,
+    x64: bool | None,
+    interpreter: Runner,
+    scratch: Path,
+) -> CandidateRun:
+    """Run a candidate in a folder of its own; its faults are results, the machine's are `InfrastructureError`.
+
+    The folder is empty but for what JAX may have compiled of the same code (`COMPILED`).
+    """
+    check_space(scratch, work)
+    try:
+        _fill(scratch, code, work, x64)
+    except OSError as error:
+        raise InfrastructureError(f"{scratch} could not be filled: {error.strerror}.") from error
+    completed = interpreter.run(
+        scratch / _HARNESS.name,
+        scratch=scratch,
+        bounds=_bounds(limits, work),
+        environment={},
+        preload=preload(code),
+    )
+    completed = replace(
+        completed, stdout=_relative(completed.stdout, scratch), stderr=_relative(completed.stderr, scratch)
+    )
+    return _Reader(completed, work, limits, scratch, lambda: check_gpu(interpreter, scratch.parent)).run()
+
+
+def internal_steps(stdout: str) -> tuple[float | None, int | None]:
+    """Return time step and number of steps as a solver printed them last (`dt=1e-4`, `n_steps = 200`)."""
+    dt, steps = _DT.findall(stdout), _STEPS.findall(stdout)
+    return float(dt[-1]) if dt else None, int(steps[-1]) if steps else None
+
+
+def preload(code: str) -> tuple[str, ...]:
+    """Return the modules that are imported before a code runs, of those that it imports.
+
+    JAX reads its settings from the environment on import: a code that sets some has to import it itself.
+    """
+    wanted = [name for name in libraries_imported(code) if name != "JAX" or "JAX_" not in code]
+    return ("numpy", *(module for name in wanted for module in _PRELOAD.get(name, ())))
+
+
+def _bounds(limits: Limits, work: Work) -> Bounds:
+    return Bounds(
+        limits.wall_s,
+        limits.memory_mb,
+        limits.threads,
+        file_mb=file_mb(work),
+        scratch_mb=needed_mb(work) + _OWN_MB,
+    )
+
+
+def _fill(scratch: Path, code: str, work: Work, x64: bool | None) -> None:
+    shutil.copyfile(_HARNESS, scratch / _HARNESS.name)
+    (scratch / COMPILED).mkdir(exist_ok=True)
+    (scratch / "solver.py").write_bytes(encode_text(code))
+    (scratch / "call.json").write_text(json.dumps({**work.description(), "x64": x64, "compiled": COMPILED}))
+    for name, array in work.inputs().items():
+        np.save(scratch / name, array, allow_pickle=False)
+
+
+def _relative(text: str, scratch: Path) -> str:
+    return text.replace(str(scratch), ".")
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads what a process that has ended left."""
+
+    completed: Completed
+    work: Work
+    limits: Limits
+    scratch: Path
+    check_gpu: Callable[[], None]
+
+    def run(self) -> CandidateRun:
+        results = {call.name: self._result(call) for call in self.work.calls}
+        run = CandidateRun(self.completed, results)
+        outcome = read_outcome(self.scratch, self.work.calls[0].name)
+        if outcome is not None:
+            run = replace(run, environment=_recorded(outcome.environment))
+        return self._timed(run) if run.first.failure is None else run
+
+    def _timed(self, run: CandidateRun) -> CandidateRun:
+        times = call_times(self.completed.events, self.work, self.completed.wall_s)
+        if times is None or self.work.calls[0].name not in times:
+            environment = {**run.environment, "timing": "untrusted"}
+            return replace(run, run_time_s=self.completed.wall_s, environment=environment)
+        return replace(
+            run,
+            run_time_s=times[self.work.calls[0].name],
+            repeat_times_s=tuple(times[name] for name in self.work.repetitions if name in times),
+            environment={**run.environment, **self._repeated(run.first)},
+            load_s=load_time(self.completed.events),
+        )
+
+    def _repeated(self, first: Result) -> dict[str, str]:
+        for name in self.work.repetitions:
+            again = self._result(replace(self.work.calls[0], name=name))
+            if again.failure is not None:
+                return {"repeats_differ": f"{name} failed: {again.failure.message}"}
+            if not _same(first.arrays, again.arrays):
+                return {"repeats_differ": f"{name} returned other values than the first call."}
+        return {}
+
+    def _result(self, call: Call) -> Result:
+        outcome = read_outcome(self.scratch, call.name)
+        # What ends after the limit, in the moment that is left to programs for cleaning up, has not ended in time.
+        said = {line for moment, line in self.completed.events if moment <= self.limits.wall_s}
+        ended = {f"done {call.name}", f"failed {call.name}"} & said
+        broken = _broken_bound(self.completed, self.limits)
+        if broken is not None and not (outcome and ended):
+            return Result(broken)
+        if outcome is None:
+            return Result(_abrupt_end(self.completed, self.limits))
+        return self._judge(call, outcome)
+
+    def _judge(self, call: Call, outcome: Outcome) -> Result:
+        if has_missed_gpu(outcome.environment):
+            self.check_gpu()
+        if outcome.failure is not None:
+            return Result(self._failure(outcome.failure))
+        returned = {name: (item.dtype, item.shape) for name, item in outcome.returned.items()}
+        if returned.keys() != call.returns.keys():
+            return Result(_forged())
+        dtype = ", ".join(sorted({name for name, _ in returned.values()}))
+        if (failure := form_failure(returned, call.returns)) is not None:
+            return Result(failure, dtype=dtype)
+        arrays = read_arrays(self.scratch, call.name, call.returns)
+        return Result(_forged()) if arrays is None else Result(None, arrays, dtype)
+
+    def _failure(self, fault: Fault) -> Failure:
+        message, frames = (
+            _relative(text, self.scratch)[:_MAX_TEXT] for text in (fault.message, fault.traceback)
+        )
+        if fault.kind != "storage":
+            return Failure(fault.kind, message, frames)
+        check_still_space(self.scratch, self.work, message)
+        return Failure("policy", f"It used up the space that was there for its results: {message}")
+
+
+def _broken_bound(completed: Completed, limits: Limits) -> Failure | None:
+    if completed.timed_out:
+        return Failure("timeout", f"It was stopped at the limit of {limits.wall_s:g} s, {_place(completed)}.")
+    if completed.memory_exceeded:
+        return Failure("memory", f"It was stopped for using more than the limit of {limits.memory_mb} MB.")
+    if completed.processes_exceeded:
+        return Failure("policy", "It was stopped for starting too many processes.")
+    if completed.disk_exceeded:
+        return Failure("policy", "It was stopped for writing too much to files.")
+    if completed.output_exceeded:
+        return Failure("policy", "It was stopped for printing too much.")
+    return None
+
+
+def _place(completed: Completed) -> str:
+    """Return where a process was at its end."""
+    word, _, call = (completed.events[-1][1] if completed.events else "load").partition(" ")
+    if word in ("done", "failed"):
+        return "after the solver had returned"
+    if word != "call":
+        return "before the solver was called, while its module was loading"
+    return "in the solver" if call == "scored" else f"in the solver (call {call})"
+
+
+def _abrupt_end(completed: Completed, limits: Limits) -> Failure:
+    if completed.signal == signal.SIGKILL and completed.peak_rss_mb > limits.memory_mb / 2:
+        return Failure("memory", "Its process was killed by the system, most likely for want of memory.")
+    if completed.signal == signal.SIGALRM:
+        return Failure("timeout", "It took far longer than the scored call, and was stopped.")
+    if completed.signal is not None:
+        name = signal.strsignal(completed.signal) or "unknown"
+        return Failure("exception", f"Its process was ended by signal {completed.signal} ({name}).")
+    return Failure(
+        "exception", f"Its process ended with exit code {completed.exit_code} before there was a result."
+    )
+
+
+def _forged() -> Failure:
+    return Failure("policy", "Its process left files that are not those of a solver that returned.")
+
+
+def _recorded(environment: Environment) -> dict[str, Any]:
+    return environment.model_dump(exclude_none=True)
+
+
+def _same(first: Mapping[str, Array], again: Mapping[str, Array]) -> bool:
+    return all(
+        np.allclose(again[name], values, rtol=_SAME, atol=_SAME * float(np.abs(values).max()), equal_nan=True)
+        for name, values in first.items()
+    )

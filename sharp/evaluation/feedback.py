@@ -1,0 +1,164 @@
+"""What a judge is told about a run: never more than the permitted kinds of feedback."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from sharp.evaluation.protocol import Evaluation, Failure, Scores
+
+Kinds = tuple[str, ...]
+Weights = Mapping[str, float]
+# Kinds that are part of every score; all others are measures that an evaluation has to be asked for.
+ALWAYS = ("nrmse", "residual")
+NO_WEIGHTS: Weights = MappingProxyType({})
+
+_LONG_LOAD_S = 2.0  # few libraries take longer to import
+
+
+def measures_of(kinds: Kinds) -> tuple[str, ...]:
+    """Return the kinds that are to be asked for as measures of an evaluation."""
+    return tuple(kind for kind in kinds if kind not in (*ALWAYS, "none"))
+
+
+def ranking(kinds: Kinds, weights: Weights = NO_WEIGHTS) -> Weights:
+    """Return the weights of the kinds that rank runs: those given, or else nrmse alone if permitted, or the first."""
+    if "none" in kinds:
+        return {}
+    return weights or {"nrmse" if "nrmse" in kinds else kinds[0]: 1.0}
+
+
+def metric(evaluation: Evaluation, kinds: Kinds, weights: Weights = NO_WEIGHTS) -> float:
+    """Return the number that ranks a run, smaller is better: the weighted sum of the kinds that rank.
+
+    A failed run ranks +inf, and so does one that lacks one of those numbers. Without any feedback all runs that
+    passed rank equal, at 0.
+    """
+    if evaluation.scores is None:
+        return math.inf
+    total = 0.0
+    for kind, weight in ranking(kinds, weights).items():
+        value = _value(evaluation.scores, kind)
+        total += math.inf if value is None else weight * value
+    return total
+
+
+def feedback_text(
+    evaluation: Evaluation,
+    kinds: Kinds,
+    reveal_floor: float | None = None,
+    weights: Weights = NO_WEIGHTS,
+) -> str:
+    """Return the short report on a run that judges see (requirements R28-R34); the first number is what ranks.
+
+    With `none` it says only whether the run passed; where no kind needs a reference it holds no number that
+    was derived from one. `reveal_floor`, the distance of the data set from the true solution, is shown beside
+    an nRMSE only.
+    """
+    if "none" in kinds:
+        return f"Status: {'passed' if evaluation.ok else 'failed'}"
+    if evaluation.failure is not None:
+        told = failure_text(_permitted(evaluation.failure, kinds))
+        return "\n".join([*told.splitlines(), *_course(evaluation)])
+    assert evaluation.scores is not None
+    lines = ["Status: passed"]
+    if weights:
+        lines.append(f"Combined score: {_number(metric(evaluation, kinds, weights))} ({_formula(weights)})")
+    for kind in _ranked_first(kinds):
+        lines += (
+            _errors(evaluation.scores, reveal_floor) if kind == "nrmse" else [_line(evaluation.scores, kind)]
+        )
+    return "\n".join(lines + _course(evaluation))
+
+
+def feedback_described(kinds: Kinds, weights: Weights = NO_WEIGHTS) -> list[str]:
+    """Return a sentence for each kind that says what is measured, and one that says what ranks."""
+    from sharp.feedback import ALL
+
+    if "none" in kinds:
+        return ["Nothing but whether the program runs."]
+    measures = [ALL[kind] for kind in _ranked_first(kinds)]
+    lines = [f"{m.title}: {m.description} Measured as {m.normalisation}." for m in measures]
+    ranked = _formula(weights) if weights else measures[0].title
+    return [*lines, f"Programs are ranked by {ranked}; smaller is better, 0 is perfect."]
+
+
+def failure_text(failure: Failure) -> str:
+    """Return the kind and the sentence of a failure and the innermost frames of the candidate's own code."""
+    head = f"Status: failed ({failure.kind})\n{failure.message}"
+    return f"{head}\n{failure.traceback.rstrip()}" if failure.traceback else head
+
+
+def _permitted(failure: Failure, kinds: Kinds) -> Failure:
+    """Return a failure without the error by which a run was abandoned, where no kind may tell of it."""
+    from sharp.feedback import ALL
+
+    if failure.kind != "abandoned" or any(ALL[kind].needs_reference for kind in kinds):
+        return failure
+    return replace(failure, message="The run was stopped early, as its result was hopeless.")
+
+
+def _ranked_first(kinds: Kinds) -> Iterator[str]:
+    """Yield the kind that ranks where no weights are given, then the others."""
+    first = next(iter(ranking(kinds)))
+    yield first
+    yield from (kind for kind in kinds if kind != first)
+
+
+def _value(scores: Scores, kind: str) -> float | None:
+    return getattr(scores, kind) if kind in ALWAYS else scores.measures.get(kind)
+
+
+def _line(scores: Scores, kind: str) -> str:
+    value = _value(scores, kind)
+    note = scores.residual_note if kind == "residual" else scores.measure_notes.get(kind, "")
+    behind = f" ({note})" if note else ""
+    normalised = ", normalised" if kind == "residual" and value is not None else ""
+    return f"{_title(kind)}{normalised}: {_number(value)}{behind}"
+
+
+def _errors(scores: Scores, floor: float | None) -> list[str]:
+    worst = max(scores.nrmse_per_sample)
+    lines = [
+        f"nRMSE: {scores.nrmse:.3e} (mean of {len(scores.nrmse_per_sample)} samples, worst {worst:.3e})",
+        f"Maximum error: {scores.max_error:.3e}",
+    ]
+    return (
+        lines if floor is None else [*lines, f"Distance of the reference from the true solution: {floor:.3e}"]
+    )
+
+
+def _formula(weights: Weights) -> str:
+    return " + ".join(f"{weight:g} x {_title(kind)}" for kind, weight in weights.items())
+
+
+def _title(kind: str) -> str:
+    from sharp.feedback import ALL
+
+    return ALL[kind].title
+
+
+def _number(value: float | None) -> str:
+    return "not available" if value is None or math.isinf(value) else f"{value:.3e}"
+
+
+def _course(evaluation: Evaluation) -> list[str]:
+    """Return how the run went: what the solver printed of its time steps, its time, memory and precision."""
+    known = {
+        "Internal time step": evaluation.internal_dt and f"{evaluation.internal_dt:.6g}",
+        "Internal steps": evaluation.internal_steps and str(evaluation.internal_steps),
+        "Run time": evaluation.run_time_s is not None and f"{evaluation.run_time_s:.2f} s",
+        "Load time": _long_load(evaluation.load_s),
+        "Peak memory": evaluation.peak_memory_mb and f"{evaluation.peak_memory_mb:.0f} MB",
+        "Returned precision": evaluation.dtype,
+    }
+    return [f"{name}: {text}" for name, text in known.items() if text]
+
+
+def _long_load(load_s: float | None) -> str:
+    """Return how long a module worked before the first call, where it may have done part of its task there."""
+    if load_s is None or load_s < _LONG_LOAD_S:
+        return ""
+    return f"{load_s:.2f} s before the call, on imports and work at module level; not in the run time"

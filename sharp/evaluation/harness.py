@@ -1,0 +1,350 @@
+"""Runs one candidate solver: a script that is copied into the sandbox and knows nothing of the rest.
+
+It reads `solver.py`, `call.json` and the inputs in the working folder and makes the calls that are listed
+there, the one that counts first. Of each it leaves `outcome-<call>.json` and, for every array of the agreed
+form that came back, `output-<call>-<name>.npy`, before it goes on to the next. On the private pipe it announces
+`load`, then `call <call>` and `done <call>` or `failed <call>`, so that time is measured outside. It is trusted
+only until the candidate's code is loaded: whatever it leaves is checked again by the scorer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import linecache
+import os
+import platform
+import signal
+import sys
+import time
+import traceback
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+_FILE = "solver.py"
+_REAL = ("float", "bfloat", "int", "uint")
+_INNERMOST = 4
+_PATIENCE = 5
+_MAX_TEXT = 2000
+
+
+class CandidateError(Exception):
+    """The candidate broke the agreed form; carries the kind of failure and a sentence."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def main() -> None:
+    """Make all calls, the others only after the first has succeeded."""
+    folder = Path.cwd()
+    work = json.loads((folder / "call.json").read_text())
+    set_up_jax(work["x64"], folder / work["compiled"])
+    bench = Bench(folder, work["function"], read_inputs(folder, work["calls"]))
+    first, *others = work["calls"]
+    started = time.monotonic()
+    if bench.attempt(first) is None:
+        silence()
+        hurry(work["grace_s"], len(others) * (time.monotonic() - started))
+        for call in others:
+            bench.attempt(call)
+    silence()
+    os._exit(0)  # threads and exit handlers of the candidate are not waited for
+
+
+def silence() -> None:
+    """Drop what is printed from now on: what a solver prints of its time steps is to be that of the first call."""
+    with contextlib.suppress(Exception):  # a candidate may have replaced them by anything
+        sys.stdout.flush()
+        sys.stderr.flush()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+
+
+def hurry(grace_s: float | None, fair_s: float) -> None:
+    """Have this process end by SIGALRM when the further calls take too long compared with the first."""
+    if grace_s is not None:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, grace_s + _PATIENCE * fair_s)
+
+
+def set_up_jax(x64: bool | None, compiled: Path) -> None:
+    """Set precision, if it is to be other than the candidate's choice, and where compiled code is kept.
+
+    JAX reads its variables when it is imported; one that is here already has to be told.
+    """
+    options: dict[str, Any] = {
+        "jax_compilation_cache_dir": str(compiled),
+        "jax_persistent_cache_min_compile_time_secs": 0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+        "jax_persistent_cache_enable_xla_caches": "none",  # else the place is part of what is looked up
+    }
+    if x64 is not None:
+        options["jax_enable_x64"] = x64
+    os.environ |= {name.upper(): str(value) for name, value in options.items()}
+    if "jax" in sys.modules:
+        import jax
+
+        for name, value in options.items():
+            jax.config.update(name, value)  # type: ignore[no-untyped-call]
+
+
+def read_inputs(folder: Path, calls: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
+    """Read the input arrays of all calls by file name, before any of the candidate's code runs."""
+    names = {name for call in calls for name in call["arrays"].values()}
+    return {name: np.load(folder / name, allow_pickle=False) for name in names}
+
+
+class Bench:
+    """Where the candidate's solver is called; it is loaded within the first call."""
+
+    def __init__(self, folder: Path, function: str, inputs: Mapping[str, Array]) -> None:
+        self._folder = folder
+        self._function = function
+        self._inputs = inputs
+        self._announce: TextIO = os.fdopen(int(os.environ["SANDBOX_EVENTS_FD"]), "w", buffering=1)
+        self._solver: Callable[..., Any] | None = None
+
+    def attempt(self, call: Mapping[str, Any]) -> dict[str, str] | None:
+        """Make one call and leave its outcome; return its failure."""
+        outcome: dict[str, Any] = {"failure": None, "returned": {}}
+        try:
+            outcome["returned"] = self._perform(call)
+        except BaseException as error:  # noqa: BLE001  SystemExit and KeyboardInterrupt are the candidate's as well
+            outcome["failure"] = failure_of(error)
+        outcome["environment"] = environment()
+        (self._folder / f"outcome-{call['name']}.json").write_text(json.dumps(outcome))
+        return outcome["failure"]  # type: ignore[no-any-return]
+
+    def _perform(self, call: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Call the solver, save its arrays and return their `{name: {dtype, shape}}` as returned."""
+        solver = self._load()
+        arguments = {name: self._inputs[file].copy() for name, file in call["arrays"].items()}
+        arguments |= call["parameters"]
+        check_signature(solver, self._function, arguments)
+        self._say("call", call)
+        try:
+            returned = collect(solver(*arguments.values()), call["returns"])
+        except BaseException:
+            self._say("failed", call)
+            raise
+        self._say("done", call)
+        for name, item in returned.items():
+            if item.array is not None:
+                save(self._folder / f"output-{call['name']}-{name}.npy", item.array)
+        return {name: {"dtype": item.dtype, "shape": item.shape} for name, item in returned.items()}
+
+    def _load(self) -> Callable[..., Any]:
+        if self._solver is None:
+            self._announce.write("load\n")
+            self._solver = load(self._folder / _FILE, self._function)
+        return self._solver
+
+    def _say(self, word: str, call: Mapping[str, Any]) -> None:
+        self._announce.write(f"{word} {call['name']}\n")
+
+
+@dataclass(frozen=True)
+class Returned:
+    """Type and shape of what came back, and an array of its own where they are as agreed."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    array: Array | None
+
+
+def load(path: Path, function: str) -> Callable[..., Any]:
+    """Import the candidate and return its solver function."""
+    try:
+        source = path.read_bytes().decode()
+        code = compile(source, _FILE, "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise CandidateError("syntax", describe_syntax(error)) from None
+    linecache.cache[_FILE] = (len(source), None, source.splitlines(keepends=True), _FILE)
+    module = types.ModuleType("solver")
+    module.__file__ = _FILE
+    sys.modules["solver"] = module
+    exec(code, module.__dict__)  # noqa: S102  this is what the sandbox is for
+    found = getattr(module, function, None)
+    if not callable(found):
+        raise CandidateError(
+            "signature", f"{_FILE} does not define a function {function}; {listing(module)}."
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def check_signature(solver: Callable[..., Any], name: str, arguments: Mapping[str, Any]) -> None:
+    """Raise `CandidateError` unless the solver can be called with the arguments by position."""
+    try:
+        signature = inspect.signature(solver)
+    except (TypeError, ValueError):  # a callable that does not tell; the call will
+        return
+    try:
+        signature.bind(*arguments.values())
+    except TypeError as error:
+        wanted = f"{name}({', '.join(arguments)})"
+        message = f"It is called as {wanted}, but defined as {name}{signature}: {error}."
+        raise CandidateError("signature", message) from None
+
+
+def collect(value: Any, returns: Mapping[str, Sequence[int]]) -> dict[str, Returned]:
+    """Return what came back, computed to the end, in arrays that nothing which still runs can change."""
+    return {
+        name: form(name, item, tuple(returns[name])) for name, item in unpack(value, list(returns)).items()
+    }
+
+
+def unpack(value: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return `{name: value}` of what came back; raises `CandidateError` unless it is one value a name."""
+    if len(names) == 1 and value is not None and not isinstance(value, tuple):
+        return {names[0]: value}
+    if len(names) > 1 and isinstance(value, tuple | list) and len(value) == len(names):
+        return dict(zip(names, value, strict=True))
+    wanted = f"one array {names[0]}" if len(names) == 1 else f"a tuple ({', '.join(names)})"
+    raise CandidateError("signature", f"It returned {kind_of(value)}, expected {wanted}.")
+
+
+def form(name: str, value: Any, shape: tuple[int, ...]) -> Returned:
+    """Return type and shape of a value, and its settled array if it is real and of the agreed shape."""
+    array = as_array(name, value)
+    dtype = array.dtype.name
+    agreed = array.shape == shape and dtype.startswith(_REAL)
+    return Returned(dtype, array.shape, settled(array) if agreed else None)
+
+
+def settled(array: Array) -> Array:
+    """Return an array in rows whose values stay: a copy, unless its memory is its own and no thread is left.
+
+    A copy of a large array takes as long as many a solver, most of it for the system to find fresh memory.
+    """
+    own = type(array) is np.ndarray and array.flags.owndata and array.flags.c_contiguous
+    return array if own and alone() else np.array(array, order="C")
+
+
+def alone() -> bool:
+    """Tell whether this process has one thread, those that are not Python's included."""
+    try:
+        return len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208
+    except OSError:  # not every sandbox shows it
+        return False
+
+
+def as_array(name: str, value: Any) -> Array:
+    """Return a JAX array, a PyTorch tensor or nested sequences as a NumPy array; waits for the device."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+    check_unmasked(name, value)
+    try:
+        array = np.asarray(list(value) if isinstance(value, Iterator) else value)
+    except ValueError as error:
+        raise CandidateError("shape", f"{name} is not an array: {error}.") from None
+    if array.dtype.hasobject:
+        raise CandidateError("shape", f"{name} is {kind_of(value)} of objects, expected a real array.")
+    return array
+
+
+def check_unmasked(name: str, value: Any) -> None:
+    """Raise `CandidateError` for a masked array in which values are missing."""
+    masked = sys.modules.get("numpy.ma")  # not imported here: that would count as the candidate's time
+    if masked is not None and isinstance(value, masked.MaskedArray) and (missing := int(value.mask.sum())):
+        raise CandidateError(
+            "non_finite", f"{name} is a masked array with {missing} values masked, expected none missing."
+        )
+
+
+def save(path: Path, array: Array) -> None:
+    """Save a real array in a new file, in double precision unless it is in single."""
+    precision = np.float32 if array.dtype == np.float32 else np.float64
+    try:
+        file = path.open("xb")
+    except OSError as error:  # something is in its place
+        raise CandidateError("policy", f"{path.name} could not be made: {error.strerror}.") from None
+    try:
+        with file:
+            np.save(file, array.astype(precision, copy=False), allow_pickle=False)
+    except OSError as error:
+        raise CandidateError("storage", f"{path.name} could not be saved: {error}.") from None
+
+
+def failure_of(error: BaseException) -> dict[str, str]:
+    """Return kind, sentence and the innermost frames of the candidate's own code."""
+    if isinstance(error, CandidateError):
+        return {"kind": error.kind, "message": clean(str(error)), "traceback": ""}
+    frames = [
+        f'File "{_FILE}", line {frame.lineno}, in {frame.name}\n    {frame.line}\n'
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == _FILE
+    ]
+    return {
+        "kind": kind_of_error(error),
+        "message": clean(f"{type(error).__name__}: {error}".rstrip(": ")),
+        "traceback": clean("".join(frames[-_INNERMOST:])),
+    }
+
+
+def clean(text: str) -> str:
+    """Return text of moderate length that every reader can decode."""
+    return text[:_MAX_TEXT].encode(errors="replace").decode()
+
+
+def kind_of_error(error: BaseException) -> str:
+    """Return the kind of failure of an exception; devices have their own words for full memory."""
+    if isinstance(error, ImportError):
+        return "import"
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return "memory"
+    return "memory" if "RESOURCE_EXHAUSTED" in str(error) else "exception"
+
+
+def listing(module: types.ModuleType) -> str:
+    """Return a few words on the functions that the candidate defines."""
+    own = [
+        name
+        for name, item in vars(module).items()
+        if isinstance(item, types.FunctionType) and item.__module__ == module.__name__
+    ]
+    return f"the functions it has are {', '.join(own)}" if own else "it has no functions"
+
+
+def describe_syntax(error: Exception) -> str:
+    """Return one sentence that names line and text of a syntax error."""
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        return f"{error.msg} in line {error.lineno}: {(error.text or '').strip()}"
+    return f"{type(error).__name__}: {error}"
+
+
+def kind_of(value: Any) -> str:
+    """Return a few words on what a value is."""
+    if value is None:
+        return "None"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return f"one {type(value).__name__}"
+
+
+def environment() -> dict[str, Any]:
+    """Return the versions and settings that decide a score, as they are after the call."""
+    found: dict[str, Any] = {"python": platform.python_version(), "numpy": np.__version__, "device": "cpu"}
+    if "jax" in sys.modules:
+        with contextlib.suppress(Exception):  # a candidate may have left JAX in any state
+            import jax
+
+            found["jax"] = jax.__version__
+            found["x64"] = jax.numpy.result_type(float) == np.float64
+            found["platforms"] = jax.config.jax_platforms  # type: ignore[attr-defined]
+            found["device"] = jax.default_backend()
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Evaluating candidates on this machine: a bounded number of worker processes, started when first needed."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections import defaultdict
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from hpc.errors import InfrastructureError
+from hpc.files import make_directory
+from hpc.sandbox import Policy
+from sharp.evaluation.bench import Bench
+from sharp.evaluation.datasets import DataSet, Splits
+from sharp.evaluation.protocol import Evaluation, EvaluationRequest
+from sharp.evaluation.subject import Subject
+from sharp.evaluation.taskfolder import Task, read_result, write_task
+from sharp.problems import Problem
+
+
+class LocalEvaluator:
+    """Evaluates requests for one problem on one data set; results stay in `RUN/tasks`.
+
+    A result that is already there, from before a crash say, is used and not computed again. Cancelling an
+    evaluation ends its worker and all that the worker started. A context manager: at its end no worker is left.
+    Where `mpi` launches MPI ranks (`mpiexec -n {shards}`), these run what is split into shards, with the same result.
+    """
+
+    def __init__(
+        self,
+        run_dir: Path,
+        problem: Problem,
+        dataset: DataSet,
+        splits: Splits,
+        *,
+        workers: int,
+        sandbox: Policy | None = None,
+        mpi: str | None = None,
+        python: str = sys.executable,
+    ) -> None:
+        self._subject = Subject(run_dir, problem, dataset, splits)
+        self._bench = Bench(sandbox, mpi, python)
+        self._free = asyncio.Semaphore(workers)
+        self._turn: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End all workers, those at work once their evaluations are over."""
+        await self._bench.aclose()
+
+    async def evaluate(self, request: EvaluationRequest) -> Evaluation:
+        """Run and score one candidate; raises `InfrastructureError` when the machine failed."""
+        task, folder = self._subject.task(request), self._subject.folder(request)
+        async with self._turn[folder], self._free:
+            if (known := read_result(folder, task)) is not None:
+                return known
+            try:
+                await self._work(folder, task)
+                evaluation = read_result(folder, task)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+        if evaluation is None:
+            raise InfrastructureError(f"The evaluation worker left no valid result in {folder}.")
+        return evaluation
+
+    def task(self, request: EvaluationRequest) -> Task:
+        """Return the task of a request; raises `DataError` where problem or data are not those of this evaluator."""
+        return self._subject.task(request)
+
+    async def _work(self, folder: Path, task: Task) -> None:
+        shutil.rmtree(folder, ignore_errors=True)  # what an attempt that was cut off may have left
+        make_directory(folder)
+        write_task(folder, task)
+        await self._bench.evaluate(folder, task.request)

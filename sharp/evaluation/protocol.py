@@ -1,0 +1,201 @@
+"""What is asked of an evaluation and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol, get_args
+
+Split = Literal["smoke", "validation", "test"]
+Study = Literal["score", "convergence"]
+FailureKind = Literal[
+    "syntax",
+    "import",
+    "signature",
+    "shape",
+    "non_finite",
+    "exception",
+    "timeout",
+    "memory",
+    "policy",
+    "abandoned",
+]
+FAILURE_KINDS: tuple[str, ...] = get_args(FailureKind)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on one candidate run: wall seconds, resident memory in MB, BLAS/XLA threads."""
+
+    wall_s: float
+    memory_mb: int = 8000
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """Run `code` on a split of a data set and score what it returns.
+
+    `problem` and `data` are content hashes with a readable prefix (`burgers@3f2a…`), so that a changed
+    specification or data file is another request. `x64` is the JAX precision switch: True or False sets
+    `JAX_ENABLE_X64`, None leaves it as written in the code.
+
+    `measures` names feedback measures (`sharp.feedback`) to compute beside nRMSE and residual. `repeats`
+    is how often the solver is called in its process, so that steady time can be told from compilation.
+    `shards` splits the samples over that many processes. A run whose samples so far prove that its nRMSE
+    will exceed `stop_above` is abandoned. `study="convergence"` measures the order of accuracy on smooth
+    solutions (requirement A18) instead of scoring against data.
+    """
+
+    problem: str
+    data: str
+    split: Split
+    code: str
+    limits: Limits
+    x64: bool | None = None
+    measures: tuple[str, ...] = ()
+    repeats: int = 1
+    shards: int = 1
+    stop_above: float | None = None
+    study: Study = "score"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plain form that is journalled and hashed."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> EvaluationRequest:
+        """Rebuild a request from its journalled form; raises `KeyError` or `TypeError` where it is not one."""
+        fields = {**data, "limits": Limits(**data["limits"]), "measures": tuple(data["measures"])}
+        return cls(**fields)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a candidate has no score: always the candidate's own fault.
+
+    `message` is one or two sentences; `traceback` holds the innermost frames of the candidate's code (may
+    be empty). `abandoned` is no fault: the run was stopped early because its score was hopeless.
+    """
+
+    kind: FailureKind
+    message: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Errors of one run, all dimensionless.
+
+    `nrmse` is the mean over samples of ||pred - ref||_2 / ||ref||_2 against the data set; `nrmse_truth` is
+    the same against the self-converged solution (None where none is known); `residual` is the normalised
+    PDE residual by the scorer's own operators. `floor` is the `nrmse` that the self-converged
+    solution itself scores on these samples: anything below it means imitation of the data's errors.
+    `max_error` is max |pred - ref| over everything. The `*_per_sample` tuples have one entry a sample.
+    `measures` has the value of each feedback measure asked for, None where it does not apply, and
+    `measure_notes` says why or what was restricted.
+    """
+
+    nrmse: float
+    nrmse_per_sample: tuple[float, ...]
+    max_error: float
+    nrmse_truth: float | None
+    nrmse_truth_per_sample: tuple[float, ...]
+    residual: float | None
+    residual_note: str = ""
+    floor: float | None = None
+    measures: Mapping[str, float | None] = field(default_factory=dict)
+    measure_notes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether a solver kept a promise of its interface beyond the scored run (requirement A19)."""
+
+    name: Literal["second grid", "non-uniform times"]
+    passed: bool
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """An empirical order of accuracy (requirement A18).
+
+    `resolutions` are points per direction, coarse to fine; `differences` the relative 2-norm distances of
+    successive resolutions (one fewer); `orders` the Richardson order of each triplet (two fewer). `order`
+    is the order of the finest triplet, or None where the resolutions are not in the asymptotic range;
+    `note` then says why.
+    """
+
+    resolutions: tuple[int, ...]
+    differences: tuple[float, ...]
+    orders: tuple[float | None, ...]
+    order: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The outcome of one run: a `failure`, or else `scores` or, of a convergence study, `convergence`.
+
+    `run_time_s` is the first solver call alone and `total_s` the whole process, both measured from outside;
+    `repeat_times_s` are the further calls of the same process, after compilation; `load_s` is what the module took
+    before the first call, with its imports and whatever it does beforehand.
+    `internal_dt` and `internal_steps` are read from the candidate's output where it printed them (`dt=…`,
+    `steps=…`). `environment` records what decides a score: precision, device, library versions, sandbox
+    tier.
+    """
+
+    failure: Failure | None
+    scores: Scores | None
+    run_time_s: float | None
+    total_s: float
+    peak_memory_mb: float | None
+    internal_dt: float | None
+    internal_steps: int | None
+    dtype: str | None
+    stdout: str
+    stderr: str
+    environment: Mapping[str, Any]
+    repeat_times_s: tuple[float, ...] = ()
+    checks: tuple[Check, ...] = ()
+    convergence: Convergence | None = None
+    load_s: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the candidate ran to a result."""
+        return self.failure is None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plain form that is journalled."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Evaluation:
+        """Rebuild an evaluation from its journalled form."""
+        fields = dict(data)
+        failure, scores, convergence = (fields.pop(key) for key in ("failure", "scores", "convergence"))
+        checks = tuple(Check(**check) for check in fields.pop("checks"))
+        return cls(
+            failure=None if failure is None else Failure(**failure),
+            scores=None if scores is None else Scores(**_tuples(scores)),
+            convergence=None if convergence is None else Convergence(**_tuples(convergence)),
+            checks=checks,
+            **_tuples(fields),
+        )
+
+
+def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+
+
+class Evaluator(Protocol):
+    """Anything that evaluates candidates: this machine, the jobs of a cluster.
+
+    Raises `hpc.errors.InfrastructureError` when the machine, not the candidate, failed.
+    """
+
+    async def evaluate(self, request: EvaluationRequest) -> Evaluation:
+        """Run and score one candidate."""
+        ...

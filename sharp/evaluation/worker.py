@@ -1,0 +1,96 @@
+"""The trusted worker: `python -P -m sharp.evaluation.worker` evaluates one task folder after another.
+
+It reads `{"folder": …}` lines from standard input and answers each with a line on standard output once
+`result.json` is there: `{"folder": …, "error": null}`, or a sentence where the machine failed. With `--folder` it
+evaluates one and exits, with 1 and the sentence on standard error where the machine failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO, get_args, get_type_hints
+
+from hpc.errors import HpcError
+from hpc.processes import die_with_parent
+from hpc.sandbox import Policy
+from sharp.errors import SharpError
+from sharp.evaluation.task import evaluate
+from sharp.evaluation.taskfolder import read_task, write_result
+from sharp.evaluation.workshop import Workshop
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Evaluate what is asked; return the exit code."""
+    options = parser("sharp.evaluation.worker", __doc__).parse_args(arguments)
+    die_with_parent()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    policy = Policy(options.sandbox, options.require, options.image)
+    try:
+        with Workshop(policy, warm=options.folder is None) as workshop:
+            return _one(options.folder, workshop) if options.folder else _serve(workshop)
+    except (HpcError, OSError) as error:
+        print(error, file=sys.stderr)  # noqa: T201  read by whoever started the worker
+        return 1
+
+
+def run_task(folder: Path, workshop: Workshop) -> None:
+    """Evaluate what `request.json` asks and write `result.json`."""
+    task = read_task(folder)
+    evaluation, drawn = evaluate(task, workshop)
+    write_result(folder, task, evaluation, drawn)
+
+
+def parser(program: str, description: str | None, *, one: bool = False) -> argparse.ArgumentParser:
+    """Return the parser of a program that evaluates folders, or just one."""
+    parser = argparse.ArgumentParser(prog=program, description=description)
+    parser.add_argument("--sandbox", choices=get_args(get_type_hints(Policy)["tier"]), default="auto")
+    parser.add_argument("--require", action="store_true", help="refuse the tier that only limits resources")
+    parser.add_argument("--image", type=Path, help="image of the apptainer tier")
+    parser.add_argument("--folder", type=Path, required=one, help="evaluate this one folder")
+    return parser
+
+
+def _one(folder: Path, workshop: Workshop) -> int:
+    error = _attempt(folder, workshop)
+    if error is not None:
+        print(error, file=sys.stderr)  # noqa: T201
+    return 0 if error is None else 1
+
+
+def _serve(workshop: Workshop) -> int:
+    with _private_output() as answers:
+        for line in sys.stdin:
+            folder = Path(json.loads(line)["folder"])
+            answers.write(json.dumps({"folder": str(folder), "error": _attempt(folder, workshop)}) + "\n")
+            answers.flush()
+    return 0
+
+
+def _attempt(folder: Path, workshop: Workshop) -> str | None:
+    """Run a task; return a sentence where it failed through no fault of the candidate."""
+    try:
+        run_task(folder, workshop)
+    except (HpcError, SharpError) as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001  whatever fails here is ours, and the next task may not
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+@contextmanager
+def _private_output() -> Iterator[TextIO]:
+    """Give standard output to the answers alone; what else is printed goes to standard error."""
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answers:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        yield answers
+
+
+if __name__ == "__main__":
+    sys.exit(main())

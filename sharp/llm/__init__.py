@@ -1,0 +1,1 @@
+"""Language models: the chat protocol, backends, model cards and accounting."""

@@ -1,0 +1,55 @@
+"""From a model card to something that answers."""
+
+from __future__ import annotations
+
+import os
+
+from sharp.errors import ConfigurationError
+from sharp.llm.cards import ModelCard, checked_url
+from sharp.llm.protocol import ChatBackend
+
+
+def make_backend(
+    card: ModelCard, *, deadline_s: float = 1800.0, attempt_timeout_s: float = 600.0, concurrency: int = 16
+) -> ChatBackend:
+    """Return the backend of a model card; times in seconds, `concurrency` in calls at a time.
+
+    Raises ConfigurationError where no server is named or the environment variable of the key is not set.
+    """
+    if card.kind == "playbook":
+        from sharp.llm.playbook import PlaybookBackend
+
+        return PlaybookBackend(card.name)
+    from sharp.llm.server import OpenAIBackend
+
+    return OpenAIBackend(
+        card,
+        base_url=_base_url(card),
+        api_key=_key(card),
+        deadline_s=deadline_s,
+        attempt_timeout_s=attempt_timeout_s,
+        max_concurrency=concurrency,
+    )
+
+
+def _base_url(card: ModelCard) -> str:
+    if card.base_url is None:
+        raise ConfigurationError(
+            f"nothing says where model {card.name!r} is served: set base_url (http://127.0.0.1:8000/v1, say) "
+            f"in its card or under models.servers.{card.name} of the run configuration"
+        )
+    try:
+        return checked_url(card.base_url)
+    except ValueError as error:
+        raise ConfigurationError(f"base_url of model {card.name!r}: {error}") from None
+
+
+def _key(card: ModelCard) -> str | None:
+    if card.api_key_env is None:
+        return None
+    key = os.environ.get(card.api_key_env)
+    if not key:
+        raise ConfigurationError(
+            f"environment variable {card.api_key_env}, which holds the key of model {card.name!r}, is not set"
+        )
+    return key

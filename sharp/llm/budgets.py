@@ -1,0 +1,102 @@
+"""Limits of a run, what is used of them, and when they say stop."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from sharp.llm.ledger import Ledger
+
+UNITS = {"gpu_hours": "GPU-hours", "wall_time": "minutes of wall time"}
+"""What budgets count, where their names do not say it."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of a run; None sets no limit. Tokens are prompt and completion tokens together, `wall_time` minutes."""
+
+    calls: int | None = None
+    tokens: int | None = None
+    dollars: float | None = None
+    evaluations: int | None = None
+    gpu_hours: float | None = None
+    wall_time: float | None = None
+    jobs: int | None = None
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run used that its effects do not tell; None where there is nothing to count, as without a cluster.
+
+    `gpu_hours` and `jobs` are those of its jobs on a cluster, `unmetered` those of them of which nobody knows how
+    long they ran; `wall_time` is in minutes.
+    """
+
+    gpu_hours: float | None = None
+    wall_time: float | None = None
+    jobs: int | None = None
+    unmetered: int = 0
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One limit that is used up (`stop`), near, or cannot be checked (both `warn`)."""
+
+    name: str
+    used: float
+    limit: float
+    level: Literal["warn", "stop"]
+    sentence: str
+
+
+def check_budget(
+    ledger: Ledger, budget: Budget, spent: Spent | None = None, *, warn_at: float = 0.8
+) -> tuple[Limit, ...]:
+    """Return the limits of which a share of at least `warn_at` is used; a whole limit says stop."""
+    used = used_of(ledger, spent or Spent())
+    unknown = _unknown(ledger, spent or Spent())
+    limits = (
+        _limit(name, used[name], limit, warn_at, unknown.get(name, ""))
+        for name, limit in asdict(budget).items()
+        if limit is not None
+    )
+    return tuple(limit for limit in limits if limit is not None)
+
+
+def used_of(ledger: Ledger, spent: Spent) -> dict[str, float | None]:
+    """Return what is used of each budget, None where there is nothing to count."""
+    total = ledger.total
+    return {
+        "calls": total.calls,
+        "tokens": total.tokens,
+        "dollars": total.known_dollars,
+        "evaluations": ledger.evaluations - ledger.cached_evaluations,
+        "gpu_hours": spent.gpu_hours,
+        "wall_time": spent.wall_time,
+        "jobs": spent.jobs,
+    }
+
+
+def _unknown(ledger: Ledger, spent: Spent) -> dict[str, str]:
+    """Return, for what is not counted in full, a clause that says so."""
+    unpriced, unmetered = ledger.total.unpriced_calls, spent.unmetered
+    return {
+        "dollars": f"{unpriced} calls have no known price" if unpriced else "",
+        "gpu_hours": f"nobody knows how long {unmetered} jobs ran" if unmetered else "",
+    }
+
+
+def _limit(name: str, used: float | None, limit: float, warn_at: float, unknown: str) -> Limit | None:
+    unit = UNITS.get(name, name)
+    if used is None:
+        sentence = f"there is no cluster to count {unit} on; the budget of {limit:g} limits nothing here"
+        return Limit(name, 0, limit, "warn", sentence)
+    if used >= limit:
+        return Limit(name, used, limit, "stop", f"the budget of {limit:g} {unit} is used up ({used:g})")
+    if unknown:
+        sentence = f"{unknown}; the budget of {limit:g} {unit} covers only the rest"
+        return Limit(name, used, limit, "warn", sentence)
+    if used >= warn_at * limit:
+        sentence = f"{used / limit:.0%} of the budget of {limit:g} {unit} is used ({used:g})"
+        return Limit(name, used, limit, "warn", sentence)
+    return None

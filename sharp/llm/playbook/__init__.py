@@ -1,0 +1,11 @@
+"""The playbook: a rule-based numerical analyst and coder behind the chat protocol.
+
+It is an expert system, not a language model: it recognises what a prompt asks by its headings, the problem by its
+equation, and programs by the structure of their code, and answers from a library of numerical methods and a table of
+rules. It needs no weights and no network. It serves for trying the software, for testing it, for planning, and as a
+baseline that a language model has to beat; its results are never a language model's. See docs/playbook.md.
+"""
+
+from sharp.llm.playbook.backend import PlaybookBackend
+
+__all__ = ["PlaybookBackend"]

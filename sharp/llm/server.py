@@ -1,0 +1,300 @@
+"""Chat with a server that speaks the OpenAI-compatible API: vLLM, llama.cpp, or a hosted service.
+
+One request has a deadline. Within it, attempts that failed for passing reasons (no connection, no answer in
+time, HTTP 408, 409, 425, 429 and 5xx, an answer that cannot be read) are repeated after a random delay that
+grows exponentially; `Retry-After` is honoured. What repeating cannot cure ends the request at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from functools import cached_property, reduce
+from math import inf
+from operator import add
+from random import Random
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
+
+from sharp.errors import ConfigurationError, ContextExceeded, ModelError, ModelRefused, ModelUnavailable
+from sharp.llm.cards import ModelCard, checked_url
+from sharp.llm.completions import (
+    AnswerError,
+    is_same_model,
+    read_completion,
+    read_error,
+    read_model_names,
+    read_retry_after,
+)
+from sharp.llm.context import strip_marks
+from sharp.llm.protocol import ChatReply, ChatRequest, Usage
+
+if TYPE_CHECKING:
+    from openai import APIStatusError, AsyncOpenAI
+
+log = logging.getLogger(__name__)
+
+RETRIED_STATUS = frozenset({408, 409, 425, 429})
+LONGEST_PAUSE_S = 60.0
+
+# Servers without authentication ignore the key; given none, the client library would send OPENAI_API_KEY.
+NO_KEY = "none"
+
+
+class _Raw(Protocol):
+    """A response of the client library before it is parsed."""
+
+    @property
+    def http_response(self) -> Any: ...
+
+
+class _AttemptError(Exception):
+    """A failure that another attempt may cure, with the wait the server asks for and the tokens it spent."""
+
+    def __init__(self, sentence: str, usage: Usage, pause_s: float = 0.0) -> None:
+        super().__init__(sentence)
+        self.usage = usage
+        self.pause_s = pause_s
+
+
+class _NotFound(ModelRefused):
+    """The server knows no such model (or no such address)."""
+
+
+class OpenAIBackend:
+    """A model behind an OpenAI-compatible server. One object serves one event loop.
+
+    `deadline_s` bounds one call with all its attempts and pauses, `attempt_timeout_s` one attempt. At most
+    `max_concurrency` calls are in flight; others wait before their deadline starts. The first pause is drawn
+    from (0, `backoff_s`), each further one from twice the range of the last, up to a minute. `attempts` bounds their
+    number; `direct` goes past any proxy that the environment names.
+    """
+
+    def __init__(
+        self,
+        card: ModelCard,
+        *,
+        base_url: str,
+        api_key: str | None = None,
+        deadline_s: float = 1800.0,
+        attempt_timeout_s: float = 600.0,
+        max_concurrency: int = 16,
+        backoff_s: float = 1.0,
+        attempts: float = inf,
+        direct: bool = False,
+    ) -> None:
+        self.card = card
+        self.base_url = checked_url(base_url)
+        self.deadline_s = deadline_s
+        self.attempt_timeout_s = attempt_timeout_s
+        self.backoff_s = backoff_s
+        self._attempts, self._direct = attempts, direct
+        self._key = _checked_key(api_key)
+        self._slots = asyncio.Semaphore(max_concurrency)
+        self._served_name = card.served_name
+        # Its own generator: pauses must not disturb random numbers that methods draw.
+        self._random = Random()
+
+    def __repr__(self) -> str:
+        return f"OpenAIBackend({self.card.name!r}, base_url={self.base_url!r})"
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Answer one request; asks again where the server returned fewer choices than `n`.
+
+        Raises ModelUnavailable past the deadline, ModelRefused for what no repetition cures, ContextExceeded
+        for a conversation that is too long.
+        """
+        reply = await self._draw(request, 0)
+        while len(reply.texts) < request.n:
+            reply += await self._draw(request, len(reply.texts))
+        return replace(
+            reply, texts=reply.texts[: request.n], finish_reasons=reply.finish_reasons[: request.n]
+        )
+
+    async def models(self) -> tuple[str, ...]:
+        """Return the names that the server lists, in one attempt. Raises ModelUnavailable or ModelRefused."""
+        try:
+            return read_model_names(await self._send(lambda: self._client.models.with_raw_response.list()))
+        except (_AttemptError, AnswerError) as failure:
+            raise ModelUnavailable(f"{self._where} does not list its models: {failure}") from None
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if "_client" in self.__dict__:
+            await self._client.close()
+
+    @cached_property
+    def _client(self) -> AsyncOpenAI:
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+        return AsyncOpenAI(
+            api_key=self._key,
+            base_url=self.base_url,
+            timeout=self.attempt_timeout_s,
+            max_retries=0,
+            http_client=DefaultAsyncHttpxClient(trust_env=False) if self._direct else None,
+        )
+
+    @property
+    def _where(self) -> str:
+        return f"the server of model {self.card.name!r} at {self.base_url}"
+
+    async def _draw(self, request: ChatRequest, have: int) -> ChatReply:
+        """Ask for the missing choices: in one call, or in one call each where the server takes no `n`."""
+        missing = request.n - have
+        if missing == 1 or self.card.api.supports_n:
+            return await self._ask(self._body(request, have, missing))
+        replies = await _together(self._ask(self._body(request, have + i, 1)) for i in range(missing))
+        return reduce(add, replies)
+
+    def _body(self, request: ChatRequest, have: int, n: int) -> dict[str, Any]:
+        api = self.card.api
+        options: dict[str, Any] = {api.length_parameter: request.max_tokens}
+        if api.supports_temperature:
+            options["temperature"] = request.temperature
+        if api.supports_seed:
+            # A server with the same seed would repeat the choices that are here already.
+            options["seed"] = request.seed + have
+        if api.supports_n and n > 1:
+            options["n"] = n
+        messages = [{"role": m.role, "content": strip_marks(m.content)} for m in request.messages]
+        # Older client libraries do not know every option by name; `extra_body` takes them all.
+        return {"messages": messages, "extra_body": options}
+
+    async def _ask(self, body: dict[str, Any]) -> ChatReply:
+        """Return one call's answer within the deadline, the tokens of failed attempts included."""
+        failures: list[_AttemptError] = []
+
+        async def attempt() -> ChatReply:
+            try:
+                return await self._attempt(body)
+            except _AttemptError as failure:
+                failures.append(failure)
+                raise
+
+        async def pause(seconds: float) -> None:
+            if len(failures) >= self._attempts or loop.time() + seconds > deadline:
+                raise TimeoutError
+            log.warning("%s: %s; next attempt in %.1f s", self._where, failures[-1], seconds)
+            await asyncio.sleep(seconds)
+
+        async with self._slots:
+            loop = asyncio.get_running_loop()
+            deadline = loop.time() + self.deadline_s
+            retrying = AsyncRetrying(
+                retry=retry_if_exception_type(_AttemptError), wait=self._delay, sleep=pause
+            )
+            try:
+                async with asyncio.timeout_at(deadline):
+                    reply: ChatReply = await retrying(attempt)
+            except TimeoutError:
+                raise ModelUnavailable(self._given_up(failures)) from None
+        spent = sum((failure.usage for failure in failures), Usage())
+        return replace(reply, usage=reply.usage + spent)
+
+    def _delay(self, state: RetryCallState) -> float:
+        """Exponential back-off with full jitter, on top of what the server asks for."""
+        failure = state.outcome.exception() if state.outcome else None
+        asked = failure.pause_s if isinstance(failure, _AttemptError) else 0.0
+        longest = min(LONGEST_PAUSE_S, self.backoff_s * 2.0 ** min(state.attempt_number - 1, 30))
+        return asked + self._random.uniform(0, longest)
+
+    def _given_up(self, failures: list[_AttemptError]) -> str:
+        last = f"; the last of {len(failures)} failed attempts: {failures[-1]}" if failures else ""
+        limit = "" if len(failures) >= self._attempts else f" within {self.deadline_s:g} s"
+        return f"{self._where} gave no usable answer{limit}{last}"
+
+    async def _attempt(self, body: dict[str, Any]) -> ChatReply:
+        asked = self._served_name or await self._only_model()
+        completions = self._client.chat.completions.with_raw_response
+        try:
+            reply = read_completion(await self._send(lambda: completions.create(model=asked, **body)))
+        except _NotFound as error:
+            raise ModelRefused(f"{error}; {await self._offer()}") from None
+        except AnswerError as error:
+            raise _AttemptError(self._clean(str(error)), error.usage) from None
+        if not is_same_model(asked, reply.served_by):
+            raise ModelRefused(f"{self._where} was asked for {asked!r} but answered as {reply.served_by!r}")
+        return reply
+
+    async def _only_model(self) -> str:
+        try:
+            names = await self.models()
+        except ModelUnavailable as error:
+            raise _AttemptError(str(error), Usage()) from None
+        if len(names) != 1:
+            raise ModelRefused(
+                f"{self._where} offers {len(names)} models; name one as served_name: {', '.join(names)}"
+            )
+        self._served_name = names[0]
+        return names[0]
+
+    async def _offer(self) -> str:
+        try:
+            return f"it offers: {', '.join(await self.models())}"
+        except ModelError:
+            return "it does not list its models either: is base_url right? It usually ends in /v1"
+
+    async def _send(self, call: Callable[[], Awaitable[_Raw]]) -> str:
+        """Make one HTTP exchange and return the body; translate every failure into ours, without the key."""
+        import openai
+
+        try:
+            async with asyncio.timeout(self.attempt_timeout_s):
+                return str((await call()).http_response.text)
+        except (TimeoutError, openai.APITimeoutError):
+            raise _AttemptError(f"no answer within {self.attempt_timeout_s:g} s", Usage()) from None
+        except openai.APIConnectionError as error:
+            cause = self._clean(str(error.__cause__ or error))
+            raise _AttemptError(f"the connection failed ({cause})", Usage()) from None
+        except openai.APIStatusError as error:
+            raise self._meaning(error) from None
+
+    def _meaning(self, response: APIStatusError) -> Exception:
+        """Return what an error status means: another attempt, or the end and why."""
+        status, error = response.status_code, read_error(response.response.text)
+        sentence = f"HTTP {status}: {self._clean(error.sentence)}"
+        if error.code == "insufficient_quota":
+            return ModelRefused(f"{self._where}: {sentence}")
+        if status in RETRIED_STATUS or status >= 500:
+            return _AttemptError(sentence, error.usage, read_retry_after(response.response.headers) or 0.0)
+        if error.is_context:
+            return ContextExceeded(
+                f"the conversation does not fit the context of model {self.card.name!r} ({sentence})"
+            )
+        if status in (401, 403):
+            return ModelRefused(f"{self._where} did not accept {self._key_name} ({sentence})")
+        if status == 404 or error.code == "model_not_found":
+            return _NotFound(
+                f"{self._where} does not know {self._served_name or 'this address'!r} ({sentence})"
+            )
+        return ModelRefused(f"{self._where} refused the request ({sentence})")
+
+    @property
+    def _key_name(self) -> str:
+        if self._key == NO_KEY:
+            return "a request without a key; name the key's environment variable in api_key_env"
+        return f"the key from environment variable {self.card.api_key_env or '(given by the caller)'}"
+
+    def _clean(self, text: str) -> str:
+        return text if self._key == NO_KEY else text.replace(self._key, "[key]")
+
+
+def _checked_key(key: str | None) -> str:
+    key = (key or "").strip() or NO_KEY
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigurationError("the API key has characters that an HTTP header cannot carry")
+    return key
+
+
+async def _together(calls: Iterable[Awaitable[ChatReply]]) -> list[ChatReply]:
+    """Await all; the first failure cancels the others and is raised as itself."""
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -1,0 +1,44 @@
+"""Chain of thought with reflection: a technique of OptiLLM, for every program of a best-of-N run (section 4.1)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from sharp.config import Sampling
+from sharp.methods.sampling import ask_generator, best_of_n
+from sharp.stages.prompts import render
+from sharp.stages.session import Conversation, Session
+from sharp.stages.state import Tournament
+
+_OUTPUT = re.compile(r"<output>(.*?)(?:</output>|\Z)", re.DOTALL)
+
+
+async def cot_reflection(session: Session) -> Tournament:
+    """Run best-of-N where each program is what its author gives out after thinking and reflecting, in one call."""
+    return await best_of_n(session, reflect)
+
+
+async def reflect(session: Session, path: str, conversation: Conversation) -> str:
+    """Answer by one call that is told to think, to reflect, and to give its answer as `<output>`."""
+    options = session.config.cot_reflection
+    sampling = Sampling(temperature=options.temperature, max_tokens=options.max_tokens)
+    reply = await ask_generator(session, f"{path}/code", _instructed(conversation), sampling)
+    return output_of(reply.text)
+
+
+def output_of(text: str) -> str:
+    """Return what stands in `<output>`, to the end where that is not closed; the whole reply without such a tag.
+
+    The thinking may speak of the tag, so what follows the thinking is looked at first.
+    """
+    for part in (text.rpartition("</thinking>")[2], text):
+        if found := _OUTPUT.search(part):
+            return found[1].strip()
+    return text
+
+
+def _instructed(conversation: Conversation) -> Conversation:
+    system, *rest = conversation
+    text = render("cot-reflection/system", system=system.content.strip())
+    return (replace(system, content=text), *rest)

@@ -1,0 +1,119 @@
+"""FunSearch with CodePDE's scores and prompt: programs evolve on islands (Nature 625, 468, 2024; arXiv 2505.08783)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf, isfinite
+from random import Random
+
+from sharp.config import FunSearchOptions
+from sharp.methods.islands import (
+    Founding,
+    Islands,
+    Member,
+    bucket,
+    clusters,
+    draw,
+    register,
+    reset,
+    temperature,
+)
+from sharp.methods.sampling import conclude, run_all, sample, single_call
+from sharp.methods.searching import Task, carry_out, improvement_prompt, keep_now_and_then, with_result
+from sharp.stages.finalize import best_first
+from sharp.stages.session import Session
+from sharp.stages.state import Step, Tournament
+
+
+async def funsearch(session: Session) -> Tournament:
+    """Found the islands with CodePDE's samples, then write one program after the other.
+
+    Where no sample ran there is nothing to show, and the search ends with that.
+    """
+    options = session.config.funsearch
+    state, drafts = await sample(session, single_call, options.initial)
+    state = await run_all(session, state, drafts)
+    islands = founded(session, state)
+    counted = len(state.executions)
+    for number in range(1, options.iterations + 1 if islands else 1):
+        state, islands = await _evolve(session, state, islands, number)
+        if number < options.iterations and _is_due(options, state, number, counted):
+            state, islands = _reset(session, state, islands, number)
+            counted = len(state.executions)
+        keep_now_and_then(session, state, number)
+    return await conclude(session, state)
+
+
+def founded(session: Session, state: Tournament) -> Islands:
+    """Return the islands with the samples that ran, drawn with replacement and dealt out in turn; () if none ran."""
+    options, names = session.config.funsearch, sorted(best_first(state))
+    if not names:
+        return ()
+    rng = Random(f"{session.config.seed}/funsearch/founding")
+    drawn = rng.choices(names, k=max(options.initial, options.islands))
+    islands: Islands = ((),) * options.islands
+    for place, name in enumerate(drawn):
+        islands = register(islands, place % options.islands, member(session, state, name))
+    return islands
+
+
+def member(session: Session, state: Tournament, name: str) -> Member:
+    """Return a program that ran with its scores: that of its residual, where it is known, and that which ranks it."""
+    run = state.execution_of(name)
+    assert run is not None
+    scores = run.evaluation.scores
+    told = scores is not None and "none" not in session.config.feedback.kinds
+    residual = (bucket(scores.residual),) if scores and told and scores.residual is not None else ()
+    return Member(name, len(state.candidates[name].code), (*residual, bucket(run.metric)))
+
+
+async def _evolve(
+    session: Session, state: Tournament, islands: Islands, number: int
+) -> tuple[Tournament, Islands]:
+    rng = Random(f"{session.config.seed}/funsearch/{number}")
+    index = rng.randrange(len(islands))
+    result = await carry_out(session, _task(session, state, islands, number, index, rng))
+    state = with_result(state, result)
+    written = state.search[-1]
+    if written.candidate is not None and isfinite(written.metric):
+        islands = register(islands, index, member(session, state, written.candidate))
+    return state, islands
+
+
+def _task(
+    session: Session, state: Tournament, islands: Islands, number: int, index: int, rng: Random
+) -> Task:
+    options, island = session.config.funsearch, islands[index]
+    at = temperature(len(island), options.cluster_temperature, options.cluster_period)
+    drawn = draw(island, rng, options.programs_per_prompt, at)
+    shown = tuple(one.id for one in drawn)
+    return Task(
+        number=number,
+        move="evolve",
+        conversation=improvement_prompt(session, state, shown),
+        shown=shown,
+        base=state.candidates[shown[-1]],
+        note=f"island {index + 1} (programs: {len(island)}, clusters: {len(clusters(island))}, "
+        f"temperature: {at:.3g}); scores shown: {', '.join(str(one.score) for one in drawn)}",
+        temperature=options.temperature,
+    )
+
+
+def _is_due(options: FunSearchOptions, state: Tournament, number: int, counted: int) -> bool:
+    """Tell whether the islands are to be reset after an iteration: by its number, or by run times since the last."""
+    if options.islands == 1:
+        return False
+    if options.reset_seconds is None:
+        return number % options.reset_every == 0
+    return sum(run.evaluation.total_s for run in state.executions[counted:]) >= options.reset_seconds
+
+
+def _reset(session: Session, state: Tournament, islands: Islands, number: int) -> tuple[Tournament, Islands]:
+    islands, foundings = reset(islands, Random(f"{session.config.seed}/funsearch/{number}/reset"))
+    founders = tuple(dict.fromkeys(founding.founder.id for founding in foundings))
+    step = Step(number, "reset", founders, None, inf, "; ".join(map(_in_words, foundings)))
+    return replace(state, search=(*state.search, step)), islands
+
+
+def _in_words(founding: Founding) -> str:
+    return f"island {founding.island + 1} begins again with {founding.founder.id} of island {founding.source + 1}"

@@ -1,0 +1,161 @@
+"""Repeated sampling, as CodePDE and OptiLLM's techniques do: many programs are written, all are run, the best wins."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from sharp.config import Sampling
+from sharp.errors import ReplyError
+from sharp.evaluation.protocol import Evaluation
+from sharp.llm.protocol import ChatReply, Message
+from sharp.stages.execution import Outcome, Repair, execute, repaired_version, with_outcome
+from sharp.stages.finalize import finalize
+from sharp.stages.prompts import render
+from sharp.stages.replies import explanation, extract_code, read_strategy
+from sharp.stages.replies_text import answer
+from sharp.stages.session import UNSAID, Conversation, Session, ask, system_prompt, together
+from sharp.stages.state import Candidate, Tournament
+
+Technique = Callable[[Session, str, Conversation], Awaitable[str]]
+"""Answers a conversation at a place of the method, by one call or several; raises `ReplyError` where it has no answer.
+
+Debugging goes on from this answer alone: what led to it stays with the technique, as it does in OptiLLM.
+"""
+
+_TAIL = 5000  # characters of a program's output that its author sees, as in CodePDE
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A program as it was written, and the conversation that ends with it."""
+
+    candidate: Candidate
+    conversation: Conversation
+
+
+async def single_call(session: Session, path: str, conversation: Conversation) -> str:
+    """Answer by one call of the generator, as CodePDE does."""
+    return (await ask_generator(session, f"{path}/code", conversation)).text
+
+
+async def ask_generator(
+    session: Session, path: str, conversation: Conversation, sampling: Sampling = UNSAID, n: int = 1
+) -> ChatReply:
+    """Ask the generator once for the sake of a first program."""
+    model = session.config.models.generator
+    return await ask(session, path, model, "genesis", conversation, n=n, sampling=sampling)
+
+
+def usable_texts(reply: ChatReply) -> list[str]:
+    """Return the answers of a reply that are neither empty nor cut off, without the model's reasoning."""
+    whole = [
+        text for text, reason in zip(reply.texts, reply.finish_reasons, strict=True) if reason != "length"
+    ]
+    usable = []
+    for text in whole:
+        with suppress(ReplyError):
+            usable.append(answer(text).strip())
+    return usable
+
+
+async def best_of_n(session: Session, technique: Technique) -> Tournament:
+    """Write the configured number of programs with a technique, run all, and score the best on test data."""
+    state, drafts = await sample(session, technique, session.config.sampled)
+    state = await run_all(session, state, drafts)
+    return await conclude(session, state)
+
+
+async def sample(session: Session, technique: Technique, number: int) -> tuple[Tournament, tuple[Draft, ...]]:
+    """Write programs `c001`, `c002`, …, concurrently and unexecuted; the state has them, and what held none."""
+    names = [f"c{index:03d}" for index in range(1, number + 1)]
+    results = await together(_write(session, technique, name) for name in names)
+    drafts = tuple(result for result in results if isinstance(result, Draft))
+    discarded = dict(result for result in results if not isinstance(result, Draft))
+    state = Tournament(problem=session.problem.label, discarded=discarded)
+    state = state.with_candidates(*(draft.candidate for draft in drafts))
+    session.effects.checkpoint("genesis", state)
+    return state, drafts
+
+
+async def run_all(session: Session, state: Tournament, drafts: Sequence[Draft]) -> Tournament:
+    """Run all programs, each debugged in the conversation that wrote it."""
+    outcomes = await together(run_draft(session, "best-of-n", draft) for draft in drafts)
+    for outcome in outcomes:
+        state = with_outcome(state, outcome)
+    session.effects.checkpoint("best-of-n", state)
+    return state
+
+
+async def run_draft(session: Session, path: str, draft: Draft) -> Outcome:
+    """Run a program, debugged in the conversation that wrote it."""
+    return await execute(session, path, draft.candidate, repair=_in_conversation(session, draft.conversation))
+
+
+async def conclude(session: Session, state: Tournament, among: Collection[str] | None = None) -> Tournament:
+    """Choose the best program that was run, or the best of those named, and score it once on test data."""
+    state = await finalize(session, state, among)
+    session.effects.checkpoint("finalize", state)
+    session.effects.checkpoint("done", state)
+    return state
+
+
+def first_prompt(session: Session) -> Conversation:
+    """Return the conversation that asks for a program, with nothing but the problem and the template."""
+    prompt = render(
+        "codepde/generate",
+        description=session.description,
+        template=session.template.strip(),
+        function=session.problem.interface.function,
+    )
+    return (system_prompt("codepde/system"), Message("user", prompt))
+
+
+def read_draft(session: Session, name: str, text: str, conversation: Conversation, **fields: object) -> Draft:
+    """Return the program in a reply; `fields` are further fields of the candidate. Raises `ReplyError` without one."""
+    code = extract_code(text, session.problem.interface.function)
+    candidate = Candidate(
+        id=name,
+        origin="genesis",
+        strategy=read_strategy(code, "numerical"),
+        author=session.config.models.generator,
+        code=code,
+        explanation=explanation(text),
+    )
+    return Draft(replace(candidate, **fields), (*conversation, Message("assistant", text)))  # type: ignore[arg-type]
+
+
+async def _write(session: Session, technique: Technique, name: str) -> Draft | tuple[str, str]:
+    conversation = first_prompt(session)
+    try:
+        text = await technique(session, f"genesis/{name}", conversation)
+        return read_draft(session, name, text, conversation)
+    except ReplyError as error:
+        return name, str(error)
+
+
+def _in_conversation(session: Session, conversation: Conversation) -> Repair:
+    """Return a repair that goes on with a conversation, failure after failure (CodePDE's debugging)."""
+    so_far = conversation
+
+    async def repair(path: str, versions: Sequence[Candidate], evaluation: Evaluation) -> Candidate | None:
+        nonlocal so_far
+        so_far = (*so_far, Message("user", _complaint(session, evaluation)))
+        text = (await ask(session, path, session.config.models.generator, "debug", so_far)).text
+        so_far = (*so_far, Message("assistant", text))
+        return repaired_version(session, versions, text)
+
+    return repair
+
+
+def _complaint(session: Session, evaluation: Evaluation) -> str:
+    assert evaluation.failure is not None
+    return render(
+        "codepde/debug",
+        failure=session.feedback(evaluation),
+        non_finite=evaluation.failure.kind == "non_finite",
+        stdout=evaluation.stdout[-_TAIL:].strip(),
+        stderr=evaluation.stderr[-_TAIL:].strip(),
+        function=session.problem.interface.function,
+    )

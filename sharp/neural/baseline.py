@@ -1,0 +1,182 @@
+"""A small Fourier neural operator, trained here on generated data and scored exactly as a solver is.
+
+It learns the published generator's solutions of initial states of its own and is scored on the validation samples while
+it learns, and on the test samples once, when it has. What it is scored on it has never seen: samples are compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import sharp
+from hpc.files import make_directory, write_atomic
+from sharp.errors import ConfigurationError, DataError
+from sharp.evaluation.datasets import DataSet, Splits, read_inputs, read_reference, read_truth
+from sharp.evaluation.protocol import Failure
+from sharp.evaluation.scoring import Answers, relative_errors, score
+from sharp.neural.operator import count_parameters
+from sharp.neural.result import SplitScore, TrainedResult, home, read_result, write_result
+from sharp.neural.samples import (
+    Array,
+    initial_states,
+    refuse_overlap,
+    solutions,
+    training_file,
+    training_set,
+)
+from sharp.neural.settings import Settings, check_settings
+from sharp.neural.training import Epoch, Model, Trained, load_optax, train
+from sharp.numerics.blocks import Progress
+from sharp.problems import Problem
+
+METHOD = "FNO, trained here"
+ORIGIN = "settings.json"
+LIBRARIES = ("jax", "jaxlib", "numpy", "optax")
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who is told about data that are made and epochs that are over."""
+
+    on_data: Progress | None = None
+    on_epoch: Callable[[Epoch], None] = lambda _: None
+
+
+def default_folder(problem: Problem, settings: Settings, dataset: DataSet) -> Path:
+    """Return where a training is kept unless it is given a folder: by the problem, the data and the settings."""
+    facts = json.dumps(_origin(problem, settings, dataset), sort_keys=True)
+    return home() / f"{problem.id}-{hashlib.sha256(facts.encode()).hexdigest()[:12]}"
+
+
+def train_baseline(
+    problem: Problem,
+    settings: Settings,
+    dataset: DataSet,
+    splits: Splits,
+    folder: Path,
+    listener: Listener = Listener(),
+) -> TrainedResult:
+    """Train an operator in a folder and score it; go on where the folder's training stopped, or return its result.
+
+    Raises `ConfigurationError` for settings that do not fit the problem or the folder, or where optax is not installed,
+    and `DataError` for samples that are scored and trained on.
+    """
+    check_settings(problem, settings)
+    _claim(folder, _origin(problem, settings, dataset))
+    if (known := read_result(folder)) is not None:
+        return known
+    load_optax()
+    data = training_set(problem, settings, listener.on_data)
+    refuse_overlap(data, problem, dataset, splits.validation, settings.stride)
+    validation = Scorer(problem, dataset, splits.validation)
+    trained = train(data, settings, folder, lambda model: validation.score(model).nrmse, listener.on_epoch)
+    refuse_overlap(data, problem, dataset, splits.test, settings.stride)
+    test = Scorer(problem, dataset, splits.test)
+    scores = validation.score(trained.model), test.score(trained.model)
+    result = _result(problem, settings, dataset, trained, *scores)
+    write_result(folder, result)
+    return result
+
+
+class Scorer:
+    """Samples of a split with what predictions are compared with; reading them opens the split."""
+
+    def __init__(self, problem: Problem, dataset: DataSet, rows: range) -> None:
+        self.problem, self.rows = problem, rows
+        self.inputs = read_inputs(dataset, problem, rows)
+        truth = read_truth(dataset, problem, rows)
+        reference = read_reference(dataset, problem, rows)
+        self.answers = Answers.of(reference, truth.arrays if truth else None)
+
+    def score(self, model: Model) -> SplitScore:
+        """Score an operator as a solver is scored; raises `DataError` for a solution that cannot be."""
+        began = time.perf_counter()
+        initial = initial_states(self.problem, self.inputs.arrays)
+        prediction = solutions(self.problem, initial, model.predict(initial))
+        seconds = time.perf_counter() - began
+        found = score(self.problem, self.inputs, prediction, self.answers)
+        if isinstance(found, Failure):
+            raise DataError(f"{self.problem.id}: the operator's solution cannot be scored: {found.message}")
+        return SplitScore(
+            samples=(self.rows.start, self.rows.stop),
+            nrmse=found.nrmse,
+            nrmse_truth=found.nrmse_truth,
+            floor=found.floor,
+            unchanged=self._unchanged(initial),
+            predict_s=seconds,
+        )
+
+    def _unchanged(self, initial: Array) -> float:
+        reference = self.answers.reference.arrays
+        frames = next(iter(reference.values())).shape[1] - 1
+        return relative_errors(
+            solutions(self.problem, initial, np.repeat(initial, frames, axis=1)), reference
+        ).mean
+
+
+def _origin(problem: Problem, settings: Settings, dataset: DataSet) -> dict[str, Any]:
+    return {"problem": problem.label, "data": dataset.label, **asdict(settings)}
+
+
+def _claim(folder: Path, origin: dict[str, Any]) -> None:
+    """Keep what the folder's training is, or compare; raises `ConfigurationError` where it is another one."""
+    path = folder / ORIGIN
+    if not path.exists():
+        make_directory(folder)
+        write_atomic(path, json.dumps(origin, indent=1).encode() + b"\n")
+        return
+    found = json.loads(path.read_text())
+    other = {name: value for name, value in origin.items() if found.get(name) != value}
+    if other:
+        was = ", ".join(f"{name} = {found.get(name)}" for name in other)
+        now = ", ".join(f"{name} = {value}" for name, value in other.items())
+        raise ConfigurationError(
+            f"{path}: this folder holds a training with {was}, not {now}; give another folder"
+        )
+
+
+def _result(
+    problem: Problem,
+    settings: Settings,
+    dataset: DataSet,
+    trained: Trained,
+    validation: SplitScore,
+    test: SplitScore,
+) -> TrainedResult:
+    return TrainedResult(
+        method=METHOD,
+        problem=problem.label,
+        data=dataset.label,
+        training_data=training_file(problem, settings).name,
+        settings=settings,
+        parameters=count_parameters(trained.model.parameters),
+        validation=validation,
+        test=test,
+        history=trained.history,
+        training_s=trained.seconds,
+        software=_software(),
+        device=_device(),
+    )
+
+
+def _software() -> dict[str, str]:
+    known = {name: version(name) for name in LIBRARIES}
+    return {"pde-sharp": sharp.__version__, "python": platform.python_version(), **known}
+
+
+def _device() -> str:
+    import jax
+
+    cores = len(os.sched_getaffinity(0))
+    return f"{jax.devices()[0].device_kind}, {platform.machine()}, {cores} processor cores"

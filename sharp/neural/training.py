@@ -1,0 +1,191 @@
+"""Training an operator: Adam on the relative error of each sample, by the extra `neural` (optax)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from sharp.errors import ConfigurationError
+from sharp.neural.checkpoint import load_tree, save_tree
+from sharp.neural.operator import Architecture, Parameters, apply, initial_parameters
+from sharp.neural.samples import Array, TrainingSet
+from sharp.neural.settings import Settings
+
+CHECKPOINT = "checkpoint.npz"
+CHECKPOINT_EVERY = 10
+PREDICTED_AT_A_TIME = 10
+
+Validate = Callable[["Model"], float]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The mean error of the training samples in an epoch, and that of the validation samples after it."""
+
+    epoch: int
+    training: float
+    validation: float
+
+
+@dataclass(frozen=True)
+class Model:
+    """An operator with the mean and the spread of each field [fields, 1], by which its numbers are scaled."""
+
+    parameters: Parameters
+    mean: Array
+    spread: Array
+
+    @classmethod
+    def untrained(cls, data: TrainingSet, settings: Settings) -> Model:
+        """Return the operator that training begins with."""
+        mean, spread = (f(data.initial, axis=(0, 2))[:, None] for f in (np.mean, np.std))
+        shape = Architecture(
+            channels_in=data.initial.shape[1],
+            channels_out=data.later.shape[1],
+            modes=settings.modes,
+            width=settings.width,
+            layers=settings.layers,
+            hidden=settings.hidden,
+        )
+        return cls(initial_parameters(shape, settings.seed), mean, spread)
+
+    def predict(self, initial: Array) -> Array:
+        """Return the later states of many samples on any grid, a few samples at a time."""
+        later, known = _compiled_later(), (self.parameters, self.mean, self.spread)
+        starts = range(0, len(initial), PREDICTED_AT_A_TIME)
+        parts = (initial[start : start + PREDICTED_AT_A_TIME] for start in starts)
+        return np.concatenate([np.asarray(later(*known, part)) for part in parts])
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Where a training stands: the operator, the optimiser's state, the epochs so far, and the seconds they took."""
+
+    model: Model
+    optimiser: Any
+    epochs: int = 0
+    history: tuple[Epoch, ...] = ()
+    seconds: float = 0.0
+
+
+def load_optax() -> ModuleType:
+    """Return the library of optimisers; raises `ConfigurationError` where the extra is not installed."""
+    try:
+        import optax
+    except ImportError:
+        raise ConfigurationError(
+            "training a neural baseline needs optax, which is not installed: pip install 'pde-sharp[neural]'"
+        ) from None
+    return optax  # type: ignore[no-any-return]
+
+
+def train(
+    data: TrainingSet,
+    settings: Settings,
+    folder: Path,
+    validate: Validate,
+    tell: Callable[[Epoch], None],
+) -> Trained:
+    """Train, or go on from the folder's checkpoint; every tenth epoch is kept there before it is told."""
+    optax = load_optax()
+    steps = settings.epochs * (settings.samples // settings.batch)
+    rule = optax.adam(optax.cosine_decay_schedule(settings.learning_rate, steps))
+    model = Model.untrained(data, settings)
+    state = _resumed(Trained(model, rule.init(model.parameters)), folder / CHECKPOINT)
+    one_epoch = _compiled(model, rule, optax, data)
+    while state.epochs < settings.epochs:
+        state = _more_epochs(state, one_epoch, settings, validate)
+        _save(state, folder / CHECKPOINT)
+        tell(state.history[-1])
+    return state
+
+
+def later(parameters: Parameters, mean: Any, spread: Any, initial: Any) -> Any:
+    """Return the later states [n, fields * (T - 1), N] for initial states [n, fields, N]."""
+    import jax.numpy as jnp
+
+    out = apply(parameters, (initial - mean) / spread)
+    frames = out.shape[1] // len(mean)
+    return out * jnp.repeat(spread, frames, axis=0) + jnp.repeat(mean, frames, axis=0)
+
+
+def relative_error(found: Any, wanted: Any) -> Any:
+    """Return the mean over samples [n, …] of the relative 2-norm error, for JAX to differentiate."""
+    import jax.numpy as jnp
+
+    axes = tuple(range(1, wanted.ndim))
+    return jnp.mean(jnp.sqrt(jnp.sum((found - wanted) ** 2, axes) / jnp.sum(wanted**2, axes)))
+
+
+@cache
+def _compiled_later() -> Callable[..., Any]:
+    import jax
+
+    return jax.jit(later)
+
+
+def _compiled(model: Model, rule: Any, optax: ModuleType, data: TrainingSet) -> Callable[..., Any]:
+    """Return the epoch `(parameters, optimiser, rows [steps, batch]) -> parameters, optimiser, error`."""
+    import jax
+    import jax.numpy as jnp
+
+    initial, wanted = jnp.asarray(data.initial), jnp.asarray(data.later)
+
+    def loss(parameters: Parameters, rows: Any) -> Any:
+        return relative_error(later(parameters, model.mean, model.spread, initial[rows]), wanted[rows])
+
+    def step(state: Any, rows: Any) -> Any:
+        parameters, optimiser = state
+        error, gradient = jax.value_and_grad(loss)(parameters, rows)
+        updates, optimiser = rule.update(gradient, optimiser)
+        return (optax.apply_updates(parameters, updates), optimiser), error
+
+    def epoch(parameters: Parameters, optimiser: Any, order: Any) -> Any:
+        (parameters, optimiser), errors = jax.lax.scan(step, (parameters, optimiser), order)
+        return parameters, optimiser, errors.mean()
+
+    return jax.jit(epoch)
+
+
+def _more_epochs(
+    state: Trained, one_epoch: Callable[..., Any], settings: Settings, validate: Validate
+) -> Trained:
+    """Train up to the next checkpoint; the order of samples depends on the epoch alone."""
+    began, error = time.perf_counter(), 0.0
+    parameters, optimiser = state.model.parameters, state.optimiser
+    end = min(state.epochs + CHECKPOINT_EVERY, settings.epochs)
+    for epoch in range(state.epochs, end):
+        parameters, optimiser, found = one_epoch(parameters, optimiser, _order(settings, epoch))
+        error = float(found)
+    model = replace(state.model, parameters=parameters)
+    seconds = state.seconds + time.perf_counter() - began
+    history = (*state.history, Epoch(end, error, validate(model)))
+    return Trained(model, optimiser, end, history, seconds)
+
+
+def _order(settings: Settings, epoch: int) -> Any:
+    drawn = np.random.default_rng([settings.seed, epoch]).permutation(settings.samples)
+    steps = settings.samples // settings.batch
+    return drawn[: steps * settings.batch].reshape(steps, settings.batch)
+
+
+def _save(state: Trained, path: Path) -> None:
+    history = [[item.epoch, item.training, item.validation] for item in state.history]
+    facts = {"epochs": state.epochs, "seconds": state.seconds, "history": history}
+    save_tree(path, (state.model.parameters, state.optimiser), facts)
+
+
+def _resumed(state: Trained, path: Path) -> Trained:
+    if not path.exists():
+        return state
+    (parameters, optimiser), facts = load_tree(path, (state.model.parameters, state.optimiser))
+    history = tuple(Epoch(*item) for item in facts["history"])
+    model = replace(state.model, parameters=parameters)
+    return Trained(model, optimiser, facts["epochs"], history, facts["seconds"])

@@ -1,0 +1,1 @@
+"""Numerical analysis: initial conditions, reference generators, self-converged solutions, residual operators."""

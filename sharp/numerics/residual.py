@@ -1,0 +1,309 @@
+"""How well a prediction satisfies the equations, measured with fixed operators on the output grid.
+
+A residual is `||sum of all terms|| / sum of ||term||`: 0 where an equation holds, and never above 1. Norms
+are root mean squares over the points of a sample; samples are averaged. Three sets of operators are applied
+to the one-dimensional problems: differences of order 4 in space with compact differences of order 8 in
+time, which give the residual; central differences of order 2; and Fourier series in space with compact
+differences in time. Where they disagree, the output grid speaks and not the prediction.
+
+* Output times limit the time derivative: the residual of an exact solution is not zero, least of all where
+  sound waves cross many cells from one output time to the next. Compare with the residual of the truth.
+* The first 5 % of the output times are left out: no operator resolves a steep start, and diffusion ends it
+  soon.
+* Equations with diffusion: terms are averaged over sqrt(diffusivity * dt), the distance that diffusion
+  bridges between two output times. Otherwise the rounding of float32 alone, amplified by 1/dx^2, would
+  decide.
+* Terms are compared with 1/1000 of their natural size, too: that of the quantity over the duration, of a flux
+  over the period. So the rounding of a steady solution counts for nothing.
+* Burgers and Navier-Stokes: left out, too, is what a steep flank passes while the time derivative looks.
+  Steep is a difference between neighbouring cells that would cover the range of the field within 1/30 of
+  the period. Where less than a quarter of the points would remain, all are used.
+* Darcy: the flux balance of the dual cells of the nodes, with harmonic means of the coefficient at their
+  faces, in the dual norm to ||grad u||; up to the contrast of the coefficient it is the relative error of
+  grad u.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sharp.errors import DataError, SpecificationError
+from sharp.evaluation.datasets import Inputs
+from sharp.numerics.balances import FAMILIES, Balance, Equation, Fields
+from sharp.numerics.darcy import side
+from sharp.numerics.fast_poisson import dual_norm
+from sharp.numerics.stencils import (
+    Fourier,
+    FourthOrder,
+    SecondOrder,
+    SpaceOperators,
+    TimeOperator,
+    central,
+    compact,
+    shifted,
+    smoothed,
+)
+from sharp.problems.problem import Problem
+
+Array = NDArray[np.float64]
+
+FEWEST_TIMES = 5
+"""Output times that a derivative in time needs."""
+
+_EARLY = 0.05
+_MOST_FRAMES = 32
+_STEEP = 30.0
+_FEWEST_SMOOTH = 0.25
+_NEGLIGIBLE = 1e-3
+_REACH = 2  # frames and cells on either side that the differences of order 4 use
+
+
+@dataclass(frozen=True)
+class Residual:
+    """The residual of a prediction, the largest of `per_equation`; `note` says how it was measured.
+
+    `per_equation` also tells how well the initial or boundary condition is met.
+    """
+
+    value: float
+    per_equation: Mapping[str, float]
+    note: str
+
+
+def residual(problem: Problem, inputs: Inputs, prediction: Mapping[str, NDArray[Any]]) -> Residual:
+    """Measure the residual of a prediction, one array a return port: [n, T+1, N], Darcy [n, N, N].
+
+    Where numbers overflow, a residual counts as 1. Raises `SpecificationError` for a family without
+    operators, and `DataError` where an array is missing, not finite or of another shape, or there are fewer
+    than `FEWEST_TIMES` output times.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        if problem.family == "darcy-2d":
+            return _steady(problem, inputs, prediction)
+        if problem.family in FAMILIES:
+            return _evolution(problem, inputs, prediction)
+    raise SpecificationError(
+        f"{problem.id}: no residual is defined for the family {problem.family}; "
+        f"it is for {', '.join(FAMILIES)}, darcy-2d"
+    )
+
+
+def evaluated_frames(count: int) -> range:
+    """Return at most 32 of `count` output times, without the early ones and those at the ends.
+
+    Raises `DataError` where there are too few for a time derivative of order 4.
+    """
+    first, end = max(_REACH, ceil(_EARLY * count)), count - _REACH
+    if first >= end:
+        raise DataError(
+            f"expected at least {FEWEST_TIMES} output times for a time derivative of order 4, found {count}"
+        )
+    return range(first, end, ceil((end - first) / _MOST_FRAMES))
+
+
+@dataclass(frozen=True)
+class _Probe:
+    """Where and how an evolution problem is measured; `dt` is the longest interval between output times."""
+
+    balance: Balance
+    frames: range
+    dx: float
+    dt: float
+    length: float
+    duration: float
+    operators: Mapping[str, tuple[SpaceOperators, TimeOperator]]
+
+    def measure(self, fields: Fields) -> tuple[list[dict[str, float]], float]:
+        """Return the residuals of a sample [T, N] by operators and equation, and the share of points used."""
+        mask = self._mask(fields)
+        return [
+            {
+                name: self._residual(equation, mask, space, time)
+                for name, equation in self.balance.equations(fields, space).items()
+            }
+            for space, time in self.operators.values()
+        ], float(mask.mean())
+
+    def _residual(self, equation: Equation, mask: Array, space: SpaceOperators, time: TimeOperator) -> float:
+        terms = [time.derivative(equation.quantity)]
+        terms += [_derived(term.order, time.mean(term.flux), space) for term in equation.terms]
+        if equation.diffusivity:
+            width = np.sqrt(equation.diffusivity * self.dt)
+            terms = [smoothed(term, width, self.dx) for term in terms]
+        natural = _norm(equation.quantity) / self.duration
+        natural += sum(_norm(term.flux) / self.length**term.order for term in equation.terms)
+        return _relative([mask * term for term in terms], _NEGLIGIBLE * natural)
+
+    def _mask(self, fields: Fields) -> Array:
+        """Return 0 at the points [frames, N] that a steep flank passes within the time stencil, else 1."""
+        here = {name: values[shifted(self.frames, 0)] for name, values in fields.items()}
+        everywhere = np.ones_like(next(iter(here.values())))
+        if self.balance.speed is None:
+            return everywhere
+        from scipy.ndimage import maximum_filter1d
+
+        steep = np.logical_or.reduce([_steep(values) for values in fields.values()])
+        near = np.logical_or.reduce(
+            [steep[shifted(self.frames, offset)] for offset in range(-_REACH, _REACH + 1)]
+        )
+        # Flanks move by at most `speed * dt` a frame: half of that from either side covers what is between.
+        travel = 0.5 * self.balance.speed(here) * self.dt / self.dx
+        reach = _REACH + ceil(min(travel, everywhere.shape[1] / 2))
+        smooth = 1.0 - maximum_filter1d(near.astype(np.uint8), 2 * reach + 1, mode="wrap")
+        return smooth if smooth.mean() >= _FEWEST_SMOOTH else everywhere
+
+
+def _evolution(problem: Problem, inputs: Inputs, prediction: Mapping[str, NDArray[Any]]) -> Residual:
+    starts = {
+        port.field: np.asarray(inputs.arrays[port.name], np.float64) for port in problem.interface.inputs
+    }
+    t = np.asarray(inputs.t, np.float64)
+    n, points = next(iter(starts.values())).shape
+    predicted = _checked(problem, prediction, (n, t.size, points))
+    probe = _probe(problem, t, points)
+    measured = [
+        probe.measure({field: values[sample].astype(np.float64) for field, values in predicted.items()})
+        for sample in range(n)
+    ]
+    residuals = [
+        {equation: _mean([sample[index][equation] for sample, _ in measured]) for equation in used}
+        for index, used in enumerate(measured[0][0])
+    ]
+    initial = [
+        _mean([_relative([one, -other]) for one, other in zip(predicted[field][:, 0], start, strict=True)])
+        for field, start in starts.items()
+    ]
+    share = float(np.mean([share for _, share in measured]))
+    return _result(
+        dict(zip(probe.operators, residuals, strict=True)),
+        {"initial condition": max(initial)},
+        _where(probe, t, share),
+    )
+
+
+def _probe(problem: Problem, t: Array, points: int) -> _Probe:
+    left, right = problem.bounds[problem.space[0]]
+    length = right - left
+    dx, frames = length / points, evaluated_frames(t.size)
+    operators: dict[str, tuple[SpaceOperators, TimeOperator]] = {
+        "differences of order 4 in space, compact in time": (FourthOrder(dx), compact(t, frames)),
+        "differences of order 2": (SecondOrder(dx), central(t, frames)),
+        "Fourier series in space": (Fourier(dx, points), compact(t, frames)),
+    }
+    balance = FAMILIES[problem.family](problem)
+    return _Probe(balance, frames, dx, float(np.diff(t).max()), length, t[-1] - t[0], operators)
+
+
+def _where(probe: _Probe, t: Array, share: float) -> str:
+    times = f"{len(probe.frames)} output times from t = {t[probe.frames[0]]:g} to {t[probe.frames[-1]]:g}"
+    points = (
+        "all points" if probe.balance.speed is None else f"smooth part, {100 * share:.1f} % of the points"
+    )
+    return f"{times}, {points}"
+
+
+def _derived(order: int, flux: Array, space: SpaceOperators) -> Array:
+    match order:
+        case 0:
+            return flux
+        case 1:
+            return space.first(flux)
+        case _:
+            return space.second(flux)
+
+
+def _relative(terms: list[Array], negligible: float = 0.0) -> float:
+    scale = sum((_norm(term) for term in terms), start=negligible)
+    return _norm(sum(terms)) / scale if scale != 0 else 0.0
+
+
+def _steep(values: Array) -> NDArray[np.bool_]:
+    jumps = np.abs(np.roll(values, -1, axis=1) - values)
+    return np.asarray(jumps > _STEEP / values.shape[1] * np.ptp(values))
+
+
+def _steady(problem: Problem, inputs: Inputs, prediction: Mapping[str, NDArray[Any]]) -> Residual:
+    a = np.asarray(inputs.arrays[problem.interface.inputs[0].name], np.float64)
+    (u,) = _checked(problem, prediction, a.shape).values()
+    load = problem.parameters["beta"] * (side(problem) / (a.shape[1] - 1)) ** 2
+    pairs = list(zip(a, u.astype(np.float64), strict=True))
+    found = {
+        f"{mean.__name__} means at faces": {
+            "flux balance": _mean([_imbalance(*pair, load, mean) for pair in pairs])
+        }
+        for mean in (harmonic, arithmetic)
+    }
+    edge = np.ones(a.shape[1:])
+    edge[1:-1, 1:-1] = 0.0
+    boundary = {"boundary condition": _mean([_norm(edge * v) / (_norm(v) or 1.0) for _, v in pairs])}
+    return _result(found, boundary, f"dual norm, {a.shape[1]} nodes along a side")
+
+
+def harmonic(one: Array, other: Array) -> Array:
+    """Return the coefficient between two nodes in whose dual cells it has the two values."""
+    return 2 * one * other / (one + other)
+
+
+def arithmetic(one: Array, other: Array) -> Array:
+    """Return the mean of two values."""
+    return 0.5 * (one + other)
+
+
+def _imbalance(a: Array, u: Array, load: float, mean: Any) -> float:
+    """Return the net flux out of the dual cells less the source in them, relative to both."""
+    along_x = mean(a[1:, 1:-1], a[:-1, 1:-1]) * np.diff(u[:, 1:-1], axis=0)
+    along_y = mean(a[1:-1, 1:], a[1:-1, :-1]) * np.diff(u[1:-1], axis=1)
+    outflow = -np.diff(along_x, axis=0) - np.diff(along_y, axis=1)
+    source = np.full_like(outflow, load)
+    scale = dual_norm(outflow) + dual_norm(source)
+    return dual_norm(outflow - source) / scale if scale else 0.0
+
+
+def _checked(
+    problem: Problem, prediction: Mapping[str, NDArray[Any]], shape: tuple[int, ...]
+) -> dict[str, NDArray[Any]]:
+    """Return the predictions by field; raises `DataError` unless all are there, finite and of the shape."""
+    names = [port.name for port in problem.interface.returns]
+    missing = [name for name in names if name not in prediction]
+    if missing:
+        raise DataError(
+            f"{problem.id}: expected predictions of {', '.join(names)}; missing: {', '.join(missing)}"
+        )
+    for name in names:
+        found = np.shape(prediction[name])
+        if found != shape:
+            raise DataError(
+                f"{problem.id}: expected {name} to be predicted as {list(shape)}, found {list(found)}"
+            )
+        if not np.isfinite(prediction[name]).all():
+            raise DataError(
+                f"{problem.id}: expected the prediction of {name} to be finite, found nan or infinity"
+            )
+    return {port.field: np.asarray(prediction[port.name]) for port in problem.interface.returns}
+
+
+def _result(
+    found: Mapping[str, Mapping[str, float]], conditions: Mapping[str, float], where: str
+) -> Residual:
+    """Take the first operators' residuals for the result and tell of the others' in the note."""
+    used, *others = found
+    per_equation = {**found[used], **conditions}
+    compared = ", ".join(f"{max(found[name].values()):.2e} with {name}" for name in others)
+    note = f"{used}; {where}; the equations alone give {max(found[used].values()):.2e}, {compared}"
+    return Residual(max(per_equation.values()), per_equation, note)
+
+
+def _norm(values: Any) -> float:
+    flat = np.ravel(values)
+    return float(np.sqrt(flat @ flat / flat.size))
+
+
+def _mean(values: list[float]) -> float:
+    """Return the mean, where what is not finite counts as 1."""
+    return float(np.mean(np.nan_to_num(values, nan=1.0, posinf=1.0)))

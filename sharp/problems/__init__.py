@@ -1,0 +1,20 @@
+"""Problem specifications: the YAML format, its expression grammar, checks and rendering to prompt text."""
+
+from sharp.problems.loader import list_problems, load_problem, parse_problem
+from sharp.problems.problem import DataLayout, Grid, Interface, Port, Problem
+from sharp.problems.render import render_description, render_latex
+from sharp.problems.template import render_template
+
+__all__ = [
+    "DataLayout",
+    "Grid",
+    "Interface",
+    "Port",
+    "Problem",
+    "list_problems",
+    "load_problem",
+    "parse_problem",
+    "render_description",
+    "render_latex",
+    "render_template",
+]

@@ -1,0 +1,89 @@
+"""What the equations of a specification demand: the order of every field along every coordinate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sharp.problems.expressions import Apply, Derivative, Equation, Name, Node, children, walk
+
+_OPERATORS = ("grad", "div", "lap")
+
+
+def order(equations: Iterable[Equation], field: str, coordinate: str, space: tuple[str, ...]) -> int | None:
+    """Return the highest derivative of a field along a coordinate, or None where the field does not occur."""
+    sides = [side for equation in equations for side in (equation.left, equation.right)]
+    return _highest(_order(side, field, coordinate, space) for side in sides)
+
+
+def _order(node: Node, field: str, coordinate: str, space: tuple[str, ...]) -> int | None:
+    if isinstance(node, Name):
+        return 0 if node.name == field else None
+    inner = _highest(_order(child, field, coordinate, space) for child in children(node))
+    return None if inner is None else inner + _raised(node, coordinate, space)
+
+
+def _raised(node: Node, coordinate: str, space: tuple[str, ...]) -> int:
+    match node:
+        case Derivative(_, by):
+            return by.count(coordinate)
+        case Apply("grad" | "div", _):
+            return int(coordinate in space)
+        case Apply("lap", _):
+            return 2 * int(coordinate in space)
+        case _:
+            return 0
+
+
+def _highest(orders: Iterable[int | None]) -> int | None:
+    return max((value for value in orders if value is not None), default=None)
+
+
+def equivalent(
+    first: Equation, second: Equation, fields: Sequence[str], space: Sequence[str], time: str | None
+) -> bool:
+    """Return whether two equations are equal, as written or after both are expanded, up to their sign."""
+    if first == second:
+        return True
+    if not (_polynomial(first) and _polynomial(second)):
+        return False
+    a, b = (_residual(equation, fields, space, time) for equation in (first, second))
+    return 0 in ((a - b).expand(), (a + b).expand())
+
+
+def transport_speed(
+    equation: Equation,
+    field: str,
+    axis: str,
+    time: str,
+    space: Sequence[str],
+    parameters: Mapping[str, float],
+) -> float | None:
+    """Return the constant speed at which a first-order equation carries its field along an axis.
+
+    None where the speed depends on the field, on space or on time, or vanishes.
+    """
+    if not _polynomial(equation):
+        return None
+    import sympy
+
+    residual = _residual(equation, (field,), space, time)
+    unknown = sympy.Function(field)(*(sympy.Symbol(name) for name in (*space, time)))
+    storage, flux = (residual.coeff(sympy.Derivative(unknown, sympy.Symbol(name))) for name in (time, axis))
+    values = {sympy.Symbol(name): sympy.Float(value) for name, value in parameters.items()}
+    speed = (flux / storage).xreplace(values) if storage != 0 else sympy.nan
+    return (float(speed) or None) if speed.is_finite and speed.is_number else None
+
+
+def _polynomial(equation: Equation) -> bool:
+    """Whether an equation has no functions but the differential operators, so that expanding it is safe."""
+    parts = (part for side in (equation.left, equation.right) for part in walk(side))
+    return all(part.function in _OPERATORS for part in parts if isinstance(part, Apply))
+
+
+def _residual(equation: Equation, fields: Sequence[str], space: Sequence[str], time: str | None) -> Any:
+    """Return left minus right side, with all derivatives carried out and products expanded."""
+    from sharp.problems.symbolic import equation_to_sympy
+
+    symbolic = equation_to_sympy(equation, fields, space, time)
+    return (symbolic.lhs - symbolic.rhs).doit().expand()

@@ -1,0 +1,214 @@
+"""Checks that need the whole specification: names, values of numbers, and expressions in their places."""
+
+from __future__ import annotations
+
+import keyword
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
+
+from sharp.errors import SpecificationError
+from sharp.problems.analysis import order
+from sharp.problems.expressions import Equation, Node, names_in
+from sharp.problems.grammar import RESERVED, Scope, evaluate_tree, parse_equation_tree, parse_tree
+from sharp.problems.spec import Specification
+from sharp.problems.wording import valid_values
+from sharp.problems.yaml_source import Fault, Path
+
+_Given = ParamSpec("_Given")
+_Computed = TypeVar("_Computed")
+
+
+@dataclass
+class Checked:
+    """A specification, what checking it has found out so far, and what is wrong with it.
+
+    `parameters` and `trees` hold the values and expressions of the parameters, each after those it needs.
+    """
+
+    spec: Specification
+    faults: list[Fault] = field(default_factory=list)
+    parameters: dict[str, float] = field(default_factory=dict)
+    trees: dict[str, Node] = field(default_factory=dict)
+    bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
+    time: tuple[float, float] | None = None
+    equations: list[Equation] = field(default_factory=list)
+
+    @property
+    def space(self) -> tuple[str, ...]:
+        """The space coordinates."""
+        return self.spec.coordinates.space
+
+    @property
+    def time_name(self) -> str | None:
+        """The name of the time coordinate, None in steady problems."""
+        return self.spec.coordinates.time
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """The space coordinates, then time."""
+        return (*self.space, *([self.time_name] if self.time_name else []))
+
+    def order(self, name: str, coordinate: str) -> int | None:
+        """Return the highest derivative of a field along a coordinate, None where it does not occur."""
+        return order(self.equations, name, coordinate, self.space)
+
+    def wrong(self, path: Path, message: str) -> None:
+        """Note a fault."""
+        self.faults.append(Fault(path, message))
+
+    def attempt(
+        self, path: Path, compute: Callable[_Given, _Computed], *args: _Given.args, **kwargs: _Given.kwargs
+    ) -> _Computed | None:
+        """Return what `compute` returns, or None after noting its error as a fault."""
+        try:
+            return compute(*args, **kwargs)
+        except SpecificationError as error:
+            self.wrong(path, str(error))
+            return None
+
+    def scope(self, coordinates: Iterable[str] = ()) -> Scope:
+        """Return the names of an expression of the parameters and some coordinates."""
+        return Scope.of([*self.spec.parameters, *coordinates])
+
+    def expression(self, path: Path, text: str, coordinates: Iterable[str] = ()) -> Node | None:
+        """Parse an expression of the parameters and some coordinates."""
+        return self.attempt(path, parse_tree, text, self.scope(coordinates))
+
+    def number(self, path: Path, text: str) -> float | None:
+        """Evaluate an expression of the parameters; None where it or a parameter in it is wrong."""
+        tree = self.expression(path, text)
+        if tree is None or not names_in(tree) <= self.parameters.keys():
+            return None
+        return self.attempt(path, evaluate_tree, tree, self.parameters)
+
+    def interval(self, path: Path, ends: tuple[str, str]) -> tuple[float, float] | None:
+        """Evaluate two ends; the first must be less than the second."""
+        low, high = (self.number((*path, index), text) for index, text in enumerate(ends))
+        if low is None or high is None:
+            return None
+        if low >= high:
+            self.wrong(path, f"expected a start below the end, found {low:g} and {high:g}")
+            return None
+        return low, high
+
+    def same_keys(self, path: Path, found: Iterable[str], wanted: Iterable[str], what: str) -> None:
+        """Note the keys that are missing from a mapping, or not wanted in it."""
+        found, wanted = list(found), list(wanted)
+        for name in found:
+            if name not in wanted:
+                self.wrong((*path, name), f"'{name}' is not {what}; {valid_values('keys', name, wanted)}")
+        missing = [name for name in wanted if name not in found]
+        if missing:
+            self.wrong(
+                path, f"expected an entry for each of {', '.join(wanted)}; missing: {', '.join(missing)}"
+            )
+
+
+def check_names(checked: Checked) -> None:
+    """Every name is declared once and hides nothing of the grammar, of Python or of the derivative marks."""
+    places = list(_declared(checked.spec))
+    count = Counter(name for _, name in places)
+    names = set(count)
+    for path, name in places:
+        if count[name] > 1:
+            checked.wrong(
+                path, f"the name '{name}' is declared {count[name]} times; expected different names"
+            )
+        if name in RESERVED or keyword.iskeyword(name):
+            checked.wrong(path, f"'{name}' is a word of the grammar or of Python; choose another name")
+        head, _, marks = name.rpartition("_")
+        if head in names and marks and set(marks) <= set("".join(checked.coordinates)):
+            checked.wrong(path, f"'{name}' reads as a derivative of '{head}'; choose another name")
+
+
+def _declared(spec: Specification) -> Iterator[tuple[Path, str]]:
+    for index, name in enumerate(spec.coordinates.space):
+        yield ("coordinates", "space", index), name
+    if spec.coordinates.time:
+        yield ("coordinates", "time"), spec.coordinates.time
+    for index, name in enumerate(spec.fields):
+        yield ("fields", index), name
+    for section, names in (("coefficients", spec.coefficients), ("parameters", spec.parameters)):
+        for name in names:
+            yield (section, name), name
+
+
+def check_parameters(checked: Checked) -> None:
+    """Every parameter has a value, in whatever order they are written."""
+    pending: dict[str, Node] = {}
+    for name, quantity in checked.spec.parameters.items():
+        tree = checked.expression(("parameters", name), quantity.value)
+        if tree is not None:
+            pending[name] = tree
+    while ready := [name for name, tree in pending.items() if names_in(tree) <= checked.parameters.keys()]:
+        for name in ready:
+            _set_parameter(checked, name, pending.pop(name))
+    for name, tree in pending.items():
+        circle = sorted(names_in(tree) & pending.keys())
+        if names_in(tree) <= pending.keys() | checked.parameters.keys():
+            checked.wrong(("parameters", name), f"the value depends on itself, through {', '.join(circle)}")
+
+
+def _set_parameter(checked: Checked, name: str, tree: Node) -> None:
+    value = checked.attempt(("parameters", name), evaluate_tree, tree, checked.parameters)
+    if value is not None:
+        checked.parameters[name], checked.trees[name] = value, tree
+
+
+def check_ranges(checked: Checked) -> None:
+    """The domain has two ends for each coordinate; there is a time interval where there is time."""
+    spec = checked.spec
+    checked.same_keys(("domain", "bounds"), spec.domain.bounds, checked.space, "a space coordinate")
+    for name, ends in spec.domain.bounds.items():
+        interval = checked.interval(("domain", "bounds", name), ends)
+        if interval is not None:
+            checked.bounds[name] = interval
+    only_with_time(checked, ("time",), spec.time)
+    if spec.time is not None:
+        checked.time = checked.interval(("time",), spec.time)
+
+
+def only_with_time(checked: Checked, path: Path, value: object) -> None:
+    """Note an entry that is missing from a time-dependent problem, or given in a steady one."""
+    if checked.time_name and value is None:
+        checked.wrong(
+            path, f"expected a value, as the problem depends on the time {checked.time_name}; found nothing"
+        )
+    if not checked.time_name and value is not None:
+        checked.wrong(path, "expected nothing, as no time coordinate is declared in coordinates.time")
+
+
+def check_equations(checked: Checked) -> None:
+    """There is one equation a field, every field occurs, and time does where it is declared."""
+    spec = checked.spec
+    scope = Scope.of(spec.parameters, (*spec.fields, *spec.coefficients), checked.coordinates)
+    for index, text in enumerate(spec.equations):
+        equation = checked.attempt(("equations", index), parse_equation_tree, text, scope)
+        if equation is not None:
+            checked.equations.append(equation)
+    if len(checked.equations) < len(spec.equations):
+        return
+    if len(spec.equations) != len(spec.fields):
+        message = (
+            f"expected one equation for each field ({', '.join(spec.fields)}), found {len(spec.equations)}"
+        )
+        checked.wrong(("equations",), message)
+    for index, name in enumerate(spec.fields):
+        if checked.order(name, checked.space[0]) is None:
+            checked.wrong(("fields", index), f"the field '{name}' occurs in no equation")
+    if checked.time_name and not any(checked.order(name, checked.time_name) for name in spec.fields):
+        checked.wrong(("equations",), f"no equation has a derivative along the time {checked.time_name}")
+
+
+def check_expressions(checked: Checked) -> None:
+    """Coefficients depend on space, an exact solution on all coordinates, and each field has one."""
+    spec = checked.spec
+    for name, given in spec.coefficients.items():
+        if given.expression is not None:
+            checked.expression(("coefficients", name), given.expression, checked.space)
+    if spec.reference.kind == "exact":
+        checked.same_keys(("reference", "value"), spec.reference.value, spec.fields, "a field")
+    for name, text in spec.reference.value.items():
+        checked.expression(("reference", "value", name), text, checked.coordinates)

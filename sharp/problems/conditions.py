@@ -1,0 +1,215 @@
+"""Checks of the initial and boundary conditions: their number, kind and place have to fit the equations."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+
+from sharp.errors import SpecificationError
+from sharp.problems.analysis import transport_speed
+from sharp.problems.checks import Checked
+from sharp.problems.expressions import Node
+from sharp.problems.grammar import evaluate_tree, parse_equation_tree, parse_tree
+from sharp.problems.wording import valid_values
+
+# A coordinate and which of its ends (0 low, 1 high); and which conditions a field has there.
+End = tuple[str, int]
+Placed = Mapping[tuple[str, End], Sequence[int]]
+
+
+def initial_keys(checked: Checked) -> tuple[str, ...]:
+    """Return what has to be known at the start: `u` for u_t, `u` and `u_t` for u_tt."""
+    time = checked.time_name
+    if time is None:
+        return ()
+    orders = {name: checked.order(name, time) or 0 for name in checked.spec.fields}
+    return tuple(
+        name + ("_" + time * count if count else "")
+        for name, order in orders.items()
+        for count in range(order)
+    )
+
+
+def check_initial(checked: Checked) -> None:
+    """There are as many initial conditions for each field as its order in time."""
+    given = checked.spec.initial
+    checked.same_keys(("initial",), given, initial_keys(checked), "wanted at the initial time")
+    for name, condition in given.items():
+        if condition.expression is not None:
+            checked.expression(("initial", name), condition.expression, checked.space)
+
+
+def check_exact(checked: Checked) -> None:
+    """An exact solution begins with the initial state, at a few points of the domain."""
+    spec = checked.spec
+    if checked.time is None or checked.faults:
+        return
+    for name, text in spec.reference.value.items():
+        given = spec.initial.get(name)
+        if given is None or given.expression is None:
+            continue
+        exact, start = (
+            parse_tree(part, checked.scope(checked.coordinates)) for part in (text, given.expression)
+        )
+        checked.attempt(("reference", "value", name), _compare, checked, exact, start, checked.time[0])
+
+
+def _compare(checked: Checked, exact: Node, start: Node, time: float) -> None:
+    for point in _inner_points(checked, time):
+        found, wanted = (evaluate_tree(tree, {**checked.parameters, **point}) for tree in (exact, start))
+        if abs(found - wanted) > 1e-6 * max(1.0, abs(found), abs(wanted)):
+            where = ", ".join(f"{axis} = {value:g}" for axis, value in point.items())
+            raise SpecificationError(f"expected the initial state {wanted:g} at {where}, found {found:g}")
+
+
+def _inner_points(checked: Checked, start: float) -> Iterator[dict[str, float]]:
+    for share in (0.13, 0.37, 0.61, 0.83):
+        point = {axis: low + share * (high - low) for axis, (low, high) in checked.bounds.items()}
+        yield {**point, str(checked.time_name): start}
+
+
+def check_boundary(checked: Checked) -> None:
+    """Each axis is periodic, or has as many conditions for each field as the equations need."""
+    conditions = checked.spec.boundary
+    periodic = _periodic_axes(checked)
+    placed: dict[tuple[str, End], list[int]] = defaultdict(list)
+    sound = True
+    for index, condition in enumerate(conditions):
+        if condition.type == "periodic":
+            continue
+        ends = _ends(checked, index, periodic)
+        if ends is None or not _known_values(checked, index):
+            sound = False
+            continue
+        for end in ends:
+            placed[str(condition.field), end].append(index)
+    if sound:
+        _check_kinds(checked, placed)
+        _check_counts(checked, placed, periodic)
+
+
+def _periodic_axes(checked: Checked) -> set[str]:
+    axes: set[str] = set()
+    for index, condition in enumerate(checked.spec.boundary):
+        axis, path = condition.axis, ("boundary", index, "axis")
+        if axis is None:
+            continue
+        if axis not in checked.space:
+            checked.wrong(
+                path, f"'{axis}' is not a space coordinate; {valid_values('axes', axis, checked.space)}"
+            )
+        if axis in axes:
+            checked.wrong(path, f"the axis {axis} is declared periodic twice")
+        axes.add(axis)
+    return axes
+
+
+def _known_values(checked: Checked, index: int) -> bool:
+    condition, before = checked.spec.boundary[index], len(checked.faults)
+    fields = checked.spec.fields
+    if condition.field not in fields:
+        valid = valid_values("fields", str(condition.field), fields)
+        checked.wrong(("boundary", index, "field"), f"'{condition.field}' is not a field; {valid}")
+    for key in ("a", "b", "value"):
+        text = getattr(condition, key)
+        if text is not None:
+            checked.expression(("boundary", index, key), text, checked.coordinates)
+    return len(checked.faults) == before
+
+
+def _ends(checked: Checked, index: int, periodic: set[str]) -> list[End] | None:
+    """Return the ends that a condition covers, or None after noting what is wrong with `where`."""
+    path, where = ("boundary", index, "where"), str(checked.spec.boundary[index].where)
+    if where == "all":
+        ends = [(axis, end) for axis in checked.space if axis not in periodic for end in (0, 1)]
+        if not ends:
+            checked.wrong(path, "the domain has no ends, as every axis is periodic")
+        return ends
+    found = checked.attempt(path, _coordinate_value, checked, where)
+    if found is None:
+        return None
+    axis, value = found
+    if axis in periodic:
+        checked.wrong(path, f"the axis {axis} is periodic and has no ends")
+        return None
+    if axis not in checked.bounds:
+        return None
+    for end, bound in enumerate(checked.bounds[axis]):
+        if abs(value - bound) <= 1e-12 * max(abs(value), abs(bound)):
+            return [(axis, end)]
+    low, high = checked.bounds[axis]
+    checked.wrong(
+        path, f"'{where}' is no end of the domain; valid places: all, {axis} = {low:g}, {axis} = {high:g}"
+    )
+    return None
+
+
+def _coordinate_value(checked: Checked, where: str) -> tuple[str, float]:
+    """Read `x = 0`."""
+    names = [name for name in checked.space if where.partition("=")[0].strip() == name]
+    if not names:
+        example = f"'{checked.space[0]} = 0'"
+        raise SpecificationError(
+            f"expected all, or an end of a space coordinate such as {example}, found '{where}'"
+        )
+    equation = parse_equation_tree(where, checked.scope(checked.space))
+    return names[0], evaluate_tree(equation.right, checked.parameters)
+
+
+def _check_kinds(checked: Checked, placed: Placed) -> None:
+    """A condition is of lower order than the equation, and given once at each end."""
+    for (name, (axis, end)), indices in placed.items():
+        order = checked.order(name, axis) or 0
+        kinds = [checked.spec.boundary[index].type for index in indices]
+        place = f"'{name}' at {_end(checked, axis, end)}"
+        for index, kind in zip(indices, kinds, strict=True):
+            path = ("boundary", index)
+            if order == 0:
+                checked.wrong(
+                    path, f"expected no condition for {place}, as it has no derivative along {axis}"
+                )
+            elif order == 1 and kind != "dirichlet":
+                checked.wrong(path, f"expected type dirichlet for {place}, as its order is 1; found {kind}")
+            elif kinds.count(kind) > 1:
+                checked.wrong(path, f"expected one {kind} condition for {place}, found {kinds.count(kind)}")
+
+
+def _check_counts(checked: Checked, placed: Placed, periodic: set[str]) -> None:
+    for name, axis in product(checked.spec.fields, checked.bounds.keys() - periodic):
+        order = checked.order(name, axis) or 0
+        counts = [len(placed.get((name, (axis, end)), ())) for end in (0, 1)]
+        if order == 1:
+            _check_inflow(checked, name, axis, counts)
+        elif order > 1 and (sum(counts) != order or max(counts) - min(counts) > order % 2):
+            wanted = f"{order // 2} at each end" + " and one more at either" * (order % 2)
+            _wrong_count(checked, name, axis, counts, wanted)
+
+
+def _check_inflow(checked: Checked, name: str, axis: str, counts: list[int]) -> None:
+    """A single transported field is given where it enters the domain; with several, waves decide."""
+    speed = None
+    if len(checked.spec.fields) == len(checked.equations) == 1 and checked.time_name:
+        speed = transport_speed(
+            checked.equations[0], name, axis, checked.time_name, checked.space, checked.parameters
+        )
+    if speed is None:
+        return
+    wanted = [1, 0] if speed > 0 else [0, 1]
+    if counts != wanted:
+        inflow = _end(checked, axis, wanted.index(1))
+        _wrong_count(checked, name, axis, counts, f"1 at the inflow end {inflow} and none where it flows out")
+
+
+def _wrong_count(checked: Checked, name: str, axis: str, counts: list[int], wanted: str) -> None:
+    found = ", ".join(f"{count} at {_end(checked, axis, end)}" for end, count in enumerate(counts))
+    order = checked.order(name, axis)
+    checked.wrong(
+        ("boundary",),
+        f"'{name}' has derivatives of order {order} along {axis}: expected conditions {wanted}, "
+        f"or a periodic axis; found {found}",
+    )
+
+
+def _end(checked: Checked, axis: str, end: int) -> str:
+    return f"{axis} = {checked.bounds[axis][end]:g}"

@@ -1,0 +1,106 @@
+"""From plain values to the models of the format, with one sentence for everything that does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from sharp.problems.spec import PATTERNS, Specification
+from sharp.problems.wording import describe, valid_values
+from sharp.problems.yaml_source import Fault, Path, Source
+
+
+def read_form(source: Source) -> Specification:
+    """Validate the form of a document; raises `SpecificationError` listing all that is wrong."""
+    if not isinstance(source.value, dict):
+        raise source.error(
+            [Fault((), f"expected a mapping of keys to values, found {describe(source.value)}")]
+        )
+    try:
+        return Specification.model_validate(source.value)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        raise source.error(_fault(part, source.value) for part in found) from None
+
+
+def _fault(error: Any, document: Any) -> Fault:
+    path: Path = tuple(part for part in error["loc"] if part != "[key]")
+    message = _sentence(error["type"], path, error["input"], error.get("ctx", {}))
+    return Fault(_as_written(path, document), message)
+
+
+def _as_written(path: Path, value: Any) -> Path:
+    """Drop what stands below a scalar: `nu: 0.1` is short for `nu: {value: 0.1}`."""
+    for depth, part in enumerate(path):
+        if not isinstance(value, (dict, list)):
+            return path[:depth]
+        entries = value if isinstance(value, dict) else dict(enumerate(value))
+        value = entries.get(part, {})
+    return path
+
+
+def _sentence(kind: str, path: Path, found: Any, context: Mapping[str, Any]) -> str:
+    match kind:
+        case "missing":
+            key = "entry" if isinstance(path[-1], int) else "key"
+            return f"this {key} is required, and missing"
+        case "extra_forbidden":
+            return f"unknown key; {valid_values('keys', str(path[-1]), _model_at(path[:-1]).model_fields)}"
+        case "value_error":
+            return str(context["error"])
+        case "literal_error":
+            return f"found {describe(found)}; {valid_values('values', str(found), _choices(path))}"
+        case "string_pattern_mismatch":
+            return f"expected {PATTERNS[context['pattern']]}, found {describe(found)}"
+        case "too_short":
+            return f"expected at least {context['min_length']} entries, found {context['actual_length']}"
+        case "too_long":
+            return f"expected at most {context['max_length']} entries, found {context['actual_length']}"
+        case _:
+            return (
+                f"expected {_EXPECTED.get(kind, 'another value').format(**context)}, found {describe(found)}"
+            )
+
+
+_EXPECTED = {
+    "string_type": "a text",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a smaller whole number",
+    "int_from_float": "a whole number",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "greater_than": "a number above {gt}",
+    "greater_than_equal": "a number of at least {ge}",
+}
+
+
+def _choices(path: Path) -> tuple[str, ...]:
+    """Return the words that the literal at a path admits."""
+    annotation = _model_at(path[:-1]).model_fields[str(path[-1])].annotation
+    literals = (annotation, *get_args(annotation))
+    return next(tuple(map(str, get_args(part))) for part in literals if "Literal" in str(get_origin(part)))
+
+
+def _model_at(path: Path) -> type[BaseModel]:
+    """Return the model of the mapping at a path of the format."""
+    model: type[BaseModel] = Specification
+    parts = list(path)
+    while parts:
+        annotation = model.model_fields[str(parts.pop(0))].annotation
+        if get_origin(annotation) in (dict, tuple):
+            parts.pop(0)
+        model = _models_in(annotation)[0]
+    return model
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models_in(part)]

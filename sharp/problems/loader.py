@@ -1,0 +1,121 @@
+"""Loading problem specifications: by the id of a shipped or user's specification, by path, or from text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from sharp.errors import SpecificationError
+from sharp.evaluation.protocol import Limits
+from sharp.problems import checks, conditions, families, ports, unit_checks
+from sharp.problems.checks import Checked
+from sharp.problems.form import read_form
+from sharp.problems.problem import DataLayout, Grid, Interface, Port, Problem
+from sharp.problems.spec import PortSection, Specification
+from sharp.problems.wording import valid_values
+from sharp.problems.yaml_source import read_yaml
+from sharp.resources import list_resources
+
+# In this order: later checks use what earlier ones found out.
+_CHECKS: tuple[Callable[[Checked], None], ...] = (
+    checks.check_names,
+    checks.check_parameters,
+    checks.check_ranges,
+    checks.check_equations,
+    checks.check_expressions,
+)
+_CHECKS_ON_EQUATIONS: tuple[Callable[[Checked], None], ...] = (
+    conditions.check_initial,
+    conditions.check_boundary,
+    conditions.check_exact,
+    families.check_family,
+    unit_checks.check_units,
+    ports.check_outputs,
+    ports.check_interface,
+    ports.check_data,
+)
+
+
+def list_problems() -> dict[str, Path]:
+    """Return the known problem ids and their files; a user's file hides a shipped one of the same name."""
+    return list_resources("data", "problems/*.yaml")
+
+
+def load_problem(name_or_path: str | Path) -> Problem:
+    """Load the problem of an id, or of a YAML file.
+
+    A file is a `Path`, or a text with a slash or ending in .yaml or .yml. Raises `SpecificationError`, which
+    lists all that is wrong, each as `file:line: path: message`.
+    """
+    path = _find(name_or_path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SpecificationError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise SpecificationError(f"{path}: is not UTF-8 text, at byte {error.start}") from None
+    problem = parse_problem(text, str(path))
+    if name_or_path == path.stem != problem.id:
+        raise SpecificationError(
+            f"{path}: expected the id '{path.stem}', as the file is called, found '{problem.id}'"
+        )
+    return problem
+
+
+def parse_problem(text: str, name: str) -> Problem:
+    """Build a problem from YAML text; `name` stands for the file in errors. Raises like `load_problem`."""
+    source = read_yaml(text, name)
+    checked = Checked(read_form(source))
+    for check in _CHECKS:
+        check(checked)
+    if len(checked.equations) == len(checked.spec.equations):
+        for check in _CHECKS_ON_EQUATIONS:
+            check(checked)
+    if checked.faults:
+        raise source.error(checked.faults)
+    return _problem(checked)
+
+
+def _find(name_or_path: str | Path) -> Path:
+    if isinstance(name_or_path, Path) or "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
+        return Path(name_or_path)
+    known = list_problems()
+    if name_or_path not in known:
+        valid = valid_values("problems", name_or_path, known)
+        raise SpecificationError(f"unknown problem '{name_or_path}'; {valid}")
+    return known[name_or_path]
+
+
+def _problem(checked: Checked) -> Problem:
+    spec = checked.spec
+    return Problem(
+        specification=spec,
+        parameters={name: checked.parameters[name] for name in spec.parameters},
+        bounds={name: checked.bounds[name] for name in checked.space},
+        time=checked.time,
+        equations=tuple(checked.equations),
+        interface=_interface(spec),
+        data=DataLayout(spec.data.inputs, spec.data.returns, spec.data.time_key, spec.data.space_keys),
+        grid=_grid(checked),
+        limits=Limits(spec.limits.wall_s, spec.limits.memory_mb, spec.limits.threads),
+    )
+
+
+def _interface(spec: Specification) -> Interface:
+    written = spec.interface
+    return Interface(
+        written.function,
+        _ports(written.inputs),
+        written.coordinates,
+        written.parameters,
+        _ports(written.returns),
+    )
+
+
+def _ports(written: Sequence[PortSection]) -> tuple[Port, ...]:
+    return tuple(Port(port.name, port.field, port.shape) for port in written)
+
+
+def _grid(checked: Checked) -> Grid:
+    outputs = checked.spec.outputs
+    return Grid(outputs.grid, {name: outputs.points[name] for name in checked.space}, outputs.times)

@@ -1,0 +1,103 @@
+"""Checks of the solver's interface, the data layout and the output grid."""
+
+from __future__ import annotations
+
+import keyword
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from sharp.problems.checks import Checked, only_with_time
+from sharp.problems.conditions import initial_keys
+from sharp.problems.spec import PortSection
+from sharp.problems.wording import valid_values
+from sharp.problems.yaml_source import Path
+
+
+def check_outputs(checked: Checked) -> None:
+    """The output grid has points along each space coordinate, and output times where there is time."""
+    outputs = checked.spec.outputs
+    checked.same_keys(("outputs", "points"), outputs.points, checked.space, "a space coordinate")
+    only_with_time(checked, ("outputs", "times"), outputs.times)
+
+
+def check_interface(checked: Checked) -> None:
+    """Ports hold what the problem knows, arguments have different names, and all fields are returned."""
+    interface = checked.spec.interface
+    given = (*initial_keys(checked), *checked.spec.coefficients)
+    _check_ports(checked, "inputs", interface.inputs, given, "is not given at the start, nor a coefficient")
+    _check_ports(checked, "returns", interface.returns, checked.spec.fields, "is not a field")
+    only_with_time(checked, ("interface", "coordinates"), interface.coordinates)
+    for index, name in enumerate(interface.parameters):
+        if name not in checked.spec.parameters:
+            valid = valid_values("parameters", name, checked.spec.parameters)
+            checked.wrong(("interface", "parameters", index), f"'{name}' is not a parameter; {valid}")
+    times = [interface.coordinates] if interface.coordinates else []
+    arguments = [*(port.name for port in interface.inputs), *times, *interface.parameters]
+    _check_different(checked, ("interface",), arguments, "arguments")
+    _check_different(
+        checked, ("interface", "returns"), [port.name for port in interface.returns], "returned arrays"
+    )
+    _check_complete(checked, given)
+
+
+def _check_ports(
+    checked: Checked, side: str, ports: Sequence[PortSection], known: Sequence[str], fault: str
+) -> None:
+    for index, port in enumerate(ports):
+        path: Path = ("interface", side, index)
+        if port.field not in known:
+            valid = valid_values("fields", port.field, known)
+            checked.wrong((*path, "field"), f"'{port.field}' {fault}; {valid}")
+        shapes = _shapes(checked, with_time=side == "returns")
+        if port.shape not in shapes:
+            valid = " or ".join(f"[{', '.join(shape)}]" for shape in shapes)
+            checked.wrong((*path, "shape"), f"expected the axes {valid}, found [{', '.join(port.shape)}]")
+
+
+def _shapes(checked: Checked, *, with_time: bool) -> list[tuple[str, ...]]:
+    """Return the accepted axes: one symbol N for all space axes, or Nx, Ny, … for each its own."""
+    times = ("T+1",) if with_time and checked.time_name else ()
+    shapes = [("batch", *times, *("N" for _ in checked.space))]
+    if len(checked.space) > 1:
+        shapes.append(("batch", *times, *(f"N{name}" for name in checked.space)))
+    return shapes
+
+
+def _check_different(checked: Checked, path: Path, names: Iterable[str], what: str) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            checked.wrong(path, f"{count} {what} are named '{name}'; expected different names")
+        if keyword.iskeyword(name):
+            checked.wrong(path, f"'{name}' is a keyword of Python and cannot name one of the {what}")
+
+
+def _check_complete(checked: Checked, given: Sequence[str]) -> None:
+    interface, spec = checked.spec.interface, checked.spec
+    functions = {**spec.initial, **spec.coefficients}
+    sampled = {name for name in given if name in functions and functions[name].family is not None}
+    for side, wanted, ports in (
+        ("inputs", sampled, interface.inputs),
+        ("returns", {*spec.fields}, interface.returns),
+    ):
+        missing = sorted(wanted - {port.field for port in ports})
+        if missing:
+            checked.wrong(
+                ("interface", side),
+                f"expected a port for each of {', '.join(sorted(wanted))}; missing: {', '.join(missing)}",
+            )
+
+
+def check_data(checked: Checked) -> None:
+    """The data layout names a key for each port, and for the times where there is time."""
+    data, interface = checked.spec.data, checked.spec.interface
+    checked.same_keys(("data", "inputs"), data.inputs, (port.name for port in interface.inputs), "an input")
+    checked.same_keys(
+        ("data", "returns"), data.returns, (port.name for port in interface.returns), "a returned array"
+    )
+    only_with_time(checked, ("data", "time_key"), data.time_key)
+    if data.space_keys and len(data.space_keys) != len(checked.space):
+        found = len(data.space_keys)
+        checked.wrong(
+            ("data", "space_keys"),
+            f"expected a key for each of {', '.join(checked.space)}, or none; found {found}",
+        )

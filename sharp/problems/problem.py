@@ -1,0 +1,161 @@
+"""A problem as the rest of the program sees it: checked, with equations parsed and numbers known."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sharp.evaluation.protocol import Limits
+from sharp.problems.expressions import Equation, Node
+from sharp.problems.grammar import Scope, parse_equation_tree, parse_tree
+from sharp.problems.spec import Family, Published, Specification
+
+# What neither a prompt nor an evaluation ever sees does not change what was asked.
+_NOT_HASHED = {"published", "tags"}
+
+
+@dataclass(frozen=True)
+class Port:
+    """An array of the interface: its name in the signature, what it holds, its axes as `("batch", "N")`."""
+
+    name: str
+    field: str
+    shape: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Interface:
+    """The signature of a solver: `function(*inputs, coordinates, *parameters) -> returns`."""
+
+    function: str
+    inputs: tuple[Port, ...]
+    coordinates: str | None
+    parameters: tuple[str, ...]
+    returns: tuple[Port, ...]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """All positional arguments in order."""
+        times = (self.coordinates,) if self.coordinates else ()
+        return (*(port.name for port in self.inputs), *times, *self.parameters)
+
+
+@dataclass(frozen=True)
+class DataLayout:
+    """HDF5 keys of a data file: of each port, of the times (None in steady problems), of each space axis.
+
+    `space_keys` follows the order of the space coordinates and is empty where files hold no coordinates.
+    """
+
+    inputs: Mapping[str, str]
+    returns: Mapping[str, str]
+    time_key: str | None
+    space_keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The uniform output grid: `cells` (centres) or `nodes` (ends included), points an axis, output times."""
+
+    kind: Literal["cells", "nodes"]
+    points: Mapping[str, int]
+    times: int | None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A checked problem specification.
+
+    `parameters` holds the value of every parameter, derived ones included; `bounds` the two ends of every
+    space coordinate. `specification` is what was written and `equations` its parsed equations.
+    """
+
+    specification: Specification
+    parameters: Mapping[str, float]
+    bounds: Mapping[str, tuple[float, float]]
+    time: tuple[float, float] | None
+    equations: tuple[Equation, ...]
+    interface: Interface
+    data: DataLayout
+    grid: Grid
+    limits: Limits
+    hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hash", content_hash(self.specification))
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    @property
+    def id(self) -> str:
+        """The id, unique among the specifications in use."""
+        return self.specification.id
+
+    @property
+    def title(self) -> str:
+        """The title in words."""
+        return self.specification.title
+
+    @property
+    def family(self) -> Family:
+        """Which of the families the numerical references and residuals know, or `other`."""
+        return self.specification.family
+
+    @property
+    def label(self) -> str:
+        """The id with the first twelve digits of the hash, as requests and records name the problem."""
+        return f"{self.id}@{self.hash[:12]}"
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The unknown fields."""
+        return self.specification.fields
+
+    @property
+    def space(self) -> tuple[str, ...]:
+        """The space coordinates."""
+        return self.specification.coordinates.space
+
+    @property
+    def time_name(self) -> str | None:
+        """The time coordinate, None in steady problems."""
+        return self.specification.coordinates.time
+
+    @property
+    def spacing(self) -> dict[str, float]:
+        """The distance of neighbouring grid points along each space coordinate."""
+        gaps = {name: count - (self.grid.kind == "nodes") for name, count in self.grid.points.items()}
+        return {name: (high - low) / gaps[name] for name, (low, high) in self.bounds.items()}
+
+    @property
+    def published(self) -> Published | None:
+        """The best published error and its source."""
+        return self.specification.published
+
+    def tree(self, text: str) -> Node:
+        """Parse an expression of the specification: of parameters and coordinates."""
+        return parse_tree(text, self._scope)
+
+    def place(self, text: str) -> Equation:
+        """Parse where a boundary condition holds: `x = 0`."""
+        return parse_equation_tree(text, self._scope)
+
+    @property
+    def _scope(self) -> Scope:
+        return Scope.of([*self.parameters, *self.space, *([self.time_name] if self.time_name else [])])
+
+
+def content_hash(specification: Specification) -> str:
+    """Return the SHA-256 hex digest of all that can reach a prompt or an evaluation.
+
+    Comments, line breaks, quoting, the order of the keys of the format, defaults written out, and the
+    notation of numbers do not count; nor do `published` and `tags`. The order of parameters and other
+    names does: prompts show it.
+    """
+    content = specification.model_dump(mode="json", exclude=_NOT_HASHED, exclude_defaults=True)
+    text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

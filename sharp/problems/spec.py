@@ -1,0 +1,234 @@
+"""The problem specification as written: one model per mapping of the YAML format (see docs/problems.md).
+
+The models check form only: keys, types and the choice of words. What needs the whole specification, such as
+names and the number of boundary conditions, is checked in `checks` and its neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+
+from sharp.problems.wording import describe
+from sharp.problems.yaml_source import plain_number
+
+Family = Literal["advection", "burgers", "reaction-diffusion", "navier-stokes-1d", "darcy-2d", "other"]
+Sampled = Literal["sine-sums", "unit-sine-sums", "positive-sine-sums", "two-phase-gaussian"]
+BoundaryType = Literal["periodic", "dirichlet", "neumann", "robin"]
+
+
+def _prose(value: Any) -> str:
+    return _uniform(value, "a text")
+
+
+def _expression(value: Any) -> str:
+    """Accept a number for an expression, however it is written: `1`, `1.0` and `"1e0"` are the same."""
+    text = _uniform(value, "a number or an expression")
+    number = plain_number(text)
+    if isinstance(number, float) and number.is_integer() and abs(number) < 1e15:
+        number = int(number)
+    return text if number is None else repr(number)
+
+
+def _uniform(value: Any, expected: str) -> str:
+    """Return a scalar as text with uniform white space; raises `ValueError`, as pydantic wants it."""
+    text = " ".join(str(value).split())
+    if isinstance(value, (str, int, float)) and not isinstance(value, bool) and text:
+        return text
+    raise ValueError(f"expected {expected}, found {describe(value)}")
+
+
+def _given(value: Any) -> Any:
+    return value if isinstance(value, dict) else {"expression": value}
+
+
+def _quantity(value: Any) -> Any:
+    return value if isinstance(value, dict) else {"value": value}
+
+
+Expression = Annotated[str, BeforeValidator(_expression)]
+Prose = Annotated[str, BeforeValidator(_prose)]
+_NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*$"
+_ID_PATTERN = r"^[a-z0-9]+(-[a-z0-9]+)*$"
+PATTERNS = {
+    _NAME_PATTERN: "a name (ASCII letters and digits, parts joined by single underscores)",
+    _ID_PATTERN: "an id (lower-case letters and digits, parts joined by single hyphens)",
+}
+Identifier = Annotated[str, StringConstraints(pattern=_NAME_PATTERN)]
+ProblemId = Annotated[str, StringConstraints(pattern=_ID_PATTERN)]
+
+
+class Section(BaseModel):
+    """A mapping of the format: immutable, and without keys that are not of the format."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Coordinates(Section):
+    """Names of the Cartesian space coordinates, and of time where the problem depends on it."""
+
+    space: Annotated[tuple[Identifier, ...], Field(min_length=1, max_length=3)]
+    time: Identifier | None = None
+    system: Literal["cartesian"] = "cartesian"
+
+
+class Quantity(Section):
+    """A parameter: a number or an expression of other parameters, with its unit."""
+
+    value: Expression
+    unit: Expression | None = None
+
+
+class Box(Section):
+    """An interval, rectangle or box: the two ends of each space coordinate."""
+
+    type: Literal["box"]
+    bounds: dict[Identifier, tuple[Expression, Expression]]
+
+
+class Given(Section):
+    """A function that is given: an expression of the coordinates, or samples of a random family."""
+
+    expression: Expression | None = None
+    family: Sampled | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Given:
+        if (self.expression is None) == (self.family is None):
+            raise ValueError("expected an expression or {family: …}, and not both")
+        return self
+
+
+_BOUNDARY_KEYS: dict[str, tuple[str, ...]] = {
+    "periodic": ("axis",),
+    "dirichlet": ("where", "field", "value"),
+    "neumann": ("where", "field", "value"),
+    "robin": ("where", "field", "a", "b", "value"),
+}
+
+
+class Boundary(Section):
+    """A condition on a part of the boundary.
+
+    dirichlet: field = value; neumann: outward normal derivative = value; robin: a*field + b*(outward normal
+    derivative) = value; periodic: everything repeats along an axis. `where` is `all`, or one end of an axis
+    such as `x = 0`.
+    """
+
+    type: BoundaryType
+    axis: Identifier | None = None
+    where: Expression | None = None
+    field: Identifier | None = None
+    a: Expression | None = None
+    b: Expression | None = None
+    value: Expression | None = None
+
+    @model_validator(mode="after")
+    def _keys_of_the_type(self) -> Boundary:
+        wanted = _BOUNDARY_KEYS[self.type]
+        found = [
+            name for name in type(self).model_fields if name != "type" and getattr(self, name) is not None
+        ]
+        if sorted(found) != sorted(wanted):
+            raise ValueError(
+                f"a {self.type} condition has the keys type, {', '.join(wanted)}; "
+                f"found type{''.join(f', {name}' for name in found)}"
+            )
+        return self
+
+
+class Outputs(Section):
+    """Where the solution is wanted: cell centres or nodes of a uniform grid, and equally spaced times.
+
+    `times` counts both ends of the time interval; it is absent in steady problems.
+    """
+
+    grid: Literal["cells", "nodes"]
+    points: dict[Identifier, Annotated[int, Field(ge=4)]]
+    times: Annotated[int, Field(ge=2)] | None = None
+
+
+class Reference(Section):
+    """What solutions are compared with: the data set, or a solution known exactly (an expression a field)."""
+
+    kind: Literal["data", "exact"] = "data"
+    value: dict[Identifier, Expression] = {}
+
+    @model_validator(mode="after")
+    def _value_fits_kind(self) -> Reference:
+        if (self.kind == "exact") != bool(self.value):
+            raise ValueError(
+                "a reference of kind exact has a value for each field, one of kind data has none"
+            )
+        return self
+
+
+class PortSection(Section):
+    """An array that goes into the solver or comes out: its name in the signature, its field, its axes."""
+
+    name: Identifier
+    field: Identifier
+    shape: Annotated[tuple[str, ...], Field(min_length=2)]
+
+
+class InterfaceSection(Section):
+    """The signature of a solver: arrays, output times, parameters, in this order."""
+
+    function: Identifier = "solver"
+    inputs: Annotated[tuple[PortSection, ...], Field(min_length=1)]
+    coordinates: Identifier | None = None
+    parameters: tuple[Identifier, ...] = ()
+    returns: Annotated[tuple[PortSection, ...], Field(min_length=1)]
+
+
+class DataSection(Section):
+    """Keys of an HDF5 file that hold the arrays of the interface, the times and the space coordinates."""
+
+    inputs: dict[Identifier, str]
+    returns: dict[Identifier, str]
+    time_key: str | None = None
+    space_keys: tuple[str, ...] = ()
+
+
+class LimitsSection(Section):
+    """Bounds on one run of a solver on a split: seconds, MB of resident memory, threads."""
+
+    wall_s: Annotated[float, Field(gt=0)]
+    memory_mb: Annotated[int, Field(gt=0)] = 8000
+    threads: Annotated[int, Field(gt=0)] = 1
+
+
+class Published(Section):
+    """The best error published for the problem, and where."""
+
+    nrmse: Annotated[float, Field(gt=0)]
+    source: Prose
+
+
+class Specification(Section):
+    """A whole problem specification."""
+
+    pde_spec: Literal[1]
+    id: ProblemId
+    title: Prose
+    family: Family = "other"
+    statement: Prose | None = None
+    notes: tuple[Prose, ...] = ()
+    coordinates: Coordinates
+    fields: Annotated[tuple[Identifier, ...], Field(min_length=1)]
+    coefficients: dict[Identifier, Annotated[Given, BeforeValidator(_given)]] = {}
+    parameters: dict[Identifier, Annotated[Quantity, BeforeValidator(_quantity)]] = {}
+    units: dict[Identifier, Expression] = {}
+    equations: Annotated[tuple[Expression, ...], Field(min_length=1)]
+    domain: Box
+    time: tuple[Expression, Expression] | None = None
+    initial: dict[Identifier, Annotated[Given, BeforeValidator(_given)]] = {}
+    boundary: tuple[Boundary, ...]
+    outputs: Outputs
+    reference: Reference = Reference()
+    interface: InterfaceSection
+    data: DataSection
+    limits: LimitsSection
+    published: Published | None = None
+    tags: tuple[str, ...] = ()

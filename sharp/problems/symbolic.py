@@ -1,0 +1,173 @@
+"""Expression trees as sympy expressions of the same structure.
+
+Nothing is evaluated on the way: sympy would otherwise turn short hostile texts into endless computations
+(`exp(10**40*log(9*x))` is `9**10**40*x**10**40` to it). `.doit()` evaluates where the text is trusted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
+from typing import Any
+
+import sympy
+
+from sharp.problems.expressions import (
+    COMPARISONS,
+    FUNCTIONS,
+    Apply,
+    Binary,
+    Derivative,
+    Equation,
+    Name,
+    Negative,
+    Node,
+    Number,
+    decided,
+    finite,
+    operate,
+)
+
+_CONSTANTS = {"pi": sympy.pi, "E": sympy.E}
+_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: _joined(sympy.Add, a, b),
+    "-": lambda a, b: _joined(sympy.Add, a, _joined(sympy.Mul, sympy.Integer(-1), b)),
+    "*": lambda a, b: _joined(sympy.Mul, a, b),
+    "/": lambda a, b: _joined(sympy.Mul, a, sympy.Pow(b, sympy.Integer(-1), evaluate=False)),
+    "**": lambda a, b: sympy.Pow(a, b, evaluate=False),
+    "<": lambda a, b: sympy.Lt(a, b, evaluate=False),
+    "<=": lambda a, b: sympy.Le(a, b, evaluate=False),
+    ">": lambda a, b: sympy.Gt(a, b, evaluate=False),
+    ">=": lambda a, b: sympy.Ge(a, b, evaluate=False),
+    "and": lambda a, b: sympy.And(a, b, evaluate=False),
+    "or": lambda a, b: sympy.Or(a, b, evaluate=False),
+}
+_CLASSES: Mapping[str, Any] = {
+    **{name: getattr(sympy, name) for name in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2")},
+    **{name: getattr(sympy, name) for name in ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh")},
+    **{name: getattr(sympy, name) for name in ("exp", "log", "erf", "erfc", "sign", "Heaviside")},
+    "abs": sympy.Abs,
+    "min": sympy.Min,
+    "max": sympy.Max,
+}
+_FLOAT_RULES: Mapping[Any, Callable[..., float]] = {
+    sympy.Add: lambda *terms: finite(sum(terms)),
+    sympy.Mul: lambda *factors: finite(math.prod(factors)),
+    sympy.Pow: lambda base, exponent: operate("**", base, exponent),
+    sympy.besselj: lambda order, x: FUNCTIONS[f"J{order:.0f}"](x),
+    **{cls: FUNCTIONS[name] for name, cls in _CLASSES.items()},
+    sympy.Heaviside: lambda x, at_zero: at_zero if x == 0 else FUNCTIONS["Heaviside"](x),
+}
+
+
+def to_sympy(tree: Node, names: Mapping[str, Any] | None = None, space: Sequence[str] = ()) -> Any:
+    """Return the sympy expression of a tree: names become plain symbols unless `names` says otherwise.
+
+    `grad`, `div` and `lap` run over the Cartesian coordinates `space`; a vector is a tuple of expressions.
+    """
+    return _Builder(names or {}, tuple(space)).build(tree)
+
+
+def equation_to_sympy(
+    equation: Equation, fields: Sequence[str], space: Sequence[str], time: str | None
+) -> sympy.Eq:
+    """Return `Eq(left, right)`, where fields are functions of space and time, as in `u(x, t)`."""
+    coordinates = [sympy.Symbol(name) for name in (*space, *([time] if time else []))]
+    names = {name: sympy.Function(name)(*coordinates) for name in fields}
+    left, right = (to_sympy(side, names, space) for side in (equation.left, equation.right))
+    return sympy.Eq(left, right, evaluate=False)
+
+
+def float_value(expression: Any, values: Mapping[str, float]) -> float:
+    """Return the value of an expression in float arithmetic; raises like `expressions.value_of`."""
+    match expression:
+        case sympy.Symbol():
+            return float(values[expression.name])
+        case sympy.Piecewise():
+            chosen = next(value for value, condition in expression.args if _holds(condition, values))
+            return float_value(chosen, values)
+    if expression.func in _FLOAT_RULES:
+        arguments = [float_value(argument, values) for argument in expression.args]
+        return finite(_FLOAT_RULES[expression.func](*arguments))
+    try:
+        return finite(float(expression))
+    except TypeError:
+        raise ValueError(f"'{expression}' is not a real number") from None
+
+
+def _holds(condition: Any, values: Mapping[str, float]) -> bool:
+    match condition:
+        case sympy.And() | sympy.Or():
+            op = "and" if isinstance(condition, sympy.And) else "or"
+            return decided(op, [partial(_holds, part, values) for part in condition.args])
+        case sympy.core.relational.Relational():
+            left, right = (float_value(side, values) for side in condition.args)
+            return COMPARISONS[condition.rel_op](left, right)
+        case _:
+            return bool(condition == sympy.true)
+
+
+class _Builder:
+    def __init__(self, names: Mapping[str, Any], space: tuple[str, ...]) -> None:
+        self.names = names
+        self.space = space
+
+    def build(self, node: Node) -> Any:
+        match node:
+            case Number(value):
+                return sympy.Integer(value) if isinstance(value, int) else sympy.Float(value)
+            case Name(name):
+                return self.names.get(name) or _CONSTANTS.get(name) or sympy.Symbol(name)
+            case Negative(of):
+                return _each(lambda part: _joined(sympy.Mul, sympy.Integer(-1), part), self.build(of))
+            case Binary(op, left, right):
+                return self.binary(op, self.build(left), self.build(right))
+            case Derivative(of, by):
+                return _derivative(self.build(of), *by)
+            case Apply(function, arguments):
+                return self.apply(function, [self.build(argument) for argument in arguments])
+
+    def binary(self, op: str, left: Any, right: Any) -> Any:
+        if isinstance(left, tuple) and isinstance(right, tuple):
+            return tuple(_OPERATORS[op](a, b) for a, b in zip(left, right, strict=True))
+        if isinstance(right, tuple):
+            return _each(lambda part: _OPERATORS[op](left, part), right)
+        return _each(lambda part: _OPERATORS[op](part, right), left)
+
+    def apply(self, function: str, arguments: list[Any]) -> Any:
+        first = arguments[0]
+        match function:
+            case "grad":
+                return tuple(_derivative(first, name) for name in self.space)
+            case "div":
+                return reduce(_OPERATORS["+"], map(_derivative, first, self.space))
+            case "lap":
+                return reduce(_OPERATORS["+"], (_derivative(first, name, name) for name in self.space))
+            case "piecewise":
+                *cases, otherwise = arguments
+                pairs = [*zip(cases[::2], cases[1::2], strict=True), (otherwise, sympy.true)]
+                return sympy.Piecewise(*pairs, evaluate=False)
+            case "sqrt":
+                return sympy.Pow(first, sympy.Rational(1, 2), evaluate=False)
+            case "J0" | "J1":
+                return sympy.besselj(int(function[1]), first, evaluate=False)
+            case "min" | "max" if len(arguments) == 1:
+                return first
+            case _:
+                return _CLASSES[function](*arguments, evaluate=False)
+
+
+def _each(change: Callable[[Any], Any], value: Any) -> Any:
+    """Change an expression, or every component of a vector."""
+    return tuple(map(change, value)) if isinstance(value, tuple) else change(value)
+
+
+def _joined(operation: Any, left: Any, right: Any) -> Any:
+    """Join two operands, the left one's being taken up: long sums and products stay flat."""
+    terms = left.args if isinstance(left, operation) else (left,)
+    return operation(*terms, right, evaluate=False)
+
+
+def _derivative(expression: Any, *by: str) -> Any:
+    return sympy.Derivative(expression, *(sympy.Symbol(name) for name in by), evaluate=False)

@@ -1,0 +1,83 @@
+"""What the data set is worth as a reference: its distance from the truth and its residual, sample by sample."""
+
+from __future__ import annotations
+
+import json
+from statistics import fmean
+
+from hpc.files import write_atomic
+from sharp.errors import SharpError
+from sharp.numerics.audit import Audit, audit_dataset
+from sharp.report.blocks import Block, Note, Paragraph, Section, Table
+from sharp.report.evidence import Evidence
+from sharp.report.text import error_text
+from sharp.runs.directory import Run
+
+SAMPLES = 8
+COLUMNS = (
+    "sample",
+    "data from truth",
+    "truth against data",
+    "error of truth",
+    "residual of data",
+    "of truth",
+)
+
+
+def data_audit(evidence: Evidence) -> Section:
+    """Return the audit of the first validation samples."""
+    found = audit_of(evidence.run)
+    return Section(
+        "audit", "The reference data", _missing(found) if isinstance(found, str) else _table(found)
+    )
+
+
+def audit_of(run: Run) -> Audit | str:
+    """Return the audit of a run's data, made once and kept in `audit.json`; or why there is none.
+
+    Only stored truth is compared with: solving for it would take minutes.
+    """
+    path = run.path / "audit.json"
+    try:
+        return Audit.from_json(json.loads(path.read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not made yet, or damaged: it is made again
+    try:
+        dataset = run.dataset()
+        if dataset.truth_path is None:
+            return f"The data set has no truth stored beside it; `sharp data audit {dataset.path}` solves for it."
+        first = run.splits(dataset).validation.start
+        audit = audit_dataset(run.problem, dataset.path, samples=SAMPLES, first=first)
+    except (SharpError, OSError) as error:
+        return f"The data set could not be audited: {error}"
+    write_atomic(path, json.dumps(audit.to_json(), indent=1).encode())
+    return audit
+
+
+def _missing(reason: str) -> tuple[Block, ...]:
+    return (Note(reason),)
+
+
+def _table(audit: Audit) -> tuple[Block, ...]:
+    measures = (audit.error, audit.floor, audit.truth_error, audit.residual, audit.truth_residual)
+    samples = zip(audit.samples, *measures, strict=True)
+    rows = [_row(str(number), values) for number, *values in samples]
+    rows.append(_row("mean", [fmean(values) for values in measures]))
+    return (
+        Paragraph(
+            f"The data are {error_text(fmean(audit.error))} away from the solution of the equation, which scores "
+            f"{error_text(fmean(audit.floor))} against them: this floor is the lowest honest score, and what lies "
+            "below it imitates the errors of the data."
+        ),
+        Table(
+            COLUMNS,
+            tuple(rows),
+            numbers=COLUMNS,
+            caption="Relative distances, and PDE residuals on the output grid, of validation samples. Residual: "
+            f"{audit.residual_note}",
+        ),
+    )
+
+
+def _row(name: str, values: list[float]) -> tuple[str, ...]:
+    return (name, *map(error_text, values))

@@ -1,0 +1,127 @@
+"""The winner as a folder of its own: `solver.py`, an example that calls it, and what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from hpc.files import make_directory, write_atomic
+from hpc.records import encode_text
+from sharp.evaluation.code import libraries_imported
+from sharp.problems import Problem
+from sharp.problems.arrays import signature
+from sharp.report.evidence import Evidence
+from sharp.report.markdown import environment as markdown_environment
+from sharp.report.opening import floor_remark
+from sharp.report.sample import example_values
+from sharp.report.setting import limits_text
+from sharp.report.text import clean, error_text, one_line
+from sharp.stages.state import Candidate
+
+
+def write_solver(evidence: Evidence) -> Path | None:
+    """Write `RUN/solver/` and return it; None where the run has no winner, and then nothing is touched."""
+    winner = evidence.winner
+    if winner is None:
+        return None
+    folder = evidence.run.path / "solver"
+    make_directory(folder)
+    write_atomic(folder / "solver.py", encode_text(header(evidence, winner) + winner.code))
+    write_atomic(folder / "example.py", encode_text(example(evidence.run.problem)))
+    write_atomic(folder / "README.md", encode_text(readme(evidence, winner)))
+    return folder
+
+
+def header(evidence: Evidence, winner: Candidate) -> str:
+    """Return the comment that goes before the winner's code: where it comes from and how good it is."""
+    facts = (
+        ("problem", f"{evidence.run.problem.title} ({evidence.run.problem.label})"),
+        ("run", evidence.run.path.resolve().name),
+        ("program", f"{winner.id}, {origin(evidence, winner)}"),
+        *errors(evidence),
+        ("software", f"pde-sharp {evidence.run.manifest['software']}"),
+        ("caution", "generated code; read it before you rely on it"),
+    )
+    return "".join(f"# {name}: {one_line(clean(value))}\n" for name, value in facts) + "\n"
+
+
+def readme(evidence: Evidence, winner: Candidate) -> str:
+    """Return what a user of the solver has to know, in Markdown."""
+    return (
+        markdown_environment()
+        .get_template("solver.md.j2")
+        .render(
+            problem=evidence.run.problem,
+            signature=signature(evidence.run.problem),
+            run=evidence.run.path.resolve().name,
+            winner=winner,
+            origin=origin(evidence, winner),
+            errors=tuple(errors(evidence)),
+            lineage=tuple(ancestry(evidence, winner)),
+            limits=limits_text(evidence.run),
+            libraries=libraries_imported(winner.code),
+        )
+    )
+
+
+def example(problem: Problem) -> str:
+    """Return a program that calls the solver on a small made-up sample; it needs NumPy and the solver's libraries."""
+    return _plain().get_template("example.py.j2").render(problem=problem, values=example_values(problem))
+
+
+def origin(evidence: Evidence, program: Candidate) -> str:
+    """Return who wrote a program and how."""
+    author = evidence.author(program.author)
+    match program.origin:
+        case "genesis":
+            return f"written by {author}"
+        case "hybrid":
+            return f"made from {', '.join(program.parents)} by judge {program.judge} ({author})"
+        case "search":
+            shown = f" after {', '.join(program.parents)}" if program.parents else ""
+            return f"written by {author}{shown}"
+        case "debug":
+            return f"repair of {program.parents[0]} by {author}"
+
+
+def errors(evidence: Evidence) -> Iterator[tuple[str, str]]:
+    """Return the winner's errors on test data, or why there are none."""
+    test = evidence.state.test
+    if test is None or test.scores is None:
+        reason = f"failed ({test.failure.kind})" if test and test.failure else "not scored"
+        yield "error on test data", reason
+        return
+    yield "error on test data, against the data set", error_text(test.scores.nrmse)
+    if test.scores.nrmse_truth is not None:
+        yield "error on test data, against the true solution", error_text(test.scores.nrmse_truth)
+    if test.scores.floor is not None:
+        yield "distance of the data set from the true solution", error_text(test.scores.floor)
+    if remark := floor_remark(test):
+        yield "note", remark
+
+
+def ancestry(evidence: Evidence, program: Candidate) -> Iterator[str]:
+    """Return a line for a program and for each of its bases, the newest first."""
+    seen: set[str] = set()
+    current: Candidate | None = program
+    while current is not None and current.id not in seen:
+        seen.add(current.id)
+        changes = "; ".join(change.what for change in current.changes)
+        yield f"{current.id}: {origin(evidence, current)}" + (f": {changes}" if changes else "")
+        current = evidence.state.candidates.get(current.parents[0]) if current.parents else None
+
+
+@cache
+def _plain() -> Environment:
+    # A Python program: nothing a model wrote goes in, and every value is put in as its literal.
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=False,  # noqa: S701
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

@@ -1,0 +1,1 @@
+"""Run directories: creating, executing, resuming, replaying and viewing them."""

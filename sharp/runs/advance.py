@@ -1,0 +1,176 @@
+"""Carrying a run on as far as it goes: the one step behind a local run, a controller job and `sharp advance`.
+
+A step keeps nothing of its own: it runs the method from the top, recorded effects answer at once, and whatever was paid
+for is recorded when it ends, however it ends. Any number of runs can advance in one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+from hpc.errors import Fenced, HpcError
+from hpc.journal import Journal
+from sharp.evaluation.protocol import Evaluation
+from sharp.llm.ledger import Effect
+from sharp.methods import play
+from sharp.runs.budget import BudgetGuard, Clock
+from sharp.runs.directory import Run
+from sharp.runs.effects import Guard, JournaledEffects, Listener, Progress
+from sharp.runs.reuse import Donors, donors_of
+from sharp.runs.site import Site
+from sharp.stages.session import Session
+from sharp.stages.state import Tournament
+
+HEARTBEAT_S = 20.0
+
+Leave = Callable[[], Awaitable[tuple[str, ...]]]
+"""Returns when a step is to end before its run does, with what is then waited for."""
+Warn = Callable[[str], None]
+
+
+def ignore(_: object) -> None:
+    """Tell nobody."""
+
+
+async def never() -> tuple[str, ...]:
+    """Stay until the run has ended."""
+    await asyncio.Event().wait()
+    return ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where a step ended: at the run's end, with its state, or before it, with sentences that say what it waits for."""
+
+    state: Tournament | None
+    waiting_for: tuple[str, ...] = ()
+
+
+@contextmanager
+def controlling(run: Run, *, takeover: bool = False, warn: Warn = ignore) -> Iterator[tuple[Run, Journal]]:
+    """Take control of a run and give it back: the run as it now stands in `run.yaml`, and its journal.
+
+    Budgets and servers that are no longer those of `run.yaml` are written there; `warn` is told what was found wrong
+    with the record and made good. Raises what `Journal.open` raises.
+    """
+    with Journal.open(run.path, takeover=takeover) as journal:
+        for warning in journal.warnings:
+            warn(warning)
+        yield run.freeze(), journal
+
+
+async def advance(
+    run: Run,
+    journal: Journal,
+    site: Site,
+    *,
+    leave: Leave = never,
+    listener: Listener = ignore,
+    warn: Warn = ignore,
+) -> Outcome:
+    """Carry a run on until it is finished or `leave` returns.
+
+    What is in flight when it leaves is dropped and asked for again by the next step; work that the site has handed to
+    others goes on, and the next step finds it. Raises whatever ends a run, and `Fenced` once another has taken it.
+    """
+    donor = donors_of(run.config, warn)
+    async with site.opened(run) as tools:
+        effects = JournaledEffects(
+            journal,
+            tools.backends,
+            tools.evaluator,
+            guard=_guard(run, journal, donor, tools.clock, warn),
+            donor=donor,
+            listener=_Watchful(listener, warn),
+            parking=site.parking,
+            pauses_s=tools.pauses_s,
+        )
+        return await _first_of(play(session_of(run, effects)), leave(), _beat(journal))
+
+
+def session_of(run: Run, effects: JournaledEffects) -> Session:
+    """Return a run as its method sees it."""
+    return Session(
+        config=run.config,
+        problem=run.problem,
+        cards=run.cards,
+        data=run.manifest["data"]["label"],
+        effects=effects,
+        prior=run.prior,
+    )
+
+
+async def _first_of(
+    method: Awaitable[Tournament], leaving: Awaitable[tuple[str, ...]], heart: Awaitable[None]
+) -> Outcome:
+    working, left, beating = (
+        asyncio.ensure_future(method),
+        asyncio.ensure_future(leaving),
+        asyncio.ensure_future(heart),
+    )
+    try:
+        await asyncio.wait({working, left, beating}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return Outcome(working.result())
+        if beating.done():
+            beating.result()
+        return Outcome(None, left.result())
+    finally:
+        for task in (working, left, beating):
+            task.cancel()
+        await asyncio.gather(working, left, beating, return_exceptions=True)
+
+
+async def _beat(journal: Journal) -> None:
+    """Renew the lease while effects are awaited, and raise once it is lost; what else goes wrong, a write will say."""
+    while True:
+        await asyncio.sleep(HEARTBEAT_S)
+        try:
+            journal.beat()
+        except Fenced:
+            raise
+        except HpcError:
+            continue
+
+
+def _guard(run: Run, journal: Journal, donor: Donors, clock: Clock | None, warn: Warn) -> Guard:
+    """Return the guard of what is paid for: this process still has the run, and the budget is not used up."""
+    budget = BudgetGuard(
+        run.config.budget,
+        run.cards,
+        lambda: (record for record in journal.effects.values() if not donor.gave(record)),
+        warn,
+        clock,
+    )
+
+    def guard(effect: Effect) -> AbstractContextManager[None]:
+        journal.beat()
+        return budget(effect)
+
+    return guard
+
+
+class _Watchful:
+    """A listener that warns, once and loudly, where programs ran without a sandbox; workers cannot speak to users."""
+
+    def __init__(self, listener: Listener, warn: Warn) -> None:
+        self._listener, self._warn = listener, warn
+        self._warned = False
+
+    def __call__(self, progress: Progress) -> None:
+        reply = progress.reply
+        if (
+            not self._warned
+            and isinstance(reply, Evaluation)
+            and reply.environment.get("sandbox") == "rlimits"
+        ):
+            self._warned = True
+            self._warn(
+                f"NO SANDBOX on {reply.environment.get('hostname')}: {reply.environment.get('sandbox_note', '')} "
+                "Set evaluation.require_sandbox to refuse this; `sharp sandbox` says what would help "
+                "(docs/sandbox.md)."
+            )
+        self._listener(progress)

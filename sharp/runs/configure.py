@@ -1,0 +1,169 @@
+"""From what the user gave (a problem, a configuration file, changes on the command line) to a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sharp.config import RunConfig, Server
+from sharp.documents import Document, Place, hint, read_document, read_value, validate
+from sharp.errors import ConfigurationError
+from sharp.evaluation.feedback import measures_of
+from sharp.llm.cards import list_cards
+from sharp.problems import list_problems, load_problem
+
+WHAT = "a run configuration"
+ROLES = ("analyst", "generator", "reporter", "writer")
+# Keys that name files: in a configuration file, relative to that file where they name an existing one.
+_RUNS: tuple[Place, ...] = (
+    *(("genesis", "reuse"), ("genesis", "prior_report")),
+    *(("models", "recorded"), ("retry", "of")),
+)
+FILES: tuple[Place, ...] = (
+    *(("problem",), ("evaluation", "data"), ("evaluation", "sandbox_image")),
+    *_RUNS,
+)
+
+
+def load_config(
+    what: str,
+    overrides: Iterable[str] = (),
+    *,
+    model: str | None = None,
+    base_url: str | None = None,
+    prior_report: Path | None = None,
+) -> RunConfig:
+    """Return the configuration for a problem id, a problem specification or a configuration file.
+
+    `overrides` are `key=value` texts with dotted keys and YAML values; `model` plays every role, and `base_url` is
+    where it is served; `prior_report` is the earlier run that is told of. Raises ConfigurationError, which names file,
+    line and key, or the option.
+    """
+    document = changed(read_configuration(what), overrides, model=model, base_url=base_url)
+    if prior_report is not None:
+        document = document.with_value(("genesis", "prior_report"), str(prior_report), "--prior-report")
+    config = validate(document, RunConfig, ConfigurationError, WHAT)
+    wrong = [document.complaint(place, text) for place, text in unknown_names(config)]
+    if wrong:
+        raise ConfigurationError("\n".join(wrong))
+    return config
+
+
+def changed(
+    document: Document, overrides: Iterable[str], *, model: str | None, base_url: str | None
+) -> Document:
+    """Return a configuration with what the options `--set`, `--model` and `--base-url` say."""
+    document = _with_model(document, model, base_url)
+    for text in overrides:
+        document = override(document, text, "--set")
+    return document
+
+
+def override(document: Document, text: str, option: str, below: Place = ()) -> Document:
+    """Return the document with the change that `key=value` writes; keys begin `below` a place."""
+    key, sign, written = text.partition("=")
+    if not sign or not key:
+        raise ConfigurationError(f"{option} {text!r}: expected KEY=VALUE, such as genesis.candidates=16")
+    value = read_value(written, f"{option} {key}", ConfigurationError)
+    return document.with_value((*below, *place_of(key)), value, option)
+
+
+def place_of(key: str) -> Place:
+    """Return the place that a dotted key names; names of model cards may hold dots of their own."""
+    before, servers, rest = key.partition("models.servers.")
+    if before or not servers:
+        return tuple(key.split("."))
+    card, _, option = rest.rpartition(".")
+    below = (card, option) if option in Server.model_fields else (rest,)
+    return ("models", "servers", *below)
+
+
+def read_configuration(what: str) -> Document:
+    """Return what a problem's id, a problem specification or a configuration file says, yet unchecked."""
+    if not what.endswith((".yaml", ".yml")):
+        return Document({"problem": what}, {(): "command line"})
+    path = Path(what)
+    document = read_document(path, ConfigurationError, "a run configuration or a problem specification")
+    if "pde_spec" in document.data:
+        return Document({"problem": str(path)}, {(): "command line"})
+    return with_files(document, path.parent)
+
+
+def with_files(document: Document, folder: Path) -> Document:
+    """Return a configuration in which names of existing files are those of files in a folder."""
+    for place in FILES:
+        value: Any = document.data
+        for name in place:
+            value = value.get(name) if isinstance(value, dict) else None
+        if isinstance(value, str) and names_file(place, folder / value):
+            document = document.with_value(place, str(folder / value), document.where(place))
+    return document
+
+
+def names_file(place: Place, path: Path) -> bool:
+    """Whether a key that names files names this one; a folder that is called like a shipped problem does not."""
+    return path.is_file() if place == ("problem",) else path.exists()
+
+
+def every_role(document: Document, model: Any) -> dict[Place, Any]:
+    """Return the settings that let one model play every role, each judge's included."""
+    models = document.data.get("models")
+    judges = models.get("judges") if isinstance(models, dict) else None
+    count = len(judges if isinstance(judges, list) else RunConfig(problem="-").models.judges)
+    return {**{("models", role): model for role in ROLES}, ("models", "judges"): [model] * count}
+
+
+def _with_model(document: Document, model: str | None, base_url: str | None) -> Document:
+    if model is not None:
+        for place, value in every_role(document, model).items():
+            document = document.with_value(place, value, "--model")
+    if base_url is not None:
+        if model is None:
+            raise ConfigurationError("--base-url needs --model, the name of the card that is served there")
+        document = document.with_value(("models", "servers", model, "base_url"), base_url, "--base-url")
+    return document
+
+
+def unknown_names(config: RunConfig) -> Iterator[tuple[Place, str]]:
+    """Yield the place of each name that names nothing, and what it should have named."""
+    if not _is_file_name(config.problem) and config.problem not in (known := list_problems()):
+        yield ("problem",), f"there is no problem {config.problem!r}{hint(config.problem, known)}"
+    else:
+        yield from _unknown_kinds(config)
+    cards = list_cards()
+    for place, model in _roles(config):
+        if not _is_file_name(model) and model not in cards:
+            yield place, f"there is no model card {model!r}{hint(model, cards)}"
+    used = sorted({model for _, model in _roles(config)})
+    for model in config.models.servers:
+        if model not in used:
+            yield ("models", "servers", model), f"no role is played by {model!r}{hint(model, used)}"
+    runs = (config.genesis.reuse, config.genesis.prior_report, config.models.recorded, config.retry.of)
+    for place, run in zip(_RUNS, runs, strict=True):
+        if run is not None and not (run / "run.yaml").is_file():
+            yield place, f"expected the directory of a run, found no {run / 'run.yaml'}"
+
+
+def _unknown_kinds(config: RunConfig) -> Iterator[tuple[Place, str]]:
+    """Yield the kinds of feedback that are not for the problem; it is read only where they are more than the usual."""
+    if not measures_of(config.feedback.kinds):
+        return
+    from sharp.feedback import measures_for
+
+    problem = load_problem(config.problem)
+    valid = [*measures_for(problem), "none"]
+    for index, kind in enumerate(config.feedback.kinds):
+        if kind not in valid:
+            text = f"there is no feedback kind {kind!r} for {problem.id}{hint(kind, valid)}"
+            yield ("feedback", "kinds", index), text
+
+
+def _roles(config: RunConfig) -> Iterator[tuple[Place, str]]:
+    models = config.models
+    yield from ((("models", role), getattr(models, role)) for role in ROLES)
+    yield from ((("models", "judges", index), model) for index, model in enumerate(models.judges))
+
+
+def _is_file_name(name: str) -> bool:
+    return "/" in name or name.endswith((".yaml", ".yml"))

@@ -1,0 +1,144 @@
+"""The two effects behind the journal: what is recorded answers at once, the rest is paid for, within the budget."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from hpc.errors import InfrastructureError
+from hpc.parking import Parking
+from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Evaluator
+from sharp.llm.ledger import Effect
+from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest
+from sharp.runs.columns import columns
+from sharp.stages.state import Tournament
+
+JSONObject = dict[str, Any]
+
+PAUSES_S = (1.0, 2.0, 4.0)
+"""Seconds before each further attempt at an evaluation that the machine, not the candidate, made fail."""
+
+
+class Recorder(Protocol):
+    """The journal as the effects need it: live or in replay."""
+
+    async def perform(
+        self, kind: str, path: str, request: JSONObject, call: Callable[[], Awaitable[JSONObject]]
+    ) -> JSONObject:
+        """Answer from the record, or call and record."""
+        ...
+
+    def checkpoint(self, barrier: str, state: Mapping[str, Any]) -> Any:
+        """Keep a snapshot."""
+        ...
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One thing that happened, for whoever watches. Recorded answers are not reported."""
+
+    phase: Literal["asked", "failed", "answered", "barrier"]
+    kind: Literal["chat", "evaluate", "checkpoint"]
+    path: str
+    reply: ChatReply | Evaluation | Tournament | None = None
+    note: str = ""
+
+
+Listener = Callable[[Progress], None]
+Guard = Callable[[Effect], AbstractContextManager[None]]
+Donor = Callable[[Effect], Mapping[str, Any] | None]
+
+
+class JournaledEffects:
+    """`Effects` on a journal.
+
+    `guard(effect)` is entered while an effect is paid for and may raise to stop the run; `donor(effect)` may hand over
+    an answer that another run has paid for; `listener` is told what happens; `parking` knows that an effect is at
+    work, and lets it begin. An evaluation that the machine made fail is tried again after each of `pauses_s`, in
+    seconds; only what comes of it is recorded.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        backends: Mapping[str, ChatBackend],
+        evaluator: Evaluator,
+        *,
+        guard: Guard,
+        donor: Donor,
+        listener: Listener,
+        parking: Parking,
+        pauses_s: Sequence[float] = PAUSES_S,
+    ) -> None:
+        self._recorder = recorder
+        self._backends = backends
+        self._evaluator = evaluator
+        self._guard = guard
+        self._donor = donor
+        self._listener = listener
+        self._parking = parking
+        self._pauses_s = pauses_s
+        self._performed: dict[str, Effect] = {}
+        self.state: Tournament | None = None
+
+    async def chat(self, path: str, request: ChatRequest) -> ChatReply:
+        """Ask a language model once."""
+
+        async def call() -> ChatReply:
+            return await self._backends[request.model].complete(request)
+
+        reply = await self._perform("chat", path, request.to_json(), call)
+        return ChatReply.from_json(reply)
+
+    async def evaluate(self, path: str, request: EvaluationRequest) -> Evaluation:
+        """Run and score a candidate once."""
+
+        async def call() -> Evaluation:
+            return await self._patiently(path, request)
+
+        reply = await self._perform("evaluate", path, request.to_json(), call)
+        return Evaluation.from_json(reply)
+
+    def checkpoint(self, barrier: str, state: Tournament) -> None:
+        """Keep the state and the ledger up to here; the last state is also at hand as `state`."""
+        self.state = state
+        self._recorder.checkpoint(barrier, columns(state, self._performed.values()))
+        self._listener(Progress("barrier", "checkpoint", barrier, state))
+
+    async def _perform(
+        self,
+        kind: Literal["chat", "evaluate"],
+        path: str,
+        request: JSONObject,
+        call: Callable[[], Awaitable[ChatReply | Evaluation]],
+    ) -> JSONObject:
+        asked = Effect(path, kind, request, {}, {})
+
+        async def pay() -> JSONObject:
+            given = self._donor(asked)
+            if given is not None:
+                return dict(given)
+            await self._parking.admission()
+            with self._guard(asked):
+                self._listener(Progress("asked", kind, path))
+                reply = await call()
+            self._listener(Progress("answered", kind, path, reply))
+            return reply.to_json()
+
+        with self._parking.busy():
+            reply = await self._recorder.perform(kind, path, request, pay)
+        self._performed[path] = asked._replace(reply=reply)
+        return reply
+
+    async def _patiently(self, path: str, request: EvaluationRequest) -> Evaluation:
+        for pause_s in self._pauses_s:
+            try:
+                return await self._evaluator.evaluate(request)
+            except (InfrastructureError, OSError) as error:
+                note = f"{path}: {error} Trying again in {pause_s:g} s."
+                self._listener(Progress("failed", "evaluate", path, note=note))
+            await asyncio.sleep(pause_s)
+        return await self._evaluator.evaluate(request)

@@ -1,0 +1,201 @@
+"""What a run would need, before anything is paid for (`sharp run --dry-run`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sharp.config import RunConfig, to_plain
+from sharp.llm.break_even import BreakEven
+from sharp.llm.budgets import UNITS
+from sharp.llm.cards import ModelCard, Price, Purpose
+from sharp.llm.estimate import Estimate, Plan, Span, estimate
+from sharp.llm.plans import Aide, PdeSharp, Sampled, Technique, cepo, mixture_of_agents, single_call
+from sharp.runs.directory import load_cards
+
+
+def plan(config: RunConfig) -> dict[str, Any]:
+    """Return the resolved configuration with an estimate of calls, tokens, dollars and evaluations."""
+    cards = load_cards(config)
+    guess = estimate(size_of(config))
+    prices = prices_of(config, cards)
+    spent = guess.dollars(prices)
+    # Best-of-N writes the same candidates, so genesis is no extra cost of judging them.
+    extra = guess.dollars({purpose: listed for purpose, listed in prices.items() if purpose != "genesis"})
+    return {
+        "config": to_plain(config),
+        "calls": {purpose: vars(span) for purpose, span in guess.calls.items()},
+        "prompt_tokens": _total(guess.prompt_tokens),
+        "completion_tokens": _total(guess.completion_tokens),
+        "dollars": None if spent is None else vars(spent),
+        "evaluations": vars(guess.evaluations),
+        "budgets": _budgets(config, guess, spent),
+        "break_even": _break_even(config, guess, extra) if has_judges(config) else None,
+        "assumptions": list(guess.assumptions),
+    }
+
+
+def plan_in_words(planned: dict[str, Any]) -> str:
+    """Return the plan as text for a person."""
+    from yaml import safe_dump
+
+    calls = [
+        f"  {name:10} {s['expected']:7.1f} expected, {s['most']:g} at most"
+        for name, s in planned["calls"].items()
+        if s["most"]
+    ]
+    dollars = planned["dollars"]
+    lines = [
+        "Configuration",
+        *(f"  {line}" for line in safe_dump(planned["config"], sort_keys=False).splitlines()),
+        "Language-model calls",
+        *calls,
+        _range("Prompt tokens", planned["prompt_tokens"]),
+        _range("Completion tokens", planned["completion_tokens"]),
+        "Dollars: unknown, a model has no price" if dollars is None else _range("Dollars", dollars),
+        _range("Evaluations", planned["evaluations"]),
+        *(
+            f"Budget of {budget['limit']:g} {budget['unit']}: {budget['verdict']}"
+            for budget in planned["budgets"]
+        ),
+        *([] if planned["break_even"] is None else [f"Break-even: {planned['break_even']}"]),
+        "Assumptions",
+        *(f"  - {text}" for text in planned["assumptions"]),
+    ]
+    return "\n".join(lines)
+
+
+def _budgets(config: RunConfig, guess: Estimate, dollars: Span | None) -> list[dict[str, Any]]:
+    """Return the budgets that are set, each with what the estimate says of it."""
+    tokens = _total(guess.prompt_tokens), _total(guess.completion_tokens)
+    known = {
+        "calls": _total(guess.calls),
+        "tokens": {kind: sum(each[kind] for each in tokens) for kind in ("expected", "most")},
+        "dollars": None if dollars is None else vars(dollars),
+        "evaluations": vars(guess.evaluations),
+    }
+    limits = {name: limit for name, limit in config.budget.model_dump().items() if limit is not None}
+    return [
+        {
+            "name": name,
+            "unit": UNITS.get(name, name),
+            "limit": limit,
+            "verdict": _verdict(limit, known.get(name)),
+        }
+        for name, limit in limits.items()
+    ]
+
+
+def _verdict(limit: float, span: dict[str, float] | None) -> str:
+    if span is None:
+        return "what will be used of it is not known before"
+    if limit < span["expected"]:
+        return f"used up before the end is expected ({span['expected']:.3g})"
+    return (
+        "enough"
+        if limit >= span["most"]
+        else f"enough for what is expected, not for the most ({span['most']:.3g})"
+    )
+
+
+def size_of(config: RunConfig) -> Plan:
+    """Return what of a configuration decides the size of its run."""
+    repairs = config.synthesis.repairs
+    match config.method:
+        case "pde-sharp":
+            return _size_of_pde_sharp(config)
+        case "aide":
+            aide = config.aide
+            return Aide(aide.steps, aide.drafts, debugging=aide.debug_probability > 0)
+        case "codepde-refine":
+            shown = tuple(number for number in config.refine.seeds for _ in range(config.refine.generations))
+            return Sampled(config.sampled, single_call(), shown, repairs)
+        case "funsearch":
+            shown = (config.funsearch.programs_per_prompt,) * config.funsearch.iterations
+            return Sampled(config.sampled, single_call(), shown, repairs)
+        case _:
+            return Sampled(config.sampled, _technique(config), (), repairs)
+
+
+def _size_of_pde_sharp(config: RunConfig) -> PdeSharp:
+    analysis, synthesis = config.analysis, config.synthesis
+    return PdeSharp(
+        candidates=config.genesis.candidates,
+        per_call=config.genesis.per_call,
+        derivation=config.genesis.two_step,
+        tournament=synthesis.mode == "tournament",
+        judges=config.n_judges,
+        rounds=synthesis.max_rounds,
+        cycles=1 if synthesis.rejudge == "never" else synthesis.max_cycles,
+        analysis_steps=_checks(config) * (config.genesis.candidates if analysis.per_candidate else 1)
+        + analysis.written,
+        repairs=synthesis.repairs,
+        patch_retries=synthesis.patch_retries,
+        written_criteria=synthesis.criteria == "self-generated",
+        prior_report=config.genesis.prior_report is not None,
+    )
+
+
+def _technique(config: RunConfig) -> Technique:
+    match config.method:
+        case "cot-reflection":
+            return single_call(config.cot_reflection.max_tokens)
+        case "moa":
+            moa = config.moa
+            return mixture_of_agents(moa.proposals, moa.max_tokens, moa.critique_tokens, moa.synthesis_tokens)
+        case "cepo":
+            of = config.cepo
+            return cepo(of.best_of, of.plans, of.attempts, of.max_tokens, pairwise=of.rating == "pairwise")
+        case _:
+            return single_call()
+
+
+def prices_of(config: RunConfig, cards: Mapping[str, ModelCard]) -> dict[Purpose, list[Price | None]]:
+    """Return the prices of the models that are asked for each purpose, each as often as its share of the calls."""
+    by_purpose = _asked_by_pde_sharp(config) if config.method == "pde-sharp" else _asked_by_others(config)
+    return {purpose: [cards[name].price for name in names] for purpose, names in by_purpose.items()}
+
+
+def _asked_by_pde_sharp(config: RunConfig) -> dict[Purpose, list[str]]:
+    models = config.models
+    writer = [models.writer] if config.analysis.written else []
+    return {
+        "analysis": [*[models.analyst] * _checks(config), *writer],
+        "genesis": [models.generator],
+        "judge": list(models.judges),
+        "debug": [models.generator, *models.judges],
+        "reporter": [models.reporter],
+    }
+
+
+def _asked_by_others(config: RunConfig) -> dict[Purpose, list[str]]:
+    generator, options = config.models.generator, config.cepo
+    genesis = [generator]
+    if config.method == "cepo" and options.rating_model is not None and options.best_of > 1:
+        ratings = options.best_of - 1 if options.rating == "pairwise" else 1
+        genesis = [*[generator] * (2 * options.plans + 2), *[options.rating_model] * ratings]
+    return {"genesis": genesis, "search": [generator], "debug": [generator]}
+
+
+def _checks(config: RunConfig) -> int:
+    """Return the number of calls in which a problem is analysed."""
+    return 1 if config.analysis.single else 4 + config.analysis.stability
+
+
+def has_judges(config: RunConfig) -> bool:
+    """Return whether a tournament is played, so that its price can be held against the evaluations that it saves."""
+    return config.method == "pde-sharp" and config.synthesis.mode == "tournament"
+
+
+def _total(spans: Any) -> dict[str, float]:
+    return {"expected": sum(s.expected for s in spans.values()), "most": sum(s.most for s in spans.values())}
+
+
+def _break_even(config: RunConfig, guess: Estimate, extra: Span | None) -> str:
+    saved = round(config.genesis.candidates - guess.evaluations.expected)
+    dollars = None if extra is None else extra.expected
+    return BreakEven(f"best-of-{config.genesis.candidates}", dollars, saved).sentence() + " (expected values)"
+
+
+def _range(name: str, span: dict[str, float]) -> str:
+    return f"{name}: {span['expected']:.3g} to {span['most']:.3g}"

@@ -1,0 +1,188 @@
+"""What a person sees on standard error while a run works: a live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from sharp.config import to_plain
+from sharp.evaluation.protocol import Evaluation
+from sharp.llm.protocol import ChatReply
+from sharp.runs.effects import Progress
+from sharp.runs.manifest import search_steps
+from sharp.stages.finalize import best_first
+from sharp.stages.state import Step, Tournament
+
+if TYPE_CHECKING:
+    from sharp.runs.directory import Run
+
+CLEAR = "\r\x1b[K"
+
+
+@contextmanager
+def watching(run: Run | None = None) -> Iterator[ProgressView]:
+    """Give a view that is told about progress, and hears warnings of the library; clean up the terminal at the end."""
+    view = ProgressView(run)
+    with hearing(view):
+        yield view
+
+
+@contextmanager
+def hearing(view: ProgressView) -> Iterator[None]:
+    """Let a view hear warnings of the library, and close it at the end."""
+    warnings, log = _Warnings(view), logging.getLogger("sharp")
+    log.addHandler(warnings)
+    try:
+        yield
+    finally:
+        log.removeHandler(warnings)
+        view.close()
+
+
+class ProgressView:
+    """Prints what is worth a line, and keeps one live line of counters at the bottom of a terminal."""
+
+    def __init__(self, run: Run | None) -> None:
+        self._live = sys.stderr.isatty()
+        self._start = time.monotonic()
+        self._open: dict[str, float] = {}
+        self._calls = self._tokens = self._runs = 0
+        self._written: dict[str, None] = {}
+        self._wanted = 0 if run is None else _programs_wanted(run)
+        self._last_data = 0.0
+        if run is not None:
+            self._line(f"{run.problem.title}: {run.config.method}, run directory {run.path}")
+
+    def on_data(self, done: int, total: int, message: str) -> None:
+        """Report work on reference data: at most a line every five seconds where lines are kept."""
+        now = time.monotonic()
+        text = f"data: {message} ({done}/{total})"
+        if self._live:
+            self._status(text)
+        elif done in (0, total) or now - self._last_data > 5:
+            self._last_data = now
+            self._line(text)
+
+    def on_effect(self, progress: Progress) -> None:
+        """Report one step of a run."""
+        if progress.phase == "asked":
+            self._open[progress.path] = time.monotonic()
+        elif progress.phase == "failed":
+            self.on_warning(progress.note)
+        elif progress.phase == "answered":
+            self._open.pop(progress.path, None)
+            self._count(progress)
+        elif isinstance(progress.reply, Tournament):
+            self._barrier(progress.path, progress.reply)
+        if self._live:
+            self._status(self._counters())
+
+    def on_warning(self, sentence: str) -> None:
+        """Report something that the user should know."""
+        self._line(f"warning: {sentence}")
+
+    def close(self) -> None:
+        """Clear the live line."""
+        if self._live:
+            sys.stderr.write(CLEAR)
+            sys.stderr.flush()
+
+    def _count(self, progress: Progress) -> None:
+        if isinstance(progress.reply, ChatReply):
+            self._calls += 1
+            self._tokens += progress.reply.usage.prompt + progress.reply.usage.completion
+            if progress.path.startswith(("genesis/", "search/")):
+                self._written[progress.path.split("/")[1]] = None
+        elif isinstance(progress.reply, Evaluation):
+            self._runs += 1
+            verb = "known" if progress.reply.environment.get("cached") else "ran"
+            self._line(f"{verb} {progress.path}: {_outcome(progress.reply)}")
+
+    def _barrier(self, name: str, state: Tournament) -> None:
+        if name == "analysis" and state.analysis is not None:
+            self._line(f"analysis: strategy {state.analysis.strategy}")
+        elif name == "genesis":
+            self._line(f"genesis: {len(state.candidates)} programs, {len(state.discarded)} unusable answers")
+        elif name == "best-of-n":
+            self._line(f"{name}: {len(best_first(state))} programs ran; {_best_so_far(state)}")
+        elif name.partition("/")[0] == "search":
+            self._line(f"search: {len(_steps(state))} steps; {_best_so_far(state)}")
+        elif name.endswith("/selection"):
+            chosen = ", ".join(s.nominee for s in state.selections if name.startswith(f"cycle-{s.cycle}/"))
+            self._line(f"{name}: nominees {chosen}")
+        elif "/round-" in name and state.saturations:
+            last = state.saturations[-1]
+            self._line(f"{name}: best so far {last.best_after:.3e} ({last.reason})")
+        elif name == "finalize" and state.best is not None:
+            self._line(f"winner {state.best}; test data opened once")
+
+    def _counters(self) -> str:
+        busy = ", ".join(list(self._open)[:3]) + (" …" if len(self._open) > 3 else "")
+        number = len(self._written)
+        written = f"{number}/{self._wanted} programs, " if number < self._wanted else ""
+        elapsed = time.monotonic() - self._start
+        return f"{elapsed:5.0f} s  {written}{self._calls} calls, {self._tokens} tokens, {self._runs} runs  [{busy}]"
+
+    def _line(self, text: str) -> None:
+        clear = CLEAR if self._live else ""
+        sys.stderr.write(f"{clear}{text}\n")
+        sys.stderr.flush()
+
+    def _status(self, text: str) -> None:
+        sys.stderr.write(f"{CLEAR}{text[: _width() - 1]}")
+        sys.stderr.flush()
+
+
+class _Warnings(logging.Handler):
+    """Hands warnings of the library, such as failed attempts to reach a server, to a view."""
+
+    def __init__(self, view: ProgressView) -> None:
+        super().__init__(logging.WARNING)
+        self._view = view
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._view.on_warning(record.getMessage())
+
+
+def _outcome(evaluation: Evaluation) -> str:
+    if evaluation.failure is not None:
+        return f"{evaluation.failure.kind}: {evaluation.failure.message}"
+    if evaluation.convergence is not None:
+        order = evaluation.convergence.order
+        return "no order of accuracy" if order is None else f"order of accuracy {order:.2f}"
+    assert evaluation.scores is not None
+    text = f"error {evaluation.scores.nrmse:.3e}"
+    truth = evaluation.scores.nrmse_truth
+    if truth is not None and isfinite(truth):
+        text += f", against truth {truth:.3e}"
+    return text + (f", {evaluation.run_time_s:.2f} s" if evaluation.run_time_s is not None else "")
+
+
+def _programs_wanted(run: Run) -> int:
+    """Return how many programs a method writes, not counting those of judges and repairs."""
+    first = {"funsearch": run.config.funsearch.initial, "aide": 0}
+    return first.get(run.config.method, run.config.genesis.candidates) + search_steps(to_plain(run.config))
+
+
+def _steps(state: Tournament) -> list[Step]:
+    return [step for step in state.search if step.move != "reset"]
+
+
+def _best_so_far(state: Tournament) -> str:
+    ranked = best_first(state)
+    if not ranked:
+        return "none with a result so far"
+    best = state.execution_of(ranked[0])
+    assert best is not None
+    return f"best so far {best.candidate}: {best.metric:.3e}"
+
+
+def _width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns

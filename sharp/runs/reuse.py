@@ -1,0 +1,141 @@
+"""Answers that an earlier run has paid for, and that this one need not pay for again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpc.errors import ReplayMiss, RunDirectoryError
+from hpc.journal import read_run
+from hpc.records import EffectRecord, effect_key, plain
+from sharp.evaluation.protocol import Evaluation, EvaluationRequest
+from sharp.llm.ledger import Effect
+from sharp.llm.protocol import ChatReply, ChatRequest
+
+if TYPE_CHECKING:
+    from sharp.config import RunConfig
+
+# What comes before the first judge: where the same is asked, another run's answer serves (requirement R15).
+_REUSABLE = ("analysis", "genesis")
+
+
+@dataclass(frozen=True)
+class Donor:
+    """Gives an earlier run's answers by where they were asked.
+
+    With `strict` only if exactly the same was asked. Without, what was asked then may differ, in measured times and
+    errors say; the answer is the recorded one all the same, so that programs can be run anew under other limits.
+    """
+
+    effects: Mapping[str, EffectRecord]
+    strict: bool = True
+
+    @classmethod
+    def of_genesis(cls, run: Path) -> Donor:
+        """Give what was asked before the first judge; raises `RunDirectoryError` where there is no such run."""
+        effects = read_run(run).effects
+        return cls({path: e for path, e in effects.items() if path.split("/")[0] in _REUSABLE})
+
+    @classmethod
+    def of_all_but(cls, run: Path, failed: Collection[str]) -> Donor:
+        """Give every answer but those of evaluations that failed in some ways.
+
+        Raises `RunDirectoryError` where there is no such run.
+        """
+        effects = read_run(run).effects
+        return cls({path: e for path, e in effects.items() if failure_kind(e) not in failed})
+
+    @classmethod
+    def of_models(cls, run: Path) -> Donor:
+        """Give every answer of a model; raises `RunDirectoryError` where there is no such run."""
+        effects = read_run(run).effects
+        return cls({path: e for path, e in effects.items() if e.kind == "chat"}, strict=False)
+
+    def __call__(self, effect: Effect) -> Mapping[str, Any] | None:
+        """Return the answer, or None."""
+        known = self.effects.get(effect.path)
+        if known is None or (self.strict and known.key != effect_key(effect.kind, plain(effect.request))):
+            return None
+        reply: Mapping[str, Any] = known.reply
+        return reply
+
+    def gave(self, record: EffectRecord) -> bool:
+        """Return whether a recorded answer is one of these."""
+        known = self.effects.get(record.path)
+        return known is not None and known.reply == record.reply
+
+
+class Nobody:
+    """The model and the evaluator of a run that has only its record, or another's: it refuses what that lacks."""
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Refuse a call."""
+        raise ReplayMiss(f"a call to {request.model} is not in the record")
+
+    async def evaluate(self, request: EvaluationRequest) -> Evaluation:
+        """Refuse an evaluation."""
+        raise ReplayMiss(f"an evaluation on {request.split} data is not in the record")
+
+    async def aclose(self) -> None:
+        """Have nothing to close."""
+
+
+@dataclass(frozen=True)
+class Donors:
+    """Several donors; the first that has an answer gives it."""
+
+    donors: tuple[Donor, ...] = ()
+
+    def __call__(self, effect: Effect) -> Mapping[str, Any] | None:
+        """Return the answer, or None."""
+        answers = (donor(effect) for donor in self.donors)
+        return next((answer for answer in answers if answer is not None), None)
+
+    def gave(self, record: EffectRecord) -> bool:
+        """Return whether a recorded answer is one of theirs."""
+        return any(donor.gave(record) for donor in self.donors)
+
+
+def donors_of(config: RunConfig, warn: Callable[[str], None]) -> Donors:
+    """Return what other runs have to give, as far as a configuration names any.
+
+    `warn` is told of one that is gone; raises `RunDirectoryError` where its answers stand in for all models.
+    """
+    found = []
+    if config.retry.of is not None:
+        retried, failed = config.retry.of, config.retry.failed
+        found.append(_or_warn("retry.of", lambda: Donor.of_all_but(retried, failed), warn))
+    if config.models.recorded is not None:
+        found.append(Donor.of_models(config.models.recorded))
+    elif config.genesis.reuse is not None:
+        reused = config.genesis.reuse
+        found.append(_or_warn("genesis.reuse", lambda: Donor.of_genesis(reused), warn))
+    return Donors(tuple(found))
+
+
+def paid_effects(config: RunConfig, effects: Iterable[EffectRecord]) -> list[EffectRecord]:
+    """Return what a run has paid for itself; answers that other runs gave it are left out.
+
+    Where a record that stood in for all models is gone, nothing tells its answers from others, and all are returned.
+    """
+    try:
+        donors = donors_of(config, lambda _: None)
+    except RunDirectoryError:
+        donors = Donors()
+    return [record for record in effects if not donors.gave(record)]
+
+
+def failure_kind(effect: EffectRecord) -> str | None:
+    """Return how the program of an evaluation failed; None where it did not, and for other effects."""
+    failure = effect.reply.get("failure") if effect.kind == "evaluate" else None
+    return None if failure is None else str(failure["kind"])
+
+
+def _or_warn(key: str, find: Callable[[], Donor], warn: Callable[[str], None]) -> Donor:
+    try:
+        return find()
+    except RunDirectoryError as error:
+        warn(f"{key}: {error} What it has given is recorded; the rest is paid for.")
+        return Donor({})

@@ -1,0 +1,191 @@
+"""A model's reply as text: line ends, reasoning, fenced blocks, Python or not. Nothing is ever executed.
+
+Lines end at "\\n" only: `str.splitlines` would also cut at form feeds and at U+2028, which code may contain.
+"""
+
+from __future__ import annotations
+
+import re
+import symtable
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from sharp.errors import ReplyError
+
+MAX_REPLY = 1_000_000
+"""The longest reply that is read, in characters."""
+MAX_CODE = 400_000
+"""The longest solver that is read, in characters."""
+PYTHON = frozenset({"", "py", "py3", "python", "python3"})
+"""Fence labels under which a Python file is accepted; models often leave the label out."""
+MAX_FENCES_IN_STRINGS = 32
+"""How many fences a Python block's strings may hold."""
+
+_REASONING_STARTS = re.compile(r"^[ \t]*<think(?:ing)?>", re.MULTILINE | re.IGNORECASE)
+_REASONING_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_FENCE = re.compile(r"([ \t]*+)(`{3,}+|~{3,}+)([^`]*+)")
+_LANGUAGE = re.compile(r"[\s{.]*+([\w+-]*+)")
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A line that opens or closes a fenced block; only an opening fence carries a label."""
+
+    line: int
+    indent: str
+    mark: str
+    label: str
+
+    @property
+    def language(self) -> str:
+        """The first word of the label, in lower case: `{.Python}` and `python solver.py` are `python`."""
+        match = _LANGUAGE.match(self.label)
+        return match[1].lower() if match else ""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its opening fence, its text without that fence's indentation, the line after its end.
+
+    `closed` is False where the reply ended inside the block.
+    """
+
+    fence: Fence
+    body: str
+    stop: int
+    closed: bool
+
+    @property
+    def is_python(self) -> bool:
+        """Whether the label admits Python."""
+        return self.fence.language in PYTHON
+
+
+def normalise(text: str) -> str:
+    """Return text with "\\n" line ends, without byte-order marks, and with U+FFFD for lone surrogates."""
+    return without_surrogates(text.replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", ""))
+
+
+def without_surrogates(text: str) -> str:
+    """Return text with surrogate pairs joined and U+FFFD for lone surrogates, which no file can hold."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def answer(text: str) -> str:
+    """Return the normalised reply without its reasoning.
+
+    A reply may also begin inside its reasoning, because some chat templates write the opening tag themselves.
+    Raises ReplyError for an empty or oversized reply and for one that ends inside its reasoning.
+    """
+    if len(text) > MAX_REPLY:
+        raise ReplyError(f"The reply has {len(text)} characters; at most {MAX_REPLY} are read.")
+    text = normalise(text)
+    start, end = _REASONING_STARTS.search(text), _REASONING_ENDS.search(text)
+    if end and (start is None or end.start() < start.start()):
+        text = text[end.end() :]
+    text = "".join(_outside_reasoning(text))
+    if not text.strip():
+        raise ReplyError("The reply is empty; expected an answer in the form that was asked for.")
+    return text
+
+
+def _outside_reasoning(text: str) -> Iterator[str]:
+    position = 0
+    while start := _REASONING_STARTS.search(text, position):
+        end = _REASONING_ENDS.search(text, start.end())
+        if end is None:
+            raise ReplyError(
+                "The reply ended inside its <think> reasoning, before any answer. "
+                "Reason more briefly, close it with </think> and then give the answer."
+            )
+        yield text[position : start.start()]
+        position = end.end()
+    yield text[position:]
+
+
+def fenced_blocks(text: str) -> tuple[Block, ...]:
+    """Return the fenced blocks of a normalised text in their order.
+
+    A labelled fence opens a new block even where the one before was never closed. A fence inside a
+    triple-quoted string of a Python block belongs to the string.
+    """
+    lines = text.split("\n")
+    fences = [fence for number, line in enumerate(lines) if (fence := _fence(number, line))]
+    blocks, at = [], 0
+    while at < len(fences):
+        end = _end_of_block(lines, fences, at)
+        stop = fences[end].line if end < len(fences) else len(lines)
+        bare = end < len(fences) and not fences[end].label
+        body = _unindented(lines[fences[at].line + 1 : stop], fences[at].indent)
+        blocks.append(Block(fences[at], body, stop + bare, closed=end < len(fences)))
+        at = end + bare
+    return tuple(blocks)
+
+
+def without_blocks(text: str, blocks: Iterable[Block]) -> str:
+    """Return a text with the lines of some of its blocks emptied."""
+    lines = text.split("\n")
+    for block in blocks:
+        lines[block.fence.line : block.stop] = [""] * (block.stop - block.fence.line)
+    return "\n".join(lines)
+
+
+def parses(code: str) -> bool:
+    """Say whether a text is Python."""
+    return not isinstance(_symbols(code), Exception)
+
+
+def defines(code: str, name: str) -> bool:
+    """Say whether a text is Python that binds a name at top level: by definition, assignment or import."""
+    symbols = _symbols(code) if name in code else None
+    if not isinstance(symbols, symtable.SymbolTable) or name not in symbols.get_identifiers():
+        return False
+    symbol = symbols.lookup(name)
+    return symbol.is_assigned() or symbol.is_imported()
+
+
+def _fence(number: int, line: str) -> Fence | None:
+    match = _FENCE.fullmatch(line)
+    return Fence(number, match[1], match[2], match[3].strip()) if match else None
+
+
+def _end_of_block(lines: list[str], fences: list[Fence], at: int) -> int:
+    """Return the index of the fence that ends the block opened by `fences[at]`, their number if none does."""
+    opening = fences[at]
+    later = (n for n in range(at + 1, len(fences)) if fences[n].mark.startswith(opening.mark))
+    if opening.language not in PYTHON:
+        return next((n for n in later if len(fences[n].indent) <= len(opening.indent)), len(fences))
+    ends = list(islice(later, MAX_FENCES_IN_STRINGS))
+    code = (_unindented(lines[opening.line + 1 : fences[n].line], opening.indent) for n in ends)
+    complete = (n for n, body in zip(ends, code, strict=True) if not _ends_inside_string(body))
+    return next(complete, ends[0] if ends else len(fences))
+
+
+def _unindented(lines: list[str], indent: str) -> str:
+    return "".join(_cut_indent(line, indent) + "\n" for line in lines)
+
+
+def _cut_indent(line: str, indent: str) -> str:
+    if line.startswith(indent):
+        return line[len(indent) :]
+    return line[min(len(indent), len(line) - len(line.lstrip(" \t"))) :]
+
+
+def _ends_inside_string(code: str) -> bool:
+    if '"""' not in code and "'''" not in code:
+        return False
+    return "unterminated triple-quoted" in str(_symbols(code))
+
+
+def _symbols(code: str) -> symtable.SymbolTable | Exception:
+    """Return the names of a module, or why it is not Python. The code is compiled halfway and never run."""
+    if len(code) > MAX_CODE:
+        return ValueError(f"longer than {MAX_CODE} characters")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return symtable.symtable(code, "<reply>", "exec")
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            return error

@@ -1,0 +1,176 @@
+"""What every stage needs: the configuration, the problem, the two effects, and how a model is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+from sharp.config import RunConfig, Sampling
+from sharp.errors import ReplyError
+from sharp.evaluation.feedback import feedback_text, measures_of, metric
+from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Limits, Split
+from sharp.llm.cards import ModelCard, Purpose
+from sharp.llm.context import fit
+from sharp.llm.protocol import ChatReply, ChatRequest, Message
+from sharp.problems import Problem, render_description, render_template
+from sharp.stages.effects import Effects
+from sharp.stages.prompts import render
+
+T = TypeVar("T")
+UNSAID = Sampling()
+Conversation = tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class Session:
+    """One run as its stages see it.
+
+    `data` is the label of the data set (`name@hash`), `prior` the digest of an earlier run, if one was given.
+    """
+
+    config: RunConfig
+    problem: Problem
+    cards: Mapping[str, ModelCard]
+    data: str
+    effects: Effects
+    prior: str = ""
+
+    @cached_property
+    def description(self) -> str:
+        """The problem as prompts describe it."""
+        return render_description(self.problem)
+
+    @cached_property
+    def template(self) -> str:
+        """The solver template that candidates fill in."""
+        return render_template(self.problem)
+
+    def seed_for(self, path: str) -> int:
+        """Return the seed of an effect: a pure function of the run's seed and the effect's place."""
+        digest = hashlib.sha256(f"{self.config.seed}/{path}".encode()).digest()
+        return int.from_bytes(digest[:4], "big") >> 1
+
+    def evaluation(
+        self, code: str, split: Split, *, x64: bool | None = None, stop_above: float | None = None
+    ) -> EvaluationRequest:
+        """Return the request that runs `code` on a split under this run's limits; the test run is timed repeatedly."""
+        request = request_of(self.config, self.problem, self.data, code, split)
+        return replace(request, x64=request.x64 if x64 is None else x64, stop_above=stop_above)
+
+    def feedback(self, evaluation: Evaluation) -> str:
+        """Return what a model may know of a run: the permitted kinds, and the data's floor only if it is revealed."""
+        floor = evaluation.scores.floor if evaluation.scores and self.config.feedback.reveal_floor else None
+        return feedback_text(evaluation, self.config.feedback.kinds, floor, self.config.feedback.weights)
+
+    def metric(self, evaluation: Evaluation) -> float:
+        """Return the number that ranks a run by the permitted kinds of feedback, smaller is better."""
+        return metric(evaluation, self.config.feedback.kinds, self.config.feedback.weights)
+
+
+def request_of(config: RunConfig, problem: Problem, data: str, code: str, split: Split) -> EvaluationRequest:
+    """Return the request that runs `code` on a split of the data set of that label, as a run is configured."""
+    options, limits = config.evaluation, problem.limits
+    return EvaluationRequest(
+        problem=problem.label,
+        data=data,
+        split=split,
+        code=code,
+        limits=Limits(
+            options.wall_s or limits.wall_s, options.memory_mb or limits.memory_mb, options.threads
+        ),
+        x64=options.x64,
+        repeats=options.timing_repeats if split == "test" else 1,
+        shards=1 if split == "smoke" else options.shards,
+        measures=() if split == "smoke" else measures_of(config.feedback.kinds),
+    )
+
+
+def system_prompt(name: str = "common/system") -> Message:
+    """Return a system prompt as the first message of a conversation."""
+    return Message("system", render(name))
+
+
+async def ask(
+    session: Session,
+    path: str,
+    model: str,
+    purpose: Purpose,
+    conversation: Conversation,
+    *,
+    n: int = 1,
+    keep: Collection[str] = (),
+    sampling: Sampling = UNSAID,
+) -> ChatReply:
+    """Ask a model once, after fitting the conversation into its context by the run's policy.
+
+    `keep` names the candidates whose code must not make way. `sampling` is what a method prescribes for this call; it
+    goes before what the configuration says of the purpose, and that before the model card.
+    """
+    card = session.cards[model]
+    usual = card.sampling_for(purpose)
+    of_role: Sampling = getattr(session.config.sampling, purpose)
+    prescribed = sampling.max_tokens and min(sampling.max_tokens, card.longest_answer)
+    max_tokens = prescribed or of_role.max_tokens or usual.max_tokens
+    temperatures = (sampling.temperature, of_role.temperature, usual.temperature)
+    temperature = next(value for value in temperatures if value is not None)
+    fitted = fit(
+        conversation,
+        budget=card.context - max_tokens,
+        policy=session.config.context.policy,
+        keep=keep,
+        bytes_per_token=card.bytes_per_token,
+    )
+    request = ChatRequest(
+        model=model,
+        purpose=purpose,
+        messages=fitted.messages,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        seed=session.seed_for(path),
+        n=n,
+    )
+    return await session.effects.chat(path, request)
+
+
+async def ask_and_read(
+    session: Session,
+    path: str,
+    model: str,
+    purpose: Purpose,
+    conversation: Conversation,
+    read: Callable[[str], T],
+    *,
+    retries: int = 1,
+) -> tuple[T, Conversation]:
+    """Ask until `read` accepts the answer; each refusal's sentence is sent back to the model.
+
+    Returns what was read and the conversation that led to it. Raises ReplyError after `retries` further attempts.
+    """
+    for attempt in range(retries + 1):
+        place = path if attempt == 0 else f"{path}/again-{attempt}"
+        text = (await ask(session, place, model, purpose, conversation)).text
+        conversation = (*conversation, Message("assistant", text))
+        try:
+            return read(text), conversation
+        except ReplyError as error:
+            if attempt == retries:
+                raise
+            conversation = (*conversation, Message("user", render("common/again", problem=str(error))))
+    raise AssertionError("unreachable")
+
+
+async def together(awaitables: Iterable[Awaitable[T]]) -> list[T]:
+    """Await all and return their results in order.
+
+    Unlike a task group, one failure does not cancel the others: what they paid for is recorded before the first
+    error is raised.
+    """
+    results: list[Any] = await asyncio.gather(*awaitables, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results

@@ -1,0 +1,1 @@
+"""Sweeps: a matrix of runs that is planned, carried out and tabulated as one thing."""

@@ -1,0 +1,96 @@
+"""Who takes whose answers: cells that would ask the same before their first judge, as a graph of shared prefixes.
+
+A prefix has two stages, analysis and genesis. Of the cells with the same prefix one pays; the others wait until it has
+passed that stage, and take its answers. Nothing is assumed of those that fail: the next in order then pays for what is
+missing, and the others wait for that one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from sharp.sweeps.identity import Identity
+
+Stage = Literal["analysis", "genesis"]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A cell as the graph sees it; `begun` if it has a run directory already, so that nothing can be given to it."""
+
+    id: str
+    identity: Identity
+    candidates: int
+    begun: bool = False
+
+
+@dataclass(frozen=True)
+class Share:
+    """Answers up to the end of a stage, and the cell that has them; of `candidates` where it is genesis."""
+
+    donor: str
+    stage: Stage
+    candidates: int = 0
+
+
+class Graph:
+    """The cells in the order in which they begin, and from whom each may take answers."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        # Those that write the most candidates come first: what they ask holds what the others ask.
+        self.order = tuple(sorted(nodes, key=lambda node: (not node.begun, -node.candidates)))
+        self._by_id = {node.id: node for node in self.order}
+        self._positions = {node.id: position for position, node in enumerate(self.order)}
+        self._before: dict[tuple[str, Stage], tuple[list[Node], int]] = {}
+        for stage in ("analysis", "genesis"):
+            self._group(stage)
+
+    def donors(self, cell: str) -> Iterator[Share]:
+        """Yield from whom a cell may take answers, whoever has most first; nobody for one that has begun."""
+        node = self._by_id[cell]
+        before = self._earlier(node, "genesis")
+        for donor in sorted(before, key=lambda donor: -_given(donor, node)):
+            yield _share(donor, node)
+        for donor in self._earlier(node, "analysis"):
+            if donor.identity.genesis != node.identity.genesis:
+                yield Share(donor.id, "analysis")
+
+    def position(self, cell: str) -> int:
+        """Return the place of a cell in the order."""
+        return self._positions[cell]
+
+    def planned(self) -> dict[str, Share]:
+        """Return what each cell takes if all goes well; cells that pay for everything are left out."""
+        firsts = ((node.id, self._first(node)) for node in self.order)
+        return {cell: share for cell, share in firsts if share is not None}
+
+    def _first(self, node: Node) -> Share | None:
+        """Return the first of the donors, for a thousand cells as well."""
+        genesis, analysis = (self._earlier(node, stage) for stage in ("genesis", "analysis"))
+        if genesis:
+            return _share(max(genesis, key=lambda donor: _given(donor, node)), node)
+        return Share(analysis[0].id, "analysis") if analysis else None
+
+    def _group(self, stage: Stage) -> None:
+        groups: dict[str, list[Node]] = defaultdict(list)
+        for node in self.order:
+            key = getattr(node.identity, stage)
+            if key is not None:
+                self._before[node.id, stage] = (groups[key], len(groups[key]))
+                groups[key].append(node)
+
+    def _earlier(self, node: Node, stage: Stage) -> list[Node]:
+        """Return the cells with the same prefix that begin before a cell; none if it has begun."""
+        group, count = self._before.get((node.id, stage), ([], 0))
+        return [] if node.begun else group[:count]
+
+
+def _given(donor: Node, node: Node) -> int:
+    return min(donor.candidates, node.candidates)
+
+
+def _share(donor: Node, node: Node) -> Share:
+    return Share(donor.id, "genesis", _given(donor, node))

@@ -1,0 +1,84 @@
+"""What the tests of the sandbox share: the tiers, and programs that report as JSON what they could do."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc.processes import descendants
+from hpc.sandbox import (
+    Bounds,
+    BubblewrapSandbox,
+    ColdInterpreter,
+    Completed,
+    Interpreter,
+    LandlockSandbox,
+    RlimitsSandbox,
+    Tier,
+    WarmInterpreter,
+    probe,
+)
+
+TIERS = {tier.name: tier for tier in (BubblewrapSandbox, LandlockSandbox, RlimitsSandbox)}
+ENFORCING = ("bubblewrap", "landlock")
+BOUNDS = Bounds(wall_s=120, memory_mb=500)
+
+
+def tier(name: str) -> Tier:
+    """Return a tier, or skip the test where this machine does not have it."""
+    (probed,) = (item for item in probe() if item.tier == name)
+    if not probed.usable:
+        pytest.skip(f"{name}: {probed.reason}")
+    return TIERS[name]()
+
+
+def interpreter(name: str, warm: bool) -> Interpreter:
+    """Return an interpreter of a tier, or skip the test where this machine does not have it."""
+    sandbox = tier(name)
+    if not warm:
+        return ColdInterpreter(sandbox)
+    if not sandbox.keeps_forks_apart():
+        pytest.skip(f"{name}: this kernel cannot keep forks apart")
+    return WarmInterpreter(sandbox)
+
+
+@contextmanager
+def nothing_left() -> Iterator[None]:
+    """Check that no process and no descriptor is left of what is started meanwhile."""
+    before = _own()
+    yield
+    assert _own() == before
+
+
+def _own() -> tuple[list[int], int]:
+    return descendants(os.getpid()), len(list(Path("/proc/self/fd").iterdir()))
+
+
+def run_script(
+    interpreter: Interpreter,
+    scratch: Path,
+    program: str,
+    bounds: Bounds = BOUNDS,
+    environment: Mapping[str, str] | None = None,
+    preload: Sequence[str] = (),
+    **paths: Sequence[Path],
+) -> Completed:
+    """Run a Python program as a script in a folder, which is made if need be."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    script = scratch / "script.py"
+    script.write_text(program)
+    return interpreter.run(
+        script, scratch=scratch, bounds=bounds, environment=environment or {}, preload=preload, **paths
+    )
+
+
+def answer(done: Completed) -> Any:
+    """Return what a program printed as JSON."""
+    assert done.exit_code == 0, done
+    return json.loads(done.stdout)

@@ -1,0 +1,104 @@
+"""GPU-hours of a campaign: by the book where jobs have ended, by Slurm where they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc.control.usage import Meter, Usage, states_of, usage_now
+from hpc.slurm.book import JobBook
+from hpc.slurm.client import Snapshot
+from hpc.slurm.parsing import Job
+from hpc.slurm.states import JobState
+
+
+class Clock:
+    """Seconds that pass when told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> JobBook:
+    return JobBook(tmp_path / "jobs.jsonl")
+
+
+def submit(book: JobBook, token: str, job: str, *, elements: int = 1, gpus: int = 1) -> None:
+    book.intend(token, "evaluate", elements=elements, gpus=gpus)
+    book.submitted(token, job)
+
+
+def seen(*jobs: tuple[str, JobState, int | None]) -> Snapshot:
+    return Snapshot({name: Job(name, state, "squeue", elapsed_s=s) for name, state, s in jobs})
+
+
+def test_ended_jobs_count_by_the_book_and_running_ones_by_slurm(book: JobBook) -> None:
+    submit(book, "a", "1", elements=4, gpus=2)
+    book.ended("a", "COMPLETED", seconds=3600)
+    submit(book, "b", "2", elements=2, gpus=2)
+    submit(book, "c", "3", gpus=0)
+    snapshot = seen(
+        ("2_0", JobState.RUNNING, 1800), ("2_1", JobState.PENDING, 0), ("3", JobState.RUNNING, 999)
+    )
+    usage = usage_now(book.book, snapshot)
+    assert usage.gpu_hours == pytest.approx(2 + 1, abs=0.01)
+    assert (usage.jobs, usage.unmetered) == (7, 0)
+
+
+def test_what_runs_counts_up_to_now_and_what_has_ended_no_longer(book: JobBook) -> None:
+    clock = Clock()
+    meter = Meter(clock)
+    submit(book, "a", "1", elements=2)
+    meter.see(seen(("1_0", JobState.RUNNING, 60), ("1_1", JobState.RUNNING, 60)))
+    clock.now += 30
+    assert meter.usage(book.book).gpu_hours == pytest.approx(180 / 3600)
+    meter.see(seen(("1_0", JobState.RUNNING, 90), ("1_1", JobState.COMPLETED, 70)))
+    clock.now += 10
+    assert meter.usage(book.book).gpu_hours == pytest.approx(170 / 3600)
+
+
+def test_an_element_that_slurm_forgets_counts_as_long_as_it_was_seen(book: JobBook) -> None:
+    clock = Clock()
+    meter = Meter(clock)
+    submit(book, "a", "1", elements=2)
+    meter.see(seen(("1_0", JobState.RUNNING, 60), ("1_1", JobState.COMPLETED, 40)))
+    meter.see(seen(("1_0", JobState.RUNNING, 100)))
+    assert meter.usage(book.book).gpu_hours == pytest.approx(140 / 3600)
+    meter.see(Snapshot({}, ("squeue: no answer",)))
+    clock.now += 20
+    assert meter.usage(book.book).gpu_hours == pytest.approx(160 / 3600), "it runs on, for all that is known"
+
+
+def test_a_requeued_job_counts_all_its_lives(book: JobBook) -> None:
+    meter = Meter(Clock())
+    submit(book, "a", "1")
+    for elapsed in (50, 100, 5, 30):
+        meter.see(seen(("1", JobState.RUNNING, elapsed)))
+    assert meter.usage(book.book).gpu_hours == pytest.approx(130 / 3600)
+
+
+def test_jobs_whose_time_nobody_knows_are_named_not_guessed(book: JobBook) -> None:
+    submit(book, "a", "1", elements=3)
+    book.ended("a", "UNKNOWN", seconds=None)
+    submit(book, "b", "2")
+    assert Meter().usage(book.book) == Usage(gpu_hours=0, jobs=4, unmetered=3)
+
+
+def test_what_was_refused_is_no_job_and_what_got_no_answer_may_be_one(book: JobBook) -> None:
+    book.intend("a", "server", gpus=4)
+    assert Meter().usage(book.book).jobs == 1
+    book.ended("a", "refused")
+    assert Meter().usage(book.book).jobs == 0
+
+
+def test_elements_that_slurm_does_not_list_are_unknown(book: JobBook) -> None:
+    submit(book, "a", "1", elements=3)
+    snapshot = seen(("1_0", JobState.RUNNING, 1))
+    (submission,) = book.book.open
+    assert states_of(submission, snapshot) == {JobState.RUNNING: 1, JobState.UNKNOWN: 2}
+    assert states_of(submission, Snapshot({})) == {JobState.UNKNOWN: 3}

@@ -1,0 +1,103 @@
+"""Finding and killing whole trees of processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from hpc.processes import (
+    Tree,
+    Usage,
+    children_listed,
+    children_scanned,
+    descendants,
+    kill_tree,
+    signal_own,
+    tasks_of_user,
+    usage,
+)
+
+FAMILY = """
+import os, time
+if not os.fork():
+    os.setsid()
+    if not os.fork(): time.sleep(600)
+print(flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def family():
+    """A process with a child in another session, which has a child of its own."""
+    with subprocess.Popen([sys.executable, "-I", "-c", FAMILY], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        deadline = time.monotonic() + 60
+        while len(descendants(parent.pid)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        yield parent
+        kill_tree(parent.pid)
+
+
+def test_descendants_are_found_in_other_sessions(family):
+    child, grandchild = descendants(family.pid)
+    assert descendants(child) == [grandchild]
+    assert {child, grandchild} < set(descendants(os.getpid()))
+
+
+def test_both_ways_to_find_children_agree(family):
+    for pid in (os.getpid(), family.pid):
+        assert sorted(children_listed(pid)) == sorted(children_scanned()(pid))
+
+
+def test_kill_tree_kills_all(family):
+    members = [family.pid, *descendants(family.pid)]
+    kill_tree(family.pid)
+    assert family.wait(timeout=300) < 0
+    deadline = time.monotonic() + 60
+    while usage(members).rss and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert usage(members).rss == 0
+
+
+def test_no_signal_is_sent_to_a_process_that_is_not_below(family):
+    signal_own(os.getppid(), signal.SIGKILL)
+    signal_own(1, signal.SIGKILL)
+    signal_own(family.pid, signal.SIGKILL)
+    assert family.wait(timeout=300) == -signal.SIGKILL
+
+
+def test_tree_is_what_is_below_its_keeper(family):
+    with Tree(family.pid) as tree:
+        assert tree.members() == descendants(family.pid)
+        assert tree.look().processes == 2
+        assert tree.peak_rss > 1_000_000
+    assert family.poll() is None
+
+
+def test_what_falls_to_us_from_a_lost_keeper_is_ended_and_nothing_else(family):
+    with subprocess.Popen([sys.executable, "-I", "-c", "import time; time.sleep(600)"]) as bystander:
+        with Tree(family.pid) as tree:
+            orphans = descendants(family.pid)
+            family.kill()
+            family.wait()
+            tree.lose_keeper()
+            assert set(tree.members()) == set(orphans)
+        assert usage(orphans).processes == 0
+        assert bystander.poll() is None
+        bystander.kill()
+
+
+def test_tasks_of_user_counts_at_least_this_family(family):
+    assert tasks_of_user() >= 4
+
+
+def test_processes_that_are_gone_use_nothing():
+    assert usage([2**22 + 1]) == Usage(0, 0, 0.0)
+    assert usage([os.getpid()]).rss > 1_000_000
+    assert usage([os.getpid()]).cpu_s > 0

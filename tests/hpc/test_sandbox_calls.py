@@ -1,0 +1,134 @@
+"""The filter of system calls, run instruction by instruction for both architectures, and on this one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+
+import pytest
+
+from hpc.sandbox.inside.calls import assemble, available, rules
+from hpc.sandbox.inside.numbers import CALLS, MACHINES
+
+ME, LAUNCHER, CALLER = 300, 200, 100
+ALLOWED, REFUSED, IGNORED, UNKNOWN = 0x7FFF0000, 0x50000 | errno.EPERM, 0x50000, 0x50000 | errno.ENOSYS
+STRICT = {"local_sockets": False, "attributes": False, "signals": False}
+LENIENT = dict.fromkeys(STRICT, True)
+
+
+def verdict(code, architecture: int, number: int, *arguments: int) -> int:
+    """Run a filter on a call, as the kernel does."""
+    seen = {0: number, 4: architecture} | {
+        16 + 8 * n: value & 0xFFFFFFFF for n, value in enumerate(arguments)
+    }
+    value = at = 0
+    while True:
+        operation, jump, otherwise, operand = code[at]
+        at += 1
+        match operation:
+            case 0x20:
+                value = seen[operand]
+            case 0x54:
+                value &= operand
+            case 0x15:
+                at += jump if value == operand else otherwise
+            case 0x35:
+                at += jump if value >= operand else otherwise
+            case 0x06:
+                return operand
+
+
+@pytest.fixture(params=MACHINES)
+def ask(request):
+    """Ask a filter about a call by its name; calls that an architecture does not have are never asked for."""
+    column, architecture = MACHINES[request.param]
+
+    def _ask(spared: dict[str, bool], name: str, *arguments: int) -> int | None:
+        code = assemble(request.param, rules(ME, (LAUNCHER, CALLER), **spared))
+        number = CALLS[name][column]
+        return None if number is None else verdict(code, architecture, number, *arguments, 0, 0, 0)
+
+    return _ask
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("ptrace", "process_vm_readv", "pidfd_getfd", "pidfd_send_signal", "io_uring_setup", "ioprio_set"),
+        *("mount", "unshare", "setns", "fsopen", "open_tree"),
+        *("shmget", "msgget", "semget", "mq_open", "add_key", "request_key", "keyctl"),
+    ],
+)
+@pytest.mark.parametrize("spared", [STRICT, LENIENT])
+def test_always_refused(ask, name, spared):
+    assert ask(spared, name) == REFUSED
+
+
+@pytest.mark.parametrize("name", ["prlimit64", "sched_setaffinity", "sched_setattr", "sched_setscheduler"])
+def test_a_process_changes_itself_only(ask, name):
+    assert ask(LENIENT, name, 0) == ALLOWED
+    assert ask(LENIENT, name, LAUNCHER) == ask(LENIENT, name, ME + 1) == REFUSED
+
+
+def test_open_files_cannot_be_hidden_from_the_watcher(ask):
+    assert (ask(LENIENT, "prctl", 4), ask(LENIENT, "prctl", 15)) == (REFUSED, ALLOWED)
+
+
+def test_priority_is_lowered_for_oneself_only(ask):
+    assert ask(LENIENT, "setpriority", os.PRIO_PROCESS, 0) == ALLOWED
+    assert ask(LENIENT, "setpriority", os.PRIO_PROCESS, LAUNCHER) == REFUSED
+    assert ask(LENIENT, "setpriority", os.PRIO_USER, 0) == REFUSED
+
+
+@pytest.mark.parametrize("name", ["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"])
+def test_signals(ask, name):
+    for spared in (STRICT, LENIENT):
+        assert [ask(spared, name, receiver) for receiver in (0, ME, -ME)] == [ALLOWED] * 3
+        for watcher in (LAUNCHER, -LAUNCHER, CALLER, -CALLER, -1):
+            assert ask(spared, name, watcher) == REFUSED
+    assert (ask(STRICT, name, ME + 1), ask(LENIENT, name, ME + 1)) == (REFUSED, ALLOWED)
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK, socket.AF_PACKET, 40])
+def test_no_socket_of_a_network(ask, family):
+    assert ask(LENIENT, "socket", family) == ask(STRICT, "socket", family) == REFUSED
+
+
+def test_local_sockets(ask):
+    assert ask(LENIENT, "socket", socket.AF_UNIX) == ALLOWED
+    assert ask(STRICT, "socket", socket.AF_UNIX) == REFUSED
+    pair = [socket.SOCK_STREAM | socket.SOCK_CLOEXEC, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC]
+    assert [ask(STRICT, "socketpair", socket.AF_UNIX, kind) for kind in pair] == [ALLOWED, REFUSED]
+    assert [ask(LENIENT, "socketpair", socket.AF_UNIX, kind) for kind in pair] == [ALLOWED, ALLOWED]
+
+
+@pytest.mark.parametrize("name", ["chmod", "fchmodat", "fchown", "utimensat", "setxattr", "removexattr"])
+def test_attributes_of_files(ask, name):
+    assert ask(STRICT, name) in (IGNORED, None)
+    assert ask(LENIENT, name) in (ALLOWED, None)
+
+
+def test_files_are_truncated_only_by_who_may_write_them(ask):
+    assert ask(STRICT, "truncate") == REFUSED
+    assert ask(STRICT, "openat2") == UNKNOWN
+    flags = [os.O_RDONLY, os.O_WRONLY | os.O_TRUNC, os.O_RDWR | os.O_TRUNC, os.O_RDONLY | os.O_TRUNC]
+    expected = [ALLOWED, ALLOWED, ALLOWED, REFUSED]
+    assert [ask(STRICT, "openat", 0, 0, flag | os.O_CLOEXEC) for flag in flags] == expected
+    assert [ask(STRICT, "open", 0, flag) for flag in flags] in (expected, [None] * 4)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_calls_of_another_architecture_are_refused(machine):
+    code = assemble(machine, rules(ME, (), **LENIENT))
+    assert verdict(code, 0x40000003, 4) == REFUSED  # 32-bit x86
+    assert verdict(code, MACHINES[machine][1], 1) == ALLOWED
+    assert verdict(code, MACHINES[machine][1], 0x40000001) == REFUSED  # x32
+    assert max(jump for _, *jumps, _ in code for jump in jumps) < 256
+    assert len(code) < 4096
+
+
+def test_this_machine_has_the_filter():
+    if not available():
+        pytest.skip("no filter of system calls on this kernel or architecture")
+    assert os.uname().machine in MACHINES

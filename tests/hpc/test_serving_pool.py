@@ -1,0 +1,402 @@
+"""Which server jobs are asked for, and what is made of Slurm's words, its silence and its absence."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc.errors import StorageFull
+from hpc.parking import Parking
+from hpc.serving import jobs
+from hpc.serving.plan import ServerPlan
+from hpc.serving.pool import ServerFailed, ServerPool
+from hpc.serving.services import Ended, Service, announce, record_end, withdraw
+from hpc.slurm.book import JobBook
+from hpc.slurm.campaign import Campaign, create_campaign, wish
+from hpc.slurm.client import Snapshot
+from hpc.slurm.errors import SlurmError, SlurmFull, SlurmUnreachable
+from hpc.slurm.parsing import Job
+from hpc.slurm.profile import Cluster
+from hpc.slurm.states import JobState
+
+LONG_S = 300.0
+
+
+@dataclass
+class ScriptedSlurm:
+    """Takes jobs and says of them what it is told to say."""
+
+    campaign: Campaign
+    states: dict[str, JobState] = field(default_factory=dict)
+    submitted: list[str] = field(default_factory=list)
+    signalled: list[str] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+    refusals: list[SlurmError] = field(default_factory=list)
+    forgotten: dict[str, str] = field(default_factory=dict)
+    away: bool = False
+    answers: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.answers.set()
+
+    @property
+    def commands(self) -> ScriptedSlurm:
+        return self
+
+    def submit(self, script: str, *, token: str) -> str:
+        self.submitted.append(token)
+        if self.refusals:
+            raise self.refusals.pop(0)
+        return self.start()
+
+    def start(self) -> str:
+        job = str(100 + len(self.states))
+        self.states[job] = JobState.PENDING
+        return job
+
+    def find_by_token(self, token: str) -> tuple[str, ...]:
+        return (self.forgotten[token],) if token in self.forgotten else ()
+
+    def snapshot(self, ids: Iterable[str]) -> Snapshot:
+        self.answers.wait()
+        if self.away:
+            return Snapshot({}, ("squeue gave no answer",))
+        known = {job: state for job, state in self.states.items() if job in set(ids)}
+        found = {job: Job(job, state, "squeue", elapsed_s=60, nodes="n1") for job, state in known.items()}
+        return Snapshot({job: one for job, one in found.items() if one.state is not JobState.UNKNOWN})
+
+    def ask(self, argv: Sequence[str]) -> str:
+        assert argv[:3] == ["scancel", "--batch", "--signal=USR2"]
+        self.signalled += argv[3:]
+        return ""
+
+    def cancel(self, ids: Collection[str]) -> None:
+        self.cancelled += ids
+
+    def serve(self, job: str, model: str = "m", ends_in_s: float = 40_000) -> Service:
+        """Let a job run and its server be announced."""
+        self.states[job] = JobState.RUNNING
+        now = time.time()
+        url = f"http://127.0.0.1:{job}/v1"
+        service = Service(f"{job}.0", model, "Org/M", url, "key", "n1", now, now + ends_in_s)
+        announce(self.campaign.services, service)
+        return service
+
+    def end(self, job: str, state: JobState, record: Ended | None = None) -> None:
+        """Let a job end, with or without its server's last words."""
+        self.states[job] = state
+        withdraw(self.campaign.services, f"{job}.0")
+        if record is not None:
+            record_end(self.campaign.services, record)
+
+
+def last_words(job: str, *, failed: bool, served: bool = False) -> Ended:
+    why = "the server ended with code 1" if failed else "told to stop"
+    return Ended(f"{job}.0", "m", 1000.0, 1090.0, served, failed, why)
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    roles = {name: {"time": "12h"} for name in ("controller", "server", "evaluate")}
+    return create_campaign(tmp_path, Cluster.model_validate({"name": "c", "roles": roles}))
+
+
+@pytest.fixture
+def slurm(campaign: Campaign) -> ScriptedSlurm:
+    return ScriptedSlurm(campaign)
+
+
+@asynccontextmanager
+async def pool_of(
+    slurm: ScriptedSlurm, parking: Parking | None = None, **changes: Any
+) -> AsyncIterator[tuple[ServerPool, JobBook]]:
+    plan = replace(ServerPlan("m", "Org/M", ("vllm",), gpus_per_node=2), **changes)
+    plans: Mapping[str, ServerPlan] = {"m": plan}
+    with JobBook(slurm.campaign.book) as book:
+        async with ServerPool(
+            slurm.campaign,
+            book,
+            slurm,  # type: ignore[arg-type]
+            plans,
+            render=lambda script: script.name,
+            parking=parking,
+            every_s=0.01,
+            ask_s=0.01,
+        ) as pool:
+            yield pool, book
+
+
+async def until(look: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + LONG_S
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"it did not come so far that {what}"
+        await asyncio.sleep(0.005)
+    return found
+
+
+def endings(book: JobBook) -> list[str | None]:
+    return [submission.ended for submission in book.book.of_role("server")]
+
+
+async def test_nothing_is_submitted_for_a_model_that_nobody_asks_for(slurm: ScriptedSlurm) -> None:
+    async with pool_of(slurm):
+        await asyncio.sleep(0.1)
+    assert slurm.submitted == []
+
+
+async def test_whoever_needs_a_model_waits_parked_and_is_told_for_what(slurm: ScriptedSlurm) -> None:
+    parking = Parking()
+    async with pool_of(slurm, parking) as (pool, book):
+        with parking.busy():
+            asking = asyncio.create_task(pool.services("m"))
+            assert await parking.until_waiting() == ("a server of m: job 100 is pending",)
+            assert slurm.submitted == [f"{slurm.campaign.id}-s1"], "asked for before anybody only waits"
+            service = slurm.serve("100")
+            (found,) = await asking
+        assert (found.worker, found.url) == (service.worker, service.url)
+        (submission,) = book.book.of_role("server")
+        assert (submission.purpose, submission.gpus, submission.job_id) == ("m", 2, "100")
+
+
+async def test_as_many_replicas_are_asked_for_as_the_plan_says(slurm: ScriptedSlurm) -> None:
+    async with pool_of(slurm, replicas=3) as (pool, _):
+        pool.here("m")
+        await until(lambda: len(slurm.submitted) == 3, "three jobs are asked for")
+        slurm.serve("101")
+        assert len(await pool.services("m")) == 1
+        slurm.end("101", JobState.NODE_FAIL)
+        await until(lambda: len(slurm.submitted) == 4, "the lost one is replaced")
+        await asyncio.sleep(0.1)
+    assert len(slurm.submitted) == 4
+
+
+async def test_a_lost_answer_is_looked_up_and_nothing_submitted_twice(
+    slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "_LOOK_UP_S", 0.01)
+    slurm.refusals = [SlurmUnreachable("sbatch gave no answer")]
+    async with pool_of(slurm) as (pool, book):
+        asking = asyncio.create_task(pool.services("m"))
+        await until(lambda: book.book.unanswered, "the answer is lost")
+        await asyncio.sleep(0.1)
+        slurm.forgotten[slurm.submitted[0]] = slurm.start()
+        await until(lambda: book.book.open, "the job is found")
+        slurm.serve("100")
+        await asking
+    assert len(slurm.submitted) == 1
+
+
+async def test_a_full_job_table_is_waited_out(slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_FULL_PAUSE_S", 0.05)
+    slurm.refusals = [SlurmFull("sbatch: the limit on jobs is reached")]
+    async with pool_of(slurm) as (pool, book):
+        asking = asyncio.create_task(pool.services("m"))
+        await until(lambda: len(slurm.submitted) == 2, "it is submitted again")
+        slurm.serve("100")
+        await asking
+        assert endings(book) == ["refused", None]
+
+
+async def test_a_lost_node_is_nobodys_fault_however_often(slurm: ScriptedSlurm) -> None:
+    async with pool_of(slurm) as (pool, book):
+        asking = asyncio.create_task(pool.services("m"))
+        for number in range(4):
+            await until(lambda n=number: len(slurm.submitted) == n + 1 and book.book.open, "one is asked for")
+            slurm.end(str(100 + number), (JobState.NODE_FAIL, JobState.PREEMPTED)[number % 2])
+            await until(lambda n=number: endings(book)[n], "its end is booked")
+        await until(lambda: len(slurm.submitted) == 5, "another is asked for")
+        slurm.serve("104")
+        assert await asking
+        assert endings(book) == ["node", "preempted", "node", "preempted", None]
+
+
+async def test_two_failures_in_a_row_end_it_and_the_next_controller_tries_anew(slurm: ScriptedSlurm) -> None:
+    async def fail_twice(first: int) -> None:
+        async with pool_of(slurm) as (pool, book):
+            asking = asyncio.create_task(pool.services("m"))
+            for job in (str(first), str(first + 1)):
+                await until(lambda j=job: j in slurm.states, "a job is there")
+                slurm.end(job, JobState.FAILED, last_words(job, failed=True))
+            with pytest.raises(ServerFailed, match=r"2 jobs in a row failed\. the server ended with code 1"):
+                await asking
+            with pytest.raises(ServerFailed):
+                await pool.services("m")
+            assert endings(book)[-2:] == ["failed", "failed for good"]
+            assert book.book.of_role("server")[-1].seconds == 90
+
+    await fail_twice(100)
+    await fail_twice(102)
+
+
+async def test_a_failure_is_forgiven_once_a_server_has_ended_well(slurm: ScriptedSlurm) -> None:
+    async with pool_of(slurm) as (pool, book):
+        for job, failed in (("100", True), ("101", False), ("102", True)):
+            pool.here("m")
+            await until(lambda j=job: j in slurm.states, "a job is there")
+            slurm.end(job, JobState.FAILED if failed else JobState.COMPLETED, last_words(job, failed=failed))
+        await until(lambda: "103" in slurm.states, "it goes on")
+        assert endings(book) == ["failed", "retired", "failed", None]
+
+
+async def test_what_somebody_cancels_twice_stays_cancelled(slurm: ScriptedSlurm) -> None:
+    async with pool_of(slurm) as (pool, book):
+        asking = asyncio.create_task(pool.services("m"))
+        for job in ("100", "101"):
+            await until(lambda j=job: j in slurm.states, "a job is there")
+            slurm.end(job, JobState.CANCELLED, last_words(job, failed=False))
+        with pytest.raises(ServerFailed, match=r"in a row failed. Somebody cancelled job 101\."):
+            await asking
+        assert endings(book) == ["cancelled", "failed for good"]
+
+
+async def test_while_slurm_is_away_nothing_is_decided(slurm: ScriptedSlurm) -> None:
+    async with pool_of(slurm) as (pool, book):
+        pool.here("m")
+        await until(lambda: book.book.open, "a job is there")
+        slurm.away = True
+        record_end(slurm.campaign.services, last_words("100", failed=True))
+        await asyncio.sleep(0.2)
+        assert endings(book) == [None]
+        slurm.away = False
+        slurm.end("100", JobState.UNKNOWN)  # and when it is back, it has forgotten the job
+        await until(lambda: endings(book)[0], "the server's own words are believed")
+        assert endings(book)[0] == "failed"
+
+
+async def test_a_server_is_found_while_slurm_keeps_us_waiting(slurm: ScriptedSlurm) -> None:
+    async with pool_of(slurm) as (pool, book):
+        asking = asyncio.create_task(pool.services("m"))
+        await until(lambda: book.book.open, "a job is there")
+        slurm.answers.clear()
+        await asyncio.sleep(0.1)
+        slurm.serve("100")
+        try:
+            assert await asyncio.wait_for(asking, LONG_S)
+        finally:
+            slurm.answers.set()
+
+
+async def test_a_job_that_nobody_knows_counts_as_gone_after_a_while(
+    slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "PATIENCE_S", 3.0)
+    async with pool_of(slurm) as (pool, book):
+        pool.here("m")
+        await until(lambda: book.book.open, "a job is there")
+        slurm.states["100"] = JobState.UNKNOWN
+        await asyncio.sleep(0.1)
+        assert endings(book)[0] is None
+        await until(lambda: len(slurm.submitted) == 2, "another is asked for")
+
+
+async def test_a_requeued_job_is_not_over(slurm: ScriptedSlurm) -> None:
+    async with pool_of(slurm) as (pool, book):
+        pool.here("m")
+        await until(lambda: book.book.open, "a job is there")
+        slurm.serve("100")
+        await pool.services("m")
+        slurm.end("100", JobState.PENDING, last_words("100", failed=False, served=True))
+        await asyncio.sleep(0.2)
+        assert endings(book) == [None]
+        assert len(slurm.submitted) == 1
+
+
+async def test_what_a_killed_server_left_is_cleared_away(slurm: ScriptedSlurm) -> None:
+    async with pool_of(slurm) as (pool, book):
+        pool.here("m")
+        await until(lambda: book.book.open, "a job is there")
+        service = slurm.serve("100")
+        await pool.services("m")
+        slurm.states["100"] = JobState.NODE_FAIL  # the announcement stays
+        (found,) = pool.here("m")
+        pool.doubt(found)  # somebody got no answer
+        await until(lambda: len(slurm.submitted) == 2, "another is asked for")
+        await until(lambda: not (slurm.campaign.services / "100.0.json").exists(), "it is withdrawn")
+        assert pool.is_over(service)
+
+
+async def test_a_doubted_server_counts_again_once_its_heart_has_beaten(slurm: ScriptedSlurm) -> None:
+    async with pool_of(slurm) as (pool, book):
+        pool.here("m")
+        await until(lambda: book.book.open, "a job is there")
+        service = slurm.serve("100")
+        (found,) = await pool.services("m")
+        pool.doubt(found)
+        assert pool.here("m") == ()
+        await asyncio.sleep(0.1)
+        assert pool.here("m") == ()
+        announce(slurm.campaign.services, service)
+        assert await until(lambda: pool.here("m"), "it counts again")
+    assert len(slurm.submitted) == 1
+
+
+async def test_a_model_in_use_is_handed_over_and_an_unused_one_is_not(
+    slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pool_of(slurm) as (pool, book):
+        pool.here("m")
+        await until(lambda: book.book.open, "a job is there")
+        slurm.serve("100", ends_in_s=100)
+        await until(lambda: len(slurm.submitted) == 2, "a successor is asked for")
+        assert slurm.signalled == []
+        slurm.serve("101")
+        await until(lambda: slurm.signalled == ["100"], "the predecessor is let go")
+        assert [service.job for service in pool.here("m")] == ["101"]
+        slurm.end("100", JobState.COMPLETED, last_words("100", failed=False, served=True))
+        await until(lambda: endings(book)[0] == "retired", "its end is booked")
+    async with pool_of(slurm):
+        slurm.serve("101", ends_in_s=100)
+        await asyncio.sleep(0.2)
+    assert len(slurm.submitted) == 2
+
+
+async def test_at_the_end_servers_are_let_go_and_waiting_jobs_withdrawn(slurm: ScriptedSlurm) -> None:
+    async with pool_of(slurm, replicas=2) as (pool, book):
+        pool.here("m")
+        await until(lambda: len(book.book.open) == 2, "two jobs are there")
+        slurm.serve("100")
+        await pool.services("m")
+        retiring = asyncio.create_task(pool.retire())
+        await until(lambda: slurm.cancelled, "the waiting job is withdrawn")
+        assert (slurm.signalled, slurm.cancelled) == (["100"], ["101"])
+        slurm.end("101", JobState.CANCELLED)
+        slurm.end("100", JobState.COMPLETED, last_words("100", failed=False, served=True))
+        await retiring
+        assert endings(book) == ["retired", "retired"]
+        assert pool.here("m") == ()
+
+
+async def test_after_a_wish_to_stop_nothing_is_submitted(slurm: ScriptedSlurm) -> None:
+    wish(slurm.campaign, stop=True)
+    async with pool_of(slurm) as (pool, _):
+        pool.here("m")
+        await asyncio.sleep(0.1)
+    assert slurm.submitted == []
+
+
+async def test_what_breaks_the_book_reaches_whoever_waits(
+    slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise StorageFull("jobs.jsonl could not be written")
+
+    async with pool_of(slurm) as (pool, book):
+        monkeypatch.setattr(book, "intend", full)
+        with pytest.raises(StorageFull):
+            await pool.services("m")
+
+
+async def test_on_leaving_whoever_waits_is_told(slurm: ScriptedSlurm) -> None:
+    async with pool_of(slurm) as (pool, _):
+        asking = asyncio.create_task(pool.services("m"))
+        await until(lambda: slurm.submitted, "a job is asked for")
+    with pytest.raises(ServerFailed, match="no longer looked after"):
+        await asking

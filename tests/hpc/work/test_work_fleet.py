@@ -1,0 +1,154 @@
+"""What has become of elements, and how many to ask for: pure functions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpc.slurm.book import Submission
+from hpc.slurm.parsing import Job
+from hpc.slurm.states import FailureClass, JobState
+from hpc.work.fleet import Element, Patience, chunks, ending, is_final, jobs_of, judge, shares, spare, wanted
+from hpc.work.roster import Sign
+
+PATIENCE = Patience(grace_s=30, silent_s=600, unknown_s=120)
+SIGN = Sign("17_3.0", "n1", began=1000.0, seen=1050.0)
+LEFT = Sign("17_3.0", "n1", began=1000.0, seen=1050.0, done=4, left=True)
+
+
+def judged(
+    state: str | None,
+    sign: Sign | None,
+    silent_s: float = 0,
+    unknown_s: float = 0,
+    *,
+    answered: bool = True,
+    age_s: float = 9999,
+) -> Element:
+    job = None if state is None else Job("17_3", JobState(state), "squeue", nodes="n1", elapsed_s=70)
+    return judge(
+        "t",
+        "17_3",
+        job,
+        sign,
+        answered=answered,
+        silent_s=silent_s,
+        unknown_s=unknown_s,
+        age_s=age_s,
+        patience=PATIENCE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "sign", "silent_s", "unknown_s", "answered", "phase"),
+    [
+        ("PENDING", None, 0, 9999, True, "coming"),
+        ("RUNNING", None, 0, 9999, True, "coming"),
+        ("FAILED", None, 0, 0, True, "gone"),
+        (None, None, 0, 100, True, "coming"),
+        (None, None, 0, 121, True, "gone"),
+        (None, None, 0, 121, False, "coming"),
+        (None, None, 0, 601, False, "gone"),
+        ("RUNNING", SIGN, 599, 0, True, "here"),
+        ("RUNNING", SIGN, 601, 0, True, "gone"),
+        ("NODE_FAIL", SIGN, 29, 0, True, "here"),
+        ("NODE_FAIL", SIGN, 31, 0, True, "gone"),
+        (None, SIGN, 29, 9999, True, "here"),
+        (None, SIGN, 31, 9999, True, "gone"),
+        (None, SIGN, 31, 9999, False, "here"),
+        ("PENDING", SIGN, 31, 0, True, "coming"),
+        ("PENDING", SIGN, 5, 0, True, "here"),
+        ("RUNNING", LEFT, 0, 0, True, "gone"),
+        (None, LEFT, 0, 0, True, "gone"),
+    ],
+)
+def test_an_element_is_believed_more_than_slurm(
+    state: str | None, sign: Sign | None, silent_s: float, unknown_s: float, answered: bool, phase: str
+) -> None:
+    assert judged(state, sign, silent_s, unknown_s, answered=answered).phase == phase
+
+
+def test_who_has_just_been_sent_is_not_believed_to_have_ended() -> None:
+    assert judged("FAILED", None, age_s=29).phase == "coming"
+    assert judged("FAILED", None, age_s=31).phase == "gone"
+
+
+def test_why_somebody_was_told_to_go_is_puzzling_until_slurm_says_it() -> None:
+    told = replace(LEFT, told=True)
+    assert judged("RUNNING", told).puzzling
+    assert not judged("CANCELLED", told).puzzling
+    assert not judged("RUNNING", LEFT).puzzling
+
+
+def test_who_left_has_not_failed_whatever_slurm_says() -> None:
+    assert judged("FAILED", LEFT).failure is None
+    assert judged("FAILED", SIGN, 31).failure is FailureClass.PROGRAM
+    assert judged("FAILED", SIGN, 5).failure is None, "it is not gone"
+
+
+def test_time_is_slurms_once_it_is_final_and_else_the_elements_own() -> None:
+    assert judged("COMPLETED", LEFT).seconds == 70
+    assert judged("RUNNING", LEFT).seconds == 50
+    assert judged(None, None, 0, 9999).seconds is None
+
+
+def test_an_array_ended_as_its_elements_did() -> None:
+    elements = [judged("COMPLETED", LEFT), judged(None, LEFT), judged("NODE_FAIL", SIGN, 31)]
+    assert ending(elements) == ("COMPLETED, NODE_FAIL", 70 + 50 + 70)
+    assert ending([judged(None, None, 0, 9999)]) == ("UNKNOWN", None)
+
+
+def test_more_is_waited_for_only_for_a_while() -> None:
+    assert is_final(judged("COMPLETED", LEFT), 0, PATIENCE)
+    assert not is_final(judged("RUNNING", LEFT), 29, PATIENCE)
+    assert is_final(judged("RUNNING", LEFT), 31, PATIENCE)
+    assert not is_final(judged("RUNNING", SIGN), 9999, PATIENCE)
+
+
+def test_the_elements_of_an_array() -> None:
+    array = Submission("t", "evaluate", 3, 0, "", "2026-01-01T00:00:00+00:00")
+    assert jobs_of(array) == []
+    assert jobs_of(Submission(**{**array.__dict__, "job_id": "17"})) == ["17_0", "17_1", "17_2"]
+
+
+def test_busy_elements_are_expected_to_take_as_many_as_a_pack_holds() -> None:
+    elements = [
+        Element("t", "", "coming"),
+        Element("t", "17_1", "here"),
+        Element("t", "17_2", "here"),
+        Element("t", "17_3", "gone"),
+    ]
+    assert spare(elements, {"17_2", "17_3"}, pack=5) == 5 + 5 + 4
+    assert spare(elements, {"17_2"}, pack=1) == 2
+
+
+@given(
+    waiting=st.integers(0, 5000),
+    expected=st.integers(0, 5000),
+    pack=st.integers(1, 100),
+    room=st.integers(0, 500),
+)
+def test_no_more_elements_than_needed_and_no_fewer(waiting: int, expected: int, pack: int, room: int) -> None:
+    count = wanted(waiting, expected, pack, room)
+    assert 0 <= count <= room
+    assert count * pack >= waiting - expected or count == room
+    assert count == 0 or (count - 1) * pack < waiting - expected
+
+
+@given(elements=st.integers(0, 5000), largest=st.integers(1, 1001))
+def test_arrays_hold_all_elements_and_none_is_too_large(elements: int, largest: int) -> None:
+    sizes = chunks(elements, largest)
+    assert sum(sizes) == elements
+    assert all(0 < size <= largest for size in sizes)
+    assert len(sizes) == math.ceil(elements / largest)
+
+
+@given(throttle=st.integers(0, 100), arrays=st.integers(1, 20))
+def test_a_throttle_is_shared(throttle: int, arrays: int) -> None:
+    parts = shares(throttle, arrays)
+    assert all(part >= 1 for part in parts), "0 would be no limit to Slurm"
+    assert sum(parts) == max(throttle, arrays)

@@ -1,0 +1,298 @@
+"""What an element does with the queue, to the end of its time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hpc.errors import InfrastructureError
+from hpc.work.pilot import Perform, drain, worker_name
+from hpc.work.queue import Entry, Queue
+from hpc.work.roster import Roster, Sign, job_of
+
+PROGRAM = """
+import asyncio, json, sys, time
+from pathlib import Path
+from hpc.work.pilot import Terms, serve
+async def perform(entry):
+    (entry.folder / "begun").touch()
+    await asyncio.sleep(float(entry.options.get("seconds", 0)))
+    (entry.folder / "done").touch()
+asyncio.run(serve(Terms(**json.loads(sys.argv[1])), perform))
+"""
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> Queue:
+    return Queue(tmp_path / "queue")
+
+
+def offer(queue: Queue, tmp_path: Path, *names: str, needs_s: int = 10, **options: str) -> None:
+    for name in names:
+        (tmp_path / name).mkdir(exist_ok=True)
+        queue.offer(Entry(name, tmp_path / name, needs_s, options))
+
+
+async def drained(
+    queue: Queue,
+    perform: Perform,
+    *,
+    seconds: float = 60,
+    linger_s: float = 0,
+    stop: asyncio.Event | None = None,
+) -> None:
+    until, stop = time.monotonic() + seconds, stop or asyncio.Event()
+    await drain(queue, perform, "17_0.0", until=until, linger_s=linger_s, stop=stop, node="n1")
+
+
+class Performed:
+    """Notes what is performed."""
+
+    def __init__(self, act: Callable[[Entry], None] = lambda _: None) -> None:
+        self.names: list[str] = []
+        self._act = act
+
+    async def __call__(self, entry: Entry) -> None:
+        self.names.append(entry.id)
+        self._act(entry)
+
+
+async def test_it_takes_all_there_is_and_leaves(queue: Queue, tmp_path: Path) -> None:
+    offer(queue, tmp_path, "a", "b", "c")
+    perform = Performed()
+    await drained(queue, perform)
+    assert perform.names == ["a", "b", "c"]
+    assert queue.ids() == frozenset()
+
+
+async def test_it_takes_nothing_that_does_not_fit_into_its_time(queue: Queue, tmp_path: Path) -> None:
+    offer(queue, tmp_path, "long", needs_s=100)
+    offer(queue, tmp_path, "short", needs_s=10)
+    perform = Performed()
+    await drained(queue, perform, seconds=50, linger_s=3600)  # with work for others there, it does not linger
+    assert perform.names == ["short"]
+    assert [ticket.id for ticket in queue.waiting()] == ["long"]
+
+
+async def test_it_waits_for_more_work(queue: Queue, tmp_path: Path) -> None:
+    perform = Performed()
+    stop = asyncio.Event()
+    element = asyncio.create_task(drained(queue, perform, seconds=600, linger_s=600, stop=stop))
+    for name in "ab":
+        await asyncio.sleep(0.1)
+        offer(queue, tmp_path, name)
+        async with asyncio.timeout(60):
+            while name not in perform.names:  # noqa: ASYNC110  files set no events
+                await asyncio.sleep(0.01)
+    assert not element.done()
+    stop.set()
+    await element
+    assert perform.names == ["a", "b"]
+
+
+async def test_it_does_not_wait_for_ever(queue: Queue) -> None:
+    async with asyncio.timeout(60):
+        await drained(queue, Performed(), seconds=600, linger_s=0.2)
+
+
+async def test_a_fault_of_the_machine_is_left_in_the_queue(queue: Queue, tmp_path: Path) -> None:
+    offer(queue, tmp_path, "a", "b")
+
+    def act(entry: Entry) -> None:
+        if entry.id == "a":
+            raise InfrastructureError("No space left.")
+
+    perform = Performed(act)
+    await drained(queue, perform)
+    assert perform.names == ["a", "b"]
+    (failure,) = queue.failures()
+    assert (failure.id, failure.worker, failure.node, failure.sentence) == (
+        "a",
+        "17_0.0",
+        "n1",
+        "No space left.",
+    )
+
+
+async def test_two_faults_in_a_row_end_it(queue: Queue, tmp_path: Path) -> None:
+    offer(queue, tmp_path, *"abcd")
+
+    def act(entry: Entry) -> None:
+        if entry.id != "b":
+            raise ZeroDivisionError("odd")
+
+    await drained(queue, Performed(act))
+    assert [failure.sentence for failure in queue.failures()] == ["ZeroDivisionError: odd"] * 3
+    offer(queue, tmp_path, *"abc")
+    perform = Performed(act)
+    await drained(queue, perform)
+    assert perform.names == ["a", "b", "c"]
+    offer(queue, tmp_path, *"acde")
+    perform = Performed(act)
+    await drained(queue, perform)
+    assert perform.names == ["a", "c"]
+    assert [ticket.id for ticket in queue.waiting()] == ["d", "e"]
+
+
+async def test_when_it_is_to_stop_work_at_hand_is_given_back(queue: Queue, tmp_path: Path) -> None:
+    offer(queue, tmp_path, "a", "b")
+    stop, begun, cancelled = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def perform(entry: Entry) -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            cancelled.set()
+            assert [ticket.id for ticket in queue.waiting()] == ["a", "b"], "it was given back before"
+
+    element = asyncio.create_task(drained(queue, perform, stop=stop))
+    await begun.wait()
+    stop.set()
+    await asyncio.wait_for(element, 60)
+    assert cancelled.is_set()
+    assert queue.claims() == ()
+    assert queue.failures() == ()
+
+
+async def test_work_that_has_had_all_its_time_is_not_begun_for_ever(queue: Queue, tmp_path: Path) -> None:
+    offer(queue, tmp_path, "a", needs_s=0)
+    stop = asyncio.Event()
+
+    async def perform(entry: Entry) -> None:
+        asyncio.get_running_loop().call_later(0.1, stop.set)
+        await asyncio.sleep(3600)
+
+    await drained(queue, perform, stop=stop)
+    (failure,) = queue.failures()
+    assert failure.sentence == "It was to need 0 s, and was not done when its job had to end."
+    assert queue.ids() == frozenset()
+
+
+async def test_what_dies_of_the_same_signal_is_no_fault(queue: Queue, tmp_path: Path) -> None:
+    offer(queue, tmp_path, "a")
+    stop = asyncio.Event()
+
+    async def perform(entry: Entry) -> None:
+        asyncio.get_running_loop().call_later(0.05, stop.set)
+        raise InfrastructureError("The worker failed with exit code -15.")
+
+    await drained(queue, perform, stop=stop)
+    assert queue.failures() == ()
+    assert [ticket.id for ticket in queue.waiting()] == ["a"]
+
+
+def test_a_worker_is_named_as_slurm_shows_its_job() -> None:
+    array = {"SLURM_JOB_ID": "19", "SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_ID": "3"}
+    assert worker_name(array) == "17_3.0"
+    assert worker_name({**array, "SLURM_RESTART_COUNT": "2"}) == "17_3.2"
+    assert worker_name({"SLURM_JOB_ID": "19"}) == "19.0"
+    assert job_of("17_3.2") == "17_3"
+
+
+def element(tmp_path: Path, restarts: int = 0, **terms: float) -> subprocess.Popen[bytes]:
+    given = {
+        "queue": str(tmp_path / "queue"),
+        "time_s": 600,
+        "reserve_s": 60,
+        "linger_s": 0,
+        "beat_s": 0.1,
+    } | terms
+    job = {"SLURM_JOB_ID": "19", "SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_ID": "3"}
+    place = {"SLURM_RESTART_COUNT": str(restarts), "SLURMD_NODENAME": "n1"}
+    environment = {**os.environ, **job, **place}
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, json.dumps(given)], env=environment)
+
+
+def until(condition: Callable[[], object], seconds: float = 300) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def sign(tmp_path: Path) -> Sign | None:
+    return next(iter(Roster(tmp_path / "queue").signs()), None)
+
+
+def test_an_element_says_that_it_is_there_and_that_it_left(queue: Queue, tmp_path: Path) -> None:
+    offer(queue, tmp_path, "a", "b", seconds="0.5")
+    process = element(tmp_path)
+    until((tmp_path / "a" / "begun").exists)
+    first = sign(tmp_path)
+    assert first is not None
+    assert (first.worker, first.node, first.left) == ("17_3.0", "n1", False)
+    until(lambda: (now := sign(tmp_path)) is not None and now.seen > first.seen)
+    assert process.wait(300) == 0
+    last = sign(tmp_path)
+    assert last is not None
+    assert (last.done, last.left) == (2, True)
+    assert last.seconds >= 1
+    assert (tmp_path / "b" / "done").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
+def test_signals_bring_the_end_in_good_order(queue: Queue, tmp_path: Path, number: signal.Signals) -> None:
+    offer(queue, tmp_path, "a", seconds="3600")
+    process = element(tmp_path)
+    until((tmp_path / "a" / "begun").exists)
+    process.send_signal(number)
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(300) == 0
+    assert [ticket.id for ticket in queue.waiting()] == ["a"]
+    last = sign(tmp_path)
+    assert last is not None
+    assert (last.done, last.left) == (0, True)
+
+
+def test_a_killed_element_leaves_its_claim_until_its_job_starts_again(queue: Queue, tmp_path: Path) -> None:
+    offer(queue, tmp_path, "a", seconds="2")
+    process = element(tmp_path)
+    until((tmp_path / "a" / "begun").exists)
+    process.kill()
+    process.wait()
+    assert [ticket.worker for ticket in queue.claims()] == ["17_3.0"]
+    again = element(tmp_path, restarts=1)
+    assert again.wait(300) == 0
+    assert (tmp_path / "a" / "done").exists()
+    assert {sign.worker: sign.left for sign in Roster(tmp_path / "queue").signs()} == {
+        "17_3.0": False,
+        "17_3.1": True,
+    }
+
+
+def test_an_element_that_fails_was_never_there(queue: Queue, tmp_path: Path) -> None:
+    offer(queue, tmp_path, "a", seconds="3600")
+    process = element(tmp_path)
+    until((tmp_path / "a" / "begun").exists)
+    shutil.rmtree(tmp_path / "queue" / "waiting")
+    (tmp_path / "queue" / "waiting").touch()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(300) == 1
+    assert Roster(tmp_path / "queue").signs() == ()
+
+
+def test_an_element_at_the_end_of_its_time_leaves_work_alone(queue: Queue, tmp_path: Path) -> None:
+    offer(queue, tmp_path, "a", needs_s=30)
+    assert element(tmp_path, time_s=80, reserve_s=60).wait(300) == 0
+    assert [ticket.id for ticket in queue.waiting()] == ["a"]
+
+
+def test_signs_that_cannot_be_read_are_none(tmp_path: Path) -> None:
+    roster = Roster(tmp_path)
+    roster.write(Sign("17_0.0", "n1", 1.0, 2.0))
+    (tmp_path / "elements" / "17_1.0").write_text("{")
+    (tmp_path / "elements" / ".17_2.0.0a1b.tmp").write_text("{}")
+    assert [found.worker for found in roster.signs()] == ["17_0.0"]
+    roster.remove(["17_0.0", "17_9.0"])
+    assert roster.signs() == ()

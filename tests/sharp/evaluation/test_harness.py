@@ -1,0 +1,448 @@
+"""What can go wrong in a candidate, and what is said of it; nothing of a candidate outlives its run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hpc.errors import InfrastructureError
+from hpc.processes import descendants
+from hpc.sandbox import ColdInterpreter, RlimitsSandbox
+from sharp.evaluation import harness
+from sharp.evaluation.calls import Call, Work
+from sharp.evaluation.candidate import CandidateRun, internal_steps, preload, run_candidate
+from sharp.evaluation.protocol import Limits
+
+HARNESS = Path(harness.__file__)
+LIMITS = Limits(wall_s=300, memory_mb=1000)
+U0 = np.arange(8.0, dtype=np.float32).reshape(2, 4)
+T = np.linspace(0, 1, 3)
+INTERPRETER = ColdInterpreter(RlimitsSandbox())
+SCORED = Call("scored", {"u0_batch": U0, "t_coordinate": T}, {"beta": 0.5}, {"u": (2, 3, 4)})
+ONE = Work("solver", (SCORED,))
+TWO = Work("solver", (Call("scored", {"a0": U0}, {}, {"a": (2, 4), "b": (2, 4)}),))
+DEF = "import numpy as np\ndef solver(u0_batch, t_coordinate, beta):\n    "
+GOOD = "np.repeat(np.asarray(u0_batch)[:, None], 3, axis=1)"
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    """Run a candidate; check that no process of it is left."""
+    before = descendants(os.getpid())
+
+    def _run(code: str, work: Work = ONE, limits: Limits = LIMITS, x64: bool | None = None) -> CandidateRun:
+        return run_candidate(code, work, limits, x64, INTERPRETER, tmp_path)
+
+    yield _run
+    assert descendants(os.getpid()) == before
+
+
+def test_solver_gets_its_arguments_in_order_and_returns_its_array(run):
+    done = run(DEF + "print(u0_batch.dtype, t_coordinate.dtype, beta)\n    return " + GOOD)
+    assert done.first.failure is None
+    np.testing.assert_array_equal(done.first.arrays["u"], np.repeat(U0[:, None], 3, axis=1))
+    assert done.first.dtype == "float32"
+    assert done.completed.stdout == "float32 float64 0.5\n"
+    assert done.environment == {
+        "python": ".".join(map(str, os.sys.version_info[:3])),
+        "numpy": np.__version__,
+        "device": "cpu",
+    }
+
+
+def test_several_returns_come_back_by_name(run):
+    done = run("def solver(a0):\n    return a0, [list(row) for row in 2 * a0]", TWO)
+    np.testing.assert_array_equal(done.first.arrays["a"], U0)
+    np.testing.assert_array_equal(done.first.arrays["b"], 2 * U0)
+    assert done.first.dtype == "float32"
+
+
+def test_run_time_is_that_of_the_call(run):
+    done = run("import time\ntime.sleep(3)\n" + DEF + "time.sleep(2)\n    return " + GOOD)
+    assert 1 < done.run_time_s < done.completed.wall_s - 2
+    assert 2 < done.load_s < done.completed.wall_s - 1
+
+
+def test_a_call_that_failed_has_no_load_time(run):
+    assert run(DEF + "1 / 0").load_s is None
+
+
+DEEP = """
+import numpy as np
+def outer(u):
+    return middle(u)
+def middle(u):
+    return inner(u)
+def inner(u):
+    return np.linalg.inv(np.zeros((2, 2)))
+def solver(u0_batch, t_coordinate, beta):
+    return outer(u0_batch)
+"""
+
+FAILURES = {
+    "syntax error": ("def solver(:\n", "syntax", "invalid syntax in line 1: def solver(:"),
+    "null byte": ("x = 1\0", "syntax", "null bytes"),
+    "import error": ("import no_such_module\n", "import", "No module named 'no_such_module'"),
+    "late import error": (DEF + "from numpy import nonsense", "import", "cannot import name 'nonsense'"),
+    "missing function": ("def solve(u): return u", "signature", "the functions it has are solve."),
+    "no function": ("solver = 3", "signature", "does not define a function solver; it has no functions."),
+    "wrong signature": (
+        "def solver(u0, t): return u0",
+        "signature",
+        "It is called as solver(u0_batch, t_coordinate, beta), but defined as solver(u0, t): too many",
+    ),
+    "nothing returned": (DEF + "pass", "signature", "It returned None, expected one array u."),
+    "tuple for an array": (DEF + "return 1, 2", "signature", "a tuple of 2, expected one array u."),
+    "wrong shape": (DEF + "return u0_batch", "shape", "u has shape (2, 4), expected (2, 3, 4)."),
+    "ragged": (DEF + "return [[1, 2], [3]]", "shape", "u is not an array"),
+    "object array": (DEF + "return {'u': u0_batch}", "shape", "u is one dict of objects"),
+    "complex array": (DEF + f"return {GOOD} + 0j", "shape", "u has dtype complex64, expected a real"),
+    "boolean array": (DEF + f"return {GOOD} > 0", "shape", "u has dtype bool, expected a real"),
+    "exception": (DEEP, "exception", "LinAlgError: Singular matrix"),
+    "exception on loading": ("1 / 0", "exception", "ZeroDivisionError: division by zero"),
+    "exit": (DEF + "raise SystemExit(0)", "exception", "SystemExit: 0"),
+    "exit on loading": ("import sys; sys.exit('bye')", "exception", "SystemExit: bye"),
+    "interrupt": (DEF + "raise KeyboardInterrupt", "exception", "KeyboardInterrupt"),
+    "unpaired surrogate": (DEF + "raise ValueError('odd ' + chr(0xd800))", "exception", "ValueError: odd ?"),
+    "huge array": (
+        DEF + "return np.broadcast_to(u0_batch[0, 0], (1 << 40,))",
+        "shape",
+        "(1099511627776), expected",
+    ),
+    "hard exit": (
+        DEF + "import os; os._exit(0)",
+        "exception",
+        "ended with exit code 0 before there was a result",
+    ),
+    "crash": (DEF + "import os; os.abort()", "exception", "ended by signal 6 (Aborted)"),
+    "memory error": (DEF + "return np.ones((1 << 50,))", "memory", "Unable to allocate"),
+    "device memory": (DEF + "raise RuntimeError('RESOURCE_EXHAUSTED: full')", "memory", "RESOURCE_EXHAUSTED"),
+    "endless recursion": (DEF + "return solver(u0_batch, t_coordinate, beta)", "exception", "RecursionError"),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_failure(run, name):
+    code, kind, message = FAILURES[name]
+    failure = run(code).first.failure
+    assert (failure.kind, message in failure.message) == (kind, True), failure
+
+
+@pytest.mark.parametrize(
+    ("printed", "dt", "steps"),
+    [
+        ("", None, None),
+        ("dt=1e-4 steps=200", 1e-4, 200),
+        ("dt: 2.5E-3\nn_steps = 40\nDT = .5", 0.5, 40),
+        ("internal_dt=0.125, total steps: 7.", 0.125, 7),
+        ("dt_save=0.01 width=3 missteps=4 substeps 5", None, None),
+        ("steps=2e6 steps=3.5", None, None),
+        ("dt=" + "9" * 400, 1e35, None),
+    ],
+)
+def test_time_steps_are_read_from_what_was_printed_last(printed, dt, steps):
+    assert internal_steps(printed) == (dt, steps)
+
+
+def test_too_little_space_is_the_machines_fault(tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: shutil._ntuple_diskusage(1 << 30, 1 << 30, 5 << 20))
+    with pytest.raises(InfrastructureError, match="has 5 MB free; a run needs 256 MB"):
+        run_candidate("", ONE, LIMITS, None, INTERPRETER, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("returned", "found"),
+    [("a0", "one ndarray"), ("(a0,)", "a tuple of 1"), ("(a0, a0, a0)", "a tuple of 3"), ("None", "None")],
+)
+def test_wrong_number_of_returns(run, returned, found):
+    failure = run(f"def solver(a0): return {returned}", TWO).first.failure
+    assert failure.kind == "signature"
+    assert failure.message == f"It returned {found}, expected a tuple (a, b)."
+
+
+def test_traceback_holds_the_innermost_frames_of_the_candidates_own_code(run):
+    assert run(DEEP).first.failure.traceback == (
+        'File "solver.py", line 10, in solver\n    return outer(u0_batch)\n'
+        'File "solver.py", line 4, in outer\n    return middle(u)\n'
+        'File "solver.py", line 6, in middle\n    return inner(u)\n'
+        'File "solver.py", line 8, in inner\n    return np.linalg.inv(np.zeros((2, 2)))\n'
+    )
+
+
+def test_failures_do_not_name_the_scratch_folder(run, tmp_path):
+    code = DEF + "import os; print(os.getcwd())\n    open(os.path.abspath('nothing'))"
+    done = run(code)
+    assert done.first.failure.message == "FileNotFoundError: [Errno 2] No such file or directory: './nothing'"
+    assert done.completed.stdout == ".\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "where"),
+    [
+        ("while True: pass", "before the solver was called, while its module was loading"),
+        (DEF + "print('steps=7')\n    while True: pass", "in the solver"),
+    ],
+)
+def test_endless_loop(run, code, where):
+    failure = run(code, limits=Limits(10.0, 1000)).first.failure
+    assert failure.kind == "timeout"
+    assert failure.message == f"It was stopped at the limit of 10 s, {where}."
+
+
+def test_memory_bomb(run):
+    code = DEF + "kept = []\n    while True: kept.append(np.ones(1 << 20))"
+    done = run(code, limits=Limits(120, 300))
+    assert done.first.failure.kind == "memory"
+    assert done.first.failure.message == "It was stopped for using more than the limit of 300 MB."
+
+
+def test_fork_bomb(run):
+    loop = "for _ in range(200):\n        if not os.fork(): time.sleep(600)\n    time.sleep(600)"
+    done = run("import os, time\n" + DEF + loop, limits=Limits(120, 8000))
+    assert done.first.failure.kind == "policy"
+
+
+def test_daemon_of_a_good_solver_does_not_outlive_it(run, tmp_path):
+    daemon = "os.setsid(); open('pid', 'w').write(str(os.getpid())); time.sleep(60)"
+    fork = f"if not os.fork():\n        {daemon}\n    "
+    wait = "while not (os.path.exists('pid') and open('pid').read()): time.sleep(.01)\n    "
+    done = run("import os, time\n" + DEF + fork + wait + "return " + GOOD)
+    assert done.first.failure is None
+    assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
+
+
+def test_thread_of_a_good_solver_is_not_waited_for(run):
+    thread = "import threading, time\n    threading.Thread(target=time.sleep, args=(200,)).start()\n    "
+    done = run(DEF + thread + "return " + GOOD)
+    assert done.first.failure is None
+    assert done.completed.wall_s < 150
+
+
+def test_output_flood_and_undecodable_output(run):
+    flood = "import os\n    for _ in range(200): print('x' * 10000)\n    os.write(1, b'\\xff')\n    "
+    done = run(DEF + flood + "return " + GOOD)
+    assert done.first.failure is None
+    assert len(done.completed.stdout) < 20_000
+    assert done.completed.stdout.endswith("x\n�")
+
+
+def test_changed_inputs_and_working_folder_do_no_harm(run):
+    spoil = "os.chdir('/'); u0_batch[:] = t_coordinate[:] = 0"
+    done = run("import os\n" + DEF + f"result = {GOOD}\n    {spoil}\n    return result")
+    np.testing.assert_array_equal(done.first.arrays["u"][:, 0], U0)
+    assert U0.any()
+
+
+FORGERIES = {
+    "link": "os.symlink('/etc/hostname', 'output-scored-u.npy')",
+    "pipe": "os.mkfifo('output-scored-u.npy')",
+    "pickle": "import pickle; pickle.dump([1], open('output-scored-u.npy', 'wb'))",
+    "other shape": "np.save('output-scored-u.npy', np.zeros((2, 3, 5)))",
+    "cut off": "np.save('output-scored-u.npy', np.zeros((2, 3, 4))); os.truncate('output-scored-u.npy', 150)",
+    "absent": "pass",
+}
+FORGED_OUTCOME = (
+    '{"failure": null, "returned": {"u": {"dtype": "float64", "shape": [2, 3, 4]}},'
+    ' "environment": {"python": "3", "numpy": "2", "device": "cpu"}}'
+)
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_results_that_the_harness_did_not_write_are_refused(run, what):
+    write = f"open('outcome-scored.json', 'w').write('{FORGED_OUTCOME}')"
+    done = run(f"import os\n{DEF}{FORGERIES[what]}\n    {write}\n    os._exit(0)")
+    assert done.first.failure.kind == "policy"
+
+
+@pytest.mark.parametrize(
+    "outcome", ["[]", "{", "[" * 100_000, '{"failure": 3}', '{"a": "' + "x" * 2_000_000 + '"}']
+)
+def test_outcome_that_is_none_is_an_early_end(run, outcome):
+    done = run(DEF + f"open('outcome-scored.json', 'w').write({outcome!r}); import os; os._exit(3)")
+    assert done.first.failure.kind == "exception"
+    assert "ended with exit code 3 before there was a result" in done.first.failure.message
+
+
+@pytest.mark.parametrize(
+    ("dtype", "saved"), [("float16", "float64"), ("longdouble", "float64"), ("int32", "float64")]
+)
+def test_other_real_numbers_are_converted_and_their_type_reported(run, dtype, saved):
+    done = run(DEF + f"return {GOOD}.astype(np.{dtype})")
+    assert done.first.arrays["u"].dtype == saved
+    assert done.first.dtype == np.dtype(dtype).name
+
+
+def test_unpaired_surrogates_in_code_are_a_syntax_failure(run):
+    assert run("x = '\ud800'").first.failure.kind == "syntax"
+
+
+JAX = """
+import jax, jax.numpy as jnp, os
+@jax.jit
+def advance(u, t):
+    return u[:, None] + 0 * t[:, None]
+def solver(u0_batch, t_coordinate, beta):
+    return advance(jnp.asarray(u0_batch, dtype=float), jnp.asarray(t_coordinate))
+"""
+
+
+@pytest.mark.parametrize(("x64", "dtype"), [(None, "float32"), (False, "float32"), (True, "float64")])
+def test_jax_precision_is_that_of_the_request_and_recorded(run, x64, dtype):
+    done = run(JAX, x64=x64)
+    assert done.first.failure is None
+    assert done.first.dtype == dtype
+    assert done.environment["x64"] is (dtype == "float64")
+    assert {"jax", "device"} <= done.environment.keys()
+
+
+def test_generators_and_lazy_arrays_are_computed_within_the_call(run, tmp_path):
+    rows = "return (time.sleep(1) or row for row in np.repeat(u0_batch[:, None], 3, axis=1))"
+    done = run("import time\n" + DEF + rows)
+    assert done.first.arrays["u"].shape == (2, 3, 4)
+    assert done.run_time_s > 1
+    (tmp_path / "output-scored-u.npy").unlink()
+    lazy = "class Lazy:\n    def __array__(self, dtype=None, copy=None): time.sleep(2); return np.ones((2, 3, 4))\n"
+    done = run("import time\n" + lazy + DEF + "return Lazy()")
+    assert done.first.failure is None
+    assert done.run_time_s > 1
+
+
+def test_arrays_that_change_after_the_return_are_scored_as_returned(run):
+    late = (
+        "import threading, time\n" + DEF + f"u = {GOOD}.copy()\n"
+        "    def spoil():\n        while True: u[:] = -1; time.sleep(0.001)\n"
+        "    threading.Timer(0.02, spoil).start()\n    return u"
+    )
+    done = run(late)
+    np.testing.assert_array_equal(done.first.arrays["u"], np.repeat(U0[:, None], 3, axis=1))
+
+
+SETTLED = """
+import runpy, sys, tempfile, threading, time
+import numpy as np
+settled = runpy.run_path(sys.argv[1])["settled"]
+own = np.ones((3, 4))
+class Sub(np.ndarray): pass
+with tempfile.NamedTemporaryFile() as file:
+    mapped = np.memmap(file, float, "w+", shape=(3, 4))
+    others = [own[:2], own.T, own.view(Sub), np.asarray(mapped), np.frombuffer(bytearray(96)).reshape(3, 4)]
+    print(settled(own) is own)
+    print([np.shares_memory(settled(array), array) for array in others])
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+print(np.shares_memory(settled(own), own))
+"""
+
+
+def test_an_array_is_copied_unless_nothing_else_can_change_it():
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", SETTLED, str(HARNESS)],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["True", str([False] * 5), "False"]
+
+
+@pytest.mark.parametrize(
+    ("mask", "failure"),
+    [("u < 0", None), ("u == 3", "u is a masked array with 3 values masked, expected none missing.")],
+)
+def test_masked_arrays_must_have_nothing_masked(run, mask, failure):
+    done = run(DEF + f"u = {GOOD}; return np.ma.masked_where({mask}, u)")
+    assert (done.first.failure and done.first.failure.message) == failure
+    if failure is None:
+        np.testing.assert_array_equal(done.first.arrays["u"][:, 0], U0)
+
+
+def test_arrays_by_columns_come_back_right(run):
+    done = run(DEF + f"return np.asfortranarray({GOOD})")
+    np.testing.assert_array_equal(done.first.arrays["u"], np.repeat(U0[:, None], 3, axis=1))
+
+
+SAY = "import os\nsay = lambda words: os.write(int(os.environ['SANDBOX_EVENTS_FD']), words)\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        SAY + "say(b'call scored\\ndone scored\\n')\n" + DEF + "return " + GOOD,
+        SAY + DEF + "say(b'done scored\\n'); time.sleep(.3)\n    return " + GOOD,
+        SAY + DEF + "time.sleep(.3); say(b'call scored\\n')\n    return " + GOOD,
+        SAY + DEF + "time.sleep(.3); say(b'\\n' * 1000)\n    return " + GOOD,
+    ],
+)
+def test_words_of_the_candidates_own_cost_it_the_time_of_the_whole_process(run, code):
+    done = run("import time\n" + code)
+    assert done.first.failure is None
+    assert done.environment["timing"] == "untrusted"
+    assert done.run_time_s == done.completed.wall_s
+    assert done.load_s is None
+
+
+def test_results_with_a_second_name_are_refused(run, tmp_path):
+    other = tmp_path.parent / f"{tmp_path.name}-other.npy"
+    link = f"np.save('output-scored-u.npy', {GOOD}); os.link('output-scored-u.npy', {str(other)!r})"
+    write = f"open('outcome-scored.json', 'w').write('{FORGED_OUTCOME}')"
+    done = run(f"import os\n{DEF}{link}\n    {write}\n    os._exit(0)")
+    assert done.first.failure.kind == "policy"
+
+
+def test_forged_headers_are_not_believed(run):
+    forge = (
+        "file = open('output-scored-u.npy', 'wb')\n"
+        "    np.lib.format.write_array_header_1_0(file, "
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1 << 60,)}); file.close()"
+    )
+    write = f"open('outcome-scored.json', 'w').write('{FORGED_OUTCOME}')"
+    done = run(f"import os\n{DEF}{forge}\n    {write}\n    os._exit(0)")
+    assert done.first.failure.kind == "policy"
+
+
+@pytest.mark.parametrize("kind", ["abandoned", "timeout", "nonsense"])
+def test_a_candidate_cannot_say_that_it_was_stopped(run, kind):
+    outcome = FORGED_OUTCOME.replace("null", f'{{"kind": "{kind}", "message": "", "traceback": ""}}')
+    done = run(DEF + f"open('outcome-scored.json', 'w').write('{outcome}'); import os; os._exit(0)")
+    assert done.first.failure.kind == "exception"
+
+
+def test_further_calls_may_not_take_much_longer_than_the_first(run):
+    work = Work("solver", (SCORED, replace(SCORED, name="other")), grace_s=0.5)
+    code = "calls = []\n" + DEF + "calls.append(1)\n    while len(calls) > 1: pass\n    return " + GOOD
+    done = run(code, work, Limits(120, 1000))
+    assert done.first.failure is None
+    assert (
+        done.results["other"].failure.message == "It took far longer than the scored call, and was stopped."
+    )
+
+
+def test_results_of_further_calls_stand_beside_the_first(run):
+    work = Work("solver", (SCORED, replace(SCORED, name="b", parameters={"beta": 2.0})))
+    done = run(DEF + "return beta * " + GOOD, work)
+    np.testing.assert_array_equal(done.results["b"].arrays["u"], 4 * done.first.arrays["u"])
+
+
+@pytest.mark.parametrize(
+    ("code", "modules"),
+    [
+        ("", ["numpy"]),
+        ("import numpy as np, os, h5py", ["numpy"]),
+        ("from scipy.fft import dct", ["numpy", "scipy", "scipy.fft", "scipy.sparse.linalg"]),
+        ("import jax.numpy as jnp", ["numpy", "jax"]),
+        ("import os\nos.environ['JAX_ENABLE_X64'] = '1'\nimport jax", ["numpy"]),
+        ("def solver(", ["numpy"]),
+    ],
+)
+def test_what_a_code_imports_is_imported_beforehand(code, modules):
+    assert list(preload(code)) == modules
+
+
+def test_a_code_of_both_libraries_has_both_imported():
+    assert {"scipy", "jax"} < set(preload("import jax\nimport scipy"))

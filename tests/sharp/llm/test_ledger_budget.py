@@ -1,0 +1,79 @@
+import pytest
+
+from sharp.llm.break_even import BreakEven, break_even
+from sharp.llm.budgets import Budget, check_budget
+from sharp.llm.ledger import Account, Ledger
+from sharp.llm.protocol import Usage
+
+
+def ledger(dollars: float = 2.0, unpriced: int = 0, evaluations: int = 9) -> Ledger:
+    accounts = {
+        ("genesis", "big"): Account(32, Usage(40_000, 0, 8_000), dollars / 2, 0),
+        ("judge", "big"): Account(12, Usage(400_000, 0, 2_000), dollars / 2, unpriced),
+    }
+    return Ledger(accounts, {"evaluation": evaluations, "smoke": 12, "test": 1})
+
+
+def test_no_limits_no_complaints() -> None:
+    assert check_budget(ledger(), Budget()) == ()
+
+
+@pytest.mark.parametrize(
+    ("budget", "used", "level"),
+    [
+        (Budget(calls=44), 44, "stop"),
+        (Budget(calls=45), 44, "warn"),
+        (Budget(tokens=450_000), 450_000, "stop"),
+        (Budget(tokens=500_000), 450_000, "warn"),
+        (Budget(dollars=1.5), 2.0, "stop"),
+        (Budget(dollars=2.5), 2.0, "warn"),
+        (Budget(evaluations=0), 9, "stop"),
+        (Budget(evaluations=11), 9, "warn"),
+    ],
+)
+def test_limits(budget: Budget, used: float, level: str) -> None:
+    (limit,) = check_budget(ledger(), budget)
+    assert (limit.used, limit.level) == (used, level)
+    assert limit.name in limit.sentence
+
+
+def test_far_limits_are_silent() -> None:
+    assert check_budget(ledger(), Budget(calls=100, tokens=10**6, dollars=2.6, evaluations=12)) == ()
+
+
+def test_a_limit_of_nothing_stops_before_the_first_call() -> None:
+    (limit,) = check_budget(Ledger(), Budget(dollars=0))
+    assert limit.level == "stop"
+
+
+def test_unknown_prices_are_a_warning_of_their_own() -> None:
+    (limit,) = check_budget(ledger(unpriced=3), Budget(dollars=100))
+    assert limit.level == "warn"
+    assert "3 calls have no known price" in limit.sentence
+    assert [x.level for x in check_budget(ledger(unpriced=3), Budget(dollars=2))] == ["stop"]
+
+
+def test_the_share_that_warns_can_be_chosen() -> None:
+    assert check_budget(ledger(), Budget(calls=50), warn_at=0.9) == ()
+
+
+def test_break_even_of_the_paper() -> None:
+    # Requirement 0.4: $3.26 more on language models, 18.8 evaluations saved: 30 min of a T4 at $0.35/h.
+    paper = BreakEven("CodePDE", 3.26, 19)
+    assert paper.per_evaluation == pytest.approx(0.17, abs=0.005)
+    assert "more than $0.172 (29.4 min of a machine at $0.35/h)" in paper.sentence(0.35)
+
+
+def test_break_even_leaves_genesis_to_both() -> None:
+    result = break_even(ledger(dollars=4.6), candidates=32)
+    assert result == BreakEven("best-of-32", 2.3, 23)
+    assert result.per_evaluation == pytest.approx(0.1)
+    assert result.sentence().endswith("more than $0.1")
+
+
+def test_break_even_is_honest_about_what_it_does_not_know() -> None:
+    assert break_even(ledger(unpriced=1), 32).per_evaluation is None
+    assert "no known price" in break_even(ledger(unpriced=1), 32).sentence()
+    assert break_even(ledger(evaluations=40), 32).per_evaluation is None
+    assert "does not pay" in break_even(ledger(evaluations=40), 32).sentence()
+    assert break_even(ledger(dollars=0), 32).per_evaluation == 0

@@ -1,0 +1,44 @@
+"""The playbook under other models' names: for trying what needs several models where there is none."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from sharp.config import RunConfig
+from sharp.llm.backends import make_backend
+from sharp.llm.cards import Purpose, load_card, played
+from sharp.llm.hosting import is_hosted
+from sharp.llm.ledger import dollars
+from sharp.llm.playbook import PlaybookBackend
+from sharp.llm.protocol import Usage
+from sharp.runs.directory import load_cards
+
+JUDGES = ("o3", "gpt-4o", "deepseek-r1")
+
+
+def config(**models: object) -> RunConfig:
+    return RunConfig.model_validate({"problem": "burgers", "models": {"judges": JUDGES, **models}})
+
+
+def test_every_model_keeps_its_name_and_needs_neither_key_nor_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    cards = load_cards(config(played_by="playbook"))
+    assert {name: card.name for name, card in cards.items()} == {name: name for name in (*JUDGES, "playbook")}
+    for card in cards.values():
+        assert isinstance(make_backend(card), PlaybookBackend)
+        assert not is_hosted(card)
+        assert dollars(Usage(prompt=1000, completion=1000), card.price) == 0
+    assert "no language model" in cards["o3"].description
+
+
+def test_without_it_models_are_what_their_cards_say() -> None:
+    assert load_cards(config())["o3"].kind == "openai"
+
+
+def test_replies_are_drawn_as_the_card_says() -> None:
+    card = load_card("o3")
+    assert [played(card).sampling_for(each) for each in get_args(Purpose)] == [
+        card.sampling_for(each) for each in get_args(Purpose)
+    ]

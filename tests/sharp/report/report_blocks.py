@@ -1,0 +1,30 @@
+"""Reading a report as a document: its blocks, rows and words."""
+
+from hpc.journal import read_run
+from sharp.report.blocks import Details, Paragraph
+from sharp.report.evidence import Evidence
+
+
+def evidence_of(run, state):
+    return Evidence(run, state, read_run(run.path))
+
+
+def blocks_of(report, anchor, kind):
+    section = next(section for section in report.sections if section.anchor == anchor)
+    return list(_inside(section.blocks, kind))
+
+
+def _inside(blocks, kind):
+    for block in blocks:
+        if isinstance(block, kind):
+            yield block
+        if isinstance(block, Details):
+            yield from _inside(block.blocks, kind)
+
+
+def rows_of(table):
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+
+
+def words_of(report, anchor):
+    return " ".join(block.text for block in blocks_of(report, anchor, Paragraph))

@@ -1,0 +1,25 @@
+# controller: by each one, before it works
+# sbatch --parsable < this
+#!/bin/bash
+# Steers /shared/it's 100% "odd" $(touch x) `touch x` ; #1 & *; see docs/cluster.md.
+#SBATCH --job-name=sharp-00000000-controller
+#SBATCH --partition=cpu
+#SBATCH --account=my-project
+#SBATCH --time=1440
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=1
+#SBATCH --mem=4096M
+#SBATCH --comment=00000000-c2
+#SBATCH --output="/shared/it\'s 100%% \"odd\" \$(touch x) \`touch x\` ; \#1 & */slurm/logs/controller-%j.out"
+#SBATCH --open-mode=append
+#SBATCH --chdir="/shared/it\'s 100% \"odd\" \$(touch x) \`touch x\` ; \#1 & *"
+#SBATCH --dependency=afternotok:0,singleton
+#SBATCH --kill-on-invalid-dep=yes
+#SBATCH --requeue
+#SBATCH --signal=B:USR2@150
+set -e
+trap '' TERM USR2
+module load cuda/12.4
+source /shared/my-project/pde-sharp/bin/activate
+export TMPDIR="${TMPDIR:?}"
+exec /opt/sharp/bin/python -P -m sharp.cluster.controller '/shared/it'"'"'s 100% "odd" $(touch x) `touch x` ; #1 & *' 00000000-c2

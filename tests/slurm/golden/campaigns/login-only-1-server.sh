@@ -1,0 +1,24 @@
+# server: when qwen3-32b is asked, 1 of them
+# sbatch --parsable < this
+#!/bin/bash
+# Serves the model qwen3-32b on login-only.
+#SBATCH --job-name=sharp-00000000-server
+#SBATCH --account=my-project
+#SBATCH --qos=gpu
+#SBATCH --time=360
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=32
+#SBATCH --gpus-per-node=h100:2
+#SBATCH --exclusive
+#SBATCH --comment=00000000-s1
+#SBATCH --output="/shared/runs/my run/slurm/logs/%j.out"
+#SBATCH --open-mode=append
+#SBATCH --signal=B:USR2@600
+#SBATCH --requeue
+set -e
+export HF_HUB_OFFLINE=1
+export TRANSFORMERS_OFFLINE=1
+export VLLM_NO_USAGE_STATS=1
+export DO_NOT_TRACK=1
+export TMPDIR="${SCRATCH:?}"
+exec /opt/sharp/bin/python -P -m hpc.serving --folder '/shared/runs/my run/slurm/services' --key-file '/shared/runs/my run/slurm/services/key' --model qwen3-32b --served-name Qwen/Qwen3-32B --address hostname --nodes 1 --time=21600 --ready=3600 --watch=30 --idle=1800 --drain=600 -- vllm serve Qwen/Qwen3-32B --served-model-name Qwen/Qwen3-32B --host '{host}' --port '{port}' --dtype bfloat16 --tensor-parallel-size 2 --max-model-len=40960 --generation-config=vllm --enable-prompt-tokens-details --reasoning-parser=qwen3

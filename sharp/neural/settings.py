@@ -1,4 +1,4 @@
-"""What decides a training: the same settings on the same machine give the same weights."""
+"""What decides a training: in one process the same settings give the same weights, in another up to rounding."""
 
 from __future__ import annotations
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import keyword
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
 from sharp.errors import SpecificationError
 from sharp.problems.analysis import order
+from sharp.problems.domains import Domain
 from sharp.problems.expressions import Equation, Node, names_in
 from sharp.problems.grammar import RESERVED, Scope, evaluate_tree, parse_equation_tree, parse_tree
 from sharp.problems.spec import Specification
@@ -31,9 +32,14 @@ class Checked:
     faults: list[Fault] = field(default_factory=list)
     parameters: dict[str, float] = field(default_factory=dict)
     trees: dict[str, Node] = field(default_factory=dict)
-    bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
+    domain: Domain | None = None
     time: tuple[float, float] | None = None
     equations: list[Equation] = field(default_factory=list)
+
+    @property
+    def bounds(self) -> Mapping[str, tuple[float, float]]:
+        """The smallest box around the domain; empty where the domain is wrong."""
+        return self.domain.bounds if self.domain else {}
 
     @property
     def space(self) -> tuple[str, ...]:
@@ -130,6 +136,8 @@ def _declared(spec: Specification) -> Iterator[tuple[Path, str]]:
         yield ("coordinates", "time"), spec.coordinates.time
     for index, name in enumerate(spec.fields):
         yield ("fields", index), name
+    if spec.eigenvalue:
+        yield ("eigenvalue", "name"), spec.eigenvalue.name
     for section, names in (("coefficients", spec.coefficients), ("parameters", spec.parameters)):
         for name in names:
             yield (section, name), name
@@ -157,14 +165,9 @@ def _set_parameter(checked: Checked, name: str, tree: Node) -> None:
         checked.parameters[name], checked.trees[name] = value, tree
 
 
-def check_ranges(checked: Checked) -> None:
-    """The domain has two ends for each coordinate; there is a time interval where there is time."""
+def check_time(checked: Checked) -> None:
+    """There is a time interval where there is time."""
     spec = checked.spec
-    checked.same_keys(("domain", "bounds"), spec.domain.bounds, checked.space, "a space coordinate")
-    for name, ends in spec.domain.bounds.items():
-        interval = checked.interval(("domain", "bounds", name), ends)
-        if interval is not None:
-            checked.bounds[name] = interval
     only_with_time(checked, ("time",), spec.time)
     if spec.time is not None:
         checked.time = checked.interval(("time",), spec.time)
@@ -183,7 +186,9 @@ def only_with_time(checked: Checked, path: Path, value: object) -> None:
 def check_equations(checked: Checked) -> None:
     """There is one equation a field, every field occurs, and time does where it is declared."""
     spec = checked.spec
-    scope = Scope.of(spec.parameters, (*spec.fields, *spec.coefficients), checked.coordinates)
+    unknown = [spec.eigenvalue.name] if spec.eigenvalue else []
+    names = [*spec.parameters, *unknown]
+    scope = Scope.of(names, (*spec.fields, *spec.coefficients), checked.coordinates)
     for index, text in enumerate(spec.equations):
         equation = checked.attempt(("equations", index), parse_equation_tree, text, scope)
         if equation is not None:
@@ -208,7 +213,30 @@ def check_expressions(checked: Checked) -> None:
     for name, given in spec.coefficients.items():
         if given.expression is not None:
             checked.expression(("coefficients", name), given.expression, checked.space)
-    if spec.reference.kind == "exact":
+    for name, text in spec.mean.items():
+        if name not in spec.fields:
+            checked.wrong(
+                ("mean", name), f"'{name}' is not a field; {valid_values('fields', name, spec.fields)}"
+            )
+        checked.expression(("mean", name), text, [checked.time_name] if checked.time_name else [])
+    for index, text in enumerate(spec.reference.eigenvalues):
+        checked.number(("reference", "eigenvalues", index), text)
+    _check_eigenvalue(checked)
+    if spec.reference.value:
         checked.same_keys(("reference", "value"), spec.reference.value, spec.fields, "a field")
     for name, text in spec.reference.value.items():
         checked.expression(("reference", "value", name), text, checked.coordinates)
+
+
+def _check_eigenvalue(checked: Checked) -> None:
+    """An eigenvalue belongs to a steady problem and occurs in its equations."""
+    unknown = checked.spec.eigenvalue
+    if unknown is None:
+        return
+    if checked.time_name:
+        checked.wrong(
+            ("eigenvalue",), "expected a steady problem, as eigenvalues are of those; found a time coordinate"
+        )
+    sides = (side for equation in checked.equations for side in (equation.left, equation.right))
+    if not any(unknown.name in names_in(side) for side in sides):
+        checked.wrong(("eigenvalue", "name"), f"'{unknown.name}' occurs in no equation")

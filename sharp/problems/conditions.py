@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 
 from sharp.errors import SpecificationError
 from sharp.problems.analysis import transport_speed
 from sharp.problems.checks import Checked
+from sharp.problems.domains import BoxDomain
 from sharp.problems.expressions import Node
 from sharp.problems.grammar import evaluate_tree, parse_equation_tree, parse_tree
 from sharp.problems.wording import valid_values
+from sharp.problems.yaml_source import Path
 
-# A coordinate and which of its ends (0 low, 1 high); and which conditions a field has there.
-End = tuple[str, int]
-Placed = Mapping[tuple[str, End], Sequence[int]]
+# Which conditions a field has on a part of the boundary.
+Placed = Mapping[tuple[str, str], Sequence[int]]
 
 
 def initial_keys(checked: Checked) -> tuple[str, ...]:
@@ -64,26 +65,29 @@ def _compare(checked: Checked, exact: Node, start: Node, time: float) -> None:
 
 
 def _inner_points(checked: Checked, start: float) -> Iterator[dict[str, float]]:
+    """Yield points on the diagonal of the domain that are in it."""
+    import numpy as np
+
     for share in (0.13, 0.37, 0.61, 0.83):
         point = {axis: low + share * (high - low) for axis, (low, high) in checked.bounds.items()}
-        yield {**point, str(checked.time_name): start}
+        if checked.domain is not None and checked.domain.inside(np.array([list(point.values())]))[0]:
+            yield {**point, str(checked.time_name): start}
 
 
 def check_boundary(checked: Checked) -> None:
-    """Each axis is periodic, or has as many conditions for each field as the equations need."""
-    conditions = checked.spec.boundary
+    """Every part of the boundary is periodic, or has as many conditions for each field as the equations need."""
     periodic = _periodic_axes(checked)
-    placed: dict[tuple[str, End], list[int]] = defaultdict(list)
-    sound = True
-    for index, condition in enumerate(conditions):
+    placed: dict[tuple[str, str], list[int]] = defaultdict(list)
+    sound = checked.domain is not None
+    for index, condition in enumerate(checked.spec.boundary):
         if condition.type == "periodic":
             continue
-        ends = _ends(checked, index, periodic)
-        if ends is None or not _known_values(checked, index):
+        parts = covered_parts(checked, index, periodic)
+        if parts is None or not _known_values(checked, index):
             sound = False
             continue
-        for end in ends:
-            placed[str(condition.field), end].append(index)
+        for part in parts:
+            placed[str(condition.field), part].append(index)
     if sound:
         _check_kinds(checked, placed)
         _check_counts(checked, placed, periodic)
@@ -98,6 +102,10 @@ def _periodic_axes(checked: Checked) -> set[str]:
         if axis not in checked.space:
             checked.wrong(
                 path, f"'{axis}' is not a space coordinate; {valid_values('axes', axis, checked.space)}"
+            )
+        elif not isinstance(checked.domain, BoxDomain):
+            checked.wrong(
+                path, f"expected a domain of type box for a periodic axis, found {checked.spec.domain.type}"
             )
         if axis in axes:
             checked.wrong(path, f"the axis {axis} is declared periodic twice")
@@ -118,14 +126,23 @@ def _known_values(checked: Checked, index: int) -> bool:
     return len(checked.faults) == before
 
 
-def _ends(checked: Checked, index: int, periodic: set[str]) -> list[End] | None:
-    """Return the ends that a condition covers, or None after noting what is wrong with `where`."""
+def covered_parts(checked: Checked, index: int, periodic: Collection[str]) -> tuple[str, ...] | None:
+    """Return the parts of the boundary that a condition covers, or None after noting what is wrong with `where`."""
     path, where = ("boundary", index, "where"), str(checked.spec.boundary[index].where)
+    if checked.domain is None:
+        return None
+    parts = [part for part in checked.domain.parts if part[:-1] not in periodic]
     if where == "all":
-        ends = [(axis, end) for axis in checked.space if axis not in periodic for end in (0, 1)]
-        if not ends:
+        if not parts:
             checked.wrong(path, "the domain has no ends, as every axis is periodic")
-        return ends
+        return tuple(parts)
+    if where in parts and not isinstance(checked.domain, BoxDomain):
+        return (where,)
+    return _parts_at(checked, path, where, periodic)
+
+
+def _parts_at(checked: Checked, path: Path, where: str, periodic: Collection[str]) -> tuple[str, ...] | None:
+    """Return the parts at `x = 0`."""
     found = checked.attempt(path, _coordinate_value, checked, where)
     if found is None:
         return None
@@ -133,57 +150,96 @@ def _ends(checked: Checked, index: int, periodic: set[str]) -> list[End] | None:
     if axis in periodic:
         checked.wrong(path, f"the axis {axis} is periodic and has no ends")
         return None
-    if axis not in checked.bounds:
+    if axis not in checked.bounds or checked.domain is None:
         return None
-    for end, bound in enumerate(checked.bounds[axis]):
-        if abs(value - bound) <= 1e-12 * max(abs(value), abs(bound)):
-            return [(axis, end)]
-    low, high = checked.bounds[axis]
-    checked.wrong(
-        path, f"'{where}' is no end of the domain; valid places: all, {axis} = {low:g}, {axis} = {high:g}"
-    )
-    return None
+    parts = checked.domain.on_axis(axis, value)
+    if not parts:
+        checked.wrong(
+            path, f"'{where}' is no end of the domain; valid places: {', '.join(_valid(checked, axis))}"
+        )
+        return None
+    return parts
+
+
+def _valid(checked: Checked, axis: str) -> tuple[str, ...]:
+    domain = checked.domain
+    if isinstance(domain, BoxDomain):
+        return ("all", *(f"{axis} = {end:g}" for end in domain.bounds[axis]))
+    return ("all", *(domain.parts if domain else ()))
 
 
 def _coordinate_value(checked: Checked, where: str) -> tuple[str, float]:
     """Read `x = 0`."""
     names = [name for name in checked.space if where.partition("=")[0].strip() == name]
     if not names:
-        example = f"'{checked.space[0]} = 0'"
-        raise SpecificationError(
-            f"expected all, or an end of a space coordinate such as {example}, found '{where}'"
+        parts = checked.domain.parts if checked.domain else ()
+        box = isinstance(checked.domain, BoxDomain)
+        example = (
+            f"an end of a space coordinate such as '{checked.space[0]} = 0'" if box else ", ".join(parts)
         )
+        raise SpecificationError(f"expected all, or {example}, found '{where}'")
     equation = parse_equation_tree(where, checked.scope(checked.space))
     return names[0], evaluate_tree(equation.right, checked.parameters)
 
 
+def _order_across(checked: Checked, name: str, part: str) -> int:
+    """Return the order of the derivatives across a part of the boundary: along one axis of a box, else along any."""
+    axes = [part[:-1]] if isinstance(checked.domain, BoxDomain) else checked.space
+    return max(checked.order(name, axis) or 0 for axis in axes)
+
+
 def _check_kinds(checked: Checked, placed: Placed) -> None:
-    """A condition is of lower order than the equation, and given once at each end."""
-    for (name, (axis, end)), indices in placed.items():
-        order = checked.order(name, axis) or 0
-        kinds = [checked.spec.boundary[index].type for index in indices]
-        place = f"'{name}' at {_end(checked, axis, end)}"
-        for index, kind in zip(indices, kinds, strict=True):
+    """A condition is of lower order than the equation, and given once on each part."""
+    for (name, part), indices in placed.items():
+        order = _order_across(checked, name, part)
+        conditions = [checked.spec.boundary[index] for index in indices]
+        kinds = [(condition.type, condition.order) for condition in conditions]
+        place = f"'{name}' at {part_text(checked, part)}"
+        for index, condition, kind in zip(indices, conditions, kinds, strict=True):
             path = ("boundary", index)
             if order == 0:
                 checked.wrong(
-                    path, f"expected no condition for {place}, as it has no derivative along {axis}"
+                    path, f"expected no condition for {place}, as it has no derivative along {part[:-1]}"
                 )
-            elif order == 1 and kind != "dirichlet":
-                checked.wrong(path, f"expected type dirichlet for {place}, as its order is 1; found {kind}")
+            elif order == 1 and condition.type != "dirichlet":
+                message = f"expected type dirichlet for {place}, as its order is 1; found {condition.type}"
+                checked.wrong(path, message)
+            elif condition.order is not None and condition.order >= order:
+                checked.wrong(
+                    (*path, "order"),
+                    f"expected a derivative of order below {order} for {place}, as that is the order of the equation",
+                )
             elif kinds.count(kind) > 1:
-                checked.wrong(path, f"expected one {kind} condition for {place}, found {kinds.count(kind)}")
+                message = f"expected one {condition.type} condition for {place}, found {kinds.count(kind)}"
+                checked.wrong(path, message)
 
 
 def _check_counts(checked: Checked, placed: Placed, periodic: set[str]) -> None:
-    for name, axis in product(checked.spec.fields, checked.bounds.keys() - periodic):
-        order = checked.order(name, axis) or 0
-        counts = [len(placed.get((name, (axis, end)), ())) for end in (0, 1)]
-        if order == 1:
-            _check_inflow(checked, name, axis, counts)
-        elif order > 1 and (sum(counts) != order or max(counts) - min(counts) > order % 2):
-            wanted = f"{order // 2} at each end" + " and one more at either" * (order % 2)
-            _wrong_count(checked, name, axis, counts, wanted)
+    if isinstance(checked.domain, BoxDomain):
+        for name, axis in product(checked.spec.fields, checked.bounds.keys() - periodic):
+            _check_ends(checked, name, axis, [len(placed.get((name, axis + side), ())) for side in "-+"])
+    elif checked.domain is not None:
+        for name, part in product(checked.spec.fields, checked.domain.parts):
+            _check_part(checked, name, part, len(placed.get((name, part), ())))
+
+
+def _check_ends(checked: Checked, name: str, axis: str, counts: list[int]) -> None:
+    order = checked.order(name, axis) or 0
+    if order == 1:
+        _check_inflow(checked, name, axis, counts)
+    elif order > 1 and (sum(counts) != order or max(counts) - min(counts) > order % 2):
+        wanted = f"{order // 2} at each end" + " and one more at either" * (order % 2)
+        _wrong_count(checked, name, axis, counts, wanted)
+
+
+def _check_part(checked: Checked, name: str, part: str, count: int) -> None:
+    """On a curved or slanted boundary an elliptic or parabolic equation of order 2m takes m conditions."""
+    order = _order_across(checked, name, part)
+    if order > 1 and count != order // 2:
+        checked.wrong(
+            ("boundary",),
+            f"'{name}' has derivatives of order {order}: expected {order // 2} on {part}, found {count}",
+        )
 
 
 def _check_inflow(checked: Checked, name: str, axis: str, counts: list[int]) -> None:
@@ -209,6 +265,13 @@ def _wrong_count(checked: Checked, name: str, axis: str, counts: list[int], want
         f"'{name}' has derivatives of order {order} along {axis}: expected conditions {wanted}, "
         f"or a periodic axis; found {found}",
     )
+
+
+def part_text(checked: Checked, part: str) -> str:
+    """Return a part as it is written in `where`: `x = 0`, `inner`, `edge 2`."""
+    if isinstance(checked.domain, BoxDomain):
+        return _end(checked, part[:-1], "-+".index(part[-1]))
+    return part
 
 
 def _end(checked: Checked, axis: str, end: int) -> str:

@@ -26,9 +26,17 @@ def read_form(source: Source) -> Specification:
 
 
 def _fault(error: Any, document: Any) -> Fault:
-    path: Path = tuple(part for part in error["loc"] if part != "[key]")
-    message = _sentence(error["type"], path, error["input"], error.get("ctx", {}))
+    path = _without_tag(tuple(part for part in error["loc"] if part != "[key]"), document)
+    message = _sentence(error["type"], path, error["input"], error.get("ctx", {}), document)
     return Fault(_as_written(path, document), message)
+
+
+def _without_tag(path: Path, document: Any) -> Path:
+    """Drop the type of the domain, which pydantic puts into paths below it."""
+    domain = document.get("domain")
+    if path[:1] == ("domain",) and isinstance(domain, dict) and path[1:2] == (domain.get("type"),):
+        return (path[0], *path[2:])
+    return path
 
 
 def _as_written(path: Path, value: Any) -> Path:
@@ -41,17 +49,23 @@ def _as_written(path: Path, value: Any) -> Path:
     return path
 
 
-def _sentence(kind: str, path: Path, found: Any, context: Mapping[str, Any]) -> str:
+def _sentence(kind: str, path: Path, found: Any, context: Mapping[str, Any], document: Any) -> str:
     match kind:
+        case "union_tag_not_found":
+            return f"expected a key type; {valid_values('values', '', _DOMAINS)}"
+        case "union_tag_invalid":
+            return (
+                f"found type {describe(context['tag'])}; {valid_values('values', context['tag'], _DOMAINS)}"
+            )
         case "missing":
             key = "entry" if isinstance(path[-1], int) else "key"
             return f"this {key} is required, and missing"
         case "extra_forbidden":
-            return f"unknown key; {valid_values('keys', str(path[-1]), _model_at(path[:-1]).model_fields)}"
+            return f"unknown key; {valid_values('keys', str(path[-1]), _model_at(path[:-1], document).model_fields)}"
         case "value_error":
             return str(context["error"])
         case "literal_error":
-            return f"found {describe(found)}; {valid_values('values', str(found), _choices(path))}"
+            return f"found {describe(found)}; {valid_values('values', str(found), _choices(path, document))}"
         case "string_pattern_mismatch":
             return f"expected {PATTERNS[context['pattern']]}, found {describe(found)}"
         case "too_short":
@@ -64,6 +78,7 @@ def _sentence(kind: str, path: Path, found: Any, context: Mapping[str, Any]) -> 
             )
 
 
+_DOMAINS = ("box", "disk", "annulus", "polygon")
 _EXPECTED = {
     "string_type": "a text",
     "float_type": "a number",
@@ -81,14 +96,14 @@ _EXPECTED = {
 }
 
 
-def _choices(path: Path) -> tuple[str, ...]:
+def _choices(path: Path, document: Any) -> tuple[str, ...]:
     """Return the words that the literal at a path admits."""
-    annotation = _model_at(path[:-1]).model_fields[str(path[-1])].annotation
+    annotation = _model_at(path[:-1], document).model_fields[str(path[-1])].annotation
     literals = (annotation, *get_args(annotation))
     return next(tuple(map(str, get_args(part))) for part in literals if "Literal" in str(get_origin(part)))
 
 
-def _model_at(path: Path) -> type[BaseModel]:
+def _model_at(path: Path, document: Any) -> type[BaseModel]:
     """Return the model of the mapping at a path of the format."""
     model: type[BaseModel] = Specification
     parts = list(path)
@@ -96,8 +111,14 @@ def _model_at(path: Path) -> type[BaseModel]:
         annotation = model.model_fields[str(parts.pop(0))].annotation
         if get_origin(annotation) in (dict, tuple):
             parts.pop(0)
-        model = _models_in(annotation)[0]
+        model = _chosen(_models_in(annotation), document)
     return model
+
+
+def _chosen(models: list[type[BaseModel]], document: Any) -> type[BaseModel]:
+    """Return the only model, or the one of the domain's type."""
+    kind = document.get("domain", {}).get("type")
+    return next((model for model in models if model.__name__.lower() == kind), models[0])
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from sharp.errors import SpecificationError
 from sharp.evaluation.protocol import Limits
-from sharp.problems import checks, conditions, families, ports, unit_checks
+from sharp.problems import checks, conditions, defaults, families, geometry, ports, unit_checks
 from sharp.problems.checks import Checked
 from sharp.problems.form import read_form
 from sharp.problems.problem import DataLayout, Grid, Interface, Port, Problem
-from sharp.problems.spec import PortSection, Specification
+from sharp.problems.spec import DataSection, InterfaceSection, Outputs, PortSection
 from sharp.problems.wording import valid_values
 from sharp.problems.yaml_source import read_yaml
 from sharp.resources import list_resources
@@ -20,7 +20,8 @@ from sharp.resources import list_resources
 _CHECKS: tuple[Callable[[Checked], None], ...] = (
     checks.check_names,
     checks.check_parameters,
-    checks.check_ranges,
+    geometry.check_domain,
+    checks.check_time,
     checks.check_equations,
     checks.check_expressions,
 )
@@ -88,21 +89,22 @@ def _find(name_or_path: str | Path) -> Path:
 
 def _problem(checked: Checked) -> Problem:
     spec = checked.spec
+    assert checked.domain is not None, "a specification without faults has a domain"
+    interface = _interface(spec.interface) if spec.interface else defaults.interface(checked)
     return Problem(
         specification=spec,
         parameters={name: checked.parameters[name] for name in spec.parameters},
-        bounds={name: checked.bounds[name] for name in checked.space},
+        domain=checked.domain,
         time=checked.time,
         equations=tuple(checked.equations),
-        interface=_interface(spec),
-        data=DataLayout(spec.data.inputs, spec.data.returns, spec.data.time_key, spec.data.space_keys),
-        grid=_grid(checked),
+        interface=interface,
+        data=_layout(spec.data) if spec.data else defaults.layout(interface),
+        grid=_grid(checked, spec.outputs) if spec.outputs else defaults.grid(checked),
         limits=Limits(spec.limits.wall_s, spec.limits.memory_mb, spec.limits.threads),
     )
 
 
-def _interface(spec: Specification) -> Interface:
-    written = spec.interface
+def _interface(written: InterfaceSection) -> Interface:
     return Interface(
         written.function,
         _ports(written.inputs),
@@ -112,10 +114,13 @@ def _interface(spec: Specification) -> Interface:
     )
 
 
+def _layout(written: DataSection) -> DataLayout:
+    return DataLayout(written.inputs, written.returns, written.time_key, written.space_keys)
+
+
 def _ports(written: Sequence[PortSection]) -> tuple[Port, ...]:
     return tuple(Port(port.name, port.field, port.shape) for port in written)
 
 
-def _grid(checked: Checked) -> Grid:
-    outputs = checked.spec.outputs
-    return Grid(outputs.grid, {name: outputs.points[name] for name in checked.space}, outputs.times)
+def _grid(checked: Checked, written: Outputs) -> Grid:
+    return Grid(written.grid, {name: written.points[name] for name in checked.space}, written.times)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from sharp.problems.checks import Checked, only_with_time
 from sharp.problems.conditions import initial_keys
-from sharp.problems.spec import PortSection
+from sharp.problems.spec import InterfaceSection, PortSection
 from sharp.problems.wording import valid_values
 from sharp.problems.yaml_source import Path
 
@@ -16,6 +16,8 @@ from sharp.problems.yaml_source import Path
 def check_outputs(checked: Checked) -> None:
     """The output grid has points along each space coordinate, and output times where there is time."""
     outputs = checked.spec.outputs
+    if outputs is None:
+        return
     checked.same_keys(("outputs", "points"), outputs.points, checked.space, "a space coordinate")
     only_with_time(checked, ("outputs", "times"), outputs.times)
 
@@ -23,6 +25,8 @@ def check_outputs(checked: Checked) -> None:
 def check_interface(checked: Checked) -> None:
     """Ports hold what the problem knows, arguments have different names, and all fields are returned."""
     interface = checked.spec.interface
+    if interface is None:
+        return
     given = (*initial_keys(checked), *checked.spec.coefficients)
     _check_ports(checked, "inputs", interface.inputs, given, "is not given at the start, nor a coefficient")
     _check_ports(checked, "returns", interface.returns, checked.spec.fields, "is not a field")
@@ -37,7 +41,7 @@ def check_interface(checked: Checked) -> None:
     _check_different(
         checked, ("interface", "returns"), [port.name for port in interface.returns], "returned arrays"
     )
-    _check_complete(checked, given)
+    _check_complete(checked, interface, given)
 
 
 def _check_ports(
@@ -71,8 +75,8 @@ def _check_different(checked: Checked, path: Path, names: Iterable[str], what: s
             checked.wrong(path, f"'{name}' is a keyword of Python and cannot name one of the {what}")
 
 
-def _check_complete(checked: Checked, given: Sequence[str]) -> None:
-    interface, spec = checked.spec.interface, checked.spec
+def _check_complete(checked: Checked, interface: InterfaceSection, given: Sequence[str]) -> None:
+    spec = checked.spec
     functions = {**spec.initial, **spec.coefficients}
     sampled = {name for name in given if name in functions and functions[name].family is not None}
     for side, wanted, ports in (
@@ -90,6 +94,11 @@ def _check_complete(checked: Checked, given: Sequence[str]) -> None:
 def check_data(checked: Checked) -> None:
     """The data layout names a key for each port, and for the times where there is time."""
     data, interface = checked.spec.data, checked.spec.interface
+    if data is None:
+        return
+    if interface is None:
+        checked.wrong(("data",), "expected an interface as well, whose arrays the keys are of; found none")
+        return
     checked.same_keys(("data", "inputs"), data.inputs, (port.name for port in interface.inputs), "an input")
     checked.same_keys(
         ("data", "returns"), data.returns, (port.name for port in interface.returns), "a returned array"

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sharp.evaluation.protocol import Limits
+from sharp.problems.domains import Domain
 from sharp.problems.expressions import Equation, Node
 from sharp.problems.grammar import Scope, parse_equation_tree, parse_tree
 from sharp.problems.spec import Family, Published, Specification
 
 # What neither a prompt nor an evaluation ever sees does not change what was asked.
-_NOT_HASHED = {"published", "tags"}
+_NOT_HASHED = {"published", "tags", "statements"}
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,13 @@ class Grid:
 class Problem:
     """A checked problem specification.
 
-    `parameters` holds the value of every parameter, derived ones included; `bounds` the two ends of every
-    space coordinate. `specification` is what was written and `equations` its parsed equations.
+    `parameters` holds the value of every parameter, derived ones included. `specification` is what was
+    written and `equations` its parsed equations.
     """
 
     specification: Specification
     parameters: Mapping[str, float]
-    bounds: Mapping[str, tuple[float, float]]
+    domain: Domain
     time: tuple[float, float] | None
     equations: tuple[Equation, ...]
     interface: Interface
@@ -124,6 +125,11 @@ class Problem:
     def time_name(self) -> str | None:
         """The time coordinate, None in steady problems."""
         return self.specification.coordinates.time
+
+    @property
+    def bounds(self) -> Mapping[str, tuple[float, float]]:
+        """The two ends of every space coordinate: of the domain, or of the smallest box around it."""
+        return self.domain.bounds
 
     @property
     def spacing(self) -> dict[str, float]:

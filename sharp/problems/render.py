@@ -13,6 +13,7 @@ from sharp.problems.arrays import (
     signature,
     sizes_text,
 )
+from sharp.problems.domains import BoxDomain, PolygonDomain, RoundDomain
 from sharp.problems.expressions import Apply, Derivative, Name, walk
 from sharp.problems.latex import symbol, to_latex
 from sharp.problems.problem import Problem
@@ -80,8 +81,7 @@ def _notation(problem: Problem) -> Iterator[str]:
 
 def _conditions(problem: Problem) -> Iterator[str]:
     spec = problem.specification
-    for axis, (low, high) in problem.bounds.items():
-        yield f"Space: `{axis}` from {low:g} to {high:g}."
+    yield from (f"Space: {line}." for line in domain_lines(problem))
     if problem.time is not None:
         yield f"Time: `{problem.time_name}` from {problem.time[0]:g} to {problem.time[1]:g}."
     for name in problem.parameters:
@@ -92,6 +92,23 @@ def _conditions(problem: Problem) -> Iterator[str]:
         yield f"Initial state: `{name}` is {_given(given)}."
     for condition in spec.boundary:
         yield f"Boundary: {_boundary(condition)}."
+    for name, value in spec.mean.items():
+        yield f"The mean of `{name}` over the domain is `{value}`."
+
+
+def domain_lines(problem: Problem) -> Iterator[str]:
+    """Yield where the space coordinates lie, in words."""
+    axes = ", ".join(f"`{axis}`" for axis in problem.space)
+    match problem.domain:
+        case BoxDomain(bounds):
+            yield from (f"`{axis}` from {low:g} to {high:g}" for axis, (low, high) in bounds.items())
+        case RoundDomain(_, (x, y), None, outer):
+            yield f"{axes} in the disk of radius {outer:g} about ({x:g}, {y:g})"
+        case RoundDomain(_, (x, y), inner, outer):
+            yield f"{axes} between the circles of radii {inner:g} and {outer:g} about ({x:g}, {y:g})"
+        case PolygonDomain(_, vertices):
+            corners = ", ".join(f"({x:g}, {y:g})" for x, y in vertices)
+            yield f"{axes} in the polygon with the vertices {corners}"
 
 
 def _parameter(problem: Problem, name: str) -> str:
@@ -120,6 +137,8 @@ def _boundary(condition: Boundary) -> str:
         case "robin":
             normal = f"the derivative of `{field}` along the outward normal"
             return f"`({condition.a})*{field} + ({condition.b})*d = {value}` {where}, where d is {normal}"
+        case "derivative":
+            return f"derivative number {condition.order} of `{field}` along the outward normal is `{value}` {where}"
 
 
 def _interface(problem: Problem) -> Iterator[str]:
@@ -158,12 +177,25 @@ def _scoring(problem: Problem) -> str:
 
 
 def _latex_ranges(problem: Problem) -> Iterator[str]:
-    for name, (low, high) in problem.bounds.items():
-        yield rf"{symbol(name)} \in ({low:g}, {high:g})"
+    yield from _latex_domain(problem)
     if problem.time is not None:
         yield rf"{symbol(str(problem.time_name))} \in ({problem.time[0]:g}, {problem.time[1]:g}]"
     for name, value in problem.parameters.items():
         yield f"{symbol(name)} = {value:.10g}"
+
+
+def _latex_domain(problem: Problem) -> Iterator[str]:
+    point = rf"\left({', '.join(map(symbol, problem.space))}\right)"
+    match problem.domain:
+        case BoxDomain(bounds):
+            for name, (low, high) in bounds.items():
+                yield rf"{symbol(name)} \in ({low:g}, {high:g})"
+        case RoundDomain(_, (x, y), inner, outer):
+            least = f"{inner:g} < " if inner is not None else ""
+            yield rf"{least}\left| {point} - ({x:g}, {y:g}) \right| < {outer:g}"
+        case PolygonDomain(_, vertices):
+            corners = ", ".join(f"({x:g}, {y:g})" for x, y in vertices)
+            yield rf"{point} \in \text{{polygon }} {corners}"
 
 
 def _latex_conditions(problem: Problem) -> Iterator[str]:
@@ -199,6 +231,15 @@ def _latex_boundary(problem: Problem, condition: Boundary) -> str:
         "dirichlet": field,
         "neumann": normal,
         "robin": rf"\left({a}\right) {field} + \left({b}\right) {normal}",
+        "derivative": rf"\partial_{{n}}^{{{condition.order}}} {field}",
     }
-    place = r"\partial \Omega" if condition.where == "all" else to_latex(problem.place(str(condition.where)))
+    place = _latex_place(problem, str(condition.where))
     return rf"\left. {left[condition.type]} \right|_{{{place}}} = {value}"
+
+
+def _latex_place(problem: Problem, where: str) -> str:
+    if where == "all":
+        return r"\partial \Omega"
+    if "=" in where:
+        return to_latex(problem.place(where))
+    return rf"\text{{{where}}}"

@@ -15,7 +15,7 @@ from sharp.problems.yaml_source import plain_number
 
 Family = Literal["advection", "burgers", "reaction-diffusion", "navier-stokes-1d", "darcy-2d", "other"]
 Sampled = Literal["sine-sums", "unit-sine-sums", "positive-sine-sums", "two-phase-gaussian"]
-BoundaryType = Literal["periodic", "dirichlet", "neumann", "robin"]
+BoundaryType = Literal["periodic", "dirichlet", "neumann", "robin", "derivative"]
 
 
 def _prose(value: Any) -> str:
@@ -87,6 +87,46 @@ class Box(Section):
     bounds: dict[Identifier, tuple[Expression, Expression]]
 
 
+class Disk(Section):
+    """A disk in the plane of two space coordinates."""
+
+    type: Literal["disk"]
+    center: tuple[Expression, Expression] = ("0", "0")
+    radius: Expression
+
+
+class Annulus(Section):
+    """The plane region between two circles about one centre."""
+
+    type: Literal["annulus"]
+    center: tuple[Expression, Expression] = ("0", "0")
+    inner: Expression
+    outer: Expression
+
+
+class Polygon(Section):
+    """A polygon without crossing edges, by its vertices in counter-clockwise order."""
+
+    type: Literal["polygon"]
+    vertices: Annotated[tuple[tuple[Expression, Expression], ...], Field(min_length=3, max_length=100)]
+
+
+class Eigenvalue(Section):
+    """The name of an unknown number in a homogeneous steady equation, and how many of them are wanted."""
+
+    name: Identifier
+    count: Annotated[int, Field(ge=1, le=50)] = 6
+
+
+class Statement(Section):
+    """The problem as somebody might put it, for the translation into this format to be tried on."""
+
+    style: Literal[
+        "plain", "words", "units", "scrambled", "distracting", "typos", "german", "chinese", "incomplete"
+    ]
+    text: Prose
+
+
 class Given(Section):
     """A function that is given: an expression of the coordinates, or samples of a random family."""
 
@@ -105,6 +145,7 @@ _BOUNDARY_KEYS: dict[str, tuple[str, ...]] = {
     "dirichlet": ("where", "field", "value"),
     "neumann": ("where", "field", "value"),
     "robin": ("where", "field", "a", "b", "value"),
+    "derivative": ("where", "field", "order", "value"),
 }
 
 
@@ -112,8 +153,9 @@ class Boundary(Section):
     """A condition on a part of the boundary.
 
     dirichlet: field = value; neumann: outward normal derivative = value; robin: a*field + b*(outward normal
-    derivative) = value; periodic: everything repeats along an axis. `where` is `all`, or one end of an axis
-    such as `x = 0`.
+    derivative) = value; derivative: outward normal derivative of that order = value; periodic: everything
+    repeats along an axis. `where` is `all`, one end of an axis such as `x = 0`, or for other domains `inner`,
+    `outer`, `edge 2`.
     """
 
     type: BoundaryType
@@ -122,6 +164,7 @@ class Boundary(Section):
     field: Identifier | None = None
     a: Expression | None = None
     b: Expression | None = None
+    order: Annotated[int, Field(ge=2, le=3)] | None = None
     value: Expression | None = None
 
     @model_validator(mode="after")
@@ -150,16 +193,29 @@ class Outputs(Section):
 
 
 class Reference(Section):
-    """What solutions are compared with: the data set, or a solution known exactly (an expression a field)."""
+    """What solutions are compared with: the data set, an exact solution, or one computed by a stated method.
 
-    kind: Literal["data", "exact"] = "data"
+    `value` is an expression for each field, `eigenvalues` the lowest eigenvalues in ascending order; `method`,
+    `resolution` and `tolerance` say how a computed reference is made, and how far it may be from the solution.
+    """
+
+    kind: Literal["data", "exact", "computed"] = "data"
     value: dict[Identifier, Expression] = {}
+    eigenvalues: tuple[Expression, ...] = ()
+    method: Identifier | None = None
+    resolution: Annotated[int, Field(ge=2)] | None = None
+    tolerance: Annotated[float, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
-    def _value_fits_kind(self) -> Reference:
-        if (self.kind == "exact") != bool(self.value):
+    def _keys_fit_kind(self) -> Reference:
+        if (self.kind == "exact") != bool(self.value or self.eigenvalues):
             raise ValueError(
-                "a reference of kind exact has a value for each field, one of kind data has none"
+                "a reference of kind exact has a value for each field or eigenvalues, others have neither"
+            )
+        stated = [value is not None for value in (self.method, self.resolution, self.tolerance)]
+        if stated != [self.kind == "computed"] * 3:
+            raise ValueError(
+                "a reference of kind computed has a method, resolution and tolerance, others have none of them"
             )
         return self
 
@@ -176,7 +232,7 @@ class InterfaceSection(Section):
     """The signature of a solver: arrays, output times, parameters, in this order."""
 
     function: Identifier = "solver"
-    inputs: Annotated[tuple[PortSection, ...], Field(min_length=1)]
+    inputs: tuple[PortSection, ...] = ()
     coordinates: Identifier | None = None
     parameters: tuple[Identifier, ...] = ()
     returns: Annotated[tuple[PortSection, ...], Field(min_length=1)]
@@ -221,14 +277,19 @@ class Specification(Section):
     parameters: dict[Identifier, Annotated[Quantity, BeforeValidator(_quantity)]] = {}
     units: dict[Identifier, Expression] = {}
     equations: Annotated[tuple[Expression, ...], Field(min_length=1)]
-    domain: Box
+    domain: Annotated[Box | Disk | Annulus | Polygon, Field(discriminator="type")]
     time: tuple[Expression, Expression] | None = None
     initial: dict[Identifier, Annotated[Given, BeforeValidator(_given)]] = {}
     boundary: tuple[Boundary, ...]
-    outputs: Outputs
+    mean: dict[Identifier, Expression] = {}
+    eigenvalue: Eigenvalue | None = None
+    outputs: Outputs | None = None
     reference: Reference = Reference()
-    interface: InterfaceSection
-    data: DataSection
-    limits: LimitsSection
+    accuracy: Annotated[float, Field(gt=0, lt=1)] = 1e-6
+    interface: InterfaceSection | None = None
+    data: DataSection | None = None
+    limits: LimitsSection = LimitsSection(wall_s=300)
+    accept: tuple[Literal["corner-jump"], ...] = ()
+    statements: tuple[Statement, ...] = ()
     published: Published | None = None
     tags: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""From a specification to a verified solution by classical methods, without a language model."""

@@ -17,7 +17,18 @@ from sharp.llm.context import BYTES_PER_TOKEN
 from sharp.resources import list_resources
 
 Role = Literal["analyst", "generator", "judge", "reporter"]
-Purpose = Literal["analysis", "genesis", "judge", "search", "debug", "reporter"]
+Purpose = Literal[
+    "analysis",
+    "genesis",
+    "judge",
+    "search",
+    "debug",
+    "reporter",
+    "planner",
+    "parser",
+    "solver",
+    "orchestrator",
+]
 
 WHAT = "a model card"
 

@@ -1,0 +1,111 @@
+"""What agents answer, read strictly: every refusal is a sentence that is sent back to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sharp.agent.plans import Plan, check_plan, read_plan
+from sharp.agent.tools import Tool, ToolError, Toolkit
+from sharp.errors import ReplyError
+from sharp.problems.wording import describe, valid_values
+from sharp.stages.replies import extract_json
+
+Judgement = Literal["valid", "invalid", "ask", "refuse"]
+JUDGEMENTS: tuple[Judgement, ...] = ("valid", "invalid", "ask", "refuse")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What an agent chose for a step: parameters, or instead a cry for help or a question to the user."""
+
+    parameters: Mapping[str, Any] | None = None
+    help: str = ""
+    question: str = ""
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A step whose parameters are to be chosen anew, and what is wrong with them."""
+
+    step: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the Orchestrator, or the numbers alone, say of the work so far."""
+
+    judgement: Judgement
+    reason: str = ""
+    fixes: tuple[Fix, ...] = ()
+    questions: tuple[str, ...] = ()
+    replan: bool = False
+
+
+def read_planning(text: str, toolkit: Toolkit) -> Plan:
+    """Return the plan of an answer `{"steps": […]}`, free of faults; raises `ReplyError` listing them all."""
+    plan = read_plan(extract_json(text).get("steps"))
+    faults = check_plan(plan, toolkit)
+    if faults:
+        raise ReplyError("The plan cannot be carried out: " + "; ".join(faults) + ".")
+    return plan
+
+
+def read_choice(text: str, tool: Tool) -> Choice:
+    """Return the choice of an answer: `{"parameters": {…}}`, `{"need_help": "…"}` or `{"ask_user": "…"}`."""
+    data = extract_json(text)
+    known = sorted(data.keys() & {"parameters", "need_help", "ask_user"})
+    if len(known) != 1:
+        found = ", ".join(known) or ", ".join(data) or "nothing"
+        raise ReplyError(f"expected exactly one of parameters, need_help, ask_user, found {found}")
+    given = data[known[0]]
+    if known == ["parameters"]:
+        return Choice(parameters=_checked(given, tool))
+    if not isinstance(given, str) or not given.strip():
+        raise ReplyError(f"expected {known[0]} as a sentence, found {describe(given)}")
+    return Choice(help=given) if known == ["need_help"] else Choice(question=given)
+
+
+def _checked(given: Any, tool: Tool) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise ReplyError(f"expected parameters as an object, found {describe(given)}")
+    try:
+        return tool.checked(given).model_dump(mode="json", exclude_defaults=True)
+    except ToolError as error:
+        raise ReplyError(str(error)) from None
+
+
+def read_verdict(text: str, steps: Collection[str]) -> Verdict:
+    """Return the verdict `{"verdict", "reason", "fixes": [{"step", "advice"}], "questions": […], "replan"}`."""
+    data = extract_json(text)
+    judgement = data.get("verdict")
+    if judgement not in JUDGEMENTS:
+        raise ReplyError(
+            f"verdict: found {describe(judgement)}; {valid_values('verdicts', str(judgement), JUDGEMENTS)}"
+        )
+    fixes = tuple(_fix(entry, steps) for entry in _list(data, "fixes"))
+    questions = tuple(str(entry) for entry in _list(data, "questions"))
+    replan = data.get("replan") is True
+    if judgement == "invalid" and not fixes and not replan:
+        raise ReplyError("an invalid verdict needs fixes, or replan: true")
+    if judgement == "ask" and not questions:
+        raise ReplyError("the verdict ask needs questions")
+    return Verdict(judgement, str(data.get("reason", "")), fixes, questions, replan)
+
+
+def _fix(entry: Any, steps: Collection[str]) -> Fix:
+    if not isinstance(entry, dict) or not isinstance(entry.get("advice"), str):
+        raise ReplyError(f"fixes: expected objects with step and advice, found {describe(entry)}")
+    step = str(entry.get("step"))
+    if step not in steps:
+        raise ReplyError(f"fixes: there is no step '{step}' yet; {valid_values('steps', step, steps)}")
+    return Fix(step, entry["advice"])
+
+
+def _list(data: Mapping[str, Any], key: str) -> list[Any]:
+    value = data.get(key) or []
+    if not isinstance(value, list):
+        raise ReplyError(f"{key}: expected a list, found {describe(value)}")
+    return value

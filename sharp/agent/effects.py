@@ -1,0 +1,92 @@
+"""What the team may do to the world: ask a model, and use a tool. Both are recorded once.
+
+A tool is a pure function of its recipe, and yet recorded: prompts show its figures, and another machine's rounding or
+another day's time limit must not change what was asked. On a resumed or replayed run the record answers, and a live
+value is made again from its recipe only where a tool that was not yet used needs it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from sharp.agent.memory import Recipe, Record
+from sharp.agent.pool import Pool
+from sharp.agent.tools import Finding, ToolError
+from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest
+
+JSONObject = dict[str, Any]
+
+
+class TeamEffects(Protocol):
+    """The two effects of the team; `path` says where in its course an effect is asked, and is unique there."""
+
+    async def chat(self, path: str, request: ChatRequest) -> ChatReply:
+        """Ask a language model once."""
+        ...
+
+    async def use(self, path: str, step: str, recipe: Recipe) -> Record:
+        """Carry out a step's recipe once; what the tool could not do is a record with an error."""
+        ...
+
+
+class Recorder(Protocol):
+    """The journal, live or in replay."""
+
+    async def perform(
+        self, kind: str, path: str, request: JSONObject, call: Callable[[], Awaitable[JSONObject]]
+    ) -> JSONObject:
+        """Answer from the record, or call and record."""
+        ...
+
+
+@dataclass(frozen=True)
+class RecordedEffects:
+    """`TeamEffects` on a journal, with models by name and the pool in which tools work."""
+
+    recorder: Recorder
+    backends: Mapping[str, ChatBackend]
+    pool: Pool
+
+    async def chat(self, path: str, request: ChatRequest) -> ChatReply:
+        """Ask a language model once."""
+
+        async def call() -> JSONObject:
+            return (await self.backends[request.model].complete(request)).to_json()
+
+        return ChatReply.from_json(await self.recorder.perform("chat", path, request.to_json(), call))
+
+    async def use(self, path: str, step: str, recipe: Recipe) -> Record:
+        """Carry out a recipe once, and know it from then on."""
+
+        async def call() -> JSONObject:
+            return self._used(recipe)
+
+        self.pool.know(recipe)
+        found = await self.recorder.perform("use", path, _request(recipe), call)
+        findings = tuple(Finding(**finding) for finding in found["findings"])
+        return Record(step, recipe, found["summary"], findings, found["error"], found["seconds"])
+
+    def _used(self, recipe: Recipe) -> JSONObject:
+        began = time.perf_counter()
+        summary: Mapping[str, Any] = {}
+        findings: tuple[Finding, ...] = ()
+        error = None
+        try:
+            outcome = self.pool.carry_out(recipe)
+            summary, findings = outcome.summary, outcome.findings
+        except ToolError as failure:
+            error = str(failure)
+        return {
+            "summary": dict(summary),
+            "findings": [asdict(finding) for finding in findings],
+            "error": error,
+            "seconds": time.perf_counter() - began,
+        }
+
+
+def _request(recipe: Recipe) -> JSONObject:
+    inputs = {port: list(handles) for port, handles in recipe.inputs.items()}
+    return {"tool": recipe.tool, "parameters": dict(recipe.parameters), "inputs": inputs}

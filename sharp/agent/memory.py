@@ -1,0 +1,157 @@
+"""Graph memory: a typed directed graph of steps and data, and what in it is stale.
+
+A result is named by *what made it*: the tool, its literal parameters, and the names of the results that it used, hashed
+together (as derivations are in E. Dolstra, The Purely Functional Software Deployment Model, 2006). Whoever changes a
+parameter or the wiring of a step changes the names of everything that follows from it and of nothing else. So staleness
+need not be marked and cannot be forgotten: a step is stale where the record of it bears another name than it would
+have now, and taint spreads along the edges by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from sharp.agent.plans import Plan, Reference, Step
+from sharp.agent.tools import Finding
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What makes a result, and makes it again anywhere: the tool, literals, and the names of the results used."""
+
+    tool: str
+    parameters: Mapping[str, Any]
+    inputs: Mapping[str, tuple[str, ...]]
+
+    @cached_property
+    def name(self) -> str:
+        """The first 16 hexadecimal digits of the SHA-256 of the recipe."""
+        content = [self.tool, self.parameters, {port: list(names) for port, names in self.inputs.items()}]
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One time that a step was carried out: what made it, what agents are told of it, or the error it ended with."""
+
+    step: str
+    recipe: Recipe
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    error: str | None = None
+    seconds: float = 0.0
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is no result."""
+        return self.error is not None
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The plan, the literal parameters that agents have chosen for its steps, and every record there ever was.
+
+    Immutable: each change is a new memory. `records` is in the order of execution; nothing is ever deleted.
+    """
+
+    plan: Plan
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    records: tuple[Record, ...] = ()
+
+    def choose(self, step: str, parameters: Mapping[str, Any]) -> Memory:
+        """Return the memory in which a step has these literal parameters."""
+        return replace(self, parameters={**self.parameters, step: dict(parameters)})
+
+    def rewire(self, step: str, inputs: Mapping[str, tuple[Reference, ...]]) -> Memory:
+        """Return the memory in which a step uses other results."""
+        steps = tuple(replace(old, inputs=inputs) if old.id == step else old for old in self.plan.steps)
+        return replace(self, plan=Plan(steps))
+
+    def revise(self, plan: Plan) -> Memory:
+        """Return the memory with another plan; what it has in common with the old one is not done again.
+
+        Parameters are kept for steps of the same id and tool.
+        """
+        old = {step.id: step.tool for step in self.plan.steps}
+        kept = {
+            step.id: self.parameters[step.id]
+            for step in plan.steps
+            if step.id in self.parameters and old.get(step.id) == step.tool
+        }
+        return replace(self, plan=plan, parameters=kept)
+
+    def remember(self, record: Record) -> Memory:
+        """Return the memory with one more record."""
+        return replace(self, records=(*self.records, record))
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Record]:
+        return {record.recipe.name: record for record in self.records}
+
+    @cached_property
+    def recipes(self) -> Mapping[str, Recipe]:
+        """The recipe of each step as things stand; none for steps without parameters or behind such ones."""
+        found: dict[str, Recipe] = {}
+        for step in self.plan.steps:
+            if step.id in self.parameters and all(reference.step in found for reference in step.references):
+                found[step.id] = _recipe(step, self.parameters[step.id], found)
+        return found
+
+    def current(self, step: str) -> Record | None:
+        """Return the record of a step as it would be carried out now, or None where there is none yet."""
+        recipe = self.recipes.get(step)
+        return self._by_name.get(recipe.name) if recipe else None
+
+    def latest(self, step: str) -> Record | None:
+        """Return the newest record of a step, stale or not."""
+        return next((record for record in reversed(self.records) if record.step == step), None)
+
+    def version(self, step: str) -> int:
+        """Return how many different results a step has had, the current one included."""
+        return len({record.recipe.name for record in self.records if record.step == step})
+
+    @property
+    def stale(self) -> tuple[str, ...]:
+        """The steps that were carried out, but not as they would be now, in the order of the plan."""
+        return tuple(
+            step.id for step in self.plan.steps if self.latest(step.id) and self.current(step.id) is None
+        )
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """The steps without a sound result as things stand, in the order of the plan."""
+        return tuple(step for step in self.plan.ids if (found := self.current(step)) is None or found.failed)
+
+    def runnable(self, step: str) -> bool:
+        """Return whether a step has its parameters and sound results for all its inputs."""
+        sources = [self.current(reference.step) for reference in self.plan.step(step).references]
+        return step in self.parameters and all(found is not None and not found.failed for found in sources)
+
+    def following(self, step: str) -> tuple[str, ...]:
+        """Return all steps that use a result of a step, directly or not, in the order of the plan."""
+        reached = {step}
+        for other in self.plan.steps:
+            if any(reference.step in reached for reference in other.references):
+                reached.add(other.id)
+        return tuple(name for name in self.plan.ids if name in reached - {step})
+
+    def edges(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield `(source step, output port, target step, input port)` for every use of a result."""
+        for step in self.plan.steps:
+            for port, references in step.inputs.items():
+                for reference in references:
+                    yield reference.step, reference.port, step.id, port
+
+
+def _recipe(step: Step, parameters: Mapping[str, Any], known: Mapping[str, Recipe]) -> Recipe:
+    inputs = {
+        port: tuple(f"{known[reference.step].name}.{reference.port}" for reference in references)
+        for port, references in sorted(step.inputs.items())
+    }
+    return Recipe(step.tool, dict(parameters), inputs)

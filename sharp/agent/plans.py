@@ -1,0 +1,148 @@
+"""Plans: which tool is used in which step on the results of which others, checked whole before anything is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sharp.agent.tools import Port, Tool, Toolkit
+from sharp.errors import ReplyError
+from sharp.problems.wording import describe, valid_values
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The result of a step at one of its output ports, written `{"ref": "s3.domain"}`."""
+
+    step: str
+    port: str
+
+    def __str__(self) -> str:
+        return f"{self.step}.{self.port}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One use of a tool: `inputs` says which results each input port takes, in order; `why` is the planner's reason.
+
+    Ids are unique in a plan; the same tool may be used in many steps.
+    """
+
+    id: str
+    tool: str
+    inputs: Mapping[str, tuple[Reference, ...]] = field(default_factory=dict)
+    why: str = ""
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """All results that the step uses."""
+        return tuple(reference for given in self.inputs.values() for reference in given)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps in the order in which they are carried out."""
+
+    steps: tuple[Step, ...]
+
+    def step(self, step_id: str) -> Step:
+        """Return the step of an id; raises KeyError."""
+        return {step.id: step for step in self.steps}[step_id]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all steps in order."""
+        return tuple(step.id for step in self.steps)
+
+
+def read_plan(data: Any) -> Plan:
+    """Return the plan of a JSON value `[{"id", "tool", "inputs": {port: "s1.port" or a list}, "why"}, …]`.
+
+    Raises `ReplyError`, whose sentence is for the model that wrote it.
+    """
+    if not isinstance(data, list) or not data:
+        raise ReplyError(f"expected a list of steps, found {describe(data)}")
+    return Plan(tuple(_read_step(entry, number) for number, entry in enumerate(data, 1)))
+
+
+def _read_step(entry: Any, number: int) -> Step:
+    if not isinstance(entry, dict) or not isinstance(entry.get("tool"), str):
+        raise ReplyError(f"step {number}: expected an object with a tool, found {describe(entry)}")
+    unknown = sorted(entry.keys() - {"id", "tool", "inputs", "why"})
+    if unknown:
+        raise ReplyError(
+            f"step {number}: unknown keys {', '.join(unknown)}; valid keys: id, tool, inputs, why"
+        )
+    step_id = str(entry.get("id", f"s{number}"))
+    inputs = entry.get("inputs") or {}
+    if not isinstance(inputs, dict):
+        raise ReplyError(f"step {step_id}: expected inputs as an object of ports, found {describe(inputs)}")
+    read = {str(port): _read_references(given, step_id, str(port)) for port, given in inputs.items()}
+    return Step(step_id, entry["tool"], read, str(entry.get("why", "")))
+
+
+def _read_references(given: Any, step_id: str, port: str) -> tuple[Reference, ...]:
+    entries = given if isinstance(given, list) else [given]
+    return tuple(read_reference(entry, f"step {step_id}, input {port}") for entry in entries)
+
+
+def read_reference(entry: Any, place: str) -> Reference:
+    """Return the reference written as `"s3.domain"` or `{"ref": "s3.domain"}`; raises `ReplyError`."""
+    text = entry.get("ref") if isinstance(entry, dict) else entry
+    if not isinstance(text, str) or text.count(".") != 1 or not all(text.split(".")):
+        raise ReplyError(f'{place}: expected a result such as "s1.domain", found {describe(entry)}')
+    step, port = text.split(".")
+    return Reference(step, port)
+
+
+def check_plan(plan: Plan, toolkit: Toolkit) -> tuple[str, ...]:
+    """Return what is wrong with a plan, a sentence each: a plan without faults cannot fail for its wiring."""
+    return tuple(_faults(plan, toolkit))
+
+
+def _faults(plan: Plan, toolkit: Toolkit) -> Iterator[str]:
+    known: dict[str, Tool] = {}
+    for step in plan.steps:
+        if step.id in known:
+            yield f"step {step.id}: the id is used twice; expected different ids"
+        tool = toolkit.get(step.tool)
+        if tool is None:
+            yield f"step {step.id}: unknown tool '{step.tool}'; {valid_values('tools', step.tool, toolkit)}"
+            continue
+        yield from _wiring_faults(step, tool, known, plan)
+        known[step.id] = tool
+
+
+def _wiring_faults(step: Step, tool: Tool, known: Mapping[str, Tool], plan: Plan) -> Iterator[str]:
+    ports = [port.name for port in tool.inputs]
+    for name in step.inputs:
+        if name not in ports:
+            yield f"step {step.id}: '{tool.name}' has no input '{name}'; {valid_values('inputs', name, ports)}"
+    for port in tool.inputs:
+        given = step.inputs.get(port.name, ())
+        place = f"step {step.id}, input {port.name}"
+        if port.required and not given:
+            yield f"{place}: expected a result of kind {port.kind}, found none"
+        if len(given) > 1 and not port.many:
+            yield f"{place}: expected one result, found {len(given)}"
+        for reference in given:
+            yield from _reference_faults(place, port, reference, known, plan)
+
+
+def _reference_faults(
+    place: str, port: Port, reference: Reference, known: Mapping[str, Tool], plan: Plan
+) -> Iterator[str]:
+    source = known.get(reference.step)
+    if source is None:
+        later = reference.step in plan.ids
+        reason = "comes later or is faulty itself" if later else "is not in the plan"
+        earlier = valid_values("earlier steps", reference.step, known)
+        yield f"{place}: the step {reference.step} {reason}; {earlier}"
+        return
+    output = source.output(reference.port)
+    if output is None:
+        valid = valid_values("results", reference.port, [output.name for output in source.outputs])
+        yield f"{place}: {reference.step} ('{source.name}') gives no '{reference.port}'; {valid}"
+    elif output.kind != port.kind:
+        yield f"{place}: expected kind {port.kind}, found {output.kind} ({reference})"

@@ -1,0 +1,192 @@
+"""Prog-Act: a plan carried out step by step, with corrections near the fault and a new plan where these fail.
+
+The inner loop (PDE-Agent, equation 2) works at checkpoints: where the Parser's work is complete, at the end, and
+whenever a step fails or an agent asks for help. The numbers speak first; the Orchestrator is asked where they object,
+where somebody needs help, and once whether what was understood is what was said, which no number can tell. It names
+steps and what is wrong with them; these choose their parameters anew, and exactly what has become stale is done again.
+The outer loop (equation 3) lets the Planner revise the plan; what both plans have in common stays done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sharp.agent.answers import Fix, Verdict
+from sharp.agent.memory import Memory
+from sharp.agent.plans import Step
+from sharp.agent.team import Team
+from sharp.errors import ReplyError
+
+Checkpoints = Literal["fixed", "every step", "none"]
+
+UNDERSTOOD = "Is the problem that was set up the one that was stated, complete and without anything invented?"
+FINISHED = "Is the problem solved, as far as the checks can tell?"
+HELP = "A step needs help: what has to change?"
+
+
+@dataclass(frozen=True)
+class Course:
+    """How it ended: `solved`, `unsolved`, `asks` (with questions to the user) or `refused` (with the reason)."""
+
+    memory: Memory
+    ending: Literal["solved", "unsolved", "asks", "refused"]
+    reason: str = ""
+    questions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _State:
+    """The memory, and the verdict that the work stopped with, if any: not `valid`."""
+
+    memory: Memory
+    stopped: Verdict | None = None
+
+
+async def prog_act(team: Team, checkpoints: Checkpoints = "fixed") -> Course:
+    """Carry the statement to a solution.
+
+    `every step` asks the Orchestrator after each step, as the step-wise variant of the paper's Table 2 does; `none`
+    never asks it, and ends with the first failure. Raises `BudgetExceeded` and errors of model servers.
+    """
+    memory, lesson = None, ""
+    for _ in range(team.allowance.plans):
+        plan = await team.plan(memory, lesson)
+        state = await _carried_out(team, memory.revise(plan) if memory else Memory(plan), checkpoints)
+        memory, verdict = state.memory, state.stopped
+        if verdict is None:
+            return Course(memory, "solved")
+        if verdict.judgement in ("ask", "refuse"):
+            ending: Literal["asks", "refused"] = "asks" if verdict.judgement == "ask" else "refused"
+            return Course(memory, ending, verdict.reason, verdict.questions)
+        lesson = verdict.reason
+        if checkpoints == "none":
+            break
+    assert memory is not None, "there is at least one plan"
+    return Course(memory, "unsolved", lesson)
+
+
+async def _carried_out(team: Team, memory: Memory, checkpoints: Checkpoints) -> _State:
+    for number, step in enumerate(memory.plan.steps):
+        memory, trouble = await _performed(team, memory, step)
+        question = _due(team, memory, number, checkpoints)
+        if trouble is None and question is None:
+            continue
+        if checkpoints == "none":
+            if trouble is not None:
+                return _State(memory, trouble)
+            continue
+        state = await _corrected(
+            team, memory, number, question or HELP, trouble, asked=checkpoints == "every step"
+        )
+        if state.stopped:
+            return state
+        memory = state.memory
+    return _State(memory)
+
+
+async def _performed(
+    team: Team, memory: Memory, step: Step, advice: str = ""
+) -> tuple[Memory, Verdict | None]:
+    """Choose a step's parameters where it has none, or anew with advice, and carry it out; say what went wrong."""
+    if step.id not in memory.parameters or advice:
+        memory, trouble = await _chosen(team, memory, step, advice)
+        if trouble:
+            return memory, trouble
+    if memory.current(step.id) is None:
+        if not memory.runnable(step.id):
+            return memory, Verdict("invalid", f"{step.id} ({step.tool}) has no sound inputs", replan=True)
+        memory = memory.remember(await team.use(memory, step.id))
+    return memory, _numeric(memory, step.id)
+
+
+async def _chosen(team: Team, memory: Memory, step: Step, advice: str) -> tuple[Memory, Verdict | None]:
+    if not team.toolkit[step.tool].parameters.model_fields:
+        return memory.choose(step.id, {}), None
+    try:
+        choice = await team.choose(memory, step, advice)
+    except ReplyError as error:
+        return memory, Verdict(
+            "invalid", f"{step.id} ({step.tool}): no usable parameters: {error}", replan=True
+        )
+    if choice.question:
+        return memory, Verdict(
+            "ask", f"{step.id} ({step.tool}) needs an answer", questions=(choice.question,)
+        )
+    if choice.parameters is None:
+        return memory, Verdict(
+            "invalid", f"{step.id} ({step.tool}) asks for help: {choice.help}", replan=True
+        )
+    return memory.choose(step.id, choice.parameters), None
+
+
+def _numeric(memory: Memory, step: str) -> Verdict | None:
+    """Return what the numbers of a step object to, or None."""
+    record = memory.current(step)
+    assert record is not None, "the step was carried out"
+    if record.error is not None:
+        return Verdict(
+            "invalid", f"{step} ({record.recipe.tool}) failed: {record.error}", (Fix(step, record.error),)
+        )
+    failed = [finding for finding in record.findings if not finding.passed]
+    if failed:
+        told = "; ".join(finding.about for finding in failed)
+        return Verdict("invalid", f"{step} ({record.recipe.tool}) objects: {told}", (Fix(step, told),))
+    return None
+
+
+def _due(team: Team, memory: Memory, number: int, checkpoints: Checkpoints) -> str | None:
+    """Return the question of the checkpoint after a step, or None where there is none."""
+    steps = memory.plan.steps
+    if number == len(steps) - 1:
+        return FINISHED
+    owners = [team.toolkit[step.tool].owner for step in steps]
+    if owners[number] == "parser" and "parser" not in owners[number + 1 :]:
+        return UNDERSTOOD
+    return HELP if checkpoints == "every step" else None
+
+
+async def _corrected(
+    team: Team, memory: Memory, number: int, question: str, trouble: Verdict | None, *, asked: bool
+) -> _State:
+    """Turn until the Orchestrator, or the numbers where it need not be asked, find the work up to a step sound."""
+    for turn in range(team.allowance.turns + 1):
+        if trouble is not None and trouble.judgement == "ask":
+            return _State(memory, trouble)
+        if trouble is None and question != UNDERSTOOD and not asked:
+            return _State(memory)
+        verdict = await _judged(team, memory, question, trouble)
+        if verdict.judgement == "valid" and trouble is None:
+            return _State(memory)
+        if verdict.judgement != "invalid" or verdict.replan or turn == team.allowance.turns:
+            return _State(memory, _as_stopped(verdict, trouble))
+        memory, trouble = await _repaired(team, memory, number, verdict)
+    raise AssertionError("unreachable")
+
+
+async def _judged(team: Team, memory: Memory, question: str, trouble: Verdict | None) -> Verdict:
+    asked = f"{question} The checks say: {trouble.reason}." if trouble else question
+    try:
+        return await team.judge(memory, asked)
+    except ReplyError as error:
+        return Verdict("invalid", f"the Orchestrator's answer could not be read: {error}", replan=True)
+
+
+def _as_stopped(verdict: Verdict, trouble: Verdict | None) -> Verdict:
+    """A verdict of `valid` does not stand against the numbers."""
+    return trouble if verdict.judgement == "valid" and trouble else verdict
+
+
+async def _repaired(
+    team: Team, memory: Memory, number: int, verdict: Verdict
+) -> tuple[Memory, Verdict | None]:
+    """Choose the named steps anew, then do again exactly what is stale or has failed, up to where the work stands."""
+    advice = {fix.step: fix.advice for fix in verdict.fixes}
+    trouble = None
+    for step in memory.plan.steps[: number + 1]:
+        open_now = step.id in advice or step.id not in memory.parameters or memory.current(step.id) is None
+        if open_now and trouble is None:
+            memory, trouble = await _performed(team, memory, step, advice.get(step.id, ""))
+        elif trouble is None:
+            trouble = _numeric(memory, step.id)
+    return memory, trouble

@@ -1,0 +1,162 @@
+"""The team: who is asked what. Nobody keeps a conversation; each call is told all that it needs (PDE-Agent, 3.1)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from sharp.agent.answers import Choice, Verdict, read_choice, read_planning, read_verdict
+from sharp.agent.effects import TeamEffects
+from sharp.agent.memory import Memory, Record
+from sharp.agent.plans import Plan, Step
+from sharp.agent.tools import Toolkit
+from sharp.errors import BudgetExceeded, ReplyError
+from sharp.llm.protocol import ChatRequest, Message
+from sharp.stages.prompts import render
+
+T = TypeVar("T")
+Role = Literal["planner", "parser", "solver", "orchestrator"]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a role's model is sampled."""
+
+    model: str
+    temperature: float = 0.0
+    max_tokens: int = 4096
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """Bounds of one problem: plans (outer loop), turns of correction at a checkpoint (inner loop), model calls."""
+
+    plans: int = 2
+    turns: int = 2
+    calls: int = 60
+    rereads: int = 1
+
+
+@dataclass
+class Team:
+    """Agents at work on one statement. Only how often it has asked, and where, changes."""
+
+    statement: str
+    toolkit: Toolkit
+    effects: TeamEffects
+    roles: Mapping[Role, Sampling]
+    allowance: Allowance = Allowance()
+    seed: int = 0
+    _asked: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def calls(self) -> int:
+        """How many model calls there were."""
+        return self._asked["calls"]
+
+    async def plan(self, memory: Memory | None, lesson: str) -> Plan:
+        """Let the Planner write a plan, the second time knowing the first one and why it was given up."""
+        prompt = render(
+            "agent/plan",
+            statement=self.statement,
+            tools=[_json(tool.card()) for tool in self.toolkit.values()],
+            previous=[_told(memory, step) for step in memory.plan.steps] if memory else [],
+            lesson=lesson,
+        )
+        return await self._ask("planner", "plan", prompt, lambda text: read_planning(text, self.toolkit))
+
+    async def choose(self, memory: Memory, step: Step, advice: str = "") -> Choice:
+        """Let the Parser or the Solver choose the literal parameters of a step."""
+        tool = self.toolkit[step.tool]
+        prompt = render(
+            "agent/parameters",
+            statement=self.statement,
+            step=step,
+            tool=_json(tool.card()),
+            done=[_told(memory, other) for other in memory.plan.steps if memory.current(other.id)],
+            previous=_json(memory.parameters[step.id]) if step.id in memory.parameters else "",
+            advice=advice,
+        )
+        return await self._ask(
+            tool.owner, f"{step.id}/parameters", prompt, lambda text: read_choice(text, tool)
+        )
+
+    async def judge(self, memory: Memory, question: str) -> Verdict:
+        """Let the Orchestrator judge the work so far."""
+        done = [step for step in memory.plan.steps if memory.latest(step.id)]
+        prompt = render(
+            "agent/judge",
+            statement=self.statement,
+            question=question,
+            done=[_told(memory, step) for step in done],
+            ahead=[step for step in memory.plan.steps if not memory.latest(step.id)],
+        )
+        ids = [step.id for step in done]
+        return await self._ask("orchestrator", "verdict", prompt, lambda text: read_verdict(text, ids))
+
+    async def use(self, memory: Memory, step: str) -> Record:
+        """Carry out a step as things stand."""
+        return await self.effects.use(self._place(f"{step}/use"), step, memory.recipes[step])
+
+    def _place(self, name: str) -> str:
+        """Return a path that nobody else has: the name and how often it was asked, which is the same in every run."""
+        self._asked[name] += 1
+        return f"{name}-{self._asked[name]}"
+
+    async def _ask(self, role: Role, name: str, prompt: str, read: Callable[[str], T]) -> T:
+        conversation: tuple[Message, ...] = (
+            Message("system", render(f"agent/{role}")),
+            Message("user", prompt),
+        )
+        place = self._place(name)
+        for attempt in range(self.allowance.rereads + 1):
+            path = place if attempt == 0 else f"{place}/again-{attempt}"
+            text = await self._said(role, path, conversation)
+            try:
+                return read(text)
+            except ReplyError as error:
+                if attempt == self.allowance.rereads:
+                    raise
+                again = render("common/again", problem=str(error))
+                conversation = (*conversation, Message("assistant", text), Message("user", again))
+        raise AssertionError("unreachable")
+
+    async def _said(self, role: Role, path: str, conversation: tuple[Message, ...]) -> str:
+        if self.calls >= self.allowance.calls:
+            raise BudgetExceeded(
+                f"all {self.allowance.calls} model calls that this problem may take are used up"
+            )
+        self._asked["calls"] += 1
+        sampling = self.roles[role]
+        digest = hashlib.sha256(f"{self.seed}/{path}".encode()).digest()
+        request = ChatRequest(
+            model=sampling.model,
+            purpose=role,
+            messages=conversation,
+            temperature=sampling.temperature,
+            max_tokens=sampling.max_tokens,
+            seed=int.from_bytes(digest[:4], "big") >> 1,
+        )
+        return (await self.effects.chat(path, request)).text
+
+
+def _told(memory: Memory, step: Step) -> dict[str, Any]:
+    """Return what prompts say of a step: its wiring, parameters, and what came of it."""
+    record = memory.current(step.id) or memory.latest(step.id)
+    return {
+        "id": step.id,
+        "tool": step.tool,
+        "inputs": {port: [str(reference) for reference in given] for port, given in step.inputs.items()},
+        "parameters": _json(memory.parameters.get(step.id, {})),
+        "error": record.error if record else None,
+        "summary": _json(record.summary) if record else "",
+        "findings": record.findings if record else (),
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,146 @@
+"""Typed tools: what one takes, what it gives, and what it is for, as agents are told and as plans are checked.
+
+A tool takes *parameters*, which are literals of a JSON Schema, and *inputs*, which are results of earlier steps by
+the kind of their port. An agent chooses; the tool alone computes: no parameter is a sentence or a piece of code
+(tool-parameter separation, PDE-Agent section 3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sharp.errors import InputError
+from sharp.problems.wording import describe, valid_values
+
+Owner = Literal["parser", "solver"]
+Cost = Literal["instant", "seconds", "minutes", "hours"]
+
+
+class Parameters(BaseModel):
+    """Literal parameters of a tool: immutable, and without names that are not of the tool."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ToolError(InputError):
+    """A tool was given what it cannot use, or could not do its work; the sentence is for the agent that called it."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """A typed input or output of a tool. `many` inputs take a list of results."""
+
+    name: str
+    kind: str
+    about: str
+    required: bool = True
+    many: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A numeric verdict: a measured value beside its limit. `value` is None where nothing could be measured."""
+
+    name: str
+    passed: bool
+    about: str
+    value: float | None = None
+    limit: float | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a tool gives: a value for each output port, a summary in plain JSON for agents, and its findings."""
+
+    outputs: Mapping[str, Any]
+    summary: Mapping[str, Any]
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a tool is run with: checked parameters, the values of its inputs, and seconds that it may take."""
+
+    parameters: Any
+    inputs: Mapping[str, Any]
+    wall_s: float
+
+
+Run = Callable[[Call], Outcome]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool of the toolkit. `limits` says what it cannot do; `examples` are calls that are right."""
+
+    name: str
+    owner: Owner
+    about: str
+    parameters: type[Parameters]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    run: Run
+    cost: Cost = "instant"
+    limits: str = ""
+    examples: tuple[Mapping[str, Any], ...] = ()
+
+    def input(self, name: str) -> Port | None:
+        """Return the input port of a name."""
+        return next((port for port in self.inputs if port.name == name), None)
+
+    def output(self, name: str) -> Port | None:
+        """Return the output port of a name."""
+        return next((port for port in self.outputs if port.name == name), None)
+
+    def checked(self, parameters: Mapping[str, Any]) -> Parameters:
+        """Return literal parameters as the tool takes them; raises `ToolError` listing all that is wrong."""
+        try:
+            return self.parameters.model_validate(parameters)
+        except ValidationError as error:
+            parts = "; ".join(self._sentence(part) for part in error.errors(include_url=False))
+            raise ToolError(f"{self.name}: {parts}") from None
+
+    def _sentence(self, error: Any) -> str:
+        place = ".".join(map(str, error["loc"])) or "parameters"
+        if error["type"] == "extra_forbidden":
+            return f"{place}: unknown; {valid_values('parameters', place, self.parameters.model_fields)}"
+        if error["type"] == "missing":
+            return f"{place}: required, and missing"
+        return f"{place}: {error['msg'].removeprefix('Value error, ')}, found {describe(error['input'])}"
+
+    def card(self) -> dict[str, Any]:
+        """Return the tool in plain JSON, as agents read it."""
+        return {
+            "name": self.name,
+            "about": self.about,
+            "parameters": self.parameters.model_json_schema(),
+            "inputs": [_port_card(port) for port in self.inputs],
+            "outputs": [{"name": port.name, "kind": port.kind, "about": port.about} for port in self.outputs],
+            "cost": self.cost,
+            "limits": self.limits,
+            "examples": [dict(example) for example in self.examples],
+        }
+
+
+def _port_card(port: Port) -> dict[str, Any]:
+    return {
+        "name": port.name,
+        "kind": port.kind,
+        "about": port.about,
+        "required": port.required,
+        "many": port.many,
+    }
+
+
+Toolkit = Mapping[str, Tool]
+
+
+def toolkit_of(*tools: Tool) -> Toolkit:
+    """Return tools by name; a name stands for one tool."""
+    names = [tool.name for tool in tools]
+    assert len(set(names)) == len(names), "tools have different names"
+    return {tool.name: tool for tool in tools}

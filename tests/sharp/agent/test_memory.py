@@ -1,0 +1,144 @@
+"""Graph memory: what is stale follows from what was changed, and exactly that is done again."""
+
+from __future__ import annotations
+
+from arithmetic_tools import TOOLS
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharp.agent.memory import Memory, Record
+from sharp.agent.plans import Plan, Reference, Step, read_plan
+from sharp.agent.pool import Pool
+from sharp.agent.tools import ToolError
+
+PLAN = read_plan(
+    [
+        {"id": "a", "tool": "give_number"},
+        {"id": "b", "tool": "give_number"},
+        {"id": "sum", "tool": "add", "inputs": {"terms": ["a.number", "b.number"]}},
+        {"id": "root", "tool": "square_root", "inputs": {"number": "sum.number"}},
+        {"id": "other", "tool": "square_root", "inputs": {"number": "b.number"}},
+    ]
+)
+CHOSEN = {"a": {"value": 7}, "b": {"value": 9}, "sum": {}, "root": {}, "other": {}}
+
+
+def chosen() -> Memory:
+    memory = Memory(PLAN)
+    for step, parameters in CHOSEN.items():
+        memory = memory.choose(step, parameters)
+    return memory
+
+
+def run_open(memory: Memory, pool: Pool) -> tuple[Memory, list[str]]:
+    """Carry out every open step that can be, as an executor does."""
+    done = []
+    for step in memory.open:
+        if memory.runnable(step):
+            memory, done = memory.remember(carried_out(memory, pool, step)), [*done, step]
+    return memory, done
+
+
+def carried_out(memory: Memory, pool: Pool, step: str) -> Record:
+    recipe = memory.recipes[step]
+    try:
+        outcome = pool.carry_out(recipe)
+    except ToolError as error:
+        return Record(step, recipe, error=str(error))
+    return Record(step, recipe, outcome.summary, outcome.findings)
+
+
+def finished() -> tuple[Memory, Pool]:
+    pool = Pool(TOOLS, 1.0)
+    memory, done = run_open(chosen(), pool)
+    assert done == ["a", "b", "sum", "root", "other"]
+    return memory, pool
+
+
+def test_a_finished_plan_has_nothing_stale_and_nothing_open() -> None:
+    memory, pool = finished()
+    assert memory.stale == memory.open == ()
+    assert pool.value(f"{memory.recipes['root'].name}.root") == 4.0
+
+
+def test_a_changed_parameter_makes_exactly_what_follows_stale() -> None:
+    memory, pool = finished()
+    memory = memory.choose("a", {"value": 16})
+    assert memory.stale == ("a", "sum", "root")
+    memory, done = run_open(memory, pool)
+    assert done == ["a", "sum", "root"]
+    assert pool.value(f"{memory.recipes['root'].name}.root") == 5.0
+    assert [memory.version(step) for step in PLAN.ids] == [2, 1, 2, 2, 1]
+
+
+def test_a_parameter_that_is_changed_back_needs_nothing_to_be_done_again() -> None:
+    memory, pool = finished()
+    there, _ = run_open(memory.choose("a", {"value": 16}), pool)
+    back = there.choose("a", {"value": 7})
+    assert back.stale == back.open == ()
+    assert back.current("root") == memory.current("root")
+
+
+def test_other_wiring_makes_what_follows_stale() -> None:
+    memory, pool = finished()
+    memory = memory.rewire("root", {"number": (Reference("a", "number"),)})
+    assert memory.stale == ("root",)
+    memory, _ = run_open(memory, pool)
+    assert memory.following("a") == ("sum", "root")
+    assert ("a", "number", "root", "number") in set(memory.edges())
+
+
+def test_a_failed_step_is_open_and_keeps_those_behind_it_from_running() -> None:
+    memory, pool = finished()
+    memory = memory.choose("a", {"value": -20})
+    memory, done = run_open(memory, pool)
+    assert done == ["a", "sum", "root"]
+    failed = memory.current("root")
+    assert failed is not None
+    assert failed.error == "square_root: expected a number of at least 0, found -11"
+    assert memory.open == ("root",)
+    behind = memory.revise(
+        Plan((*PLAN.steps, Step("last", "square_root", {"number": (Reference("root", "check"),)})))
+    )
+    assert not behind.choose("last", {}).runnable("last")
+
+
+def test_a_revised_plan_keeps_what_it_has_in_common() -> None:
+    memory, _ = finished()
+    extra = Step("more", "add", {"terms": (Reference("sum", "number"), Reference("root", "check"))})
+    memory = memory.revise(Plan((*PLAN.steps[:4], extra)))
+    assert memory.open == ("more",)
+    assert memory.stale == ()
+    assert memory.choose("more", {}).runnable("more")
+
+
+def test_a_step_without_parameters_leaves_those_behind_it_without_recipes() -> None:
+    memory = Memory(PLAN).choose("a", {"value": 1}).choose("sum", {}).choose("root", {})
+    assert set(memory.recipes) == {"a"}
+    assert memory.latest("a") is None
+
+
+def test_another_process_makes_values_again_from_recipes() -> None:
+    memory, pool = finished()
+    other = Pool(TOOLS, 1.0)
+    for step in PLAN.ids:
+        other.know(memory.recipes[step])
+    handle = f"{memory.recipes['root'].name}.root"
+    assert other.value(handle) == pool.value(handle) == 4.0
+    pool.forget_values()
+    assert pool.value(handle) == 4.0
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 3)), max_size=8))
+def test_whatever_is_changed_the_values_are_those_of_a_fresh_run(changes: list[tuple[str, int]]) -> None:
+    memory, pool = finished()
+    for step, value in changes:
+        memory, _ = run_open(memory.choose(step, {"value": value}), pool)
+    fresh = chosen()
+    for step in ("a", "b"):
+        fresh = fresh.choose(step, memory.parameters[step])
+    fresh, _ = run_open(fresh, Pool(TOOLS, 1.0))
+    assert [memory.current(step) and memory.current(step).summary for step in PLAN.ids] == [  # type: ignore[union-attr]
+        fresh.current(step) and fresh.current(step).summary  # type: ignore[union-attr]
+        for step in PLAN.ids
+    ]

@@ -294,8 +294,8 @@ class ContextOptions(_Section):
 
     policy: Literal["error", "drop-code"] = Field(
         "drop-code",
-        description="stop with an error, or drop the code of candidates that no judge short-listed, "
-        "with a notice in place",
+        description="stop with an error, or drop what prompts mark as droppable, with a notice in place: the code of "
+        "candidates that no judge short-listed, and quoted answers",
     )
 
 

@@ -39,11 +39,11 @@ def _uniform(value: Any, expected: str) -> str:
     raise ValueError(f"expected {expected}, found {describe(value)}")
 
 
-def _given(value: Any) -> Any:
+def given_form(value: Any) -> Any:
     return value if isinstance(value, dict) else {"expression": value}
 
 
-def _quantity(value: Any) -> Any:
+def quantity_form(value: Any) -> Any:
     return value if isinstance(value, dict) else {"value": value}
 
 
@@ -273,13 +273,13 @@ class Specification(Section):
     notes: tuple[Prose, ...] = ()
     coordinates: Coordinates
     fields: Annotated[tuple[Identifier, ...], Field(min_length=1)]
-    coefficients: dict[Identifier, Annotated[Given, BeforeValidator(_given)]] = {}
-    parameters: dict[Identifier, Annotated[Quantity, BeforeValidator(_quantity)]] = {}
+    coefficients: dict[Identifier, Annotated[Given, BeforeValidator(given_form)]] = {}
+    parameters: dict[Identifier, Annotated[Quantity, BeforeValidator(quantity_form)]] = {}
     units: dict[Identifier, Expression] = {}
     equations: Annotated[tuple[Expression, ...], Field(min_length=1)]
     domain: Annotated[Box | Disk | Annulus | Polygon, Field(discriminator="type")]
     time: tuple[Expression, Expression] | None = None
-    initial: dict[Identifier, Annotated[Given, BeforeValidator(_given)]] = {}
+    initial: dict[Identifier, Annotated[Given, BeforeValidator(given_form)]] = {}
     boundary: tuple[Boundary, ...]
     mean: dict[Identifier, Expression] = {}
     eigenvalue: Eigenvalue | None = None

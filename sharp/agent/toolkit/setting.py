@@ -1,0 +1,294 @@
+"""Tools that set a problem up, piece by piece: each takes typed expressions and gives a fragment of a specification."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BeforeValidator, Field
+
+from sharp.agent.tools import Call, Outcome, Parameters, Port, Tool, ToolError
+from sharp.errors import SpecificationError
+from sharp.problems import Problem, parse_problem, render_latex
+from sharp.problems.spec import (
+    Annulus,
+    Boundary,
+    BoundaryType,
+    Box,
+    Coordinates,
+    Disk,
+    Eigenvalue,
+    Expression,
+    Given,
+    Identifier,
+    Polygon,
+    Quantity,
+    given_form,
+    quantity_form,
+)
+
+_NAME = "problem"
+"""What stands for the file in errors of the problem that is put together."""
+
+
+class Equations(Parameters):
+    """The unknowns and what they obey, in the expression grammar of specifications."""
+
+    coordinates: Coordinates
+    fields: Annotated[tuple[Identifier, ...], Field(min_length=1)]
+    parameters: dict[Identifier, Annotated[Quantity, BeforeValidator(quantity_form)]] = Field(
+        default_factory=dict
+    )
+    coefficients: dict[Identifier, Annotated[Given, BeforeValidator(given_form)]] = Field(
+        default_factory=dict
+    )
+    units: dict[Identifier, Expression] = Field(default_factory=dict)
+    equations: Annotated[tuple[Expression, ...], Field(min_length=1)]
+    eigenvalue: Eigenvalue | None = None
+
+
+class Region(Parameters):
+    """Where the problem is posed, and for how long."""
+
+    domain: Annotated[Box | Disk | Annulus | Polygon, Field(discriminator="type")]
+    time: tuple[Expression, Expression] | None = None
+
+
+class Start(Parameters):
+    """The state at the initial time: `u`, and `u_t` for an equation of second order in time."""
+
+    field: Identifier
+    value: Expression
+
+
+class OnBoundary(Parameters):
+    """One condition on one part of the boundary, or on all of it."""
+
+    type: BoundaryType
+    where: Expression | None = None
+    axis: Identifier | None = None
+    field: Identifier | None = None
+    a: Expression | None = None
+    b: Expression | None = None
+    order: Annotated[int, Field(ge=2, le=3)] | None = None
+    value: Expression | None = None
+
+
+class Mean(Parameters):
+    """The mean value of a field that is otherwise fixed up to a constant only."""
+
+    field: Identifier
+    value: Expression
+
+
+class Known(Parameters):
+    """An exact solution to compare with: an expression for each field."""
+
+    value: dict[Identifier, Expression]
+
+
+class Whole(Parameters):
+    """A title, and the relative error that is aimed at."""
+
+    title: str = "Stated problem"
+    accuracy: Annotated[float, Field(gt=0, lt=1)] = 1e-6
+
+
+def _fragment(call: Call) -> dict[str, Any]:
+    fragment: dict[str, Any] = call.parameters.model_dump(mode="json", exclude_defaults=True)
+    return fragment
+
+
+def _equations(call: Call) -> Outcome:
+    fragment = _fragment(call)
+    return Outcome(
+        {"equations": fragment}, {"equations": fragment["equations"], "fields": fragment["fields"]}
+    )
+
+
+def _region(call: Call) -> Outcome:
+    return Outcome({"domain": _fragment(call)}, _fragment(call))
+
+
+def _start(call: Call) -> Outcome:
+    given = {call.parameters.field: call.parameters.value}
+    return Outcome({"initial": given}, given)
+
+
+def _on_boundary(call: Call) -> Outcome:
+    try:
+        Boundary.model_validate(_fragment(call))
+    except ValueError as error:
+        raise ToolError(f"define_boundary_condition: {_first_line(error)}") from None
+    return Outcome({"boundary": _fragment(call)}, _fragment(call))
+
+
+def _first_line(error: ValueError) -> str:
+    found = re.search(r"Value error, (.*?) \[type=", str(error), re.DOTALL)
+    return found[1] if found else str(error)
+
+
+def _mean(call: Call) -> Outcome:
+    given = {call.parameters.field: call.parameters.value}
+    return Outcome({"mean": given}, given)
+
+
+def _known(call: Call) -> Outcome:
+    return Outcome({"reference": _fragment(call)}, _fragment(call))
+
+
+def _whole(call: Call) -> Outcome:
+    document = assembled(call.parameters, call.inputs)
+    try:
+        problem = parse_problem(yaml.safe_dump(document, allow_unicode=True, sort_keys=False), _NAME)
+    except SpecificationError as error:
+        raise ToolError(f"assemble_problem: {_without_lines(str(error))}") from None
+    return Outcome({"problem": problem}, {"as understood": render_latex(problem), **_told(problem)})
+
+
+def assembled(parameters: Whole, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the specification of fragments as a document; raises `ToolError` where two give the same value."""
+    reference = inputs["reference"]
+    return {
+        "pde_spec": 1,
+        "id": "stated-problem",
+        "title": parameters.title,
+        **inputs["equations"],
+        **inputs["domain"],
+        "initial": _merged("initial", inputs["initial"]),
+        "boundary": inputs["boundary"],
+        "mean": _merged("mean", inputs["mean"]),
+        **({"reference": {"kind": "exact", **reference}} if reference else {}),
+        "accuracy": parameters.accuracy,
+    }
+
+
+def _merged(what: str, fragments: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for fragment in fragments:
+        for name, value in fragment.items():
+            if name in merged:
+                raise ToolError(
+                    f"assemble_problem: {what}: '{name}' is given twice; expected one value for each"
+                )
+            merged[name] = value
+    return merged
+
+
+def _without_lines(text: str) -> str:
+    """Name the place in the specification alone: lines of a text that nobody has seen would help nobody."""
+    return "; ".join(re.sub(rf"^{_NAME}:\d+: ", "", line) for line in text.splitlines())
+
+
+def _told(problem: Problem) -> dict[str, Any]:
+    return {"parameters": {name: f"{value:.6g}" for name, value in problem.parameters.items()}}
+
+
+_EQUATIONS = Port("equations", "equations", "unknowns, coordinates, parameters and equations")
+_DOMAIN = Port("domain", "domain", "the region and the time interval")
+_INITIAL = Port("initial", "initial", "one initial value")
+_BOUNDARY = Port("boundary", "boundary", "one boundary condition")
+_MEAN = Port("mean", "mean", "a mean value")
+_REFERENCE = Port("reference", "reference", "an exact solution")
+PROBLEM = Port("problem", "problem", "the checked problem")
+
+TOOLS: tuple[Tool, ...] = (
+    Tool(
+        "define_equations",
+        "parser",
+        "Names the coordinates and unknown fields and gives the equations, with parameters and their units.",
+        Equations,
+        (),
+        (_EQUATIONS,),
+        _equations,
+        limits="Equations in Cartesian coordinates, one for each field. Derivatives are u_t, u_xx, D(u, x), lap(u), "
+        "div(a*grad(u)); products are written with *; numbers are used as written, so units have to agree.",
+        examples=(
+            {
+                "coordinates": {"space": ["x"], "time": "t"},
+                "fields": ["u"],
+                "parameters": {"alpha": "0.1"},
+                "equations": ["u_t = alpha*u_xx"],
+            },
+        ),
+    ),
+    Tool(
+        "define_domain",
+        "parser",
+        "Gives the region, and the time interval of a problem that depends on time.",
+        Region,
+        (),
+        (_DOMAIN,),
+        _region,
+        limits="Boxes of one to three dimensions, and in the plane disks, annuli and polygons.",
+        examples=(
+            {"domain": {"type": "box", "bounds": {"x": ["0", "1"]}}, "time": ["0", "2"]},
+            {"domain": {"type": "disk", "radius": "2"}},
+        ),
+    ),
+    Tool(
+        "define_initial_condition",
+        "parser",
+        "Gives the value of a field at the initial time, or of its time derivative (field u_t).",
+        Start,
+        (),
+        (_INITIAL,),
+        _start,
+        examples=({"field": "u", "value": "sin(pi*x)"}, {"field": "u_t", "value": "0"}),
+    ),
+    Tool(
+        "define_boundary_condition",
+        "parser",
+        "Gives one condition on a part of the boundary, or on all of it.",
+        OnBoundary,
+        (),
+        (_BOUNDARY,),
+        _on_boundary,
+        limits="where is all, one end of an axis such as x = 0, or inner, outer, edge 2. Normal derivatives point "
+        "outward. periodic takes an axis and nothing else.",
+        examples=(
+            {"type": "dirichlet", "where": "x = 0", "field": "u", "value": "0"},
+            {"type": "robin", "where": "x = 1", "field": "u", "a": "1", "b": "2", "value": "t"},
+            {"type": "periodic", "axis": "x"},
+        ),
+    ),
+    Tool(
+        "define_mean",
+        "parser",
+        "Fixes the mean of a field over the domain, where equations and conditions leave a constant open.",
+        Mean,
+        (),
+        (_MEAN,),
+        _mean,
+        examples=({"field": "u", "value": "0"},),
+    ),
+    Tool(
+        "define_reference_solution",
+        "parser",
+        "Gives an exact solution that the result is to be compared with.",
+        Known,
+        (),
+        (_REFERENCE,),
+        _known,
+        examples=({"value": {"u": "exp(-t)*sin(x)"}},),
+    ),
+    Tool(
+        "assemble_problem",
+        "parser",
+        "Puts the pieces together and checks that they fit: names, numbers of conditions, units.",
+        Whole,
+        (
+            _EQUATIONS,
+            _DOMAIN,
+            Port("initial", "initial", "all initial values", required=False, many=True),
+            Port("boundary", "boundary", "all boundary conditions", required=False, many=True),
+            Port("mean", "mean", "mean values", required=False, many=True),
+            Port("reference", "reference", "an exact solution", required=False),
+        ),
+        (PROBLEM,),
+        _whole,
+        examples=({"title": "A cooling rod", "accuracy": 1e-6},),
+    ),
+)

@@ -1,0 +1,109 @@
+"""The tools that set a problem up: typed pieces, put together and checked like a specification that was written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from sharp.agent.plans import check_plan, read_plan
+from sharp.agent.toolkit.setting import TOOLS
+from sharp.agent.tools import Call, Outcome, ToolError, toolkit_of
+from sharp.problems import Problem
+
+TOOLKIT = toolkit_of(*TOOLS)
+ROD: dict[str, Any] = {
+    "coordinates": {"space": ["x"], "time": "t"},
+    "fields": ["u"],
+    "parameters": {"k": {"value": 237, "unit": "W/(m*K)"}, "rho": 2700, "c": 900, "alpha": "k/(rho*c)"},
+    "equations": ["u_t = alpha*u_xx"],
+}
+LEFT = {"type": "dirichlet", "where": "x = 0", "field": "u", "value": "20"}
+RIGHT = {"type": "robin", "where": "x = 0.5", "field": "u", "a": "1", "b": "k", "value": "20"}
+
+
+def use(name: str, parameters: Mapping[str, Any], **inputs: Any) -> Outcome:
+    tool = TOOLKIT[name]
+    given = {port.name: inputs.get(port.name, [] if port.many else None) for port in tool.inputs}
+    # Agents' literals travel as JSON through the journal, without what they left out.
+    plain = tool.checked(parameters).model_dump(mode="json", exclude_defaults=True)
+    return tool.run(Call(tool.checked(plain), given, 1.0))
+
+
+def pieces(**changes: Any) -> dict[str, Any]:
+    boundary = [
+        use("define_boundary_condition", condition).outputs["boundary"] for condition in (LEFT, RIGHT)
+    ]
+    domain = {"domain": {"type": "box", "bounds": {"x": [0, 0.5]}}, "time": [0, 300]}
+    found = {
+        "equations": use("define_equations", ROD).outputs["equations"],
+        "domain": use("define_domain", domain).outputs["domain"],
+        "initial": [use("define_initial_condition", {"field": "u", "value": 20}).outputs["initial"]],
+        "boundary": boundary,
+    }
+    return {**found, **changes}
+
+
+def test_pieces_become_a_checked_problem() -> None:
+    outcome = use("assemble_problem", {"title": "A rod"}, **pieces())
+    problem = outcome.outputs["problem"]
+    assert isinstance(problem, Problem)
+    assert problem.parameters["alpha"] == 237 / (2700 * 900)
+    assert [condition.type for condition in problem.specification.boundary] == ["dirichlet", "robin"]
+    assert r"\partial_{n} u" in outcome.summary["as understood"]
+
+
+def test_an_exact_solution_and_a_mean_are_taken_up() -> None:
+    reference = use("define_reference_solution", {"value": {"u": "20"}}).outputs["reference"]
+    problem = use("assemble_problem", {}, **pieces(reference=reference)).outputs["problem"]
+    assert problem.specification.reference.value == {"u": "20"}
+    mean = use("define_mean", {"field": "u", "value": "t"}).outputs["mean"]
+    assert use("assemble_problem", {}, **pieces(mean=[mean])).outputs["problem"].specification.mean == {
+        "u": "t"
+    }
+
+
+def test_what_does_not_fit_is_told_by_its_place_in_the_specification() -> None:
+    with pytest.raises(ToolError) as caught:
+        use("assemble_problem", {}, **pieces(boundary=pieces()["boundary"][:1]))
+    assert str(caught.value).startswith("assemble_problem: boundary: 'u' has derivatives of order 2 along x")
+    assert "problem:" not in str(caught.value).removeprefix("assemble_problem:")
+
+
+def test_a_value_that_is_given_twice_is_an_error() -> None:
+    start = pieces()["initial"]
+    with pytest.raises(ToolError, match="initial: 'u' is given twice"):
+        use("assemble_problem", {}, **pieces(initial=[*start, *start]))
+
+
+def test_a_condition_with_the_keys_of_another_type_is_refused_at_once() -> None:
+    with pytest.raises(ToolError, match="a dirichlet condition has the keys type, where, field, value"):
+        use("define_boundary_condition", {"type": "dirichlet", "axis": "x"})
+
+
+def test_every_example_on_a_card_is_right() -> None:
+    for tool in TOOLS:
+        assert tool.examples
+        for example in tool.examples:
+            tool.checked(example)
+
+
+def test_a_plan_for_a_rod_is_wired_right() -> None:
+    steps = [
+        {"id": "e", "tool": "define_equations"},
+        {"id": "d", "tool": "define_domain"},
+        {"id": "i", "tool": "define_initial_condition"},
+        *({"id": name, "tool": "define_boundary_condition"} for name in ("left", "right")),
+        {
+            "id": "p",
+            "tool": "assemble_problem",
+            "inputs": {
+                "equations": "e.equations",
+                "domain": "d.domain",
+                "initial": ["i.initial"],
+                "boundary": ["left.boundary", "right.boundary"],
+            },
+        },
+    ]
+    assert check_plan(read_plan(steps), TOOLKIT) == ()

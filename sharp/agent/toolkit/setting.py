@@ -84,9 +84,10 @@ class Mean(Parameters):
 
 
 class Known(Parameters):
-    """An exact solution to compare with: an expression for each field."""
+    """What to compare with: an exact solution as an expression for each field, or the lowest eigenvalues, ascending."""
 
-    value: dict[Identifier, Expression]
+    value: dict[Identifier, Expression] = Field(default_factory=dict)
+    eigenvalues: tuple[Expression, ...] = ()
 
 
 class Whole(Parameters):

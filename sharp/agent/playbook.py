@@ -1,0 +1,173 @@
+"""The playbook as a team: answers to the agents' prompts by rules, with mistakes at a stated rate.
+
+It understands no language. It recognises the statements of the shipped cases by their text, knows the specification
+that belongs to each, and reads everything else from the messages: which step is asked about, what was done, what the
+checks say. With the probability `mistakes` an answer holds a mistake (`sharp.agent.mistakes`), or as Orchestrator it
+overlooks what is wrong; so plans, corrections and escalation can be tried without a model. Its results say nothing of
+any model.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sharp.agent.chains import Chain, chain_of
+from sharp.agent.mistakes import as_answer, broken_form, mistaken_parameters, mistaken_plan
+from sharp.errors import ModelRefused
+from sharp.llm.context import count_tokens
+from sharp.llm.protocol import ChatReply, ChatRequest, Message, Usage
+from sharp.problems.problem import Problem
+
+_STATED = re.compile(r"## The problem as stated\n+(.*?)\n+## ", re.DOTALL)
+_STEP = re.compile(r"## Your task: parameters of step (\S+)")
+_TOOL = re.compile(r'"name": "([a-z_]+)"')
+_DONE = re.compile(r"### (\S+): (\S+)\n\n- inputs: .*\n- parameters: (.*)\n")
+# How often a mistake is one of form; the rest are mistakes of substance.
+_OF_FORM = 0.15
+
+
+def squeezed(statement: str) -> str:
+    """Return a statement with uniform white space, by which it is recognised."""
+    return " ".join(statement.split())
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """The statements that are known, each with the problem that it states."""
+
+    problems: Mapping[str, Problem]
+
+    @cached_property
+    def chains(self) -> dict[str, Chain]:
+        """The chains of problems that were asked for."""
+        return {}
+
+    def chain(self, statement: str) -> Chain:
+        """Return the chain of a statement; raises `ModelRefused` for one that is not known."""
+        key = squeezed(statement)
+        if key not in self.problems:
+            raise ModelRefused(
+                "the playbook understands no language: it knows the statements of the shipped cases alone, and "
+                f"'{key[:60]}…' is none of them. Name a model, or write a specification (docs/problems.md)"
+            )
+        if key not in self.chains:
+            self.chains[key] = chain_of(self.problems[key])
+        return self.chains[key]
+
+
+class TeamPlaybook:
+    """Answers the team's prompts. The same request always gets the same answer.
+
+    Its token counts are the estimates of `sharp.llm.context`.
+    """
+
+    def __init__(self, name: str, knowledge: Knowledge, mistakes: float = 0.0) -> None:
+        self._name = name
+        self._knowledge = knowledge
+        self._mistakes = mistakes
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Answer a request."""
+        prompt, rng = request.messages[1].content, random.Random(f"{request.seed}/{len(request.messages)}")
+        text = self._answer(prompt, rng)
+        usage = Usage(
+            prompt=count_tokens(request.messages), completion=count_tokens([Message("assistant", text)])
+        )
+        return ChatReply((text,), ("stop",), usage, self._name)
+
+    async def aclose(self) -> None:
+        """Nothing is held open."""
+
+    def _answer(self, prompt: str, rng: random.Random) -> str:
+        stated = _STATED.search(prompt)
+        chain = self._knowledge.chain(stated[1] if stated else "")
+        wrong = rng.random() < self._mistakes
+        text = _kind_of(prompt)(prompt, chain, rng, wrong)
+        return broken_form(text, rng) if wrong and rng.random() < _OF_FORM else text
+
+
+Answerer = Callable[[str, Chain, random.Random, bool], str]
+
+
+def _kind_of(prompt: str) -> Answerer:
+    if "## Your task: a plan" in prompt:
+        return _planned
+    return _chosen if _STEP.search(prompt) else _judged
+
+
+def _planned(prompt: str, chain: Chain, rng: random.Random, wrong: bool) -> str:
+    del prompt
+    steps = [
+        {
+            "id": step.id,
+            "tool": step.tool,
+            "inputs": {port: [str(source) for source in given] for port, given in step.inputs.items()},
+        }
+        for step in chain.plan.steps
+    ]
+    return as_answer(
+        {"steps": mistaken_plan(steps, rng) if wrong else steps}, "Set up, check, solve, verify, show."
+    )
+
+
+def _chosen(prompt: str, chain: Chain, rng: random.Random, wrong: bool) -> str:
+    tool = _TOOL.search(prompt.partition("## The tool of step")[2])
+    found = _STEP.search(prompt)
+    assert tool is not None, "a prompt for parameters shows the tool's card"
+    assert found is not None, "a prompt for parameters names the step"
+    parameters = chain.parameters.get(found[1], {})
+    mistaken = mistaken_parameters(parameters, tool[1], rng) if wrong else None
+    return as_answer({"parameters": parameters if mistaken is None else mistaken}, "As stated.")
+
+
+def _judged(prompt: str, chain: Chain, rng: random.Random, wrong: bool) -> str:
+    del rng
+    if wrong:
+        return as_answer({"verdict": "valid", "reason": "Nothing seems to be wrong."}, "I see no fault.")
+    faults = list(_faults(prompt, chain))
+    if faults:
+        fixes = [{"step": step, "advice": advice} for step, advice in faults]
+        return as_answer(
+            {"verdict": "invalid", "reason": faults[0][1], "fixes": fixes}, "This is not what was stated."
+        )
+    if "NOT passed" in prompt or "- failed: " in prompt or _incomplete(prompt, chain):
+        reason = "other steps are needed than those of the plan"
+        return as_answer(
+            {"verdict": "invalid", "reason": reason, "replan": True}, "The parameters are as stated."
+        )
+    return as_answer({"verdict": "valid", "reason": "It is what was stated."}, "Compared with the statement.")
+
+
+def _faults(prompt: str, chain: Chain) -> list[tuple[str, str]]:
+    """Return the steps whose parameters are not those of the statement, with what they should be."""
+    tools = {step.id: step.tool for step in chain.plan.steps}
+    return [
+        (step, f"{tool} should be given {json.dumps(chain.parameters[step], ensure_ascii=False)}")
+        for step, tool, text in _DONE.findall(prompt)
+        if tools.get(step) == tool and not _alike(json.loads(text), chain.parameters[step])
+    ]
+
+
+def _incomplete(prompt: str, chain: Chain) -> bool:
+    """Whether a condition that was stated is neither done nor planned."""
+    needed = [step.id for step in chain.plan.steps if step.tool.startswith("define_")]
+    return any(f"{step}: " not in prompt for step in needed)
+
+
+def _alike(found: Any, wanted: Any) -> bool:
+    """Compare parameters as JSON does, whatever the spelling of numbers and of what is left to defaults."""
+    return bool(_uniform(found) == _uniform(wanted))
+
+
+def _uniform(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _uniform(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_uniform(item) for item in value]
+    return str(value)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from sharp.agent.memory import Recipe, Record
 from sharp.agent.pool import Pool
 from sharp.agent.tools import Finding, ToolError
-from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest
+from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest, Usage
 
 JSONObject = dict[str, Any]
 
@@ -42,21 +42,33 @@ class Recorder(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+Teller = Callable[[str, Record | None], None]
+"""Told the path of a call before it is paid for, and the record of each use of a tool."""
+
+
+@dataclass
 class RecordedEffects:
-    """`TeamEffects` on a journal, with models by name and the pool in which tools work."""
+    """`TeamEffects` on a journal, with models by name and the pool in which tools work.
+
+    `usage` counts the tokens of all answers, recorded ones included.
+    """
 
     recorder: Recorder
     backends: Mapping[str, ChatBackend]
     pool: Pool
+    tell: Teller = lambda *_: None
+    usage: Usage = field(default_factory=Usage)
 
     async def chat(self, path: str, request: ChatRequest) -> ChatReply:
         """Ask a language model once."""
 
         async def call() -> JSONObject:
+            self.tell(path, None)
             return (await self.backends[request.model].complete(request)).to_json()
 
-        return ChatReply.from_json(await self.recorder.perform("chat", path, request.to_json(), call))
+        reply = ChatReply.from_json(await self.recorder.perform("chat", path, request.to_json(), call))
+        self.usage += reply.usage
+        return reply
 
     async def use(self, path: str, step: str, recipe: Recipe) -> Record:
         """Carry out a recipe once, and know it from then on."""
@@ -67,7 +79,9 @@ class RecordedEffects:
         self.pool.know(recipe)
         found = await self.recorder.perform("use", path, _request(recipe), call)
         findings = tuple(Finding(**finding) for finding in found["findings"])
-        return Record(step, recipe, found["summary"], findings, found["error"], found["seconds"])
+        record = Record(step, recipe, found["summary"], findings, found["error"], found["seconds"])
+        self.tell(path, record)
+        return record
 
     def _used(self, recipe: Recipe) -> JSONObject:
         began = time.perf_counter()

@@ -13,12 +13,16 @@ import json
 import random
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from sharp.agent.chains import Chain, chain_of
 from sharp.agent.mistakes import as_answer, broken_form, mistaken_parameters, mistaken_plan
+from sharp.agentbench.cases import list_cases, load_case
 from sharp.errors import ModelRefused
 from sharp.llm.context import count_tokens
 from sharp.llm.protocol import ChatReply, ChatRequest, Message, Usage
@@ -39,14 +43,21 @@ def squeezed(statement: str) -> str:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """The statements that are known, each with the problem that it states."""
+    """The statements that are known, each with what gives the problem that it states."""
 
-    problems: Mapping[str, Problem]
+    problems: Mapping[str, Callable[[], Problem]]
+    _chains: dict[str, Chain] = field(default_factory=dict)
 
-    @cached_property
-    def chains(self) -> dict[str, Chain]:
-        """The chains of problems that were asked for."""
-        return {}
+    @classmethod
+    def of_cases(cls) -> Knowledge:
+        """Return what the shipped cases state."""
+        return cls(
+            {
+                squeezed(said): partial(_problem, name)
+                for name, path in list_cases().items()
+                for said in _statements(path)
+            }
+        )
 
     def chain(self, statement: str) -> Chain:
         """Return the chain of a statement; raises `ModelRefused` for one that is not known."""
@@ -56,9 +67,19 @@ class Knowledge:
                 "the playbook understands no language: it knows the statements of the shipped cases alone, and "
                 f"'{key[:60]}…' is none of them. Name a model, or write a specification (docs/problems.md)"
             )
-        if key not in self.chains:
-            self.chains[key] = chain_of(self.problems[key])
-        return self.chains[key]
+        if key not in self._chains:
+            self._chains[key] = chain_of(self.problems[key]())
+        return self._chains[key]
+
+
+def _problem(name: str) -> Problem:
+    return load_case(name).problem
+
+
+def _statements(path: Path) -> list[str]:
+    """Return the statements of a case without reading the rest of it as a specification."""
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return [said["text"] for said in document.get("statements", [])]
 
 
 class TeamPlaybook:

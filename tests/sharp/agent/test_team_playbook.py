@@ -24,7 +24,7 @@ async def play(
     case: Case, folder: Path, mistakes: float, seed: int, statement: str = ""
 ) -> tuple[Course, Team]:
     statement = statement or case.statements[0].text
-    knowledge = Knowledge({squeezed(said.text): case.problem for said in case.statements})
+    knowledge = Knowledge({squeezed(said.text): lambda: case.problem for said in case.statements})
     toolkit = standard_toolkit()
     with Journal.open(folder) as journal:
         effects = RecordedEffects(

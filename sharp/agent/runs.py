@@ -1,0 +1,139 @@
+"""Courses on disk: every answer and every use of a tool is recorded once, so that a course goes on where it was.
+
+    FOLDER/course-<hash>/     one course: settings.yaml, journal.jsonl, lease/
+
+The hash is that of the settings. Other words, another model or an answer to a question make another course beside the
+old one, and the same command again goes on with its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hpc.files import make_directory, write_atomic
+from hpc.journal import Journal, ReplayJournal
+from sharp.agent.effects import RecordedEffects, Recorder
+from sharp.agent.memory import Memory, Record
+from sharp.agent.playbook import Knowledge, TeamPlaybook
+from sharp.agent.pool import Pool
+from sharp.agent.prog_act import Course, prog_act
+from sharp.agent.settings import CHECKPOINTS, Settings
+from sharp.agent.team import Role, Sampling, Team
+from sharp.agent.toolkit import standard_toolkit
+from sharp.llm.backends import make_backend
+from sharp.llm.cards import ModelCard, load_card
+from sharp.llm.protocol import ChatBackend, Usage
+from sharp.problems.problem import Problem
+from sharp.solving.refine import Refinement
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A course that has ended, what it found, and what it took: calls of models and tokens.
+
+    `problem` is what was understood last, `solution` is None unless one was found for it.
+    """
+
+    folder: Path
+    settings: Settings
+    course: Course
+    problem: Problem | None
+    solution: Refinement | None
+    calls: int
+    usage: Usage
+
+
+def course_folder(folder: Path, settings: Settings) -> Path:
+    """Return where the course of these settings is kept."""
+    return folder / f"course-{settings.hash[:12]}"
+
+
+def run_course(folder: Path, settings: Settings, say: Say = lambda _: None) -> Finished:
+    """Carry out a course, or go on with it where it was; `say` is told what is done.
+
+    Raises `ModelError`, `BudgetExceeded`, and what `Journal.open` raises.
+    """
+    path = course_folder(folder, settings)
+    make_directory(path)
+    write_atomic(path / "settings.yaml", _as_yaml(settings))
+    cards = {name: load_card(name) for name in sorted(set(settings.models.values()))}
+    with Journal.open(path) as journal:
+        for warning in journal.warnings:
+            say(warning)
+        return asyncio.run(_played(path, settings, journal, cards, say))
+
+
+def replay_course(folder: Path, settings: Settings) -> Finished:
+    """Carry out a finished course on its record alone: no model is asked, and values are made again from recipes.
+
+    Raises `ReplayMiss` where the record does not reach to the end.
+    """
+    path = course_folder(folder, settings)
+    cards = {name: load_card(name) for name in sorted(set(settings.models.values()))}
+    return asyncio.run(_played(path, settings, ReplayJournal(path), cards, lambda _: None))
+
+
+async def _played(
+    path: Path, settings: Settings, recorder: Recorder, cards: Mapping[str, ModelCard], say: Say
+) -> Finished:
+    toolkit = standard_toolkit()
+    backends = {name: _backend(card, settings) for name, card in cards.items()}
+    pool = Pool(toolkit, settings.wall_s)
+    effects = RecordedEffects(recorder, backends, pool, _teller(say))
+    roles = {role: _sampling(cards[model], role) for role, model in settings.models.items()}
+    team = Team(settings.statement, toolkit, effects, roles, settings.allowance, settings.seed)
+    try:
+        course = await prog_act(team, CHECKPOINTS[settings.policy])
+    finally:
+        for backend in backends.values():
+            await backend.aclose()
+    problem, solution = _found(course.memory, pool)
+    return Finished(path, settings, course, problem, solution, team.calls, effects.usage)
+
+
+def _teller(say: Say) -> Callable[[str, Record | None], None]:
+    def tell(path: str, record: Record | None) -> None:
+        if record is None:
+            say(f"{path}: asked")
+        else:
+            say(f"{record.step}: {record.recipe.tool}{f' failed: {record.error}' if record.error else ''}")
+
+    return tell
+
+
+def _backend(card: ModelCard, settings: Settings) -> ChatBackend:
+    if card.kind == "playbook":
+        return TeamPlaybook(card.name, Knowledge.of_cases(), settings.mistakes)
+    return make_backend(card)
+
+
+def _sampling(card: ModelCard, role: Role) -> Sampling:
+    """The card says how long answers may be; agents choose parameters, so nothing is left to chance."""
+    return Sampling(card.name, temperature=0.0, max_tokens=card.sampling_for(role).max_tokens)
+
+
+def _found(memory: Memory, pool: Pool) -> tuple[Problem | None, Refinement | None]:
+    problem, solution = _newest(memory, pool, "problem"), _newest(memory, pool, "solution")
+    return problem, solution
+
+
+def _newest(memory: Memory, pool: Pool, port: str) -> Any:
+    """Return the value of the last sound step that gives a result of that name, or None."""
+    for step in reversed(memory.plan.steps):
+        record = memory.current(step.id)
+        gives = pool.toolkit[step.tool].output(port) is not None
+        if gives and record is not None and not record.failed:
+            return pool.value(f"{record.recipe.name}.{port}")
+    return None
+
+
+def _as_yaml(settings: Settings) -> bytes:
+    return yaml.safe_dump(settings.to_json(), sort_keys=False, allow_unicode=True).encode()

@@ -1,0 +1,53 @@
+"""What decides a course: the statement, who plays which role, the policy, and what it may cost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+from sharp.agent.prog_act import Checkpoints
+from sharp.agent.team import Allowance, Role
+from sharp.errors import ConfigurationError
+from sharp.problems.wording import valid_values
+
+Policy = Literal["prog-act", "step-wise", "none"]
+CHECKPOINTS: dict[Policy, Checkpoints] = {"prog-act": "fixed", "step-wise": "every step", "none": "none"}
+ROLES: tuple[Role, ...] = get_args(Role)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A statement, and how it is worked on.
+
+    `models` names the model of each role; `mistakes` is the rate at which the playbook errs; `wall_s` bounds each use
+    of a tool in seconds.
+    """
+
+    statement: str
+    models: dict[Role, str] = field(default_factory=lambda: dict.fromkeys(ROLES, "playbook"))
+    policy: Policy = "prog-act"
+    seed: int = 0
+    mistakes: float = 0.0
+    wall_s: float = 120.0
+    allowance: Allowance = field(default_factory=Allowance)
+
+    def __post_init__(self) -> None:
+        if self.policy not in CHECKPOINTS:
+            raise ConfigurationError(
+                f"policy: found '{self.policy}'; {valid_values('policies', self.policy, CHECKPOINTS)}"
+            )
+        if not 0 <= self.mistakes < 1:
+            raise ConfigurationError(f"mistakes: expected a rate from 0 to below 1, found {self.mistakes:g}")
+        if not self.statement.strip():
+            raise ConfigurationError("statement: expected a problem in words, found nothing")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings in plain JSON."""
+        return asdict(self)
+
+    @property
+    def hash(self) -> str:
+        """The SHA-256 (hex) of all settings: a course with other settings is another course."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()

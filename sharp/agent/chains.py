@@ -6,13 +6,15 @@ knowledge of the embedded playbook.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sharp.agent.plans import Plan, Reference, Step
 from sharp.problems.problem import Problem
-from sharp.problems.spec import Section, Specification
+
+Document = Mapping[str, Any]
+_EQUATIONS = ("coordinates", "fields", "parameters", "coefficients", "units", "equations", "eigenvalue")
 
 
 @dataclass(frozen=True)
@@ -42,68 +44,73 @@ class _Chain:
 
 
 def chain_of(problem: Problem) -> Chain:
-    """Return the chain of a problem: set up, check, discretise, solve, verify, show."""
+    """Return the chain of a problem."""
+    return chain_of_document(problem.specification.model_dump(mode="json", exclude_defaults=True))
+
+
+def chain_of_document(document: Document) -> Chain:
+    """Return the chain of a specification, whole or not: set up, check, discretise, solve, verify, show.
+
+    What the document lacks is left out; a missing domain leaves the step without parameters.
+    """
     chain = _Chain([], {})
-    whole = _set_up(chain, problem.specification)
+    whole = _set_up(chain, document)
     sound = f"{chain.add('check_problem', {}, problem=[f'{whole}.problem'])}.sound"
     method = chain.add("choose_method", {}, problem=[sound])
     grid = chain.add("discretise", {}, problem=[sound], method=[f"{method}.method"])
-    solved = chain.add(solving_tool(problem), {}, discretisation=[f"{grid}.discretisation"])
+    solved = chain.add(solving_tool(document), {}, discretisation=[f"{grid}.discretisation"])
     using = {"problem": [sound], "solution": [f"{solved}.solution"]}
     for tool in ("check_residual", "check_conditions"):
         chain.add(tool, {}, **using)
     optional = [chain.add("cross_check", {}, **using)]
-    if problem.specification.reference.kind == "exact":
+    if _exact(document):
         chain.add("compare_with_reference", {}, **using)
     chain.add("visualise", {}, **using)
     optional.append(chain.add("export_solution", {}, **using))
     return Chain(Plan(tuple(chain.steps)), chain.parameters, frozenset(optional))
 
 
-def solving_tool(problem: Problem) -> str:
+def solving_tool(document: Document) -> str:
     """Return the tool that solves problems of this kind."""
-    if problem.specification.eigenvalue:
+    if document.get("eigenvalue"):
         return "solve_eigenvalues"
-    return "solve_steady" if problem.time is None else "solve_in_time"
+    return "solve_in_time" if document.get("coordinates", {}).get("time") else "solve_steady"
 
 
-def _set_up(chain: _Chain, spec: Specification) -> str:
-    equations = chain.add("define_equations", _equations(spec))
-    region = {"domain": _plain(spec.domain), **({"time": list(spec.time)} if spec.time else {})}
-    domain = chain.add("define_domain", region)
+def _set_up(chain: _Chain, document: Document) -> str:
+    equations = chain.add("define_equations", _present(document, _EQUATIONS))
+    domain = chain.add(
+        "define_domain", _present(document, ("domain", "time")) if "domain" in document else {}
+    )
     inputs = {
         "equations": [f"{equations}.equations"],
         "domain": [f"{domain}.domain"],
-        "initial": [f"{chain.add('define_initial_condition', given)}.initial" for given in _starts(spec)],
+        "initial": [f"{chain.add('define_initial_condition', given)}.initial" for given in _starts(document)],
         "boundary": [
-            f"{chain.add('define_boundary_condition', _plain(condition))}.boundary"
-            for condition in spec.boundary
+            f"{chain.add('define_boundary_condition', condition)}.boundary"
+            for condition in document.get("boundary") or ()
         ],
         "mean": [
             f"{chain.add('define_mean', {'field': name, 'value': value})}.mean"
-            for name, value in spec.mean.items()
+            for name, value in (document.get("mean") or {}).items()
         ],
     }
-    if spec.reference.kind == "exact":
-        known = chain.add("define_reference_solution", _known(spec))
+    if _exact(document):
+        known = chain.add(
+            "define_reference_solution", _present(document["reference"], ("value", "eigenvalues"))
+        )
         inputs["reference"] = [f"{known}.reference"]
-    whole = spec.model_dump(mode="json", include={"title", "accuracy"}, exclude_defaults=True)
-    return chain.add("assemble_problem", whole, **inputs)
+    return chain.add("assemble_problem", _present(document, ("title", "accuracy")), **inputs)
 
 
-def _equations(spec: Specification) -> dict[str, Any]:
-    keys = {"coordinates", "fields", "parameters", "coefficients", "units", "equations", "eigenvalue"}
-    return spec.model_dump(mode="json", include=keys, exclude_defaults=True)
+def _exact(document: Document) -> bool:
+    return (document.get("reference") or {}).get("kind") == "exact"
 
 
-def _known(spec: Specification) -> dict[str, Any]:
-    return spec.reference.model_dump(mode="json", include={"value", "eigenvalues"}, exclude_defaults=True)
+def _present(document: Document, keys: Iterable[str]) -> dict[str, Any]:
+    return {key: document[key] for key in keys if document.get(key) is not None}
 
 
-def _starts(spec: Specification) -> Iterator[dict[str, Any]]:
-    for name, given in spec.initial.items():
-        yield {"field": name, "value": given.expression}
-
-
-def _plain(section: Section) -> dict[str, Any]:
-    return section.model_dump(mode="json", exclude_defaults=True)
+def _starts(document: Document) -> Iterator[dict[str, Any]]:
+    for name, given in (document.get("initial") or {}).items():
+        yield {"field": name, "value": given["expression"] if isinstance(given, Mapping) else given}

@@ -12,21 +12,21 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
-from sharp.agent.chains import Chain, chain_of
+from sharp.agent.chains import Chain, chain_of, chain_of_document
 from sharp.agent.mistakes import as_answer, broken_form, mistaken_parameters, mistaken_plan
 from sharp.agentbench.cases import list_cases, load_case
+from sharp.agentbench.illposed import list_ill_posed, load_ill_posed
 from sharp.errors import ModelRefused
 from sharp.llm.context import count_tokens
 from sharp.llm.protocol import ChatReply, ChatRequest, Message, Usage
-from sharp.problems.problem import Problem
 
 _STATED = re.compile(r"## The problem as stated\n+(.*?)\n+## ", re.DOTALL)
 _STEP = re.compile(r"## Your task: parameters of step (\S+)")
@@ -42,44 +42,56 @@ def squeezed(statement: str) -> str:
 
 
 @dataclass(frozen=True)
-class Knowledge:
-    """The statements that are known, each with what gives the problem that it states."""
+class Known:
+    """What is known of a statement: its chain, and what is right to do where it cannot be solved as it stands."""
 
-    problems: Mapping[str, Callable[[], Problem]]
-    _chains: dict[str, Chain] = field(default_factory=dict)
+    chain: Chain
+    verdict: Literal["valid", "ask", "refuse"] = "valid"
+    reason: str = ""
+    questions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """The statements that are known, each with what gives the rest."""
+
+    statements: Mapping[str, Callable[[], Known]]
 
     @classmethod
     def of_cases(cls) -> Knowledge:
-        """Return what the shipped cases state."""
-        return cls(
-            {
-                squeezed(said): partial(_problem, name)
-                for name, path in list_cases().items()
-                for said in _statements(path)
-            }
-        )
+        """Return what the shipped cases state, well posed or not."""
+        found = {said: partial(_well_posed, name) for name, said in _stated(list_cases())}
+        return cls({**found, **{said: partial(_ill_posed, name) for name, said in _stated(list_ill_posed())}})
 
-    def chain(self, statement: str) -> Chain:
-        """Return the chain of a statement; raises `ModelRefused` for one that is not known."""
+    def known(self, statement: str) -> Known:
+        """Return what is known of a statement; raises `ModelRefused` for one that is not known."""
         key = squeezed(statement)
-        if key not in self.problems:
+        if key not in self.statements:
             raise ModelRefused(
                 "the playbook understands no language: it knows the statements of the shipped cases alone, and "
                 f"'{key[:60]}…' is none of them. Name a model, or write a specification (docs/problems.md)"
             )
-        if key not in self._chains:
-            self._chains[key] = chain_of(self.problems[key]())
-        return self._chains[key]
+        return self.statements[key]()
 
 
-def _problem(name: str) -> Problem:
-    return load_case(name).problem
+def _stated(paths: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    """Yield id and statement of cases, without reading the rest of them as specifications."""
+    for name, path in paths.items():
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        yield from ((name, squeezed(said["text"])) for said in document.get("statements", ()))
 
 
-def _statements(path: Path) -> list[str]:
-    """Return the statements of a case without reading the rest of it as a specification."""
-    document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return [said["text"] for said in document.get("statements", [])]
+@cache
+def _well_posed(name: str) -> Known:
+    return Known(chain_of(load_case(name).problem))
+
+
+@cache
+def _ill_posed(name: str) -> Known:
+    case = load_ill_posed(name)
+    diagnosis = case.diagnose()
+    reason = "; ".join(concern.message for concern in diagnosis.concerns)
+    return Known(chain_of_document(case.problem.value), case.verdict, reason, diagnosis.questions)
 
 
 class TeamPlaybook:
@@ -107,13 +119,13 @@ class TeamPlaybook:
 
     def _answer(self, prompt: str, rng: random.Random) -> str:
         stated = _STATED.search(prompt)
-        chain = self._knowledge.chain(stated[1] if stated else "")
+        known = self._knowledge.known(stated[1] if stated else "")
         wrong = rng.random() < self._mistakes
-        text = _kind_of(prompt)(prompt, chain, rng, wrong)
+        text = _kind_of(prompt)(prompt, known, rng, wrong)
         return broken_form(text, rng) if wrong and rng.random() < _OF_FORM else text
 
 
-Answerer = Callable[[str, Chain, random.Random, bool], str]
+Answerer = Callable[[str, Known, random.Random, bool], str]
 
 
 def _kind_of(prompt: str) -> Answerer:
@@ -122,7 +134,7 @@ def _kind_of(prompt: str) -> Answerer:
     return _chosen if _STEP.search(prompt) else _judged
 
 
-def _planned(prompt: str, chain: Chain, rng: random.Random, wrong: bool) -> str:
+def _planned(prompt: str, known: Known, rng: random.Random, wrong: bool) -> str:
     del prompt
     steps = [
         {
@@ -130,33 +142,39 @@ def _planned(prompt: str, chain: Chain, rng: random.Random, wrong: bool) -> str:
             "tool": step.tool,
             "inputs": {port: [str(source) for source in given] for port, given in step.inputs.items()},
         }
-        for step in chain.plan.steps
+        for step in known.chain.plan.steps
     ]
     return as_answer(
         {"steps": mistaken_plan(steps, rng) if wrong else steps}, "Set up, check, solve, verify, show."
     )
 
 
-def _chosen(prompt: str, chain: Chain, rng: random.Random, wrong: bool) -> str:
+def _chosen(prompt: str, known: Known, rng: random.Random, wrong: bool) -> str:
     tool = _TOOL.search(prompt.partition("## The tool of step")[2])
     found = _STEP.search(prompt)
     assert tool is not None, "a prompt for parameters shows the tool's card"
     assert found is not None, "a prompt for parameters names the step"
-    parameters = chain.parameters.get(found[1], {})
+    parameters = known.chain.parameters.get(found[1], {})
+    if tool[1] == "define_domain" and not parameters and known.questions:
+        return as_answer({"ask_user": known.questions[0]}, "The statement does not say it.")
     mistaken = mistaken_parameters(parameters, tool[1], rng) if wrong else None
     return as_answer({"parameters": parameters if mistaken is None else mistaken}, "As stated.")
 
 
-def _judged(prompt: str, chain: Chain, rng: random.Random, wrong: bool) -> str:
+def _judged(prompt: str, known: Known, rng: random.Random, wrong: bool) -> str:
     del rng
     if wrong:
         return as_answer({"verdict": "valid", "reason": "Nothing seems to be wrong."}, "I see no fault.")
-    faults = list(_faults(prompt, chain))
+    chain = known.chain
+    faults = _faults(prompt, chain)
     if faults:
         fixes = [{"step": step, "advice": advice} for step, advice in faults]
         return as_answer(
             {"verdict": "invalid", "reason": faults[0][1], "fixes": fixes}, "This is not what was stated."
         )
+    if known.verdict != "valid":
+        content = {"verdict": known.verdict, "reason": known.reason, "questions": list(known.questions)}
+        return as_answer(content, "It is what was stated, and cannot be solved as it stands.")
     if "NOT passed" in prompt or "- failed: " in prompt or _incomplete(prompt, chain):
         reason = "other steps are needed than those of the plan"
         return as_answer(

@@ -10,8 +10,9 @@ import yaml
 from pydantic import BeforeValidator, Field
 
 from sharp.agent.tools import Call, Outcome, Parameters, Port, Tool, ToolError
-from sharp.errors import SpecificationError
-from sharp.problems import Problem, parse_problem, render_latex
+from sharp.problems import Problem, render_latex
+from sharp.problems.concerns import Concern
+from sharp.problems.diagnosis import diagnose
 from sharp.problems.spec import (
     Annulus,
     Boundary,
@@ -28,9 +29,7 @@ from sharp.problems.spec import (
     given_form,
     quantity_form,
 )
-
-_NAME = "problem"
-"""What stands for the file in errors of the problem that is put together."""
+from sharp.problems.yaml_source import show
 
 
 class Equations(Parameters):
@@ -142,11 +141,22 @@ def _known(call: Call) -> Outcome:
 
 def _whole(call: Call) -> Outcome:
     document = assembled(call.parameters, call.inputs)
-    try:
-        problem = parse_problem(yaml.safe_dump(document, allow_unicode=True, sort_keys=False), _NAME)
-    except SpecificationError as error:
-        raise ToolError(f"assemble_problem: {_without_lines(str(error))}") from None
+    found = diagnose(yaml.safe_dump(document, allow_unicode=True, sort_keys=False), "problem")
+    if found.problem is None:
+        raise ToolError(f"assemble_problem: {objections(found.concerns)}")
+    problem = found.problem
     return Outcome({"problem": problem}, {"as understood": render_latex(problem), **_told(problem)})
+
+
+def objections(concerns: Iterable[Concern]) -> str:
+    """Return what is wrong with a problem, with the question where one is asked for."""
+    return "; ".join(_objection(concern) for concern in concerns if concern.verdict != "warn")
+
+
+def _objection(concern: Concern) -> str:
+    place = f"{show(concern.path)}: " if concern.path else ""
+    question = f" ({concern.question})" if concern.question else ""
+    return f"[{concern.verdict}: {concern.kind}] {place}{concern.message}{question}"
 
 
 def assembled(parameters: Whole, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,11 +186,6 @@ def _merged(what: str, fragments: Iterable[Mapping[str, Any]]) -> dict[str, Any]
                 )
             merged[name] = value
     return merged
-
-
-def _without_lines(text: str) -> str:
-    """Name the place in the specification alone: lines of a text that nobody has seen would help nobody."""
-    return "; ".join(re.sub(rf"^{_NAME}:\d+: ", "", line) for line in text.splitlines())
 
 
 def _told(problem: Problem) -> dict[str, Any]:

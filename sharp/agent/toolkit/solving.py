@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from sharp.agent.toolkit.setting import PROBLEM
+from sharp.agent.toolkit.setting import PROBLEM, objections
 from sharp.agent.tools import Call, Finding, Outcome, Parameters, Port, Tool, ToolError
 from sharp.errors import ConfigurationError, SpecificationError
 from sharp.problems.problem import Problem
@@ -49,8 +49,7 @@ def _checked(call: Call) -> Outcome:
     found = concerns(call.inputs["problem"])
     grave = [concern for concern in found if concern.verdict != "warn"]
     if grave:
-        told = "; ".join(f"[{concern.verdict}: {concern.kind}] {concern.message}" for concern in grave)
-        raise ToolError(f"check_problem: {told}")
+        raise ToolError(f"check_problem: {objections(grave)}")
     finding = Finding("well-posed", True, "conditions fit the equations, and nothing contradicts")
     return Outcome(
         {"sound": call.inputs["problem"]}, {"warnings": [concern.message for concern in found]}, (finding,)

@@ -8,12 +8,13 @@ import pytest
 
 from hpc.journal import Journal
 from sharp.agent.effects import RecordedEffects
-from sharp.agent.playbook import Knowledge, TeamPlaybook, squeezed
+from sharp.agent.playbook import Knowledge, TeamPlaybook
 from sharp.agent.pool import Pool
 from sharp.agent.prog_act import Course, prog_act
 from sharp.agent.team import Sampling, Team
 from sharp.agent.toolkit import standard_toolkit
 from sharp.agentbench.cases import Case, load_case
+from sharp.agentbench.illposed import load_ill_posed
 from sharp.errors import ModelRefused
 
 CASE = load_case("heat-rod-two-ends")
@@ -24,7 +25,7 @@ async def play(
     case: Case, folder: Path, mistakes: float, seed: int, statement: str = ""
 ) -> tuple[Course, Team]:
     statement = statement or case.statements[0].text
-    knowledge = Knowledge({squeezed(said.text): lambda: case.problem for said in case.statements})
+    knowledge = Knowledge.of_cases()
     toolkit = standard_toolkit()
     with Journal.open(folder) as journal:
         effects = RecordedEffects(
@@ -55,3 +56,11 @@ async def test_mistakes_are_made_and_most_courses_still_end_well(tmp_path: Path,
 async def test_a_statement_that_is_not_known_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(ModelRefused, match="the playbook understands no language"):
         await play(CASE, tmp_path / "run", 0.0, 0, "Solve the heat equation.")
+
+
+@pytest.mark.parametrize("name", ["rod-one-end", "backward-rod", "poisson-somewhere", "quenched-plate"])
+async def test_what_cannot_be_solved_as_stated_is_asked_about_or_refused(tmp_path: Path, name: str) -> None:
+    case = load_ill_posed(name)
+    course, _ = await play(CASE, tmp_path / "run", 0.0, 0, case.statements[0].text)
+    assert course.ending == {"ask": "asks", "refuse": "refused"}[case.verdict], course.reason
+    assert bool(course.questions) == (case.verdict == "ask")

@@ -111,4 +111,33 @@ class HeatMaps:
     differences: Mapping[str, Array]
 
 
-Drawing = ErrorChart | Lineage | Curves | HeatMaps | Panels
+@dataclass(frozen=True)
+class Lines:
+    """Functions of one coordinate in one chart, `{name: values [N]}` over x [N]; `across` names the coordinate."""
+
+    anchor: str
+    title: str
+    across: str
+    x: Array
+    curves: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A step of a plan: its id, its tool, how it stands, and a description."""
+
+    id: str
+    tool: str
+    state: Literal["done", "failed", "open"]
+    description: str
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Steps in order, and which uses a result of which: pairs `(source, target)` with the names of what flows."""
+
+    tasks: tuple[Task, ...]
+    uses: Mapping[tuple[str, str], str]
+
+
+Drawing = ErrorChart | Lineage | Curves | HeatMaps | Lines | Panels | Flow

@@ -10,9 +10,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from sharp.report.blocks import Report, Table
-from sharp.report.drawings import Curves, Drawing, ErrorChart, Lineage
+from sharp.report.drawings import Curves, Drawing, ErrorChart, Flow, Lineage, Lines
 from sharp.report.error_chart import draw_errors
 from sharp.report.field_charts import draw_curves, draw_maps
+from sharp.report.flow_chart import draw_flow
+from sharp.report.line_chart import draw_lines
 from sharp.report.lineage_chart import draw_lineage
 from sharp.report.panel_figure import draw_panels
 from sharp.report.panels import Panels
@@ -69,6 +71,10 @@ def draw(drawing: Drawing, description: str) -> Markup:
             return draw_lineage(drawing, description)
         case Curves():
             return draw_curves(drawing, description)
+        case Lines():
+            return draw_lines(drawing, description)
+        case Flow():
+            return draw_flow(drawing, description)
         case Panels():
             return draw_panels(drawing, description)
         case _:

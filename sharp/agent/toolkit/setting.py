@@ -10,7 +10,6 @@ import yaml
 from pydantic import BeforeValidator, Field
 
 from sharp.agent.tools import Call, Outcome, Parameters, Port, Tool, ToolError
-from sharp.problems import Problem, render_latex
 from sharp.problems.concerns import Concern
 from sharp.problems.diagnosis import diagnose
 from sharp.problems.spec import (
@@ -30,6 +29,7 @@ from sharp.problems.spec import (
     quantity_form,
 )
 from sharp.problems.yaml_source import show
+from sharp.solving.understood import understood
 
 
 class Equations(Parameters):
@@ -144,8 +144,8 @@ def _whole(call: Call) -> Outcome:
     found = diagnose(yaml.safe_dump(document, allow_unicode=True, sort_keys=False), "problem")
     if found.problem is None:
         raise ToolError(f"assemble_problem: {objections(found.concerns)}")
-    problem = found.problem
-    return Outcome({"problem": problem}, {"as understood": render_latex(problem), **_told(problem)})
+    told = [f"{name}: {value}" for name, value in understood(found.problem)]
+    return Outcome({"problem": found.problem}, {"as understood": told})
 
 
 def objections(concerns: Iterable[Concern]) -> str:
@@ -186,10 +186,6 @@ def _merged(what: str, fragments: Iterable[Mapping[str, Any]]) -> dict[str, Any]
                 )
             merged[name] = value
     return merged
-
-
-def _told(problem: Problem) -> dict[str, Any]:
-    return {"parameters": {name: f"{value:.6g}" for name, value in problem.parameters.items()}}
 
 
 _EQUATIONS = Port("equations", "equations", "unknowns, coordinates, parameters and equations")

@@ -1,0 +1,75 @@
+"""The files of a course: a specification that reads as the same problem, arrays, questions that can be answered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from sharp.agent.export import as_yaml, export_course, read_answers, with_answers
+from sharp.agent.runs import run_course
+from sharp.agent.settings import Settings
+from sharp.agentbench.cases import load_cases
+from sharp.agentbench.illposed import load_ill_posed
+from sharp.errors import ConfigurationError
+from sharp.problems import parse_problem
+from sharp.solving.given import given
+
+CASES = {case.problem.id: case for case in load_cases("heat")}
+
+
+def test_a_solved_course_leaves_report_figures_arrays_and_specification(tmp_path: Path) -> None:
+    case = CASES["heat-rod-two-ends"]
+    finished = run_course(tmp_path, Settings(case.statements[0].text, mistakes=0.3, seed=4))
+    report = export_course(finished, tmp_path)
+    page = report.read_text(encoding="utf-8")
+    assert "The steps, and what flows between them" in page
+    assert "understands no language" in page
+    figures = json.loads((tmp_path / "answer.json").read_text(encoding="utf-8"))
+    assert figures["ending"] == "solved"
+    assert figures["prompt_tokens"] > figures["completion_tokens"] > 0
+    problem = parse_problem((tmp_path / "problem.yaml").read_text(encoding="utf-8"), "problem.yaml")
+    assert problem.equations == case.problem.equations
+    with np.load(tmp_path / "solution.npz") as arrays:
+        exact = given(case.problem, case.problem.specification.reference.value["u"])
+        wanted = exact(arrays["x"][:, None], arrays["t"])
+        assert np.allclose(
+            arrays["u"], np.reshape(wanted, arrays["u"].shape), atol=1e-4 * np.max(np.abs(wanted))
+        )
+    assert not (tmp_path / "questions.yaml").exists()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_specification_that_is_written_reads_as_the_same_problem(name: str) -> None:
+    problem = CASES[name].problem
+    assert parse_problem(as_yaml(problem), "again.yaml").hash == problem.hash
+
+
+def test_questions_are_written_and_their_answers_become_part_of_the_statement(tmp_path: Path) -> None:
+    statement = load_ill_posed("rod-one-end").statements[0].text
+    finished = run_course(tmp_path, Settings(statement))
+    export_course(finished, tmp_path)
+    path = tmp_path / "questions.yaml"
+    with pytest.raises(ConfigurationError, match="expected an answer to each question; missing: "):
+        read_answers(path)
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    document["questions"][0]["answer"] = "insulated"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    said, answers = read_answers(path)
+    assert said == statement
+    assert with_answers(said, answers).endswith(
+        f"Asked and answered:\n- {finished.course.questions[0]} insulated"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "statement: x", "statement: x\nquestions: none", "{", "questions: [1]\nstatement: x"]
+)
+def test_a_file_of_answers_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "answers.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"answers\.yaml: "):
+        read_answers(path)

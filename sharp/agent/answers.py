@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sharp.agent.plans import Plan, check_plan, read_plan
+from sharp.agent.plans import Plan, Step, check_plan, read_plan
 from sharp.agent.tools import Tool, ToolError, Toolkit
 from sharp.errors import ReplyError
 from sharp.problems.wording import describe, valid_values
@@ -42,6 +42,48 @@ class Verdict:
     fixes: tuple[Fix, ...] = ()
     questions: tuple[str, ...] = ()
     replan: bool = False
+
+
+@dataclass(frozen=True)
+class Next:
+    """The next step of a loop without a plan; none where it is finished, refuses, or has a question."""
+
+    step: Step | None = None
+    question: str = ""
+    refusal: str = ""
+
+
+def read_next(text: str, plan: Plan, toolkit: Toolkit) -> Next:
+    """Return the next step `{"step": {…}}`, or `{"finish": true}`, `{"ask_user": "…"}`, `{"refuse": "…"}`.
+
+    Raises `ReplyError` where the step does not fit what was done.
+    """
+    data = extract_json(text)
+    known = sorted(data.keys() & {"step", "finish", "ask_user", "refuse"})
+    if len(known) != 1:
+        raise ReplyError(
+            f"expected exactly one of step, finish, ask_user, refuse, found {', '.join(data) or 'nothing'}"
+        )
+    match known[0]:
+        case "ask_user":
+            return Next(question=str(data["ask_user"]))
+        case "refuse":
+            return Next(refusal=str(data["refuse"]))
+        case "finish":
+            return Next()
+    step = read_plan([data["step"]]).steps[0]
+    faults = check_plan(Plan((*plan.steps, step)), toolkit)
+    if faults:
+        raise ReplyError("The step cannot be carried out: " + "; ".join(faults) + ".")
+    return Next(step)
+
+
+def read_stop(text: str) -> bool:
+    """Return whether the loop is to end: `{"stop": true}` or `{"stop": false}`."""
+    stop = extract_json(text).get("stop")
+    if not isinstance(stop, bool):
+        raise ReplyError(f"expected stop as true or false, found {describe(stop)}")
+    return stop
 
 
 def read_planning(text: str, toolkit: Toolkit) -> Plan:

@@ -129,9 +129,15 @@ Answerer = Callable[[str, Known, random.Random, bool], str]
 
 
 def _kind_of(prompt: str) -> Answerer:
-    if "## Your task: a plan" in prompt:
-        return _planned
-    return _chosen if _STEP.search(prompt) else _judged
+    if _STEP.search(prompt):
+        return _chosen
+    task = prompt.partition("## Your task: ")[2].splitlines()[0]
+    return {
+        "a plan": _planned,
+        "an analysis": _analysed,
+        "the next step": _next,
+        "enough or not": _enough,
+    }.get(task, _judged)
 
 
 def _planned(prompt: str, known: Known, rng: random.Random, wrong: bool) -> str:
@@ -154,11 +160,71 @@ def _chosen(prompt: str, known: Known, rng: random.Random, wrong: bool) -> str:
     found = _STEP.search(prompt)
     assert tool is not None, "a prompt for parameters shows the tool's card"
     assert found is not None, "a prompt for parameters names the step"
-    parameters = known.chain.parameters.get(found[1], {})
+    parameters = known.chain.parameters.get(_base(found[1]), {})
     if tool[1] == "define_domain" and not parameters and known.questions:
         return as_answer({"ask_user": known.questions[0]}, "The statement does not say it.")
     mistaken = mistaken_parameters(parameters, tool[1], rng) if wrong else None
     return as_answer({"parameters": parameters if mistaken is None else mistaken}, "As stated.")
+
+
+def _analysed(prompt: str, known: Known, rng: random.Random, wrong: bool) -> str:
+    del prompt, rng, wrong
+    tools = dict.fromkeys(step.tool for step in known.chain.plan.steps)
+    return f"The tools that serve are {', '.join(tools)}, in this order."
+
+
+def _next(prompt: str, known: Known, rng: random.Random, wrong: bool) -> str:
+    """Choose the first step that is not done as it should be; with a mistake, overlook what was misread."""
+    if known.verdict == "refuse" and "- failed: " in prompt:
+        return as_answer({"refuse": known.reason}, "It cannot be solved as it stands.")
+    if known.verdict == "ask" and "- failed: " in prompt:
+        return as_answer({"ask_user": known.questions[0]}, "It cannot be solved as it stands.")
+    newest = {_base(step): (step, sound) for step, sound in _sound_steps(prompt, known.chain, blind=wrong)}
+    for step in known.chain.plan.steps:
+        sources = [newest.get(reference.step, ("", False)) for reference in step.references]
+        done, sound = newest.get(step.id, ("", False))
+        if sound and all(_older(source, done, prompt) for source, _ in sources):
+            continue
+        inputs = {
+            port: [f"{newest[reference.step][0]}.{reference.port}" for reference in given]
+            for port, given in step.inputs.items()
+        }
+        content = {"id": _following(step.id, done), "tool": step.tool, "inputs": inputs}
+        return as_answer({"step": content}, "This comes next.")
+    del rng
+    return as_answer({"finish": True}, "All is done.")
+
+
+def _sound_steps(prompt: str, chain: Chain, *, blind: bool) -> Iterator[tuple[str, bool]]:
+    """Yield each step that was done, and whether it is as it should be, as far as one looks."""
+    failed = set(re.findall(r"### (\S+): \S+\n\n- inputs: .*\n- parameters: .*\n- failed: ", prompt))
+    for step, _, text in _DONE.findall(prompt):
+        right = blind or _alike(json.loads(text), chain.parameters.get(_base(step), {}))
+        yield step, right and step not in failed
+
+
+def _base(step: str) -> str:
+    """Return the step of the chain that a repetition `s3-2` repeats."""
+    return step.partition("-")[0]
+
+
+def _following(base: str, done: str) -> str:
+    return base if not done else f"{base}-{int(done.partition('-')[2] or 1) + 1}"
+
+
+def _older(source: str, done: str, prompt: str) -> bool:
+    """Whether a step was done after what it uses was done last."""
+    return prompt.find(f"### {source}: ") < prompt.find(f"### {done}: ")
+
+
+def _enough(prompt: str, known: Known, rng: random.Random, wrong: bool) -> str:
+    del rng
+    last = known.chain.plan.steps[-1].id
+    done = {_base(step) for step, sound in _sound_steps(prompt, known.chain, blind=True) if sound}
+    stop = last in done or (
+        wrong and any(step.tool.startswith("solve_") and step.id in done for step in known.chain.plan.steps)
+    )
+    return as_answer({"stop": stop}, "All steps are done." if stop else "Something is left to do.")
 
 
 def _judged(prompt: str, known: Known, rng: random.Random, wrong: bool) -> str:

@@ -21,9 +21,10 @@ from hpc.journal import Journal, ReplayJournal
 from sharp.agent.effects import RecordedEffects, Recorder
 from sharp.agent.memory import Memory, Record
 from sharp.agent.playbook import Knowledge, TeamPlaybook
+from sharp.agent.policies import POLICIES
 from sharp.agent.pool import Pool
-from sharp.agent.prog_act import Course, prog_act
-from sharp.agent.settings import CHECKPOINTS, Settings
+from sharp.agent.prog_act import Course
+from sharp.agent.settings import Settings
 from sharp.agent.team import Role, Sampling, Team
 from sharp.agent.toolkit import standard_toolkit
 from sharp.llm.backends import make_backend
@@ -91,7 +92,7 @@ async def _played(
     roles = {role: _sampling(cards[model], role) for role, model in settings.models.items()}
     team = Team(settings.statement, toolkit, effects, roles, settings.allowance, settings.seed)
     try:
-        course = await prog_act(team, CHECKPOINTS[settings.policy])
+        course = await POLICIES[settings.policy](team)
     finally:
         for backend in backends.values():
             await backend.aclose()

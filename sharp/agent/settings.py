@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-from sharp.agent.prog_act import Checkpoints
+from sharp.agent.policies import POLICIES, Policy
 from sharp.agent.team import Allowance, Role
 from sharp.errors import ConfigurationError
 from sharp.problems.wording import valid_values
 
-Policy = Literal["prog-act", "step-wise", "none"]
-CHECKPOINTS: dict[Policy, Checkpoints] = {"prog-act": "fixed", "step-wise": "every step", "none": "none"}
 ROLES: tuple[Role, ...] = get_args(Role)
 
 
@@ -34,9 +32,9 @@ class Settings:
     allowance: Allowance = field(default_factory=Allowance)
 
     def __post_init__(self) -> None:
-        if self.policy not in CHECKPOINTS:
+        if self.policy not in POLICIES:
             raise ConfigurationError(
-                f"policy: found '{self.policy}'; {valid_values('policies', self.policy, CHECKPOINTS)}"
+                f"policy: found '{self.policy}'; {valid_values('policies', self.policy, POLICIES)}"
             )
         if not 0 <= self.mistakes < 1:
             raise ConfigurationError(f"mistakes: expected a rate from 0 to below 1, found {self.mistakes:g}")

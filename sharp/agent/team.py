@@ -9,7 +9,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from sharp.agent.answers import Choice, Verdict, read_choice, read_planning, read_verdict
+from sharp.agent.answers import (
+    Choice,
+    Next,
+    Verdict,
+    read_choice,
+    read_next,
+    read_planning,
+    read_stop,
+    read_verdict,
+)
 from sharp.agent.effects import TeamEffects
 from sharp.agent.memory import Memory, Record
 from sharp.agent.plans import Plan, Step
@@ -33,11 +42,16 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Allowance:
-    """Bounds of one problem: plans (outer loop), turns of correction at a checkpoint (inner loop), model calls."""
+    """Bounds of one problem.
+
+    `plans` are those of the outer loop, `turns` of correction those of the inner loop at a checkpoint, `steps` those of
+    a loop without a plan, `calls` those of models, `rereads` those of an answer of the wrong form.
+    """
 
     plans: int = 2
     turns: int = 2
-    calls: int = 60
+    steps: int = 30
+    calls: int = 120
     rereads: int = 1
 
 
@@ -63,7 +77,7 @@ class Team:
         prompt = render(
             "agent/plan",
             statement=self.statement,
-            tools=[_json(tool.card()) for tool in self.toolkit.values()],
+            tools=self._cards(),
             previous=[_told(memory, step) for step in memory.plan.steps] if memory else [],
             lesson=lesson,
         )
@@ -97,6 +111,33 @@ class Team:
         )
         ids = [step.id for step in done]
         return await self._ask("orchestrator", "verdict", prompt, lambda text: read_verdict(text, ids))
+
+    async def analyse(self) -> str:
+        """Let the Planner say what the statement asks for and which tools may serve."""
+        prompt = render("agent/analyse", statement=self.statement, tools=self._cards())
+        return await self._ask("planner", "analysis", prompt, str.strip)
+
+    async def next_step(self, memory: Memory, analysis: str) -> Next:
+        """Let the Planner choose the next step, knowing all that was done."""
+        prompt = render(
+            "agent/next",
+            statement=self.statement,
+            analysis=analysis,
+            tools=self._cards(),
+            done=[_told(memory, step) for step in memory.plan.steps],
+        )
+        return await self._ask(
+            "planner", "next", prompt, lambda text: read_next(text, memory.plan, self.toolkit)
+        )
+
+    async def stops(self, memory: Memory) -> bool:
+        """Let the Orchestrator say whether what was done is enough."""
+        done = [_told(memory, step) for step in memory.plan.steps]
+        prompt = render("agent/enough", statement=self.statement, done=done)
+        return await self._ask("orchestrator", "enough", prompt, read_stop)
+
+    def _cards(self) -> list[str]:
+        return [_json(tool.card()) for tool in self.toolkit.values()]
 
     async def use(self, memory: Memory, step: str) -> Record:
         """Carry out a step as things stand."""

@@ -1,0 +1,28 @@
+"""Policies: how the team goes about a statement. Each is an async function from a team to the course that it took.
+
+| policy | what it is |
+| --- | --- |
+| prog-act | a plan, corrected at fixed points and on request (PDE-Agent, section 3.3) |
+| step-wise | the same, with the Orchestrator after every step (arm of PDE-Agent's Table 2) |
+| none | the plan alone, to its end or its first failure (arm of Table 2) |
+| octo | no plan: the next step is chosen after each (OctoTools' loop) |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Literal
+
+from sharp.agent.octo import octo
+from sharp.agent.prog_act import Course, prog_act
+from sharp.agent.team import Team
+
+Policy = Literal["prog-act", "step-wise", "none", "octo"]
+
+POLICIES: Mapping[Policy, Callable[[Team], Awaitable[Course]]] = {
+    "prog-act": partial(prog_act, checkpoints="fixed"),
+    "step-wise": partial(prog_act, checkpoints="every step"),
+    "none": partial(prog_act, checkpoints="none"),
+    "octo": octo,
+}

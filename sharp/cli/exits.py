@@ -11,11 +11,14 @@ from hpc.errors import HpcError, InfrastructureError, ReplayMiss, RunDirectoryEr
 from hpc.slurm.errors import ScriptError
 from sharp.errors import BudgetExceeded, CellsFailed, InputError, ModelError, SharpError
 
+REFUSED = 2
 NO_SOLVER = 3
+NOT_VERIFIED = 3
 DIFFERS = 3
 CELLS_FAILED = 3
 MACHINE_FAILED = 7
 PROGRAM_FAILED = 8
+NEEDS_ANSWER = 9
 WAITING = 75
 
 CODES: tuple[tuple[type[BaseException], int], ...] = (
@@ -38,12 +41,13 @@ MEANINGS = {
     0: "done",
     1: "internal error",
     2: "wrong input or usage",
-    3: "finished without a working solver, a replay that differs, or a sweep with failed cells",
+    3: "finished without a working solver or a verified solution, a replay that differs, or a sweep with failed cells",
     4: "a language-model server failed for good",
     5: "the run directory cannot be used (locked, damaged, changed, of another version, full disk)",
     6: "a budget is used up",
     7: "the machine failed",
     8: "the evaluated program failed",
+    9: "the problem leaves something open: answer the questions in its specification",
     75: "not finished: jobs on a cluster are waited for; run the same command again later",
     130: "interrupted (Ctrl-C or SIGTERM, or its jobs were cancelled)",
 }

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
 import click
 
+from sharp.cli.exits import NEEDS_ANSWER, REFUSED
 from sharp.cli.options import Verbs, echo_json, json_option
+
+if TYPE_CHECKING:
+    from sharp.problems.diagnosis import Diagnosis
+
+_VERDICTS = {"refuse": "wrong", "ask": "open", "warn": "warning"}
+_RESULTS = {"solve": "correct", "ask": "needs an answer", "refuse": "refused"}
 
 
 @click.group(cls=Verbs)
@@ -67,16 +77,44 @@ def show(problem: str, as_json: bool) -> None:
 @click.argument("problem")
 @json_option
 def check(problem: str, as_json: bool) -> None:
-    """Check a specification; every error names file, line and key.
+    """Check a specification, and whether its problem is well posed.
+
+    Every finding names file, line and key. What is missing is asked for (exit code 9); what is wrong, contradictory
+    or ill-posed is refused (exit code 2).
 
     \b
     Examples:
       sharp problems check my-problem.yaml
+      sharp problems check my-problem.yaml --json
     """
-    from sharp.problems import load_problem
+    from sharp.problems.diagnosis import diagnose_file
 
-    loaded = load_problem(problem)
+    found = diagnose_file(problem)
     if as_json:
-        echo_json({"id": loaded.id, "hash": loaded.hash, "ok": True})
+        echo_json(_facts(found))
     else:
-        click.echo(f"{loaded.id}: correct")
+        _show(found, problem)
+    if found.verdict != "solve":
+        raise click.exceptions.Exit(NEEDS_ANSWER if found.verdict == "ask" else REFUSED)
+
+
+def _facts(found: Diagnosis) -> dict[str, Any]:
+    problem = found.problem
+    return {
+        "id": problem.id if problem else None,
+        "hash": problem.hash if problem else None,
+        "ok": found.verdict == "solve",
+        "verdict": found.verdict,
+        "concerns": [
+            {"place": place, **asdict(concern)}
+            for place, concern in zip(found.places, found.concerns, strict=True)
+        ],
+    }
+
+
+def _show(found: Diagnosis, name: str) -> None:
+    for place, concern in zip(found.places, found.concerns, strict=True):
+        click.echo(f"{place}: {_VERDICTS[concern.verdict]} ({concern.kind}): {concern.message}")
+        if concern.question:
+            click.echo(f"  {concern.question}")
+    click.echo(f"{found.problem.id if found.problem else name}: {_RESULTS[found.verdict]}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from sharp.problems.spec import Specification
 from sharp.problems.wording import valid_values
 from sharp.problems.yaml_source import Fault, Path
 
+_UNKNOWN_NAME = re.compile(r"unknown name '(\w+)'")
 _Given = ParamSpec("_Given")
 _Computed = TypeVar("_Computed")
 
@@ -60,18 +62,33 @@ class Checked:
         """Return the highest derivative of a field along a coordinate, None where it does not occur."""
         return order(self.equations, name, coordinate, self.space)
 
-    def wrong(self, path: Path, message: str) -> None:
+    def wrong(self, path: Path, message: str, kind: str = "form", question: str = "") -> None:
         """Note a fault."""
-        self.faults.append(Fault(path, message))
+        self.faults.append(Fault(path, message, kind, question))
 
     def attempt(
         self, path: Path, compute: Callable[_Given, _Computed], *args: _Given.args, **kwargs: _Given.kwargs
     ) -> _Computed | None:
         """Return what `compute` returns, or None after noting its error as a fault."""
+        return self.attempt_as("form", path, compute, *args, **kwargs)
+
+    def attempt_as(
+        self,
+        kind: str,
+        path: Path,
+        compute: Callable[_Given, _Computed],
+        *args: _Given.args,
+        **kwargs: _Given.kwargs,
+    ) -> _Computed | None:
+        """Do the same with faults of a kind; a name that nobody has declared is always one of its own."""
         try:
             return compute(*args, **kwargs)
         except SpecificationError as error:
-            self.wrong(path, str(error))
+            unknown = _UNKNOWN_NAME.search(str(error))
+            if unknown:
+                self.wrong(path, str(error), "unknown-name", f"What is the value of {unknown[1]}?")
+            else:
+                self.wrong(path, str(error), kind)
             return None
 
     def scope(self, coordinates: Iterable[str] = ()) -> Scope:
@@ -99,17 +116,30 @@ class Checked:
             return None
         return low, high
 
-    def same_keys(self, path: Path, found: Iterable[str], wanted: Iterable[str], what: str) -> None:
-        """Note the keys that are missing from a mapping, or not wanted in it."""
+    def same_keys(
+        self,
+        path: Path,
+        found: Iterable[str],
+        wanted: Iterable[str],
+        what: str,
+        kinds: tuple[str, str] = ("form", "form"),
+        question: str = "",
+    ) -> None:
+        """Note the keys that are not wanted in a mapping, or missing from it: faults of the first and second kind.
+
+        `question` asks for the missing ones: `{}` stands for them.
+        """
         found, wanted = list(found), list(wanted)
         for name in found:
             if name not in wanted:
-                self.wrong((*path, name), f"'{name}' is not {what}; {valid_values('keys', name, wanted)}")
+                self.wrong(
+                    (*path, name), f"'{name}' is not {what}; {valid_values('keys', name, wanted)}", kinds[0]
+                )
         missing = [name for name in wanted if name not in found]
         if missing:
-            self.wrong(
-                path, f"expected an entry for each of {', '.join(wanted)}; missing: {', '.join(missing)}"
-            )
+            lacking = ", ".join(missing)
+            message = f"expected an entry for each of {', '.join(wanted)}; missing: {lacking}"
+            self.wrong(path, message, kinds[1], question.format(lacking))
 
 
 def check_names(checked: Checked) -> None:
@@ -160,7 +190,8 @@ def check_parameters(checked: Checked) -> None:
 
 
 def _set_parameter(checked: Checked, name: str, tree: Node) -> None:
-    value = checked.attempt(("parameters", name), evaluate_tree, tree, checked.parameters)
+    place = ("parameters", name)
+    value = checked.attempt_as("singular-coefficient", place, evaluate_tree, tree, checked.parameters)
     if value is not None:
         checked.parameters[name], checked.trees[name] = value, tree
 
@@ -168,17 +199,19 @@ def _set_parameter(checked: Checked, name: str, tree: Node) -> None:
 def check_time(checked: Checked) -> None:
     """There is a time interval where there is time."""
     spec = checked.spec
-    only_with_time(checked, ("time",), spec.time)
+    question = f"From when to when is the solution wanted: the first and last {checked.time_name}?"
+    only_with_time(checked, ("time",), spec.time, "missing-time-interval", question)
     if spec.time is not None:
         checked.time = checked.interval(("time",), spec.time)
 
 
-def only_with_time(checked: Checked, path: Path, value: object) -> None:
+def only_with_time(
+    checked: Checked, path: Path, value: object, kind: str = "form", question: str = ""
+) -> None:
     """Note an entry that is missing from a time-dependent problem, or given in a steady one."""
     if checked.time_name and value is None:
-        checked.wrong(
-            path, f"expected a value, as the problem depends on the time {checked.time_name}; found nothing"
-        )
+        message = f"expected a value, as the problem depends on the time {checked.time_name}; found nothing"
+        checked.wrong(path, message, kind, question)
     if not checked.time_name and value is not None:
         checked.wrong(path, "expected nothing, as no time coordinate is declared in coordinates.time")
 
@@ -199,10 +232,14 @@ def check_equations(checked: Checked) -> None:
         message = (
             f"expected one equation for each field ({', '.join(spec.fields)}), found {len(spec.equations)}"
         )
-        checked.wrong(("equations",), message)
+        few = len(spec.equations) < len(spec.fields)
+        question = f"Which other equation holds for {', '.join(spec.fields)}?" if few else ""
+        checked.wrong(("equations",), message, "missing-equation" if few else "too-many-equations", question)
     for index, name in enumerate(spec.fields):
         if checked.order(name, checked.space[0]) is None:
-            checked.wrong(("fields", index), f"the field '{name}' occurs in no equation")
+            question = f"Which equation holds for {name}?"
+            message = f"the field '{name}' occurs in no equation"
+            checked.wrong(("fields", index), message, "missing-equation", question)
     if checked.time_name and not any(checked.order(name, checked.time_name) for name in spec.fields):
         checked.wrong(("equations",), f"no equation has a derivative along the time {checked.time_name}")
 

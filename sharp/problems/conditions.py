@@ -35,7 +35,15 @@ def initial_keys(checked: Checked) -> tuple[str, ...]:
 def check_initial(checked: Checked) -> None:
     """There are as many initial conditions for each field as its order in time."""
     given = checked.spec.initial
-    checked.same_keys(("initial",), given, initial_keys(checked), "wanted at the initial time")
+    start = f"{checked.time_name} = {checked.time[0]:g}" if checked.time else "the beginning"
+    checked.same_keys(
+        ("initial",),
+        given,
+        initial_keys(checked),
+        "wanted at the initial time",
+        ("too-many-conditions", "missing-initial-condition"),
+        f"What is {{}} at {start}?",
+    )
     for name, condition in given.items():
         if condition.expression is not None:
             checked.expression(("initial", name), condition.expression, checked.space)
@@ -53,7 +61,8 @@ def check_exact(checked: Checked) -> None:
         exact, start = (
             parse_tree(part, checked.scope(checked.coordinates)) for part in (text, given.expression)
         )
-        checked.attempt(("reference", "value", name), _compare, checked, exact, start, checked.time[0])
+        place = ("reference", "value", name)
+        checked.attempt_as("wrong-reference", place, _compare, checked, exact, start, checked.time[0])
 
 
 def _compare(checked: Checked, exact: Node, start: Node, time: float) -> None:
@@ -198,12 +207,11 @@ def _check_kinds(checked: Checked, placed: Placed) -> None:
         for index, condition, kind in zip(indices, conditions, kinds, strict=True):
             path = ("boundary", index)
             if order == 0:
-                checked.wrong(
-                    path, f"expected no condition for {place}, as it has no derivative along {part[:-1]}"
-                )
+                message = f"expected no condition for {place}, as it has no derivative along {part[:-1]}"
+                checked.wrong(path, message, "too-many-conditions")
             elif order == 1 and condition.type != "dirichlet":
                 message = f"expected type dirichlet for {place}, as its order is 1; found {condition.type}"
-                checked.wrong(path, message)
+                checked.wrong(path, message, "too-many-conditions")
             elif condition.order is not None and condition.order >= order:
                 checked.wrong(
                     (*path, "order"),
@@ -211,12 +219,14 @@ def _check_kinds(checked: Checked, placed: Placed) -> None:
                 )
             elif kinds.count(kind) > 1:
                 message = f"expected one {condition.type} condition for {place}, found {kinds.count(kind)}"
-                checked.wrong(path, message)
+                checked.wrong(path, message, "too-many-conditions")
 
 
 def _check_counts(checked: Checked, placed: Placed, periodic: set[str]) -> None:
     if isinstance(checked.domain, BoxDomain):
-        for name, axis in product(checked.spec.fields, checked.bounds.keys() - periodic):
+        for name, axis in product(
+            checked.spec.fields, [axis for axis in checked.bounds if axis not in periodic]
+        ):
             _check_ends(checked, name, axis, [len(placed.get((name, axis + side), ())) for side in "-+"])
     elif checked.domain is not None:
         for name, part in product(checked.spec.fields, checked.domain.parts):
@@ -229,17 +239,34 @@ def _check_ends(checked: Checked, name: str, axis: str, counts: list[int]) -> No
         _check_inflow(checked, name, axis, counts)
     elif order > 1 and (sum(counts) != order or max(counts) - min(counts) > order % 2):
         wanted = f"{order // 2} at each end" + " and one more at either" * (order % 2)
-        _wrong_count(checked, name, axis, counts, wanted)
+        _wrong_count(checked, name, axis, counts, wanted, *_what_is_wrong(checked, name, axis, counts))
+
+
+def _what_is_wrong(checked: Checked, name: str, axis: str, counts: list[int]) -> tuple[str, str]:
+    """Return the kind of a wrong number of conditions, and the question for those that are missing."""
+    order = checked.order(name, axis) or 0
+    if sum(counts) > order:
+        return "too-many-conditions", ""
+    if sum(counts) == order:
+        # Two conditions at one end and none at the other are Cauchy's data: solutions do not depend on them
+        # continuously where the equation is elliptic or parabolic.
+        return "cauchy-data", ""
+    short = [_end(checked, axis, end) for end, count in enumerate(counts) if count < order // 2]
+    either = " or ".join(_end(checked, axis, end) for end in (0, 1))
+    place = " and at ".join(short) or either
+    return "missing-boundary-condition", f"What{' else' * any(counts)} holds for {name} at {place}?"
 
 
 def _check_part(checked: Checked, name: str, part: str, count: int) -> None:
     """On a curved or slanted boundary an elliptic or parabolic equation of order 2m takes m conditions."""
     order = _order_across(checked, name, part)
     if order > 1 and count != order // 2:
-        checked.wrong(
-            ("boundary",),
-            f"'{name}' has derivatives of order {order}: expected {order // 2} on {part}, found {count}",
-        )
+        message = f"'{name}' has derivatives of order {order}: expected {order // 2} on {part}, found {count}"
+        if count < order // 2:
+            question = f"What holds for {name} on {part}?"
+            checked.wrong(("boundary",), message, "missing-boundary-condition", question)
+        else:
+            checked.wrong(("boundary",), message, "too-many-conditions")
 
 
 def _check_inflow(checked: Checked, name: str, axis: str, counts: list[int]) -> None:
@@ -254,16 +281,24 @@ def _check_inflow(checked: Checked, name: str, axis: str, counts: list[int]) -> 
     wanted = [1, 0] if speed > 0 else [0, 1]
     if counts != wanted:
         inflow = _end(checked, axis, wanted.index(1))
-        _wrong_count(checked, name, axis, counts, f"1 at the inflow end {inflow} and none where it flows out")
+        text = f"1 at the inflow end {inflow} and none where it flows out"
+        question = f"What is {name} at {inflow}, where it enters the domain?"
+        missing = ("missing-boundary-condition", question)
+        kind = ("outflow-condition", "") if counts[wanted.index(0)] else missing
+        _wrong_count(checked, name, axis, counts, text, *kind)
 
 
-def _wrong_count(checked: Checked, name: str, axis: str, counts: list[int], wanted: str) -> None:
+def _wrong_count(
+    checked: Checked, name: str, axis: str, counts: list[int], wanted: str, kind: str, question: str
+) -> None:
     found = ", ".join(f"{count} at {_end(checked, axis, end)}" for end, count in enumerate(counts))
     order = checked.order(name, axis)
     checked.wrong(
         ("boundary",),
         f"'{name}' has derivatives of order {order} along {axis}: expected conditions {wanted}, "
         f"or a periodic axis; found {found}",
+        kind,
+        question,
     )
 
 

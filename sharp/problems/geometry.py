@@ -34,7 +34,14 @@ def check_domain(checked: Checked) -> None:
 
 
 def _box(checked: Checked, written: Box) -> Domain | None:
-    checked.same_keys((*_PATH, "bounds"), written.bounds, checked.space, "a space coordinate")
+    checked.same_keys(
+        (*_PATH, "bounds"),
+        written.bounds,
+        checked.space,
+        "a space coordinate",
+        ("form", "missing-domain"),
+        "From where to where does {} run?",
+    )
     found = {name: checked.interval((*_PATH, "bounds", name), ends) for name, ends in written.bounds.items()}
     ends = {name: found[name] for name in checked.space if found.get(name)}
     return BoxDomain({name: pair for name, pair in ends.items() if pair is not None})

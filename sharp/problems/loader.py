@@ -13,7 +13,7 @@ from sharp.problems.form import read_form
 from sharp.problems.problem import DataLayout, Grid, Interface, Port, Problem
 from sharp.problems.spec import DataSection, InterfaceSection, Outputs, PortSection
 from sharp.problems.wording import valid_values
-from sharp.problems.yaml_source import read_yaml
+from sharp.problems.yaml_source import Source, read_yaml
 from sharp.resources import list_resources
 
 # In this order: later checks use what earlier ones found out.
@@ -48,28 +48,43 @@ def load_problem(name_or_path: str | Path) -> Problem:
     A file is a `Path`, or a text with a slash or ending in .yaml or .yml. Raises `SpecificationError`, which
     lists all that is wrong, each as `file:line: path: message`.
     """
+    path, text = read_specification(name_or_path)
+    problem = parse_problem(text, str(path))
+    check_id(name_or_path, path, problem)
+    return problem
+
+
+def read_specification(name_or_path: str | Path) -> tuple[Path, str]:
+    """Return the file of an id or a path and what it holds; raises `SpecificationError` where it cannot be read."""
     path = _find(name_or_path)
     try:
-        text = path.read_text(encoding="utf-8")
+        return path, path.read_text(encoding="utf-8")
     except OSError as error:
         raise SpecificationError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise SpecificationError(f"{path}: is not UTF-8 text, at byte {error.start}") from None
-    problem = parse_problem(text, str(path))
+
+
+def check_id(name_or_path: str | Path, path: Path, problem: Problem) -> None:
+    """Raise `SpecificationError` where a problem that was called by its id lies in a file of another name."""
     if name_or_path == path.stem != problem.id:
         raise SpecificationError(
             f"{path}: expected the id '{path.stem}', as the file is called, found '{problem.id}'"
         )
-    return problem
 
 
 def parse_problem(text: str, name: str) -> Problem:
     """Build a problem from YAML text; `name` stands for the file in errors. Raises like `load_problem`."""
-    source = read_yaml(text, name)
+    return build_problem(read_yaml(text, name))
+
+
+def build_problem(source: Source) -> Problem:
+    """Build a problem from a parsed document; raises `FaultySpecification`, which lists all that is wrong."""
     checked = Checked(read_form(source))
     for check in _CHECKS:
         check(checked)
-    if len(checked.equations) == len(checked.spec.equations):
+    # Where equations are wrong or missing, nothing can be said about the conditions that they need.
+    if max(len(checked.spec.equations), len(checked.spec.fields)) <= len(checked.equations):
         for check in _CHECKS_ON_EQUATIONS:
             check(checked)
     if checked.faults:

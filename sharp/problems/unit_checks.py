@@ -26,7 +26,8 @@ def check_units(checked: Checked) -> None:
     if {*places, *spec.parameters} <= units.keys():
         quantities = Quantities(units, checked.space)
         for index, equation in enumerate(checked.equations):
-            checked.attempt(("equations", index), quantities.common, equation.left, equation.right)
+            sides = (equation.left, equation.right)
+            checked.attempt_as("unit-mismatch", ("equations", index), quantities.common, *sides)
 
 
 def _set_unit(checked: Checked, units: dict[str, Unit], path: Path, name: str, text: str) -> None:
@@ -41,8 +42,7 @@ def _derive(checked: Checked, units: dict[str, Unit]) -> None:
     for name, tree in checked.trees.items():
         if not names_in(tree) or not names_in(tree) <= units.keys():
             continue
-        found = checked.attempt(("parameters", name), quantities.unit, tree)
+        found = checked.attempt_as("unit-mismatch", ("parameters", name), quantities.unit, tree)
         if found is not None and not found.matches(units.setdefault(name, found)):
-            checked.wrong(
-                ("parameters", name), f"the value is in {found}, the unit is given as {units[name]}"
-            )
+            message = f"the value is in {found}, the unit is given as {units[name]}"
+            checked.wrong(("parameters", name), message, "unit-mismatch")

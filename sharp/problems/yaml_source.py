@@ -40,10 +40,28 @@ def plain_number(text: str) -> int | float | None:
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong: where in the document, and a sentence without its final stop."""
+    """One thing that is wrong: where in the document, and a sentence without its final stop.
+
+    `kind` is a stable word for what is wrong. Where something is missing that the author of the document can tell,
+    `question` asks for it.
+    """
 
     path: Path
     message: str
+    kind: str = "form"
+    question: str = ""
+
+
+class FaultySpecification(SpecificationError):
+    """A document that is wrong, with the faults that the message lists."""
+
+    def __init__(self, source: Source, faults: Iterable[Fault]) -> None:
+        self.source = source
+        self.faults = tuple(sorted(faults, key=lambda fault: source.line(fault.path)))
+        super().__init__("\n".join(map(source.sentence, self.faults)))
+
+    def __reduce__(self) -> Any:
+        return FaultySpecification, (self.source, self.faults)
 
 
 @dataclass
@@ -67,8 +85,7 @@ class Source:
 
     def error(self, faults: Iterable[Fault]) -> SpecificationError:
         """Return the error that lists all faults, one a line, in the order of the document."""
-        ordered = sorted(faults, key=lambda fault: self.line(fault.path))
-        return SpecificationError("\n".join(map(self.sentence, ordered)))
+        return FaultySpecification(self, faults)
 
 
 def show(path: Path) -> str:

@@ -1,0 +1,234 @@
+"""Points of a problem's domain, of the parts of its boundary and of its time interval, and integrals over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sharp.errors import SpecificationError
+from sharp.problems.domains import BoxDomain, Domain, PolygonDomain, RoundDomain
+from sharp.problems.expressions import Node
+from sharp.problems.grammar import evaluate_tree
+from sharp.problems.problem import Problem
+from sharp.problems.spec import Boundary
+
+Array = NDArray[np.float64]
+
+# Points along each axis in one, two and three dimensions.
+_ALONG = {1: 15, 2: 7, 3: 4}
+# The first time is left out: data such as erfc(x/sqrt(4*t)) have a limit there and no value.
+_TIMES = (0.02, 0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True)
+class Face:
+    """Points [n, d] on a part of the boundary, their outward normals [n, d] and weights [n] of an integral."""
+
+    points: Array
+    normals: Array
+    weights: Array
+
+
+def inner_points(domain: Domain) -> Array:
+    """Return points [n, d] inside the domain, on a grid that touches no boundary of a box."""
+    axes = [_between(low, high, _ALONG[len(domain.bounds)]) for low, high in domain.bounds.values()]
+    points = np.array(list(product(*axes)))
+    return points[domain.inside(points)]
+
+
+def _between(low: float, high: float, count: int) -> Array:
+    # Off the middle, where a quotient such as sin(x)/x may have a limit and no value.
+    return low + (high - low) * (np.arange(count) + 0.47) / count
+
+
+def times(problem: Problem) -> Array:
+    """Return times in the interval without its beginning; none in steady problems."""
+    if problem.time is None:
+        return np.empty(0)
+    start, end = problem.time
+    return start + (end - start) * np.array(_TIMES)
+
+
+def at_times(points: Array, moments: Array) -> Array:
+    """Return every point at every time: rows [n*m, d + 1]; the points alone in steady problems."""
+    if not len(moments):
+        return points
+    return np.column_stack([np.repeat(points, len(moments), axis=0), np.tile(moments, len(points))])
+
+
+def coordinates(problem: Problem) -> tuple[str, ...]:
+    """Return the names of the columns of points: space, then time."""
+    return (*problem.space, *([problem.time_name] if problem.time_name else []))
+
+
+def named(problem: Problem, point: Array) -> dict[str, float]:
+    """Return a point as values of coordinates."""
+    return dict(zip(coordinates(problem), map(float, point), strict=False))
+
+
+def shown(problem: Problem, point: Array) -> str:
+    """Return a point as text: `x = 0.5, t = 1`."""
+    return ", ".join(f"{name} = {value:.4g}" for name, value in named(problem, point).items())
+
+
+def values(problem: Problem, tree: Node, points: Array) -> Array:
+    """Return an expression's values [n] at points, NaN where it has none."""
+    return np.array([_value(tree, {**problem.parameters, **named(problem, point)}) for point in points])
+
+
+def _value(tree: Node, names: Mapping[str, float]) -> float:
+    try:
+        return evaluate_tree(tree, names)
+    except SpecificationError:
+        return np.nan
+
+
+def largest(found: Array) -> float:
+    """Return the largest magnitude among the finite values, 0 where there are none."""
+    return float(np.max(np.abs(found), initial=0.0, where=np.isfinite(found)))
+
+
+def periodic_axes(problem: Problem) -> set[str]:
+    """Return the axes along which everything repeats."""
+    return {str(condition.axis) for condition in problem.specification.boundary if condition.axis}
+
+
+def open_parts(problem: Problem) -> tuple[str, ...]:
+    """Return the parts of the boundary that are not periodic."""
+    periodic = periodic_axes(problem)
+    return tuple(part for part in problem.domain.parts if part[:-1] not in periodic)
+
+
+def conditions_at(problem: Problem, part: str) -> Iterator[tuple[int, Boundary]]:
+    """Yield the boundary conditions on a part, with their places in the specification."""
+    for index, condition in enumerate(problem.specification.boundary):
+        if condition.type != "periodic" and part in _parts(problem, str(condition.where)):
+            yield index, condition
+
+
+def _parts(problem: Problem, where: str) -> tuple[str, ...]:
+    if where == "all":
+        return open_parts(problem)
+    if where in problem.domain.parts:
+        return (where,)
+    place = problem.place(where)
+    axis = where.partition("=")[0].strip()
+    return problem.domain.on_axis(axis, evaluate_tree(place.right, problem.parameters))
+
+
+def part_name(problem: Problem, part: str) -> str:
+    """Return a part as people write it: `x = 0`, `inner`, `edge 2`."""
+    if isinstance(problem.domain, BoxDomain):
+        return f"{part[:-1]} = {problem.bounds[part[:-1]]['-+'.index(part[-1])]:g}"
+    return part
+
+
+def face(domain: Domain, part: str, count: int = 9) -> Face:
+    """Return points on a part of the boundary: those of Gauss' rule, `count` along each direction."""
+    match domain:
+        case BoxDomain():
+            return _side(domain, part, count)
+        case RoundDomain():
+            return _circle(domain, part, count)
+        case PolygonDomain():
+            return _edge(domain, part, count)
+
+
+def _side(domain: BoxDomain, part: str, count: int) -> Face:
+    axis, names = part[:-1], list(domain.bounds)
+    end = "-+".index(part[-1])
+    rules = [_gauss(*domain.bounds[name], count) for name in names if name != axis]
+    points = np.array(list(product(*(nodes for nodes, _ in rules))))
+    weights = np.array([np.prod(row) for row in product(*(weights for _, weights in rules))])
+    column = names.index(axis)
+    normals = np.zeros((len(points), len(names)))
+    normals[:, column] = 2 * end - 1
+    return Face(np.insert(points, column, domain.bounds[axis][end], axis=1), normals, weights)
+
+
+def _circle(domain: RoundDomain, part: str, count: int) -> Face:
+    radius = domain.inner if part == "inner" else domain.outer
+    assert radius is not None, "a disk has no inner circle"
+    number = 4 * count
+    angle = 2 * np.pi * (np.arange(number) + 0.5) / number
+    outward = np.column_stack([np.cos(angle), np.sin(angle)])
+    weights = np.full(number, 2 * np.pi * radius / number)
+    return Face(domain.center + radius * outward, outward * (-1 if part == "inner" else 1), weights)
+
+
+def _edge(domain: PolygonDomain, part: str, count: int) -> Face:
+    start, end = map(np.asarray, domain.edges[int(part.removeprefix("edge "))])
+    share, weights = _gauss(0.0, 1.0, count)
+    along = end - start
+    length = float(np.hypot(*along))
+    normal = np.array([along[1], -along[0]]) / length
+    return Face(start + share[:, None] * along, np.tile(normal, (count, 1)), weights * length)
+
+
+def _gauss(low: float, high: float, count: int) -> tuple[Array, Array]:
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return low + (high - low) * (nodes + 1) / 2, weights * (high - low) / 2
+
+
+def integration(domain: Domain, count: int) -> tuple[Array, Array]:
+    """Return points [n, d] and weights [n] of an integral over the domain, `count` along each direction.
+
+    Boxes take products of Gauss' rule, disks and annuli polar coordinates, and polygons the triangles that their
+    edges form with the first vertex, counted by their sign.
+    """
+    match domain:
+        case BoxDomain():
+            rules = [_gauss(low, high, count) for low, high in domain.bounds.values()]
+            points = np.array(list(product(*(nodes for nodes, _ in rules))))
+            return points, np.array([np.prod(row) for row in product(*(weights for _, weights in rules))])
+        case RoundDomain():
+            return _polar(domain, count)
+        case PolygonDomain():
+            parts = [_triangle(domain.vertices[0], *edge, count) for edge in domain.edges[1:-1]]
+            return np.vstack([points for points, _ in parts]), np.hstack([weights for _, weights in parts])
+
+
+def _polar(domain: RoundDomain, count: int) -> tuple[Array, Array]:
+    radii, weights = _gauss(domain.inner or 0.0, domain.outer, count)
+    angle = 2 * np.pi * (np.arange(4 * count) + 0.5) / (4 * count)
+    outward = np.column_stack([np.cos(angle), np.sin(angle)])
+    points = domain.center + (radii[:, None, None] * outward).reshape(-1, 2)
+    return points, np.repeat(weights * radii, 4 * count) * 2 * np.pi / (4 * count)
+
+
+def _triangle(
+    a: tuple[float, float], b: tuple[float, float], c: tuple[float, float], count: int
+) -> tuple[Array, Array]:
+    """Map the unit square to a triangle, one side of the square to the corner `a` (M. G. Duffy, 1982)."""
+    share, weights = _gauss(0.0, 1.0, count)
+    u, v = (part.ravel() for part in np.meshgrid(share, share, indexing="ij"))
+    first, second = np.subtract(b, a), np.subtract(c, a)
+    area = first[0] * second[1] - first[1] * second[0]
+    points = np.asarray(a) + u[:, None] * ((1 - v)[:, None] * first + v[:, None] * second)
+    return points, area * u * np.outer(weights, weights).ravel()
+
+
+def meeting_parts(domain: Domain) -> Iterator[tuple[str, str, Array]]:
+    """Yield pairs of parts that meet at corners, and points [n, d] where they do."""
+    match domain:
+        case BoxDomain():
+            yield from _corners(domain)
+        case PolygonDomain():
+            count = len(domain.vertices)
+            for index, vertex in enumerate(domain.vertices):
+                yield f"edge {(index - 1) % count}", f"edge {index}", np.array([vertex])
+
+
+def _corners(domain: BoxDomain) -> Iterator[tuple[str, str, Array]]:
+    for first, second in combinations(domain.bounds, 2):
+        for one, other in product("-+", repeat=2):
+            fixed = {first: "-+".index(one), second: "-+".index(other)}
+            axes = [
+                [ends[fixed[axis]]] if axis in fixed else _between(*ends, 3)
+                for axis, ends in domain.bounds.items()
+            ]
+            yield first + one, second + other, np.array(list(product(*axes)))

@@ -1,0 +1,288 @@
+"""Steady problems: their type, solutions of the homogeneous problem, and data that allow no solution.
+
+A boundary value problem needs an elliptic equation: λ² - ω² = 0 for exp(λ*x + i*ω*y), with one solution that dies
+away from each side. A linear problem whose homogeneous form has a solution other than zero has no solution or many
+(Fredholm's alternative; W. A. Strauss, *Partial Differential Equations*, ch. 5 and 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import sympy
+
+from sharp.problems.concerns import Concern
+from sharp.problems.domains import BoxDomain
+from sharp.problems.evolution import Symbol, determinant, roots
+from sharp.problems.problem import Problem
+from sharp.problems.sampling import (
+    Array,
+    conditions_at,
+    coordinates,
+    face,
+    inner_points,
+    integration,
+    open_parts,
+    periodic_axes,
+    shown,
+    values,
+)
+from sharp.problems.spec import Boundary
+from sharp.problems.system import Jet, System, compiled, initial_state
+from sharp.problems.transport import is_transport
+
+# An eigenvalue that is hit up to rounding leaves no unique solution; closer than the second, solutions are large.
+_HIT, _NEAR = 1e-9, 1e-3
+# Data may be out of balance by this share of their size: they are written with a few digits.
+_BALANCE = 1e-6
+
+
+def type_concerns(system: System) -> Iterator[Concern]:
+    """Yield a concern where waves cross a steady problem that has conditions all around."""
+    problem = system.problem
+    axes = [axis for axis in problem.space if axis not in periodic_axes(problem)]
+    bound = [axis for axis in axes if all(system.order(field, axis) > 1 for field in problem.fields)]
+    if problem.time_name or len(problem.space) < 2 or not bound or len(bound) < len(axes):
+        return
+    points, frozen = system.distinct(inner_points(problem.domain), initial_state(problem))
+    for axis, (point, column) in product(bound, zip(points, frozen.T, strict=True)):
+        if _has_waves(system, column, axis):
+            message = (
+                f"the equation is not elliptic at {shown(problem, point)}: waves run along {axis}, and conditions at "
+                f"both ends of {axis} do not fix them; another sign of a second derivative may be meant, or {axis} "
+                "is a time with initial conditions"
+            )
+            yield Concern("steady-hyperbolic", "refuse", ("equations",), message)
+            return
+
+
+def _has_waves(system: System, coefficients: Array, axis: str) -> bool:
+    """Whether exp(λ*x + i*ω·y) solves the principal part with an imaginary λ, for short waves along the other axes."""
+    problem = system.problem
+    column = problem.space.index(axis)
+    others = [index for index in range(len(problem.space)) if index != column]
+    for angle in np.pi * np.arange(8) / 8 if len(others) > 1 else [0.0]:
+        wave = np.zeros(len(problem.space))
+        wave[others] = [np.cos(angle), np.sin(angle)][: len(others)]
+        exponents = roots(determinant(_along(system, coefficients, column, 1j * wave.astype(complex))))
+        if np.any(np.abs(exponents.real) < 1e-6 * np.abs(exponents)):
+            return True
+    return False
+
+
+def _along(system: System, coefficients: Array, axis: int, wave: Symbol) -> Symbol:
+    """Return the principal part as matrices by powers of λ, for exp(λ*x + wave·y)."""
+    problem = system.problem
+    order = max(sum(jet.orders) for jet in system.jets)
+    matrices = np.zeros((order + 1, len(problem.equations), len(problem.fields)), dtype=complex)
+    for (row, jet, _), value in zip(system.coefficients, coefficients, strict=True):
+        if sum(jet.orders) == max(sum(other.orders) for other in system.jets if other.field == jet.field):
+            across = np.array(jet.orders)
+            across[axis] = 0
+            factor = np.prod(wave**across)
+            matrices[jet.orders[axis], row, problem.fields.index(jet.field)] += value * factor
+    return matrices
+
+
+def constant_concerns(system: System) -> Iterator[Concern]:
+    """Yield a concern for each field that is fixed up to a constant only, and for data that allow no solution."""
+    problem = system.problem
+    if problem.specification.eigenvalue or is_transport(system):
+        return
+    for field in problem.fields:
+        if not _only_derivatives(system, field) or _pinned(system, field):
+            yield from _mean_too_much(problem, field)
+            continue
+        if problem.time_name is None:
+            yield from _balance_concerns(system, field)
+        if field not in problem.specification.mean:
+            message = f"equations and conditions fix '{field}' up to a constant only, and 'mean' gives none"
+            question = f"What is the mean value of {field} over the domain?"
+            yield Concern("undetermined-constant", "ask", ("mean",), message, question)
+
+
+def _mean_too_much(problem: Problem, field: str) -> Iterator[Concern]:
+    if field in problem.specification.mean:
+        message = f"a mean of '{field}' is given, and equations and conditions fix '{field}' without it"
+        yield Concern("too-many-conditions", "refuse", ("mean", field), message)
+
+
+def _only_derivatives(system: System, field: str) -> bool:
+    """Whether a constant may be added to the field in the equations, at any time."""
+    problem = system.problem
+    jets = [jet for jet in system.jets if jet.field == field]
+    in_time = problem.time_name and any(jet.orders[len(problem.space)] for jet in jets)
+    return not in_time and all(any(jet.orders) for jet in jets)
+
+
+def _pinned(system: System, field: str) -> bool:
+    """Whether a condition holds the value of a field anywhere."""
+    conditions = [c for c in system.problem.specification.boundary if c.field == field]
+    return any(c.type == "dirichlet" or (c.type == "robin" and c.a != "0") for c in conditions)
+
+
+def _balance_concerns(system: System, field: str) -> Iterator[Concern]:
+    """Yield a concern where sources and fluxes do not cancel: the integral of a divergence is that of the flux."""
+    found = _imbalance(system)
+    if found is None:
+        return
+    source, flux, tolerance = found
+    if abs(source - flux) > tolerance:
+        message = (
+            f"no solution exists: the sources of '{field}' need a flux of {source:.6g} through the boundary, the "
+            f"conditions give {flux:.6g}"
+        )
+        yield Concern("incompatible-flux", "refuse", ("boundary",), message)
+
+
+def _imbalance(system: System) -> tuple[float, float, float] | None:
+    """Return the integrals of f and of the flux in div(A grad u) = f with a diagonal A, and how near they are known.
+
+    None where the equation is not of this form, or its coefficients are not known.
+    """
+    if len(system.problem.fields) > 1 or not system.linear or not _divergence_form(system):
+        return None
+    coarse, fine = (_integrals(system, count) for count in (24, 40))
+    if not np.isfinite([*coarse, *fine]).all():
+        return None
+    source, flux, size = fine
+    rounding = 10 * (abs(source - coarse[0]) + abs(flux - coarse[1]))
+    return source, flux, _BALANCE * size + rounding
+
+
+def _divergence_form(system: System) -> bool:
+    """Whether the equation is div(A grad u) = f: the first derivatives' coefficients are those of A's derivatives."""
+    problem = system.problem
+    count = len(problem.space)
+    parts = {jet.orders: value for _, jet, value in system.coefficients}
+    unit = np.eye(count, dtype=int)
+    second = [parts.get(tuple(2 * row), sympy.Integer(0)) for row in unit]
+    first = [parts.get(tuple(row), sympy.Integer(0)) for row in unit]
+    known = {tuple(row) for row in (*unit, *(2 * unit))}
+    if not set(parts) <= known or system.unknown:
+        return False
+    if not isinstance(problem.domain, BoxDomain) and len({str(value) for value in second}) > 1:
+        return False
+    wanted = [a.diff(symbol) for a, symbol in zip(second, system.symbols, strict=True)]
+    found = compiled(system.symbols, [*first, *wanted])(*inner_points(problem.domain).T)
+    return bool(np.allclose(found[:count], found[count:], rtol=1e-9, atol=1e-12, equal_nan=True))
+
+
+def _integrals(system: System, count: int) -> tuple[float, float, float]:
+    """Return the integrals of f, of the flux A du/dn, and of the size of both."""
+    problem = system.problem
+    points, weights = integration(problem.domain, count)
+    f = -sum(system.terms(points, _zero)[0])
+    source, size = float(weights @ f), float(np.abs(weights) @ np.abs(f))
+    flux = 0.0
+    for part in open_parts(problem):
+        for _, condition in conditions_at(problem, part):
+            through, amount = _flux(system, part, condition, count)
+            flux, size = flux + through, size + amount
+    return source, flux, size
+
+
+def _flux(system: System, part: str, condition: Boundary, count: int) -> tuple[float, float]:
+    problem = system.problem
+    side = face(problem.domain, part, count)
+    slope = values(problem, problem.tree(str(condition.value)), side.points)
+    if condition.type == "robin":
+        slope = slope / values(problem, problem.tree(str(condition.b)), side.points)
+    frozen = system.frozen(side.points, _zero)
+    diffusivity = np.zeros(len(side.points))
+    for (_, jet, _), value in zip(system.coefficients, frozen, strict=True):
+        if sum(jet.orders) == 2:
+            diffusivity = diffusivity + value * side.normals[:, jet.orders.index(2)] ** 2
+    return float(side.weights @ (diffusivity * slope)), float(side.weights @ np.abs(diffusivity * slope))
+
+
+def _zero(jet: Jet) -> Any:
+    del jet
+    return sympy.Integer(0)
+
+
+@dataclass(frozen=True)
+class _Mode:
+    """An eigenvalue of minus the second derivatives, and how often the wave turns along each axis."""
+
+    value: float
+    numbers: tuple[float, ...]
+
+
+def resonance_concerns(system: System) -> Iterator[Concern]:
+    """Yield a concern where Σ a_k u_kk + c u = f has a wave that satisfies the homogeneous problem, or nearly does."""
+    found = _constant_coefficients(system)
+    if found is None:
+        return
+    second, zeroth = found
+    mode = _nearest_mode(system, second, zeroth)
+    if mode is None:
+        return
+    distance = abs(mode.value - zeroth) / abs(zeroth)
+    field = system.problem.fields[0]
+    waves = ", ".join(
+        f"{number:g} along {axis}" for axis, number in zip(system.problem.space, mode.numbers, strict=True)
+    )
+    coefficient = f"the coefficient {zeroth:.10g} of '{field}' is"
+    wave = f"the eigenvalue of the wave with as many half waves as {waves}"
+    if distance <= _HIT:
+        message = f"{coefficient} {wave}: any multiple of it can be added, a source that contains it has no solution"
+        yield Concern("resonance", "refuse", ("equations",), message)
+    elif distance <= _NEAR:
+        message = f"{coefficient} within {distance:.1g} of {wave}: small changes of the data change much"
+        yield Concern("resonance", "warn", ("equations",), message)
+
+
+def _constant_coefficients(system: System) -> tuple[list[float], float] | None:
+    """Return the a_k and c of an equation Σ a_k u_kk + c u = f on a box, of one sign; None for any other."""
+    problem = system.problem
+    if problem.time_name or len(problem.fields) > 1 or not isinstance(problem.domain, BoxDomain):
+        return None
+    parts = {jet.orders: value for _, jet, value in system.coefficients}
+    if problem.specification.eigenvalue or not all(value.is_number for value in parts.values()):
+        return None
+    second = [float(parts.pop(tuple(2 * row), 0)) for row in np.eye(len(problem.space), dtype=int)]
+    zeroth = float(parts.pop((0,) * len(coordinates(problem)), 0))
+    if parts or not (min(second) > 0 or max(second) < 0) or zeroth * second[0] <= 0:
+        return None
+    return [abs(value) for value in second], abs(zeroth)
+
+
+def _nearest_mode(system: System, second: list[float], target: float) -> _Mode | None:
+    """Return the mode whose eigenvalue is nearest; None where a condition has no waves of half-integral number."""
+    problem = system.problem
+    choices = []
+    for axis, a in zip(problem.space, second, strict=True):
+        numbers = _half_waves(system, axis, np.sqrt(target / a))
+        if numbers is None:
+            return None
+        choices.append(numbers)
+    lengths = [high - low for low, high in problem.bounds.values()]
+    modes = (
+        _Mode(
+            sum(a * (np.pi * n / length) ** 2 for a, n, length in zip(second, row, lengths, strict=True)), row
+        )
+        for row in product(*choices)
+    )
+    return min(modes, key=lambda mode: abs(mode.value - target))
+
+
+def _half_waves(system: System, axis: str, wave_number: float) -> list[float] | None:
+    """Return how many half waves fit along an axis, up to those that are shorter than the wave number's."""
+    problem = system.problem
+    low, high = problem.bounds[axis]
+    most = int(wave_number * (high - low) / np.pi) + 2
+    if axis in periodic_axes(problem):
+        return [float(2 * n) for n in range(most)]
+    types = [[c.type for _, c in conditions_at(problem, axis + side)] for side in "-+"]
+    if types == [["dirichlet"], ["dirichlet"]]:
+        return [float(n) for n in range(1, most + 1)]
+    if types == [["neumann"], ["neumann"]]:
+        return [float(n) for n in range(most)]
+    if sorted(types) == [["dirichlet"], ["neumann"]]:
+        return [n + 0.5 for n in range(most)]
+    return None

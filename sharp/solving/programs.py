@@ -206,18 +206,47 @@ def _inverse(xp: Any, name: str) -> Operation:
 def _special(library: str) -> Mapping[str, Operation]:
     if library == "torch":
         special = import_module("torch.special")
-        return {
-            "erf": special.erf,
-            "erfc": special.erfc,
-            "j0": special.bessel_j0,
-            "j1": special.bessel_j1,
-        }
+        j0, j1 = _bessel_of_torch()
+        return {"erf": special.erf, "erfc": special.erfc, "j0": j0, "j1": j1}
     if library == "jax":
         special = import_module("jax.scipy.special")
         bessel = {f"j{n}": lambda x, n=n: special.bessel_jn(x, v=n, n_iter=100)[n] for n in (0, 1)}
         return {"erf": special.erf, "erfc": special.erfc, **bessel}
     special = import_module("scipy.special")
     return {name: getattr(special, name) for name in ("erf", "erfc", "j0", "j1")}
+
+
+def _bessel_of_torch() -> tuple[Operation, Operation]:
+    """Return J0 and J1 with their derivatives, which torch lacks: J0' = -J1 and J1' = J0 - J1/x.
+
+    Source: M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 1964, 9.1.28 and 9.1.30.
+    """
+    torch = import_module("torch")
+    special = import_module("torch.special")
+
+    def forward(function: Operation) -> Operation:
+        def computed(context: Any, x: Any) -> Any:
+            context.save_for_backward(x)
+            return function(x)
+
+        return computed
+
+    def back_through_j0(context: Any, gradient: Any) -> Any:
+        return -gradient * j1(*context.saved_tensors)
+
+    def back_through_j1(context: Any, gradient: Any) -> Any:
+        (x,) = context.saved_tensors
+        safe = torch.where(x == 0, 1.0, x)
+        return gradient * torch.where(x == 0, 0.5, j0(x) - j1(safe) / safe)
+
+    def differentiable(name: str, function: Operation, backward: Operation) -> Operation:
+        methods = {"forward": staticmethod(forward(function)), "backward": staticmethod(backward)}
+        made: Any = type(name, (torch.autograd.Function,), methods)
+        return made.apply  # type: ignore[no-any-return]
+
+    j0 = differentiable("J0", special.bessel_j0, back_through_j0)
+    j1 = differentiable("J1", special.bessel_j1, back_through_j1)
+    return j0, j1
 
 
 def _power(xp: Any) -> Operation:

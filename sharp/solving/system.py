@@ -109,9 +109,17 @@ class System:
     @cached_property
     def jacobian(self) -> Mapping[tuple[int, int], sympy.Expr]:
         """The partial derivatives of rate i by jet j that are not zero, by (i, j)."""
+        return self._partial(self.rates)
+
+    @cached_property
+    def mass(self) -> Mapping[tuple[int, int], sympy.Expr]:
+        """The partial derivatives of weight i by jet j that are not zero, by (i, j)."""
+        return self._partial(self.weights)
+
+    def _partial(self, expressions: Sequence[sympy.Expr]) -> Mapping[tuple[int, int], sympy.Expr]:
         partial = {
-            (i, j): sympy.diff(rate, jet.symbol)
-            for i, rate in enumerate(self.rates)
+            (i, j): sympy.diff(expression, jet.symbol)
+            for i, expression in enumerate(expressions)
             for j, jet in enumerate(self.jets)
         }
         return {place: expression for place, expression in partial.items() if expression != 0}
@@ -357,5 +365,10 @@ def _solve_small(matrix: Any, rest: Any) -> list[Any]:
     if sympy.simplify(matrix.det()) == 0:
         raise Unsupported("the equations cannot be solved for the highest time derivatives")
     if matrix.is_diagonal():
-        return [sympy.expand(-rest[i] / matrix[i, i]) for i in range(len(rest))]
-    return [sympy.expand(-entry) for entry in matrix.LUsolve(rest)]
+        return [_distributed(-rest[i] / matrix[i, i]) for i in range(len(rest))]
+    return [_distributed(-entry) for entry in matrix.LUsolve(rest)]
+
+
+def _distributed(expression: Any) -> Any:
+    """Return a sum of terms, with functions as they are: `exp((x - t)**2)` taken apart would overflow."""
+    return sympy.expand_mul(expression, deep=False)

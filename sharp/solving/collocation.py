@@ -1,0 +1,182 @@
+"""A system on the nodes of a grid: equations at the nodes for what the boundary conditions leave free.
+
+The equations hold at every node but those where a condition takes their place; values there follow from the free
+ones, so that a time-dependent problem becomes a system of ordinary differential equations (method of lines). All
+functions take many times and states at once: free values are [k, f], all values [k, c, n] for c components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sharp.solving.elimination import Elimination
+from sharp.solving.grid import Array, Grid
+from sharp.solving.matrices import Pairs, block_matrix, columns_of, fills_up, scaled_rows
+from sharp.solving.programs import Program, compile_expressions
+from sharp.solving.system import Component, Jet, System
+
+# Where the outputs of a program belong: to rate i and jet j.
+Places = Iterable[tuple[int, int]]
+
+
+class Collocation:
+    """The equations of a system at the nodes of a grid, after its boundary conditions are eliminated.
+
+    Raises `NotSolved` where the conditions do not determine the values at the boundary.
+    """
+
+    def __init__(self, system: System, grid: Grid) -> None:
+        self.system = system
+        self.grid = grid
+        self._elimination = Elimination(system, grid)
+        self._matrices = {jet.by: grid.derivative(jet.by) for jet in system.jets}
+        self._equations = paired(system)
+
+    @property
+    def size(self) -> int:
+        """The number of free values."""
+        return int(self._elimination.sample.shape[0])
+
+    @property
+    def linear(self) -> bool:
+        """Whether rates are affine in the state."""
+        return self.system.linear
+
+    @property
+    def constant(self) -> bool:
+        """Whether the Jacobian depends on neither time nor state."""
+        return self.system.constant_operator
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The free values of fields whose time derivative is a component too, and those of that component."""
+        index = {component: number for number, component in enumerate(self.system.components)}
+        places = np.split(np.arange(self.size), self._elimination.ends[:-1])
+        found = [
+            (places[index[component]], places[index[following]])
+            for component in self.system.components
+            if (following := Component(component.field, component.order + 1)) in index
+        ]
+        nothing = np.empty(0, dtype=np.intp)
+        followers, leaders = zip(*found, strict=True) if found else ((nothing,), (nothing,))
+        return np.concatenate(followers), np.concatenate(leaders)
+
+    def start(self) -> Array:
+        """Return the free values [f] of the initial state."""
+        program = compile_expressions(self.system.initial, self.system.space)
+        with np.errstate(all="ignore"):
+            found = program(*self.grid.points.T)
+        return self.sampled(self._stacked(found, ()))
+
+    def rates(self, times: Array, states: Array) -> Array:
+        """Return the rates of the free values [k, f]: time derivatives, or residuals of a steady problem."""
+        with np.errstate(all="ignore"):
+            found = self._rates(*self._arguments(times, self.values(times, states)))
+        return self.sampled(self._stacked([found[i] for i in self._equations], (len(times),)))
+
+    def jacobian(self, time: float, state: Array) -> Any:
+        """Return the derivatives [f, f] of the rates by the free values."""
+        return self._matrix(self._jacobian, self.system.jacobian, time, state)
+
+    def mass(self) -> Any:
+        """Return the matrix [f, f] that the eigenvalue multiplies in an eigenvalue problem."""
+        program = compile_expressions(list(self.system.mass.values()), self.system.names)
+        return self._matrix(program, self.system.mass, 0.0, np.zeros(self.size))
+
+    def sizes(self, states: Array) -> Array:
+        """Return the largest absolute value [c] of the free ones of each component in states [..., f]."""
+        largest = np.abs(states).reshape(-1, self.size).max(axis=0)
+        return np.array([part.max(initial=0.0) for part in np.split(largest, self._elimination.ends[:-1])])
+
+    def values(self, times: Array, states: Array) -> Array:
+        """Return all values [k, c, n] for the free ones [k, f] at times [k]."""
+        given = self._elimination.given(times)
+        if self._elimination.fixed:
+            flat = self._filled(float(times[0]), states, given)
+        else:
+            rows = zip(times, states, given, strict=True)
+            flat = np.stack([self._filled(time, state, value) for time, state, value in rows])
+        return flat.reshape(len(times), len(self.system.components), -1)
+
+    def sampled(self, values: Array) -> Array:
+        """Return the free values [..., f] of all values [..., c, n]."""
+        return columns_of(self._elimination.sample, values.reshape(*values.shape[:-2], -1))
+
+    def spread(self, time: float) -> Any:
+        """Return the matrix [c * n, f] by which all values depend on the free ones."""
+        return self._elimination.spread(time).by_free
+
+    @cached_property
+    def _rates(self) -> Program:
+        return compile_expressions(self.system.rates, self.system.names)
+
+    @cached_property
+    def _jacobian(self) -> Program:
+        return compile_expressions(list(self.system.jacobian.values()), self.system.names)
+
+    def _filled(self, time: float, free: Array, given: Array) -> Array:
+        spread = self._elimination.spread(time)
+        return columns_of(spread.by_free, free) + columns_of(spread.by_given, given)
+
+    def _arguments(self, times: Array, values: Array) -> list[Array]:
+        """Return what programs of rates take: space [n], time [k, 1], and the jets [k, n]."""
+        return [*self.grid.points.T, times[:, None], *(self._jet(jet, values) for jet in self.system.jets)]
+
+    def _jet(self, jet: Jet, values: Array) -> Array:
+        along = values[:, jet.component]
+        return columns_of(self._matrices[jet.by], along) if jet.order else along
+
+    def _stacked(self, parts: Sequence[Any], leading: tuple[int, ...]) -> Array:
+        """Return the values of programs as one array [..., c, n]; some of them are a number for all nodes."""
+        shape = (*leading, len(self.grid.points))
+        return np.stack([np.broadcast_to(np.asarray(part, dtype=float), shape) for part in parts], axis=-2)
+
+    def _matrix(self, program: Program, places: Places, time: float, state: Array) -> Any:
+        """Return `sample (sum of diag(entry) jet matrix) spread` for the partial derivatives at some places."""
+        times = np.array([time])
+        with np.errstate(all="ignore"):
+            entries = program(*self._arguments(times, self.values(times, state[None])))
+        full = self._assembled(dict(zip(places, entries, strict=True)))
+        matrix = self._elimination.sample @ full @ self.spread(time)
+        return matrix.toarray() if self._fills_up and not isinstance(matrix, np.ndarray) else matrix
+
+    @cached_property
+    def _fills_up(self) -> bool:
+        """Whether dense factors are the better ones for Jacobians, of which only the pattern counts here."""
+        full = self._assembled(dict.fromkeys(self.system.jacobian, 1.0))
+        return fills_up(self._elimination.sample @ full @ self.spread(0.0))
+
+    def _assembled(self, entries: Mapping[tuple[int, int], Any]) -> Any:
+        """Return the matrix [c * n, c * n] of all rates by all values."""
+        nodes, components = len(self.grid.points), len(self.system.components)
+        blocks: list[list[Any]] = [[None] * components for _ in range(components)]
+        rows = {rate: row for row, rate in enumerate(self._equations)}
+        for (rate, index), entry in entries.items():
+            jet = self.system.jets[index]
+            factor = np.broadcast_to(np.asarray(entry, dtype=float), (1, nodes))[0]
+            term = scaled_rows(factor, self._matrices[jet.by])
+            before = blocks[rows[rate]][jet.component]
+            blocks[rows[rate]][jet.component] = term if before is None else before + term
+        return block_matrix(blocks, nodes)
+
+
+def paired(system: System) -> tuple[int, ...]:
+    """Return for each component the rate that its conditions take the place of.
+
+    That is its own time derivative; in a steady system, the equation in which its derivatives are highest, such
+    that every equation is taken once.
+    """
+    count = len(system.components)
+    if not system.steady or count == 1:
+        return tuple(range(count))
+    from scipy.optimize import linear_sum_assignment
+
+    orders = np.full((count, count), -1)
+    for rate, index in system.jacobian:
+        jet = system.jets[index]
+        orders[jet.component, rate] = max(orders[jet.component, rate], jet.order)
+    return tuple(int(rate) for rate in linear_sum_assignment(orders, maximize=True)[1])

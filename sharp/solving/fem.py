@@ -1,0 +1,161 @@
+"""Method `fem`: finite elements on polygons, disks, annuli and rectangles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from sharp.problems.domains import BoxDomain, RoundDomain
+from sharp.problems.symbolic import equation_to_sympy, to_sympy
+from sharp.solving.collocated import always, evaluation, in_time, scaled
+from sharp.solving.fem_assembly import Elements
+from sharp.solving.fem_forms import fixed, weak_form, weak_weights
+from sharp.solving.fem_space import Space
+from sharp.solving.grid import Array
+from sharp.solving.matrices import Singular, factorise
+from sharp.solving.meshes import Grading, interior_angles, polygon_of, triangulate
+from sharp.solving.method import Deadline, NotSolved
+from sharp.solving.solution import Solution
+from sharp.solving.steady import solve_steady
+from sharp.solving.system import System, Unsupported
+
+DEGREE = 4
+
+# Solutions are like r**s at a corner; above this s elements are not made smaller there.
+_SMOOTH = 2.0
+# Within this share of the shorter edge at a corner elements shrink towards it.
+_REACH = 0.25
+# More eigenvalues are computed than are wanted, and the shift is lowered as long as that finds lower ones.
+_SPARE = 4
+_SHIFTS = 10
+
+_JUMPS = "the factor of a time derivative jumps, and with it what the rates say of fluxes"
+
+
+class FiniteElements:
+    """Continuous piecewise polynomials of degree 4; `resolution` is the number of triangles across the domain."""
+
+    name = "fem"
+
+    def refusal(self, system: System) -> str | None:
+        """Return what stands in the way: the domain, the order of the equations, or the boundary conditions."""
+        domain = system.problem.domain
+        if isinstance(domain, BoxDomain) and (len(domain.bounds) != 2 or system.periodic):
+            return "the elements here fill plane domains without periodic axes"
+        try:
+            weak_form(system)
+            weak_weights(system)
+        except Unsupported as error:
+            return str(error)
+        return _JUMPS if _inertia_jumps(system) else None
+
+    def resolutions(self, system: System) -> tuple[int, ...]:
+        """Return numbers of triangles along the longer side of the domain."""
+        return (4, 8, 16, 32) if system.steady else (4, 8, 16, 24)
+
+    def solve(self, system: System, resolution: int, accuracy: float, deadline: Deadline) -> Solution:
+        """Return the solution on a mesh that is graded towards corners where solutions are not smooth."""
+        mesh = triangulate(system.problem.domain, resolution, tuple(_gradings(system)))
+        elements = Elements(system, Space(mesh, DEGREE))
+        deadline.check()
+        if not system.steady:
+            return in_time(self.name, elements, resolution, accuracy, deadline)
+        if system.weights:
+            return self._eigen(elements, resolution, deadline)
+        state = solve_steady(elements, deadline)
+        return Solution(self.name, resolution, evaluation(elements, always(state)), elements.size)
+
+    def _eigen(self, elements: Elements, resolution: int, deadline: Deadline) -> Solution:
+        wanted = elements.system.problem.specification.eigenvalue
+        assert wanted is not None
+        values, vectors = lowest(elements, wanted.count, deadline)
+        first = scaled(elements, vectors[:, 0])
+        eigenvalues = tuple(float(value) for value in values)
+        return Solution(
+            self.name, resolution, evaluation(elements, always(first)), elements.size, eigenvalues
+        )
+
+
+def lowest(elements: Elements, count: int, deadline: Deadline) -> tuple[Array, Array]:
+    """Return the lowest eigenvalues [count], ascending, and eigenvectors [f, count], by shifted inverse iteration.
+
+    The nearest eigenvalues to a shift are found. It begins below all of them where the operator is self-adjoint and its
+    boundary terms are not negative, and is lowered until none of them is below it. Raises `NotSolved` and `OutOfTime`.
+    """
+    matrix, mass = elements.jacobian(0.0, np.zeros(elements.size)), elements.mass()
+    shift = elements.potential() - 1 / float(elements.grid.weights.sum())
+    for attempt in range(_SHIFTS):
+        deadline.check()
+        values, vectors = _nearest(matrix, mass, shift, count + _SPARE)
+        if values[0] > shift:
+            return values[:count], vectors[:, :count]
+        shift = float(values[0] - 2**attempt * (values[-1] - values[0]))
+    raise NotSolved("no lowest eigenvalue was found")
+
+
+def _nearest(matrix: Any, mass: Any, shift: float, count: int) -> tuple[Array, Array]:
+    """Return the real eigenvalues [k] nearest to a shift, ascending, and vectors [f, k]."""
+    from scipy.sparse.linalg import ArpackError, LinearOperator, eigs
+
+    size = matrix.shape[0]
+    try:
+        solve = factorise(matrix - shift * mass)
+        inverse = LinearOperator(matrix.shape, matvec=lambda vector: solve(mass @ vector), dtype=float)
+        found, vectors = eigs(inverse, k=min(count, size - 2), v0=np.ones(size))
+    except (Singular, ArpackError) as error:
+        raise NotSolved(f"eigenvalues could not be computed: {error}") from None
+    if np.any(np.abs(found.imag) > 1e-6 * np.abs(found)):
+        raise NotSolved("the lowest eigenvalues are not real")
+    ascending = np.argsort(1 / found.real)
+    return shift + 1 / found.real[ascending], vectors.real[:, ascending]
+
+
+def _inertia_jumps(system: System) -> bool:
+    """Whether an equation was divided by a factor with jumps, so that rates no longer show which flux is continuous."""
+    import sympy
+
+    problem = system.problem
+    given = {
+        sympy.Symbol(name): to_sympy(problem.tree(str(coefficient.expression)))
+        for name, coefficient in problem.specification.coefficients.items()
+    }
+    for equation in problem.equations if problem.time_name else ():
+        sides = equation_to_sympy(equation, problem.fields, problem.space, problem.time_name)
+        residual = (sides.lhs - sides.rhs).xreplace(given)
+        for part in residual.atoms(sympy.Derivative):
+            by_time = any(str(name) == problem.time_name for name, _ in part.variable_count)
+            if by_time and residual.diff(part).has(sympy.Piecewise, sympy.Heaviside, sympy.sign):
+                return True
+    return False
+
+
+def _gradings(system: System) -> Iterator[Grading]:
+    """Yield how elements shrink towards those corners at which a solution of second order is not smooth.
+
+    Near a corner of angle w it is like r**(pi/w) where the same kind of condition holds on both sides, and like
+    r**(pi/2w) where not (P. Grisvard, Elliptic Problems in Nonsmooth Domains, 1985); the exponent of the mesh
+    restores the order of convergence (G. Raugel, C. R. Acad. Sci. Paris 286, 1978).
+    """
+    domain = system.problem.domain
+    if isinstance(domain, RoundDomain):
+        return
+    vertices, parts = polygon_of(domain)
+    for index, angle in enumerate(interior_angles(vertices)):
+        before, after = parts[index - 1], parts[index]
+        power = min(
+            (_power(system, component, angle, before, after) for component in range(len(system.components))),
+        )
+        if power < _SMOOTH:
+            ends = (vertices[index - 1], vertices[(index + 1) % len(vertices)])
+            reach = _REACH * min(math.dist(vertices[index], end) for end in ends)
+            yield Grading(vertices[index], reach, power / DEGREE)
+
+
+def _power(system: System, component: int, angle: float, before: str, after: str) -> float:
+    """Return the power of the radius, infinite for whole ones: these are polynomials, as on a straight side."""
+    kinds = [fixed(system, component, part) is None for part in (before, after)]
+    power = math.pi / angle if kinds[0] == kinds[1] else math.pi / (2 * angle)
+    return math.inf if abs(power - round(power)) < 1e-9 else power

@@ -1,0 +1,221 @@
+"""The weak form of a second-order system, from its rates.
+
+A rate `Σ a_kl u_kl + b`, whose factors a_kl depend on place, time and the values of the components, becomes under the
+integral with a test function v
+
+    ∫ rate v = ∫ (F_k v_k + S v) + ∮ n_k a_kl u_l v,   F_k = -a_kl u_l,   S = b - (a_kl)_k u_l,
+
+where (a_kl)_k is the whole derivative, along the components too. What remains of `div(a*grad(u))` in S is nothing, and
+its jumps are never differentiated (A. Ern and J.-L. Guermond, Theory and Practice of Finite Elements, 2004, ch. 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import sympy
+
+from sharp.solving.programs import Program, compile_expressions
+from sharp.solving.system import Condition, Jet, System, Unsupported, real
+
+# What test and trial functions appear as: their value, and their derivative along each of the two axes.
+FORMS = ((0, 0), (1, 0), (0, 1))
+
+Block = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class BoundaryForm:
+    """Integrands on a part of the boundary by component, and the factors of their Jacobian by pair of components."""
+
+    components: tuple[int, ...]
+    integrand: Program
+    blocks: tuple[tuple[int, int], ...]
+    jacobian: Program
+
+
+@dataclass(frozen=True)
+class WeakForm:
+    """Integrands by (component, form of the test function), and conormal derivatives by (component, part)."""
+
+    system: System
+    integrands: Mapping[tuple[int, int], sympy.Expr]
+    boundary: Mapping[tuple[int, str], sympy.Expr]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All arguments of the integrands: space, time, then every component in each of `FORMS`."""
+        return (*self.system.space, self.system.time, *(symbol.name for symbol in self._symbols.values()))
+
+    @cached_property
+    def integrand(self) -> Program:
+        """The integrands in the order of `integrands`."""
+        return compile_expressions(list(self.integrands.values()), self.names)
+
+    @cached_property
+    def used(self) -> frozenset[tuple[int, int]]:
+        """Which components occur, and in which form."""
+        terms = (*self.integrands.values(), *self.boundary.values())
+        symbols = {symbol for term in terms for symbol in term.free_symbols}
+        return frozenset(place for place, symbol in self._symbols.items() if symbol in symbols)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Where the Jacobian is not zero: (component, form of the test, component, form of the trial function)."""
+        return tuple(self._derivatives)
+
+    @cached_property
+    def jacobian(self) -> Program:
+        """The factors of the Jacobian in the order of `blocks`."""
+        return compile_expressions(list(self._derivatives.values()), self.names)
+
+    @cached_property
+    def sides(self) -> Mapping[str, BoundaryForm]:
+        """What is integrated over the parts of the boundary where that is not zero."""
+        parts = dict.fromkeys(part for _, part in self.boundary)
+        terms = {part: self._terms_on(part) for part in parts}
+        return {part: self._boundary_form(found) for part, found in terms.items() if found}
+
+    def _terms_on(self, part: str) -> dict[int, sympy.Expr]:
+        return {i: term for (i, where), term in self.boundary.items() if where == part and term != 0}
+
+    def _boundary_form(self, terms: Mapping[int, sympy.Expr]) -> BoundaryForm:
+        partial = {
+            (i, j): sympy.diff(term, self._symbols[j, 0])
+            for i, term in terms.items()
+            for j in range(len(self.system.components))
+        }
+        factors = {place: factor for place, factor in partial.items() if factor != 0}
+        return BoundaryForm(
+            tuple(terms),
+            compile_expressions(list(terms.values()), self.names),
+            tuple(factors),
+            compile_expressions(list(factors.values()), self.names),
+        )
+
+    @cached_property
+    def _symbols(self) -> dict[tuple[int, int], sympy.Symbol]:
+        return _symbols(self.system)
+
+    @cached_property
+    def _derivatives(self) -> dict[Block, sympy.Expr]:
+        partial = {
+            (i, a, j, b): sympy.diff(integrand, symbol)
+            for (i, a), integrand in self.integrands.items()
+            for (j, b), symbol in self._symbols.items()
+        }
+        return {place: factor for place, factor in partial.items() if factor != 0}
+
+
+def weak_form(system: System) -> WeakForm:
+    """Return the weak form of a system.
+
+    Raises `Unsupported` for derivatives above the second, for second derivatives whose factors depend on
+    derivatives, and for natural conditions that do not fix the conormal derivative.
+    """
+    return _weak(system, system.rates)
+
+
+def weak_weights(system: System) -> WeakForm:
+    """Return the weak form of what the eigenvalue multiplies."""
+    return _weak(system, system.weights)
+
+
+def _weak(system: System, rates: tuple[sympy.Expr, ...]) -> WeakForm:
+    high = next((jet for jet in system.jets if jet.order > 2), None)
+    if high is not None:
+        raise Unsupported(f"the equations have derivatives of order {high.order}, elements serve two")
+    integrands: dict[tuple[int, int], sympy.Expr] = {}
+    boundary: dict[tuple[int, str], sympy.Expr] = {}
+    for i, rate in enumerate(rates):
+        factors = _principal(system, rate)
+        integrands |= {(i, form): term for form, term in _by_parts(system, rate, factors) if term != 0}
+        for part in system.problem.domain.parts:
+            boundary[i, part] = _conormal(system, i, part, factors)
+    return WeakForm(system, integrands, boundary)
+
+
+def _symbols(system: System) -> dict[tuple[int, int], sympy.Symbol]:
+    return {(j, b): Jet(j, by).symbol for j in range(len(system.components)) for b, by in enumerate(FORMS)}
+
+
+def _principal(system: System, rate: sympy.Expr) -> dict[int, sympy.Matrix]:
+    """Return the symmetric matrix a_kl of each component that a rate has second derivatives of."""
+    second = {jet: sympy.diff(rate, jet.symbol) for jet in system.jets if jet.order == 2}
+    derivatives = {jet.symbol for jet in system.jets if jet.order > 0}
+    if any(factor.free_symbols & derivatives for factor in second.values()):
+        raise Unsupported("the factors of the second derivatives depend on derivatives")
+    matrices: dict[int, sympy.Matrix] = {}
+    for jet, factor in second.items():
+        if factor == 0:
+            continue
+        matrix = matrices.setdefault(jet.component, sympy.zeros(2, 2))
+        if jet.by == (1, 1):
+            matrix[0, 1] = matrix[1, 0] = factor / 2
+        else:
+            matrix[jet.by.index(2), jet.by.index(2)] = factor
+    return matrices
+
+
+def _by_parts(
+    system: System, rate: sympy.Expr, factors: Mapping[int, sympy.Matrix]
+) -> Iterator[tuple[int, sympy.Expr]]:
+    symbols = _symbols(system)
+    second = {jet.symbol: sympy.Integer(0) for jet in system.jets if jet.order == 2}
+    source, flux = rate.xreplace(second), [sympy.Integer(0), sympy.Integer(0)]
+    for j, matrix in factors.items():
+        for k in (0, 1):
+            for l in (0, 1):
+                slope = symbols[j, l + 1]
+                source -= _whole_derivative(system, matrix[k, l], k) * slope
+                flux[k] -= matrix[k, l] * slope
+    yield 0, sympy.expand(source)
+    yield from enumerate(flux, start=1)
+
+
+def _whole_derivative(system: System, factor: sympy.Expr, axis: int) -> sympy.Expr:
+    symbols = _symbols(system)
+    inner = [sympy.diff(factor, symbols[j, 0]) * symbols[j, axis + 1] for j in range(len(system.components))]
+    return sympy.diff(factor, real(system.space[axis])) + sum(inner)
+
+
+def _conormal(system: System, i: int, part: str, factors: Mapping[int, sympy.Matrix]) -> sympy.Expr:
+    """Return n_k a_kl u_l on a part of the boundary from the conditions there, 0 where the test function vanishes."""
+    if fixed(system, i, part) is not None:
+        return sympy.Integer(0)
+    terms = [_isotropic(matrix, j) * _normal(system, j, part) for j, matrix in factors.items()]
+    return sympy.Add(*terms)
+
+
+def fixed(system: System, component: int, part: str) -> Condition | None:
+    """Return the condition that gives a component itself on a part of the boundary, if there is one."""
+    return next((found for found in _given(system, component, part) if tuple(found.factors) == (0,)), None)
+
+
+def _given(system: System, component: int, part: str) -> list[Condition]:
+    return [
+        condition
+        for condition in system.conditions
+        if (condition.component, condition.part) == (component, part)
+    ]
+
+
+def _isotropic(matrix: sympy.Matrix, component: int) -> sympy.Expr:
+    if matrix[0, 1] != 0 or sympy.expand(matrix[0, 0] - matrix[1, 1]) != 0:
+        raise Unsupported(
+            f"component {component} is not fixed on the boundary, and its second derivatives along the axes "
+            "have different factors: a condition for its normal derivative does not give the flux"
+        )
+    return matrix[0, 0]
+
+
+def _normal(system: System, component: int, part: str) -> sympy.Expr:
+    """Return the outward normal derivative of a component from its condition on a part of the boundary."""
+    for condition in _given(system, component, part):
+        factors = dict(condition.factors)
+        if set(factors) <= {0, 1} and 1 in factors:
+            value = _symbols(system)[component, 0]
+            return (condition.value - factors.get(0, sympy.Integer(0)) * value) / factors[1]
+    raise Unsupported(f"on '{part}' a condition for the value or the normal derivative is missing")

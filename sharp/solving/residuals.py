@@ -1,0 +1,231 @@
+"""How well a solution satisfies its equations: their residual, with derivatives from values of the solution alone.
+
+Derivatives come from central differences of order 8, with steps of several sizes: truncation falls with the step,
+errors of rounding and of interpolation grow, and where both are least depends on the solution. The residual of the
+best step counts, so that what is left is the solution's own, or the least that differences can tell.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import sympy
+from numpy.typing import NDArray
+
+from sharp.problems.problem import Problem
+from sharp.problems.symbolic import equation_to_sympy, to_sympy
+from sharp.solving.programs import Program, compile_expressions
+from sharp.solving.samples import evaluate, interior, lengths, moments
+from sharp.solving.solution import Solution
+from sharp.solving.stencils import central, mixed
+
+Array = NDArray[np.float64]
+
+# Steps, as shares of the extent of the domain and of the time interval; the largest stencil reaches four steps away.
+SPACE_STEPS = (0.06, 0.02, 0.006, 0.002)
+TIME_STEPS = (0.03, 0.008, 0.002, 0.0004)
+MOMENTS = (0.13, 0.31, 0.58, 0.87)
+POINTS = {1: 160, 2: 100, 3: 48}
+# This share of the points may lie where no difference formula can follow the solution: kinks, fronts, interfaces.
+QUANTILE = 0.9
+
+
+@dataclass(frozen=True)
+class Jet:
+    """A field, `by[i]` times differentiated along space axis i and `times` times by time."""
+
+    field: int
+    by: tuple[int, ...]
+    times: int
+
+
+@dataclass(frozen=True)
+class Residual:
+    """The residual of all equations relative to the size of their terms: of nine points in ten, and the largest."""
+
+    typical: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """The terms of all equations, left minus right side, as a program of coordinates, time and jets."""
+
+    jets: tuple[Jet, ...]
+    program: Program
+    equation: tuple[int, ...]
+
+
+def residual(problem: Problem, solution: Solution) -> Residual:
+    """Return the residual at points that are random for the method.
+
+    Raises `SpecificationError` for equations that cannot be written as a program.
+    """
+    terms = _terms(problem, solution.eigenvalues)
+    points = interior(problem, POINTS[len(problem.space)], start=1009)
+    times = moments(problem, MOMENTS)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        jets = _jets(problem, solution, terms.jets, points, times)
+        values = _values(terms, points, times, jets)
+        natural = _values(terms, points, times, _natural(problem, solution, terms.jets, points, times))
+    found = [_relative(values, natural, terms.equation, index) for index in sorted(set(terms.equation))]
+    return Residual(max(typical for typical, _ in found), max(largest for _, largest in found))
+
+
+def _relative(values: Array, natural: Array, equation: tuple[int, ...], index: int) -> tuple[float, float]:
+    """Return the residual of one equation by values [terms, space steps, time steps, k, m]."""
+    own = [place for place, owner in enumerate(equation) if owner == index]
+    parts = values[own].reshape(len(own), -1, *values.shape[-2:])
+    total = np.abs(parts.sum(axis=0))
+    # A point that no step fits has no residual; the best step of every other counts.
+    best = np.argmin(np.where(np.isfinite(total), total, np.inf), axis=0)[None]
+    left = np.take_along_axis(total, best, axis=0)
+    size = np.take_along_axis(np.abs(parts).sum(axis=0), best, axis=0)
+    sound = np.isfinite(left)
+    if not np.any(sound):
+        return np.inf, np.inf
+    # Terms count as no smaller than the extents suggest, lest the residual of u_xx = 0 be measured by rounding.
+    least = float(np.sqrt(np.nanmean(np.abs(natural[own]).sum(axis=0) ** 2)))
+    scale = max(float(np.sqrt(np.mean(size[sound] ** 2))), least) or 1.0
+    return float(np.quantile(left[sound], QUANTILE)) / scale, float(np.max(left[sound])) / scale
+
+
+def _values(terms: _Terms, points: Array, times: Array, jets: Mapping[Jet, Array]) -> Array:
+    arguments = [*points.T, times[:, None], *(jets[jet] for jet in terms.jets)]
+    return np.stack(np.broadcast_arrays(*terms.program(*arguments), *jets.values())[: len(terms.equation)])
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """Real symbols for coordinates, numbers for parameters and expressions for given coefficients."""
+
+    problem: Problem
+    names: tuple[str, ...]
+    replaced: Mapping[Any, Any]
+    numbers: Mapping[Any, Any]
+
+    @classmethod
+    def of(cls, problem: Problem, eigenvalues: tuple[float, ...] = ()) -> Symbols:
+        """Return the symbols of a problem; its eigenvalue is the first of those found."""
+        names = (*problem.space, problem.time_name or "time")
+        numbers = {sympy.Symbol(name): sympy.Float(value, 17) for name, value in problem.parameters.items()}
+        if problem.specification.eigenvalue is not None:
+            numbers[sympy.Symbol(problem.specification.eigenvalue.name)] = sympy.Float(eigenvalues[0], 17)
+        replaced = {sympy.Symbol(name): sympy.Symbol(name, real=True) for name in names}
+        return cls(problem, names, replaced, numbers)
+
+    def equation(self, index: int) -> Any:
+        """Return left minus right side of an equation, with derivatives as they are written."""
+        problem = self.problem
+        written = equation_to_sympy(
+            problem.equations[index], problem.fields, problem.space, problem.time_name
+        )
+        coefficients = {
+            sympy.Symbol(name): to_sympy(problem.tree(str(given.expression)))
+            for name, given in problem.specification.coefficients.items()
+        }
+        return (written.lhs - written.rhs).xreplace(coefficients).xreplace(self.replaced)
+
+    def constant(self, expression: Any) -> bool:
+        """Whether an expression holds neither fields nor coordinates."""
+        held = expression.free_symbols & set(self.replaced.values())
+        return not held and not expression.atoms(sympy.core.function.AppliedUndef)
+
+
+def _terms(problem: Problem, eigenvalues: tuple[float, ...]) -> _Terms:
+    symbols = Symbols.of(problem, eigenvalues)
+    jets: dict[Jet, Any] = {}
+    parts = [
+        (index, term)
+        for index in range(len(problem.equations))
+        for term in sympy.Add.make_args(substituted(problem, symbols, symbols.equation(index), jets))
+    ]
+    program = compile_expressions(
+        [term for _, term in parts], [*symbols.names, *(symbol.name for symbol in jets.values())]
+    )
+    return _Terms(tuple(jets), program, tuple(index for index, _ in parts))
+
+
+def substituted(problem: Problem, symbols: Symbols, expression: Any, jets: dict[Jet, Any]) -> Any:
+    """Return an expression with a symbol for each jet and numbers for parameters, and note new jets."""
+    expression = expression.doit()
+    for kind in (sympy.Derivative, sympy.core.function.AppliedUndef):
+        parts = sorted(expression.atoms(kind), key=str)
+        expression = expression.xreplace({part: _symbol(problem, part, jets) for part in parts})
+    return expression.xreplace(symbols.numbers)
+
+
+def _symbol(problem: Problem, part: Any, jets: dict[Jet, Any]) -> Any:
+    inner, counts = (part.expr, dict(part.variable_count)) if part.is_Derivative else (part, {})
+    orders = {str(name): int(count) for name, count in counts.items()}
+    by = tuple(orders.get(axis, 0) for axis in problem.space)
+    times = orders.get(str(problem.time_name), 0)
+    jet = Jet(problem.fields.index(inner.func.__name__), by, times)
+    return jets.setdefault(jet, sympy.Symbol(f"jet {len(jets)}", real=True))
+
+
+def _jets(
+    problem: Problem, solution: Solution, jets: tuple[Jet, ...], points: Array, times: Array
+) -> dict[Jet, Array]:
+    """Return each jet [space steps or 1, time steps or 1, k, m]; not a number where a stencil leaves the domain."""
+    kinds = {
+        (jet.by, jet.times): _differences(problem, solution, jet, points, times)
+        for jet in {(jet.by, jet.times): jet for jet in jets}.values()
+    }
+    return {jet: kinds[jet.by, jet.times][:, :, jet.field] for jet in jets}
+
+
+def _differences(problem: Problem, solution: Solution, jet: Jet, points: Array, times: Array) -> Array:
+    """Return a derivative of all fields [space steps or 1, time steps or 1, fields, k, m]."""
+    extent, (start, end) = lengths(problem), problem.time or (0.0, 1.0)
+    in_space = SPACE_STEPS if any(jet.by) else (1.0,)
+    in_time = TIME_STEPS if jet.times else (1.0,)
+    found = [
+        difference(problem, solution, jet, points, times, share * extent, late * (end - start))
+        for share, late in product(in_space, in_time)
+    ]
+    return np.stack(found).reshape(len(in_space), len(in_time), *found[0].shape)
+
+
+def difference(
+    problem: Problem,
+    solution: Solution,
+    jet: Jet,
+    points: Array,
+    times: Array,
+    step: Array,
+    time_step: float,
+) -> Array:
+    """Return a derivative of all fields [fields, k, m], not a number where a stencil leaves the domain."""
+    offsets, factors = mixed(jet.by)
+    stencil = points + (offsets * step)[:, None, :]
+    fits = problem.domain.inside(stencil.reshape(-1, points.shape[1])).reshape(len(offsets), -1).all(axis=0)
+    derivative = np.full((len(problem.fields), len(times), len(points)), np.nan)
+    if np.any(fits):
+        late = central(jet.times)
+        moments_ = (times[:, None] + time_step * np.array(list(late))).ravel()
+        values = evaluate(solution, stencil[:, fits].reshape(-1, points.shape[1]), moments_)
+        values = values.reshape(len(problem.fields), len(times), len(late), len(offsets), -1)
+        total = np.einsum("fkqsm,q,s->fkm", values, list(late.values()), factors)
+        derivative[:, :, fits] = total / (np.prod(step ** np.array(jet.by)) * time_step**jet.times)
+    return derivative
+
+
+def _natural(
+    problem: Problem, solution: Solution, jets: tuple[Jet, ...], points: Array, times: Array
+) -> dict[Jet, Array]:
+    """Return what each jet would be if the solution varied once over the domain and the time interval."""
+    values = evaluate(solution, points, times)
+    spread = np.ptp(values, axis=(1, 2)) + 1e-3 * np.max(np.abs(values), axis=(1, 2))
+    extent, (start, end) = float(np.max(lengths(problem))), problem.time or (0.0, 1.0)
+    shape = (1, 1, len(times), len(points))
+    return {
+        jet: np.full(shape, spread[jet.field] / (extent ** sum(jet.by) * (end - start) ** jet.times))
+        for jet in jets
+    }

@@ -1,0 +1,59 @@
+"""A second opinion: another method on the same problem, within about ten times the cost of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sharp.solving.method import Deadline, Method
+from sharp.solving.refine import Attempt, Refinement, distance, refine
+from sharp.solving.solution import Solution
+from sharp.solving.system import System
+
+COST = 10.0
+# However cheap the first method was, the second may take this long.
+LEAST_SECONDS = 3.0
+# Agreement to more digits than these would cost much and tell little: digits are the refinement's business.
+ENOUGH = 1e-5
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """How far the solution of another method is from the one in question, and from its own coarser one.
+
+    `own` is infinite where the method gave a single solution.
+    """
+
+    method: str
+    resolution: int
+    distance: float
+    own: float
+    seconds: float
+
+
+def second_opinion(
+    system: System,
+    methods: Sequence[Method],
+    solution: Solution,
+    seconds: float,
+    accuracy: float,
+    deadline: Deadline,
+    listener: Callable[[Attempt], None],
+    sound: Callable[[Refinement], bool] = lambda _: True,
+) -> Opinion | None:
+    """Return the opinion of the first of the methods that gives a sound solution in time, or None."""
+    for method in methods:
+        limit = min(max(LEAST_SECONDS, COST * seconds), deadline.left)
+        if limit <= 0:
+            return None
+        found = refine(method, system, max(accuracy, ENOUGH), Deadline.within(limit), listener=listener)
+        if found.solution is not None and sound(found):
+            return opinion_of(system, found, solution)
+    return None
+
+
+def opinion_of(system: System, other: Refinement, solution: Solution) -> Opinion:
+    """Return what a refinement with a solution by another method says of a solution."""
+    assert other.solution is not None
+    apart = distance(system, other.solution, solution)
+    return Opinion(other.method, other.solution.resolution, apart, other.error, other.seconds)

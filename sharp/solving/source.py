@@ -1,0 +1,40 @@
+"""Finding the specification that a user names: a file, or the id of a problem or a case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sharp.agentbench.cases import list_cases
+from sharp.errors import SpecificationError
+from sharp.problems.loader import list_problems
+from sharp.problems.wording import valid_values
+
+
+def find_specification(name: str) -> tuple[Path, str]:
+    """Return the file of a specification and its text.
+
+    A text with a slash or ending in .yaml or .yml names a file, anything else a shipped problem or case by its id.
+    Raises `SpecificationError` where there is none, and for a problem in words.
+    """
+    path = _path(name)
+    try:
+        return path, path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SpecificationError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise SpecificationError(f"{path}: is not UTF-8 text, at byte {error.start}") from None
+
+
+def _path(name: str) -> Path:
+    if " " in name.strip() and not Path(name).exists():
+        raise SpecificationError(
+            f"expected a specification file (docs/problems.md) or the id of a problem, found a text: '{name[:60]}'"
+        )
+    if "/" in name or name.endswith((".yaml", ".yml")):
+        return Path(name)
+    known = {**list_cases(), **list_problems()}
+    if name not in known:
+        raise SpecificationError(
+            f"expected a specification file or the id of a problem; {valid_values('problems', name, known)}"
+        )
+    return known[name]

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from solving_fakes import HEAT, MODES, Invented, exact_solution, modes, problem_of
+
+from sharp.solving.method import Deadline
+from sharp.solving.refine import FAILURES, LEAST_SHARE, ROUNDING, SAFETY, Attempt, distance, estimate, refine
+from sharp.solving.samples import relative_distance
+from sharp.solving.system import system_of
+
+SYSTEM = system_of(problem_of(HEAT))
+LONG = Deadline.within(1000)
+
+
+def attempts(*errors: float, first: int = 10, ratio: float = 2.0) -> list[Attempt]:
+    """Attempts whose differences are those of solutions with the given errors, all of one sign."""
+    sizes = [round(first * ratio**k) for k in range(len(errors))]
+    differences = [None, *(abs(a - b) for a, b in pairwise(errors))]
+    return [
+        Attempt("fd", size, 0.1, size, difference)
+        for size, difference in zip(sizes, differences, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("order", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("ratio", [1.5, 2.0])
+def test_the_order_of_convergence_is_observed_from_two_differences(order: float, ratio: float) -> None:
+    tried = attempts(*((100 * ratio**k) ** -order for k in range(3)), first=100, ratio=ratio)
+    assert estimate(tried)[1] == pytest.approx(order, rel=0.02)
+
+
+def test_the_estimate_of_a_slow_method_is_above_the_last_difference_and_near_the_true_error() -> None:
+    errors = [n**-1.0 for n in (100, 125, 156)]
+    tried = attempts(*errors, first=100, ratio=1.25)
+    found, _ = estimate(tried)
+    assert found > tried[-1].difference
+    assert found == pytest.approx(SAFETY * errors[-1], rel=0.05)
+
+
+def test_the_estimate_is_never_far_below_the_last_difference_nor_below_rounding() -> None:
+    tried = attempts(1e-1, 1e-4, 1e-9)
+    assert estimate(tried)[0] >= LEAST_SHARE * tried[-1].difference
+    assert estimate(attempts(1e-3, 1e-9, 1e-9))[0] == ROUNDING
+
+
+def test_differences_that_grow_are_no_sign_of_convergence() -> None:
+    tried = [Attempt("fd", 10, 0, 10), Attempt("fd", 20, 0, 20, 1e-5), Attempt("fd", 40, 0, 40, 1e-4)]
+    assert estimate(tried) == (1e-4, None)
+    tried[2] = Attempt("fd", 40, 0, 40, 9.9e-6)
+    assert estimate(tried)[0] > 5e-5
+
+
+def test_one_solution_has_an_unknown_error() -> None:
+    assert estimate([Attempt("fd", 10, 0, 10)]) == (math.inf, None)
+    assert estimate([]) == (math.inf, None)
+
+
+@pytest.mark.parametrize("order", [2, 4])
+def test_refinement_stops_where_the_estimate_is_small_enough_and_tells_the_true_error(order: int) -> None:
+    accuracy = 1e-5
+    found = refine(
+        Invented(error=lambda n: float(n) ** -order), SYSTEM, accuracy, LONG, (8, 16, 32, 64, 128, 256, 512)
+    )
+    assert found.agreed
+    assert found.order == pytest.approx(order, rel=0.05)
+    true = distance(SYSTEM, found.solution, exact_solution(SYSTEM.problem))
+    assert true <= found.error <= accuracy
+    assert found.error < 10 * true
+    assert [attempt.resolution for attempt in found.attempts][:3] == [8, 16, 32]
+
+
+def test_a_resolution_at_which_the_method_fails_is_passed_over() -> None:
+    method = Invented(error=lambda n: None if n in (8, 32) else n**-6.0)
+    found = refine(method, SYSTEM, 1e-8, LONG)
+    assert found.agreed
+    assert [attempt.failure for attempt in found.attempts][:3] == ["no convergence", "", "no convergence"]
+    assert found.attempts[3].difference == pytest.approx(16**-6.0, rel=0.5)
+
+
+def test_a_method_that_never_succeeds_has_no_solution() -> None:
+    found = refine(Invented(error=lambda _: None), SYSTEM, 1e-6, LONG)
+    assert found.solution is None
+    assert not found.agreed
+    assert len(found.attempts) == FAILURES
+
+
+def test_the_limit_of_time_ends_the_refinement_with_what_is_there() -> None:
+    found = refine(Invented(), SYSTEM, 1e-6, Deadline.within(-1))
+    assert [attempt.failure for attempt in found.attempts] == ["the limit of time was reached"]
+
+
+def test_a_refinement_is_carried_on_with_another_accuracy() -> None:
+    method = Invented()
+    first = refine(method, SYSTEM, 1e-4, LONG)
+    further = refine(method, SYSTEM, 1e-8, LONG, before=first)
+    assert further.attempts[: len(first.attempts)] == first.attempts
+    assert further.error < first.error
+    resolutions = [attempt.resolution for attempt in further.attempts]
+    assert resolutions == sorted(set(resolutions))
+
+
+def test_every_attempt_steps_in_time_otherwise_than_the_one_before() -> None:
+    asked = []
+
+    class Noting(Invented):
+        def solve(self, system, resolution, accuracy, deadline):
+            asked.append(accuracy)
+            return super().solve(system, resolution, accuracy, deadline)
+
+    refine(Noting(), SYSTEM, 1e-9, LONG)
+    assert all(a != b for a, b in pairwise(asked))
+    assert max(asked) <= 1e-9
+
+
+def test_fields_of_different_size_count_by_their_own_size() -> None:
+    big, small = np.full((1, 4, 5), 1e3), np.full((1, 4, 5), 1e-2)
+    reference = np.concatenate([big, small])
+    assert relative_distance(np.concatenate([big, 1.5 * small]), reference) == pytest.approx(0.5)
+    nothing = np.zeros((1, 4, 5))
+    rounding = np.concatenate([big, nothing + 1e-12])
+    assert relative_distance(rounding, np.concatenate([big, nothing])) < 1e-14
+    assert relative_distance(reference * np.nan, reference) == math.inf
+
+
+def test_eigenvalue_problems_are_compared_by_their_eigenvalues() -> None:
+    system = system_of(problem_of(MODES))
+    first, second = modes({1: 9.0, 2: 39.0}), modes({1: 10.0, 2: 40.0}, 16)
+    assert distance(system, first, second) == pytest.approx(0.1)
+
+
+def test_the_course_is_told_in_words() -> None:
+    slow = refine(Invented(error=lambda n: n**-2.0), SYSTEM, 1e-4, LONG)
+    assert slow.course == "from resolution 64 to 128 with order 2.0"
+    fast = refine(Invented(error=lambda n: 2.0**-n), SYSTEM, 1e-9, LONG)
+    assert fast.course == "from resolution 32 to 64"
+    assert refine(Invented(), SYSTEM, 1e-9, LONG, (8,)).course == "at resolution 8 alone"
+
+
+def test_a_solution_with_no_more_unknowns_than_the_one_before_is_no_evidence() -> None:
+    class Stuck(Invented):
+        def solve(self, system, resolution, accuracy, deadline):
+            found = super().solve(system, resolution, accuracy, deadline)
+            return replace(found, unknowns=min(found.unknowns, 32))
+
+    found = refine(Stuck(error=lambda n: 1e-3), SYSTEM, 1e-6, LONG, (32, 64, 128))
+    assert not found.agreed
+    assert found.attempts[-1].failure == "no finer than before, with 32 unknowns"
+
+
+def test_a_resolution_that_would_not_be_done_in_time_is_not_begun() -> None:
+    class Slow(Invented):
+        def solve(self, system, resolution, accuracy, deadline):
+            time.sleep(0.05)
+            return super().solve(system, resolution, accuracy, deadline)
+
+    found = refine(Slow(), SYSTEM, 1e-12, Deadline.within(30), (8, 64, 100_000))
+    assert [attempt.failure for attempt in found.attempts] == ["", "", "would not be done in time"]
+    assert found.solution.resolution == 64

@@ -104,8 +104,10 @@ def _teller(say: Say) -> Callable[[str, Record | None], None]:
     def tell(path: str, record: Record | None) -> None:
         if record is None:
             say(f"{path}: asked")
-        else:
-            say(f"{record.step}: {record.recipe.tool}{f' failed: {record.error}' if record.error else ''}")
+            return
+        say(f"{record.step}: {record.error or record.recipe.tool}")
+        for line in record.summary.get("as understood", ()):
+            say(f"    {line}")
 
     return tell
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast, get_args
@@ -63,7 +64,10 @@ def short_names(arms: Collection[Arm]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Task:
-    """One course: an arm works on one statement of a case with a seed."""
+    """One course: an arm works on one statement of a case.
+
+    `seed` counts courses of one kind; the course's own differs from case to case, and is the same for all arms.
+    """
 
     arm: Arm
     case: Case
@@ -74,7 +78,9 @@ class Task:
     def settings(self) -> Settings:
         """The settings of the course."""
         models = dict(zip(ROLES, self.arm.models, strict=True))
-        return Settings(self.statement.text, models, self.arm.policy, self.seed, self.arm.mistakes)
+        # With one seed for all, what is drawn would be the same at the same step of every case.
+        own = zlib.crc32(f"{self.case.id}/{self.statement.style}/{self.seed}".encode())
+        return Settings(self.statement.text, models, self.arm.policy, own, self.arm.mistakes)
 
     @property
     def key(self) -> str:

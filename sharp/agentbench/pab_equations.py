@@ -141,7 +141,7 @@ _FORMS: Mapping[str, Callable[[Equation, Sequence[str]], Form]] = {
 
 
 def _number(pde: Equation, name: str) -> float:
-    value = pde.pde_params.get(name)
+    value: Any = pde.pde_params.get(name)
     if not _is_number(value):
         raise Unfit("not of the form of a case", f"pde_params.{name}: expected a number")
     return float(value)

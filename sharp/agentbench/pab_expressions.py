@@ -6,7 +6,7 @@ No text of a case reaches `sympify` or Python. What the grammar does not know is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sympy
@@ -14,7 +14,7 @@ from sympy.printing.str import StrPrinter
 
 from sharp.agentbench.pab_form import Unfit
 from sharp.errors import SpecificationError
-from sharp.problems.expressions import Apply, Binary, Negative, Node, Number
+from sharp.problems.expressions import Apply, Binary, Derivative, Negative, Node, Number
 from sharp.problems.grammar import Scope, parse_tree
 from sharp.problems.symbolic import to_sympy
 
@@ -29,7 +29,7 @@ def read(value: Any, names: Iterable[str], what: str) -> Any:
         raise Unfit("not of the form of a case", f"{what}: expected an expression or a number")
     text = _NAME.sub(lambda match: _NAMES.get(match.group(), match.group()), str(value))
     try:
-        return to_sympy(_inexact(parse_tree(text, Scope.of(names)))).doit()
+        return _evaluated(to_sympy(_inexact(parse_tree(text, Scope.of(names)))))
     except SpecificationError as error:
         raise Unfit("an expression that the grammar does not know", f"{what}: {error}") from None
 
@@ -45,17 +45,27 @@ def _inexact(tree: Node, exponent: bool = False) -> Node:
             return Binary(op, _inexact(left), _inexact(right, op == "**"))
         case Apply(function, arguments):
             return Apply(function, tuple(_inexact(argument) for argument in arguments))
+        case Derivative(of, by):
+            return Derivative(_inexact(of), by)
         case _:
             return tree
 
 
-def source(operator: Any, field: Any, exact: Any, inserted: Mapping[Any, Any]) -> Any:
-    """Return what an operator on a field, such as `-kappa*lap(u)`, makes of an exact solution: the source term.
+def derived(tree: Node, known: Mapping[str, Any], space: Sequence[str]) -> Any:
+    """Return an operator such as `-kappa*lap(u)` with sympy expressions in place of names, its derivatives carried out.
 
-    `field` is the function in `operator` that stands for the field; `inserted` are expressions of coefficients.
+    Functions stand for coefficients, whose derivatives stay as such. The terms are those of differentiation, or grouped
+    by common factors where that is shorter.
     """
-    derived = operator.subs({field: exact, **inserted}).doit()
-    return min((derived, sympy.factor_terms(derived)), key=lambda form: len(write(form)))
+    found = _evaluated(to_sympy(_inexact(tree), known, space))
+    return min((found, sympy.factor_terms(found)), key=lambda form: len(write(form)))
+
+
+def _evaluated(expression: Any) -> Any:
+    """Carry out derivatives and arithmetic, all names being real: the derivative of abs is then sign."""
+    real = {symbol: sympy.Symbol(symbol.name, real=True) for symbol in expression.free_symbols}
+    plain = {symbol: name for name, symbol in real.items()}
+    return expression.xreplace(real).doit().xreplace(plain)
 
 
 def write(expression: Any) -> str:
@@ -63,12 +73,18 @@ def write(expression: Any) -> str:
     return str(_Printer().doprint(expression))
 
 
-class _Printer(StrPrinter):
-    """Sympy's text, with floats in as many digits as they need and the grammar's names of functions."""
+class _Printer(StrPrinter):  # type: ignore[misc]  # sympy has no types
+    """Sympy's text, with floats in as many digits as they need, and names and derivatives as the grammar has them."""
 
-    def _print_Float(self, expr: Any) -> str:
+    def _print_Float(self, expr: Any) -> str:  # noqa: N802  sympy's name for it
         value = float(expr)
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
-    def _print_Abs(self, expr: Any) -> str:
+    def _print_AppliedUndef(self, expr: Any) -> str:  # noqa: N802
+        return str(expr.func.__name__)
+
+    def _print_Derivative(self, expr: Any) -> str:  # noqa: N802
+        return f"{self._print(expr.expr)}_{''.join(axis.name for axis in expr.variables)}"
+
+    def _print_Abs(self, expr: Any) -> str:  # noqa: N802
         return f"abs({self._print(expr.args[0])})"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +14,7 @@ from sharp.cli.exits import NEEDS_ANSWER, REFUSED
 from sharp.cli.options import Verbs, echo_json, json_option
 
 if TYPE_CHECKING:
+    from sharp.agentbench.pde_agent_bench import Refused
     from sharp.problems.diagnosis import Diagnosis
 
 _VERDICTS = {"refuse": "wrong", "ask": "open", "warn": "warning"}
@@ -28,6 +32,7 @@ def problems() -> None:
       sharp problems list
       sharp problems show burgers
       sharp problems check my-problem.yaml
+      sharp problems import benchmark_v2.jsonl
     """
 
 
@@ -96,6 +101,50 @@ def check(problem: str, as_json: bool) -> None:
         _show(found, problem)
     if found.verdict != "solve":
         raise click.exceptions.Exit(NEEDS_ANSWER if found.verdict == "ask" else REFUSED)
+
+
+@problems.command("import")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("pde-agent-bench"),
+    show_default=True,
+    help="Where to write the specifications.",
+)
+@json_option
+def import_(file: Path, folder: Path, as_json: bool) -> None:
+    """Import the scalar cases of pde-agent-bench as specifications.
+
+    FILE is a case file of the benchmark, in JSON lines. Each case that can be said becomes a specification in the
+    folder; the others are counted by reason, and with --json listed. A file that is there already and differs is
+    kept. Where nothing could be imported the exit code is 2.
+
+    \b
+    Examples:
+      sharp problems import benchmark_v2.jsonl
+      sharp problems import benchmark_v2.jsonl --folder cases --json
+    """
+    from sharp.agentbench.pde_agent_bench import Refused, import_cases, save
+
+    results = [(found.case, save(found, folder)) for found in import_cases(file)]
+    written = [(case, path) for case, path in results if isinstance(path, Path)]
+    refused = [result for _, result in results if isinstance(result, Refused)]
+    if as_json:
+        imported = [{"case": case, "file": str(path)} for case, path in written]
+        echo_json({"imported": imported, "refused": [asdict(one) for one in refused]})
+    else:
+        _show_imports(len(written), refused, folder)
+    if not written:
+        raise click.exceptions.Exit(REFUSED)
+
+
+def _show_imports(count: int, refused: Sequence[Refused], folder: Path) -> None:
+    click.echo(f"{count} of {count + len(refused)} cases imported into {folder}")
+    for reason, number in Counter(one.reason for one in refused).most_common():
+        first = next(one for one in refused if one.reason == reason)
+        example = f"{first.case}: {first.detail}" if first.detail else first.case
+        click.echo(f"{number:6}  {reason} (such as {example})")
 
 
 def _facts(found: Diagnosis) -> dict[str, Any]:

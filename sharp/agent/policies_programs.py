@@ -1,0 +1,69 @@
+"""Policies in which a model writes a program instead of choosing parameters of tools.
+
+`tool_generation` goes about it as OpenAlita does: it asks for a tool, runs it, and asks again with the error until it
+runs. `single_model` is one language model alone (LLM-DS of PDE-Agent's comparison): one answer, which is run once.
+Neither is told anything of the mathematics of a program that runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+from sharp.agent.memory import Memory, Record
+from sharp.agent.plans import Plan, Step
+from sharp.agent.prog_act import Course
+from sharp.agent.programs.asking import prompt_for, read_written
+from sharp.errors import ReplyError
+
+ATTEMPTS = 4
+STEP = Step("s1", "run_program")
+
+Written = dict[str, Any]
+
+
+class Writer(Protocol):
+    """What these policies need of the team."""
+
+    statement: str
+
+    async def ask(
+        self, role: Literal["programmer"], name: str, prompt: str, read: Callable[[str], Written]
+    ) -> Written:
+        """Ask the model of a role until its answer can be read, or raise `ReplyError`."""
+        ...
+
+    async def use(self, memory: Memory, step: str) -> Record:
+        """Carry out a step as things stand."""
+        ...
+
+
+async def single_model(team: Writer) -> Course:
+    """Take the one program that a model writes as it is; an answer of the wrong form is asked for again in form only.
+
+    Raises `BudgetExceeded` and errors of model servers.
+    """
+    return await tool_generation(team, attempts=1)
+
+
+async def tool_generation(team: Writer, attempts: int = ATTEMPTS) -> Course:
+    """Let a model write a program, and again with the error of each that fails, until one runs.
+
+    Raises `BudgetExceeded` and errors of model servers.
+    """
+    memory, failed = Memory(Plan((STEP,))), None
+    for _ in range(attempts):
+        try:
+            written = await team.ask(
+                "programmer", "program", prompt_for(team.statement, failed), read_written
+            )
+        except ReplyError as error:
+            return Course(memory, "unsolved", f"an answer could not be read: {error}")
+        memory = memory.choose(STEP.id, written)
+        record = await team.use(memory, STEP.id)
+        memory = memory.remember(record)
+        if not record.failed:
+            return Course(memory, "solved")
+        failed = record
+    assert failed is not None, "there is at least one attempt"
+    return Course(memory, "unsolved", f"program {attempts} of {attempts} failed: {failed.error}")

@@ -1,0 +1,175 @@
+"""What the playbook's programs have to know of a problem, in the words of the program: names, orders, held values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from sharp.agent.programs.parts import TAKEN
+from sharp.agent.programs.printing import Printer, Unprintable, free_names
+from sharp.problems.analysis import order
+from sharp.problems.expressions import Derivative, Node, names_in, walk
+from sharp.problems.grammar import evaluate_tree
+from sharp.problems.problem import Problem
+from sharp.problems.spec import Boundary
+from sharp.solving.system import covered
+
+_FACTORS = {"dirichlet": ("1", "0"), "neumann": ("0", "1")}
+
+
+@dataclass(frozen=True)
+class End:
+    """At an end of an axis (index 0 or -1), `a` times the field plus `b` times its outward derivative is `value`."""
+
+    index: int
+    a: float
+    b: float
+    value: str
+
+
+@dataclass(frozen=True)
+class Held:
+    """The ends of an axis at which conditions hold a field."""
+
+    field: str
+    axis: int
+    ends: tuple[End, ...]
+
+    @property
+    def name(self) -> str:
+        """The function of the program that sets the values."""
+        return f"hold_{self.field}_{self.axis}"
+
+
+@dataclass(frozen=True)
+class Formulation:
+    """A problem on a box in the names of a program; its properties raise `Unprintable` for what is not known."""
+
+    problem: Problem
+
+    @property
+    def time(self) -> str | None:
+        """The time coordinate in the program."""
+        return self.names[self.problem.time_name] if self.problem.time_name else None
+
+    @property
+    def space(self) -> list[str]:
+        """The space coordinates in the program."""
+        return [self.names[axis] for axis in self.problem.space]
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields in the program."""
+        return [self.names[name] for name in self.problem.fields]
+
+    @property
+    def components(self) -> list[str]:
+        """The unknowns of first order in time: the fields, and the velocities of those of second order."""
+        return [*self.fields, *self.velocities.values()]
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """What the names of coordinates, fields and parameters are in the program."""
+        problem = self.problem
+        coordinates = [*problem.space, *([problem.time_name] if problem.time_name else [])]
+        return free_names([*coordinates, *problem.fields, *problem.parameters], TAKEN)
+
+    @cached_property
+    def printer(self) -> Printer:
+        """What prints the expressions of the problem; given coefficients are written out."""
+        axes = {axis: number for number, axis in enumerate(self.problem.space)}
+        given = Printer(self.names, axes)
+        coefficients = {
+            name: f"({given.code(self.tree(coefficient.expression))})"
+            for name, coefficient in self.problem.specification.coefficients.items()
+        }
+        return Printer({**self.names, **coefficients}, axes, self.problem.time_name, self.velocities)
+
+    def tree(self, text: str | None) -> Node:
+        """Return the tree of an expression that is given."""
+        if text is None:
+            raise Unprintable("a function that is sampled")
+        return self.problem.tree(text)
+
+    def code(self, text: str | None) -> str:
+        """Return the code of an expression that is given."""
+        return self.printer.code(self.tree(text))
+
+    @cached_property
+    def orders(self) -> dict[str, int]:
+        """The highest order of the time derivatives of each field of the problem: 1 or 2, 0 if it is steady."""
+        return {name: self._order(name) for name in self.problem.fields}
+
+    def _order(self, field: str) -> int:
+        if self.problem.time_name is None:
+            return 0
+        found = order(self.problem.equations, field, self.problem.time_name, self.problem.space)
+        if found not in (1, 2):
+            raise Unprintable(f"'{field}' has time derivatives of order {found}")
+        return found
+
+    @cached_property
+    def velocities(self) -> dict[str, str]:
+        """The name in the program of the time derivative of each field of second order."""
+        marks = self.problem.time_name
+        return {name: f"{self.names[name]}_{marks}" for name, found in self.orders.items() if found == 2}
+
+    @cached_property
+    def stiff(self) -> bool:
+        """Whether nodes lie too close for explicit steps in time, which waves and transport admit."""
+        equations, space = self.problem.equations, self.problem.space
+        steepest = max(
+            order(equations, name, axis, space) or 0 for name in self.problem.fields for axis in space
+        )
+        if steepest > 2:
+            raise Unprintable("derivatives of third order and higher, which collocation steps through slowly")
+        waves = len(self.velocities) == len(self.fields) and not self.viscous
+        return steepest > 1 and not waves
+
+    @cached_property
+    def viscous(self) -> bool:
+        """Whether a velocity is differentiated in space, so that its values at the ends matter."""
+        sides = (side for equation in self.problem.equations for side in (equation.left, equation.right))
+        return bool(self.velocities) and any(
+            isinstance(part, Derivative) and self.problem.time_name in part.by and len(set(part.by)) > 1
+            for side in sides
+            for part in walk(side)
+        )
+
+    def periodic(self, axis: str) -> bool:
+        """Whether everything repeats along an axis."""
+        conditions = self.problem.specification.boundary
+        return any(condition.type == "periodic" and condition.axis == axis for condition in conditions)
+
+    @cached_property
+    def held(self) -> tuple[Held, ...]:
+        """What conditions hold, by field and axis."""
+        found: dict[tuple[str, int], list[End]] = {}
+        for condition in self.problem.specification.boundary:
+            if condition.type == "periodic":
+                continue
+            for part in covered(self.problem, str(condition.where)):
+                place = self.names[str(condition.field)], self.problem.space.index(part[:-1])
+                found.setdefault(place, []).append(self._end(condition, part))
+        if any(len({end.index for end in ends}) < len(ends) for ends in found.values()):
+            raise Unprintable("two conditions at one end")
+        return tuple(Held(field, axis, tuple(ends)) for (field, axis), ends in found.items())
+
+    def _end(self, condition: Boundary, part: str) -> End:
+        if condition.type == "derivative":
+            raise Unprintable("a condition on higher derivatives")
+        factors = _FACTORS.get(condition.type, (condition.a, condition.b))
+        a, b = (self._constant(str(factor)) for factor in factors)
+        return End(-1 if part.endswith("+") else 0, a, b, self.code(condition.value))
+
+    def _constant(self, text: str) -> float:
+        tree = self.problem.tree(text)
+        if names_in(tree) - self.problem.parameters.keys():
+            raise Unprintable("factors of a condition that are not constant")
+        return evaluate_tree(tree, self.problem.parameters)
+
+
+def mentions(code: str, name: str) -> bool:
+    """Whether a name occurs in code."""
+    return re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", code) is not None

@@ -1,0 +1,175 @@
+"""Solved is what the held-out set says: right and wrong solutions, other names, other domains, eigenvalues."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sharp.agent import playbook
+from sharp.agentbench.cases import Case, load_case
+from sharp.agentbench.course import play
+from sharp.agentbench.matrix import Task, arms_of, read_models
+from sharp.agentbench.process import Accepted
+from sharp.agentbench.scores import Score, score
+from sharp.agentbench.truth import Truth, truth_of
+from sharp.problems import Problem, parse_problem
+from sharp.solving.given import given
+from sharp.solving.solution import Solution
+
+ROD = """
+pde_spec: 1
+id: rod
+title: A rod
+coordinates: {space: [x], time: t}
+fields: [u]
+equations: [u_t = 0.1*u_xx]
+domain: {type: box, bounds: {x: [0, 1]}}
+time: [0, 1]
+initial: {u: sin(pi*x)}
+boundary: [{where: all, type: dirichlet, field: u, value: 0}]
+reference: {kind: exact, value: {u: exp(-0.1*pi**2*t)*sin(pi*x)}}
+statements: [{style: plain, text: Cool a rod.}]
+"""
+PAIR = """
+pde_spec: 1
+id: pair
+title: Two fields in a rectangle
+coordinates: {space: [x, y]}
+fields: [u, v]
+equations: [lap(u) = 0, lap(v) = 0]
+domain: {type: box, bounds: {x: [0, 1], y: [0, 3]}}
+boundary:
+- {where: all, type: dirichlet, field: u, value: x}
+- {where: all, type: dirichlet, field: v, value: y + 2}
+reference: {kind: exact, value: {u: x, v: y + 2}}
+statements: [{style: plain, text: Two potentials.}]
+"""
+
+
+def problem(text: str, *changes: tuple[str, str]) -> Problem:
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return parse_problem(text, "test")
+
+
+def as_stated(found: Problem, factor: float = 1.0) -> Solution:
+    """The exact solution of a problem, in its own order of coordinates and fields, times a factor."""
+    value = found.specification.reference.value
+    values = [given(found, value[name]) for name in found.fields]
+    return Solution("exact", 0, lambda x, t: factor * np.stack([each(x, t) for each in values]), 0)
+
+
+def truth(case: Problem, folder: Path) -> Truth:
+    return truth_of(Case(case, "test"), folder)
+
+
+@pytest.mark.parametrize(("factor", "solved"), [(1.0, True), (1.0009, True), (1.0011, False), (0.5, False)])
+def test_a_solution_that_is_off_by_a_factor_has_that_error(
+    tmp_path: Path, factor: float, solved: bool
+) -> None:
+    case = problem(ROD)
+    found = score(case, truth(case, tmp_path), case, as_stated(case, factor))
+    assert found.error == pytest.approx(abs(factor - 1), abs=1e-14)
+    assert found.maximum == pytest.approx(abs(factor - 1), abs=1e-14)
+    assert (found.solved, found.by_order) == (solved, False)
+
+
+def test_other_names_are_taken_in_their_order_and_said(tmp_path: Path) -> None:
+    case = problem(ROD)
+    other = problem(
+        ROD.replace("t*)", "t)"),
+        ("[x], time: t", "[s], time: tau"),
+        ("[u]", "[T]"),
+        ("u_t = 0.1*u_xx", "T_tau = 0.1*T_ss"),
+        ("x: [0, 1]", "s: [0, 1]"),
+        ("{u: sin(pi*x)}", "{T: sin(pi*s)}"),
+        ("field: u", "field: T"),
+        ("{u: exp(-0.1*pi**2*t)*sin(pi*x)}", "{T: exp(-0.1*pi**2*tau)*sin(pi*s)}"),
+    )
+    found = score(case, truth(case, tmp_path), other, as_stated(other))
+    assert found.by_order
+    assert found.error == pytest.approx(0, abs=1e-14)
+
+
+def test_the_same_names_in_another_order_are_the_same_names(tmp_path: Path) -> None:
+    case = problem(PAIR)
+    turned = problem(PAIR, ("space: [x, y]", "space: [y, x]"), ("fields: [u, v]", "fields: [v, u]"))
+    found = score(case, truth(case, tmp_path), turned, as_stated(turned))
+    assert found == Score(0.0, 0.0, by_order=False)
+    taken_in_order = score(case, truth(case, tmp_path), case, as_stated(turned))
+    assert not taken_in_order.solved
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("x: [0, 1]", "x: [0, 0.9]"),
+        ("time: [0, 1]", "time: [0, 0.9]"),
+        ("x: [0, 1]", "x: [0.1, 1.1]"),
+    ],
+)
+def test_a_solution_on_a_smaller_domain_is_none(tmp_path: Path, change: tuple[str, str]) -> None:
+    case, smaller = problem(ROD), problem(ROD, change)
+    assert score(case, truth(case, tmp_path), smaller, as_stated(smaller)).error is None
+
+
+def test_a_solution_on_a_larger_domain_is_judged_where_it_matters(tmp_path: Path) -> None:
+    case, larger = problem(ROD), problem(ROD, ("x: [0, 1]", "x: [-1, 2]"), ("time: [0, 1]", "time: [0, 5]"))
+    assert score(case, truth(case, tmp_path), larger, as_stated(larger)).solved
+
+
+def test_values_that_are_not_finite_and_other_numbers_of_fields_are_no_solution(tmp_path: Path) -> None:
+    case, pair = problem(ROD), problem(PAIR)
+    assert score(case, truth(case, tmp_path), case, as_stated(case, float("nan"))).error is None
+    assert score(case, truth(case, tmp_path), pair, as_stated(pair)) == Score()
+
+
+def test_all_eigenvalues_of_the_case_are_wanted(tmp_path: Path) -> None:
+    case = load_case("drum-tones")
+    known = truth_of(case, tmp_path)
+    drum = Solution("exact", 0, lambda x, _: np.zeros((1, 1, len(x))), 0, known.eigenvalues)
+    assert score(case.problem, known, case.problem, drum).error == pytest.approx(0, abs=1e-14)
+    sharp = replace(drum, eigenvalues=tuple(1.01 * value for value in known.eigenvalues))
+    assert score(case.problem, known, case.problem, sharp).error == pytest.approx(0.01)
+    fewer = replace(drum, eigenvalues=known.eigenvalues[:-1])
+    assert score(case.problem, known, case.problem, fewer) == Score()
+    assert score(case.problem, known, case.problem, replace(drum, eigenvalues=())) == Score()
+
+
+def test_a_computed_reference_is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = load_case("predator-prey-lake")
+    first = truth_of(case, tmp_path)
+    monkeypatch.setattr("sharp.solving.answer.answer", None)
+    assert np.array_equal(truth_of(case, tmp_path).values, first.values)
+    (kept,) = tmp_path.iterdir()
+    kept.write_bytes(b"torn")
+    with pytest.raises(TypeError):
+        truth_of(case, tmp_path)
+
+
+def test_who_misunderstands_a_coefficient_and_claims_success_has_not_solved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = load_case("predator-prey-lake")
+    spec = case.problem.specification
+    (first, *others) = spec.equations
+    assert "du*" in first
+    wrong = spec.model_copy(update={"equations": (first.replace("du*", "10*du*"), *others)})
+    mistaken = replace(case, problem=replace(case.problem, specification=wrong))
+    monkeypatch.setattr(playbook, "load_case", lambda name: mistaken if name == case.id else load_case(name))
+    (arm,) = arms_of(["none"], [read_models("playbook")], [0.0])
+    row = play(
+        Task(arm, case, case.statements[0], 0), truth_of(case, tmp_path), Accepted(case.problem), tmp_path
+    )
+    assert (row.ending, row.objections) == ("solved", 0), row.reason
+    assert row.error is not None
+    assert row.error > 0.01
+    assert not row.solved
+    assert row.figures["completeness"] == 1
+    assert row.parameters is not None
+    assert 0.8 < row.parameters < 1
+    assert row.wrong[0].startswith("define_equations#1.equations")

@@ -8,7 +8,7 @@ unstable (T. A. Driscoll and N. Hale, Rectangular spectral collocation, IMA J. N
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Protocol, runtime_checkable
@@ -61,7 +61,8 @@ class Elimination:
         self._grid = grid
         self._size = len(grid.points)
         self._names = (*system.space, system.time)
-        self.fixed = not any(real(system.time) in factor.free_symbols for factor in self._all_factors)
+        factors = (factor for condition in self._conditions for factor in condition.factors.values())
+        self.fixed = not any(real(system.time) in factor.free_symbols for factor in factors)
         self._claims = [self._claims_of(component) for component in range(len(system.components))]
         self._samples = [self._sample(claims) for claims in self._claims]
         self.sample = block_diagonal(self._samples)
@@ -79,21 +80,14 @@ class Elimination:
     def given(self, times: Array) -> Array:
         """Return the values of the conditions [k, g] at times [k]."""
         found = [
-            self._at_part(self._values, index, times)[:, rows] for index, rows in self._rows_by_condition
+            self._at_part(self._values[index], index, times)[0][:, rows]
+            for index, rows in self._rows_by_condition
         ]
         return np.concatenate([np.empty((len(times), 0)), *found], axis=1)
 
     @cached_property
-    def _values(self) -> Program:
-        return compile_expressions([condition.value for condition in self._conditions], self._names)
-
-    @cached_property
-    def _factors(self) -> Program:
-        return compile_expressions(self._all_factors, self._names)
-
-    @property
-    def _all_factors(self) -> list[Any]:
-        return [factor for condition in self._conditions for factor in condition.factors.values()]
+    def _values(self) -> list[Program]:
+        return [compile_expressions([condition.value], self._names) for condition in self._conditions]
 
     def _claims_of(self, component: int) -> list[Claim]:
         """Return for each given-up node the condition that takes its place: of several, that of lowest order."""
@@ -130,9 +124,8 @@ class Elimination:
         return bool(np.setdiff1d([claim.node for claim in claims], outer).size)
 
     def _new_spread(self, time: float) -> Spread:
-        factors = self._factors_at(time)
         pairs = [
-            _solve(sample, self._condition_rows(claims, factors))
+            _solve(sample, self._condition_rows(claims, time))
             for sample, claims in zip(self._samples, self._claims, strict=True)
         ]
         return Spread(*(block_diagonal(blocks) for blocks in zip(*pairs, strict=True)))
@@ -146,45 +139,34 @@ class Elimination:
             rows.setdefault(claim.condition, []).append(claim.row)
         return [(index, np.array(found)) for index, found in rows.items()]
 
-    def _factors_at(self, time: float) -> list[Mapping[int, Array]]:
-        """Return the factor [k] of each normal derivative of each condition at the nodes of its part."""
-        place = 0
-        found: list[Mapping[int, Array]] = []
-        for index, condition in enumerate(self._conditions):
-            orders = tuple(condition.factors)
-            values = [
-                self._at_part(self._factors, index, np.array([time]), place + i)[0]
-                for i in range(len(orders))
-            ]
-            found.append(dict(zip(orders, values, strict=True)))
-            place += len(orders)
-        return found
-
-    def _at_part(self, program: Program, index: int, times: Array, output: int | None = None) -> Array:
-        """Return an output of a program [k, nodes] at times and at the nodes of a condition's part."""
+    def _at_part(self, program: Program, index: int, times: Array) -> list[Array]:
+        """Return the outputs of a program [k, nodes] at times and at the nodes of a condition's part."""
         nodes = self._grid.parts[self._conditions[index].part].nodes
-        points = self._grid.points[nodes]
         with np.errstate(all="ignore"):
-            outputs = program(*points.T, times[:, None])
-        found = outputs[index if output is None else output]
-        return np.broadcast_to(np.asarray(found, dtype=float), (len(times), len(nodes)))
+            found = program(*self._grid.points[nodes].T, times[:, None])
+        return [np.broadcast_to(np.asarray(part, dtype=float), (len(times), len(nodes))) for part in found]
 
-    def _condition_rows(self, claims: Sequence[Claim], factors: Sequence[Mapping[int, Array]]) -> Any:
+    def _condition_rows(self, claims: Sequence[Claim], time: float) -> Any:
         """Return the matrix [g, n] whose product with the values of a component are its conditions' left sides."""
         from scipy import sparse
 
         blocks = [sparse.csr_array((0, self._size))]
         for index in dict.fromkeys(claim.condition for claim in claims):
             rows = np.array([claim.row for claim in claims if claim.condition == index])
-            blocks.append(self._left_side(self._conditions[index], factors[index])[rows])
+            blocks.append(self._left_side(index, time)[rows])
         return sparse.vstack(blocks, format="csr")
 
-    def _left_side(self, condition: Condition, factors: Mapping[int, Array]) -> Any:
+    def _left_side(self, index: int, time: float) -> Any:
+        """Return the rows [k, n] of a condition at all nodes of its part."""
         from scipy import sparse
 
+        condition = self._conditions[index]
+        program = compile_expressions(list(condition.factors.values()), self._names)
+        factors = self._at_part(program, index, np.array([time]))
         terms = [
-            sparse.diags_array(factor) @ sparse.csr_array(self._grid.normal_derivative(condition.part, order))
-            for order, factor in factors.items()
+            sparse.diags_array(factor[0])
+            @ sparse.csr_array(self._grid.normal_derivative(condition.part, order))
+            for order, factor in zip(condition.factors, factors, strict=True)
         ]
         return sparse.csr_array(sum(terms[1:], terms[0]))
 

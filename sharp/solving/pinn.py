@@ -25,7 +25,7 @@ from sharp.errors import DataError
 from sharp.problems.problem import Problem
 from sharp.solving.method import Deadline, NotSolved, OutOfTime
 from sharp.solving.pinn_ansatz import Ansatz, ansatz_of
-from sharp.solving.pinn_network import PROBLEM, Array, Function, Settings, Trained
+from sharp.solving.pinn_network import PROBLEM, RESULT, Array, Function, Settings, Trained
 from sharp.solving.samples import interior
 from sharp.solving.solution import Solution
 from sharp.solving.system import System, real
@@ -82,7 +82,12 @@ class Pinn:
     def _trained(self, system: System, settings: Settings, folder: Path, deadline: Deadline) -> Trained:
         (folder / PROBLEM).write_text(_specification(system.problem), encoding="utf-8")
         settings.write(folder)
-        _run([*self.worker, str(folder)], folder / _LOG, system.problem.limits.threads, deadline)
+        try:
+            _run([*self.worker, str(folder)], folder / _LOG, system.problem.limits.threads, deadline)
+        except OutOfTime:
+            # The best network so far is there, unless training has not got so far.
+            if not (folder / RESULT).exists():
+                raise
         ansatz = ansatz_of(system)
         try:
             return Trained.read(folder, len(ansatz.features.outputs), len(system.problem.fields))

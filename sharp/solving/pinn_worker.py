@@ -1,7 +1,8 @@
 """The training of a network by DeepXDE, in a process of its own: `python -P -m sharp.solving.pinn_worker FOLDER`.
 
 DeepXDE has its backend, its precision and its seed for the whole process, and prints what it does. The folder holds
-`problem.yaml` and `settings.json`; `result.npz` is left there. Whatever goes wrong ends the process with an error.
+`problem.yaml` and `settings.json`; `result.npz` is left there, and holds the best network so far whenever the process is
+ended. Whatever goes wrong ends it with an error.
 
 A field of second order in time is one output of the network, differentiated twice, and not two outputs with an equation
 between them.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from itertools import product
 from math import isfinite
@@ -50,6 +51,8 @@ Derive = Callable[[int, tuple[int, ...]], torch.Tensor]
 EVERY = 50
 PATIENCE = 20
 FALLEN = 0.01
+LATE = "the limit of time was reached"
+STUCK = "the loss had stopped falling"
 
 
 class Derivatives:
@@ -209,31 +212,37 @@ def _joined(columns: Sequence[torch.Tensor], points: torch.Tensor) -> torch.Tens
 
 
 class Watch(deepxde.callbacks.Callback):  # type: ignore[misc]
-    """Keeps the best weights, and ends the training on time, when it is good enough, or when nothing is gained."""
+    """Keeps the best weights, and ends the training on time, when it is good enough, or when nothing is gained.
 
-    def __init__(self, network: torch.nn.Module, until: float, enough: float) -> None:
+    `keep` is called whenever the network is better than ever before.
+    """
+
+    def __init__(self, settings: Settings, keep: Callable[[], None]) -> None:
         super().__init__()
-        self.best, self.weights = float("inf"), _copy(network)
+        self.best = float("inf")
         self.history: list[tuple[float, float]] = []
+        self.steps: dict[str, int] = {}
         self.reason = ""
-        self._network, self._until, self._enough = network, until, enough
-        self._last_gain = (0, float("inf"))
+        self._until, self._enough, self._keep = settings.until, (0.1 * settings.accuracy) ** 2, keep
         self._seen: Any = None
+        self._before, self._last_gain = 0, (0, float("inf"))
 
     def on_train_begin(self) -> None:
         """Forget why another optimiser ended, and how long it had gained nothing."""
         self.reason, self._last_gain = "", (len(self.history), self._last_gain[1])
+        self._before = self.model.train_state.step
 
     def on_epoch_end(self) -> None:
         """Look at the loss, where it has been computed anew."""
         state = self.model.train_state
         if state.loss_train is self._seen and not self._late:
             return
-        self._seen = state.loss_train
-        loss = float(np.sum(state.loss_train))
+        self._seen, loss = state.loss_train, float(np.sum(state.loss_train))
         self.history.append((float(state.step), loss))
+        self.steps[self.model.opt_name] = state.step - self._before
         if isfinite(loss) and loss < self.best:
-            self.best, self.weights = loss, _copy(self._network)
+            self.best = loss
+            self._keep()
         self.reason = self._ends(loss)
         self.model.stop_training = bool(self.reason)
 
@@ -243,7 +252,7 @@ class Watch(deepxde.callbacks.Callback):  # type: ignore[misc]
 
     def _ends(self, loss: float) -> str:
         if self._late:
-            return "the limit of time was reached"
+            return LATE
         if not isfinite(loss):
             return "the loss was not finite"
         if loss < self._enough:
@@ -252,16 +261,15 @@ class Watch(deepxde.callbacks.Callback):  # type: ignore[misc]
         if loss < (1 - FALLEN) * least:
             self._last_gain = (len(self.history), loss)
         elif len(self.history) - gained > PATIENCE:
-            return "the loss had stopped falling"
+            return STUCK
         return ""
 
 
-def _copy(network: torch.nn.Module) -> dict[str, torch.Tensor]:
-    return {name: value.detach().clone() for name, value in network.state_dict().items()}
+def train(system: System, settings: Settings, folder: Path) -> None:
+    """Train a network, Adam first, then L-BFGS from the best that Adam has found, and leave the best in the folder.
 
-
-def train(system: System, settings: Settings) -> Trained:
-    """Train a network: Adam first, then L-BFGS from the best that Adam has found."""
+    Raises `ArithmeticError` where the loss was never finite.
+    """
     deepxde.config.set_default_float("float64")
     deepxde.config.set_random_seed(settings.seed)
     ansatz, derivatives = ansatz_of(system), Derivatives()
@@ -274,18 +282,24 @@ def train(system: System, settings: Settings) -> Trained:
     )
     model = deepxde.Model(data, network)
     weights = [1.0] * len(system.problem.fields) + [settings.weight] * len(conditions)
-    watch = Watch(network, settings.until, (0.1 * settings.accuracy) ** 2)
-    steps: dict[str, int] = {}
+    best: dict[str, torch.Tensor] = {}
+
+    def keep() -> None:
+        best.update({name: value.detach().clone() for name, value in network.state_dict().items()})
+        # Who reads this, and no later result, has ended the training.
+        _result(network, watch, settings, LATE).write(folder)
+
+    watch = Watch(settings, keep)
     for name, count in (("adam", settings.adam), ("L-BFGS", settings.lbfgs)):
-        before = model.train_state.step
         _run(model, name, count, settings, weights, watch)
-        steps[name] = model.train_state.step - before
-        network.load_state_dict(watch.weights)
-        if watch.reason not in ("", "the loss had stopped falling"):
+        if not best:
+            raise ArithmeticError("the loss was never finite")
+        network.load_state_dict(best)
+        if watch.reason not in ("", STUCK):
             break
-    if not isfinite(watch.best):
-        raise ArithmeticError("the loss was never finite")
-    return Trained(_layers(network), np.array(watch.history), _facts(settings, watch, steps))
+    complete = watch.steps.get("L-BFGS", 0) >= settings.lbfgs
+    reason = watch.reason or ("all steps were made" if complete else "no step lowered the loss")
+    _result(network, watch, settings, reason).write(folder)
 
 
 def _conditions(ansatz: Ansatz, derivatives: Derivatives, settings: Settings) -> list[PointCondition]:
@@ -311,21 +325,12 @@ def _run(
     model.train(display_every=EVERY, callbacks=[watch], verbose=0)
 
 
-def _layers(network: Any) -> Network:
-    return Network(
-        tuple(
-            (layer.weight.detach().cpu().numpy(), layer.bias.detach().cpu().numpy())
-            for layer in network.linears
-        )
-    )
-
-
-def _facts(settings: Settings, watch: Watch, steps: Mapping[str, int]) -> dict[str, Any]:
-    complete = steps.get("L-BFGS", 0) >= settings.lbfgs
-    return {
-        **{f"steps of {name}": count for name, count in steps.items()},
+def _result(network: Any, watch: Watch, settings: Settings, reason: str) -> Trained:
+    layers = ((layer.weight, layer.bias) for layer in network.linears)
+    facts = {
+        **{f"steps of {name}": count for name, count in watch.steps.items()},
         "loss": watch.best,
-        "ended as": watch.reason or ("all steps were made" if complete else "no step lowered the loss"),
+        "ended as": reason,
         "seed": settings.seed,
         "width": settings.width,
         "depth": settings.depth,
@@ -333,12 +338,14 @@ def _facts(settings: Settings, watch: Watch, steps: Mapping[str, int]) -> dict[s
         "deepxde": version("deepxde"),
         "torch": torch.__version__,
     }
+    arrays = tuple((weight.detach().cpu().numpy(), bias.detach().cpu().numpy()) for weight, bias in layers)
+    return Trained(Network(arrays), np.array(watch.history), facts)
 
 
 def main(folder: Path) -> None:
     """Train what the folder describes, and leave the result there."""
     problem = parse_problem((folder / PROBLEM).read_text(encoding="utf-8"), PROBLEM)
-    train(system_of(problem), Settings.read(folder)).write(folder)
+    train(system_of(problem), Settings.read(folder), folder)
 
 
 if __name__ == "__main__":

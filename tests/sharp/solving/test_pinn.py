@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -378,6 +379,15 @@ def test_at_the_deadline_the_training_and_all_that_it_started_are_ended(tmp_path
             break
     assert ended
     assert not alive(ended[0])
+
+
+def test_at_the_deadline_what_has_been_trained_so_far_is_the_solution(tmp_path: Path) -> None:
+    pinn = played(tmp_path, WRITES + "import time; time.sleep(600)")
+    for seconds in (2.0, 8.0, 30.0):  # until the script has come as far as its result
+        with suppress(OutOfTime):
+            assert pinn.solve(system(HEAT), 12, 1e-3, Deadline.within(seconds)).unknowns == 3
+            return
+    pytest.fail("no result of the script was used")
 
 
 def alive(pid: int) -> bool:

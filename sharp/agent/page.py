@@ -41,6 +41,8 @@ _PLAYBOOK = (
 def headline(finished: Finished) -> str:
     """Return the ending in one sentence."""
     course = finished.course
+    if finished.solution is not None and finished.solution.method == "program":
+        return "A program ran to its end; nothing has measured whether what it gives solves the problem."
     if course.ending == "solved" and finished.solution is not None:
         return f"Solved: estimated relative error {finished.solution.error:.1e}, and all checks are kept."
     return f"{_OPENING[course.ending]}: {course.reason or 'the plan led to no solution'}."

@@ -27,6 +27,7 @@ from sharp.agentbench.illposed import list_ill_posed, load_ill_posed
 from sharp.errors import ModelRefused
 from sharp.llm.context import count_tokens
 from sharp.llm.protocol import ChatReply, ChatRequest, Message, Usage
+from sharp.problems.problem import Problem
 
 _STATED = re.compile(r"## The problem as stated\n+(.*?)\n+## ", re.DOTALL)
 _STEP = re.compile(r"## Your task: parameters of step (\S+)")
@@ -49,6 +50,7 @@ class Known:
     verdict: Literal["valid", "ask", "refuse"] = "valid"
     reason: str = ""
     questions: tuple[str, ...] = ()
+    problem: Problem | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ def _stated(paths: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
 
 @cache
 def _well_posed(name: str) -> Known:
-    return Known(chain_of(load_case(name).problem))
+    problem = load_case(name).problem
+    return Known(chain_of(problem), problem=problem)
 
 
 @cache
@@ -165,6 +168,15 @@ def _chosen(prompt: str, known: Known, rng: random.Random, wrong: bool) -> str:
         return as_answer({"ask_user": known.questions[0]}, "The statement does not say it.")
     mistaken = mistaken_parameters(parameters, tool[1], rng) if wrong else None
     return as_answer({"parameters": parameters if mistaken is None else mistaken}, "As stated.")
+
+
+def _programmed(prompt: str, known: Known, rng: random.Random, wrong: bool) -> str:
+    del prompt
+    if known.problem is None:
+        return "This cannot be solved as it stands."
+    from sharp.agent.programs.writing import playbook_answer
+
+    return playbook_answer(known.problem, rng if wrong else None)
 
 
 def _analysed(prompt: str, known: Known, rng: random.Random, wrong: bool) -> str:

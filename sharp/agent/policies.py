@@ -6,6 +6,8 @@
 | step-wise | the same, with the Orchestrator after every step (arm of PDE-Agent's Table 2) |
 | none | the plan alone, to its end or its first failure (arm of Table 2) |
 | octo | no plan: the next step is chosen after each (OctoTools' loop) |
+| tool-generation | a program instead of tools, written again until it runs (OpenAlita's way) |
+| single-model | one model, one program, run once |
 """
 
 from __future__ import annotations
@@ -15,14 +17,20 @@ from functools import partial
 from typing import Literal
 
 from sharp.agent.octo import octo
+from sharp.agent.policies_programs import single_model, tool_generation
 from sharp.agent.prog_act import Course, prog_act
 from sharp.agent.team import Team
 
-Policy = Literal["prog-act", "step-wise", "none", "octo"]
+Policy = Literal["prog-act", "step-wise", "none", "octo", "tool-generation", "single-model"]
+
+PROGRAMS: frozenset[Policy] = frozenset({"tool-generation", "single-model"})
+"""Policies in which a model writes a program; no other tool is known to them."""
 
 POLICIES: Mapping[Policy, Callable[[Team], Awaitable[Course]]] = {
     "prog-act": partial(prog_act, checkpoints="fixed"),
     "step-wise": partial(prog_act, checkpoints="every step"),
     "none": partial(prog_act, checkpoints="none"),
     "octo": octo,
+    "tool-generation": tool_generation,
+    "single-model": single_model,
 }

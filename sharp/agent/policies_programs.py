@@ -13,13 +13,12 @@ from typing import Any, Literal, Protocol
 from sharp.agent.memory import Memory, Record
 from sharp.agent.plans import Plan, Step
 from sharp.agent.prog_act import Course
-from sharp.agent.programs.asking import prompt_for, read_written
 from sharp.errors import ReplyError
 
 ATTEMPTS = 4
 STEP = Step("s1", "run_program")
 
-Written = dict[str, Any]
+Chosen = dict[str, Any]
 
 
 class Writer(Protocol):
@@ -28,8 +27,8 @@ class Writer(Protocol):
     statement: str
 
     async def ask(
-        self, role: Literal["programmer"], name: str, prompt: str, read: Callable[[str], Written]
-    ) -> Written:
+        self, role: Literal["programmer"], name: str, prompt: str, read: Callable[[str], Chosen]
+    ) -> Chosen:
         """Ask the model of a role until its answer can be read, or raise `ReplyError`."""
         ...
 
@@ -51,6 +50,8 @@ async def tool_generation(team: Writer, attempts: int = ATTEMPTS) -> Course:
 
     Raises `BudgetExceeded` and errors of model servers.
     """
+    from sharp.agent.programs.asking import prompt_for, read_written  # loads the sandbox and sympy
+
     memory, failed = Memory(Plan((STEP,))), None
     for _ in range(attempts):
         try:

@@ -21,12 +21,13 @@ from hpc.journal import Journal, ReplayJournal
 from sharp.agent.effects import RecordedEffects, Recorder
 from sharp.agent.memory import Memory, Record
 from sharp.agent.playbook import Knowledge, TeamPlaybook
-from sharp.agent.policies import POLICIES
+from sharp.agent.policies import POLICIES, PROGRAMS
 from sharp.agent.pool import Pool
 from sharp.agent.prog_act import Course
 from sharp.agent.settings import Settings
 from sharp.agent.team import Role, Sampling, Team
 from sharp.agent.toolkit import standard_toolkit
+from sharp.agent.tools import Toolkit, toolkit_of
 from sharp.llm.backends import make_backend
 from sharp.llm.cards import ModelCard, load_card
 from sharp.llm.protocol import ChatBackend, Usage
@@ -62,10 +63,10 @@ def run_course(folder: Path, settings: Settings, say: Say = lambda _: None) -> F
 
     Raises `ModelError`, `BudgetExceeded`, and what `Journal.open` raises.
     """
+    cards = {name: load_card(name) for name in sorted(set(settings.models.values()))}
     path = course_folder(folder, settings)
     make_directory(path)
     write_atomic(path / "settings.yaml", _as_yaml(settings))
-    cards = {name: load_card(name) for name in sorted(set(settings.models.values()))}
     with Journal.open(path) as journal:
         for warning in journal.warnings:
             say(warning)
@@ -85,7 +86,7 @@ def replay_course(folder: Path, settings: Settings) -> Finished:
 async def _played(
     path: Path, settings: Settings, recorder: Recorder, cards: Mapping[str, ModelCard], say: Say
 ) -> Finished:
-    toolkit = standard_toolkit()
+    toolkit = _toolkit(settings)
     backends = {name: _backend(card, settings) for name, card in cards.items()}
     pool = Pool(toolkit, settings.wall_s)
     effects = RecordedEffects(recorder, backends, pool, _teller(say))
@@ -98,6 +99,14 @@ async def _played(
             await backend.aclose()
     problem, solution = _found(course.memory, pool)
     return Finished(path, settings, course, problem, solution, team.calls, effects.usage)
+
+
+def _toolkit(settings: Settings) -> Toolkit:
+    if settings.policy not in PROGRAMS:
+        return standard_toolkit()
+    from sharp.agent.programs.tool import RUN_PROGRAM
+
+    return toolkit_of(RUN_PROGRAM)
 
 
 def _teller(say: Say) -> Callable[[str, Record | None], None]:

@@ -28,7 +28,7 @@ from sharp.llm.protocol import ChatRequest, Message
 from sharp.stages.prompts import render
 
 T = TypeVar("T")
-Role = Literal["planner", "parser", "solver", "orchestrator"]
+Role = Literal["planner", "parser", "solver", "orchestrator", "programmer"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Team:
             previous=[_told(memory, step) for step in memory.plan.steps] if memory else [],
             lesson=lesson,
         )
-        return await self._ask("planner", "plan", prompt, lambda text: read_planning(text, self.toolkit))
+        return await self.ask("planner", "plan", prompt, lambda text: read_planning(text, self.toolkit))
 
     async def choose(self, memory: Memory, step: Step, advice: str = "") -> Choice:
         """Let the Parser or the Solver choose the literal parameters of a step."""
@@ -95,7 +95,7 @@ class Team:
             previous=_json(memory.parameters[step.id]) if step.id in memory.parameters else "",
             advice=advice,
         )
-        return await self._ask(
+        return await self.ask(
             tool.owner, f"{step.id}/parameters", prompt, lambda text: read_choice(text, tool)
         )
 
@@ -110,12 +110,12 @@ class Team:
             ahead=[step for step in memory.plan.steps if not memory.latest(step.id)],
         )
         ids = [step.id for step in done]
-        return await self._ask("orchestrator", "verdict", prompt, lambda text: read_verdict(text, ids))
+        return await self.ask("orchestrator", "verdict", prompt, lambda text: read_verdict(text, ids))
 
     async def analyse(self) -> str:
         """Let the Planner say what the statement asks for and which tools may serve."""
         prompt = render("agent/analyse", statement=self.statement, tools=self._cards())
-        return await self._ask("planner", "analysis", prompt, str.strip)
+        return await self.ask("planner", "analysis", prompt, str.strip)
 
     async def next_step(self, memory: Memory, analysis: str) -> Next:
         """Let the Planner choose the next step, knowing all that was done."""
@@ -126,7 +126,7 @@ class Team:
             tools=self._cards(),
             done=[_told(memory, step) for step in memory.plan.steps],
         )
-        return await self._ask(
+        return await self.ask(
             "planner", "next", prompt, lambda text: read_next(text, memory.plan, self.toolkit)
         )
 
@@ -134,7 +134,7 @@ class Team:
         """Let the Orchestrator say whether what was done is enough."""
         done = [_told(memory, step) for step in memory.plan.steps]
         prompt = render("agent/enough", statement=self.statement, done=done)
-        return await self._ask("orchestrator", "enough", prompt, read_stop)
+        return await self.ask("orchestrator", "enough", prompt, read_stop)
 
     def _cards(self) -> list[str]:
         return [_json(tool.card()) for tool in self.toolkit.values()]
@@ -148,7 +148,8 @@ class Team:
         self._asked[name] += 1
         return f"{name}-{self._asked[name]}"
 
-    async def _ask(self, role: Role, name: str, prompt: str, read: Callable[[str], T]) -> T:
+    async def ask(self, role: Role, name: str, prompt: str, read: Callable[[str], T]) -> T:
+        """Ask the model of a role until its answer can be read; raises `ReplyError` after the last attempt."""
         conversation: tuple[Message, ...] = (
             Message("system", render(f"agent/{role}")),
             Message("user", prompt),

@@ -16,7 +16,7 @@ from sharp.agentbench.process import Accepted
 from sharp.agentbench.rows import Row
 from sharp.agentbench.scores import Score, score
 from sharp.agentbench.truth import Truth
-from sharp.errors import BudgetExceeded
+from sharp.errors import BudgetExceeded, ReplyError
 from sharp.llm.protocol import ChatReply, Usage
 
 _WRONG = 5  # wrong parameters that a row names
@@ -53,7 +53,7 @@ def _played(task: Task, truth: Truth, accepted: Accepted, folder: Path) -> Row:
     row = blank_row(task)
     try:
         finished = run_course(folder, settings)
-    except BudgetExceeded as error:
+    except (BudgetExceeded, ReplyError) as error:
         ended = replace(row, ending="unsolved", reason=str(error))
     else:
         ended = _scored(replace(row, ending=finished.course.ending), finished, truth, accepted)

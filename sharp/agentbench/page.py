@@ -144,8 +144,9 @@ _RESULTS = (
     "arm's own solved cases, which are not the same for all: only the last column compares."
 )
 _COSTS = (
-    "Seconds are those of all calls and uses of tools. A correction is a step whose parameters were chosen "
-    "anew. Tokens are the server's count; the playbook's are estimates."
+    "Seconds are those of all calls and uses of tools; the first arm on a case also pays for what is "
+    "imported and compiled once. A correction is a step whose parameters were chosen anew. Tokens are the "
+    "server's count; the playbook's are estimates."
 )
 _CHAINS = (
     "Only steps with a sound result count, against the chain that the specification takes; whether the "

@@ -162,14 +162,14 @@ def unsolved_table(runs: Runs) -> Table:
     rows = tuple(
         (
             row.case,
-            row.arm,
+            arm,
             row.style,
             str(row.seed),
             row.ending,
             error_text(row.error),
             clip(one_line(row.reason), 200),
         )
-        for rows in runs.values()
+        for arm, rows in runs.items()
         for row in rows
         if not row.solved
     )

@@ -32,6 +32,8 @@ VERBS = {
     "report": ("sharp.cli.report", "Write the report of a run or a sweep, finished or not."),
     "replay": ("sharp.cli.report", "Re-run a finished run from its record alone and compare."),
     "compare": ("sharp.cli.compare", "Hold runs against each other: errors, evaluations, tokens, dollars."),
+    "solve": ("sharp.cli.solve", "Solve a problem to a stated accuracy, and verify the solution."),
+    "bench": ("sharp.cli.bench", "Benchmarks: how often, how well and at what cost problems are solved."),
     "evaluate": ("sharp.cli.evaluate", "Run one solver on a problem's data and score it."),
     "data": ("sharp.cli.data", "Make, import and audit reference data."),
     "neural": ("sharp.cli.neural", "Show published errors of neural solvers, and train a small one here."),

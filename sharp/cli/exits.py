@@ -41,7 +41,7 @@ MEANINGS = {
     0: "done",
     1: "internal error",
     2: "wrong input or usage",
-    3: "finished without a working solver or a verified solution, a replay that differs, or a sweep with failed cells",
+    3: "finished without a working solver or a verified solution, a replay that differs, or failed cells or courses",
     4: "a language-model server failed for good",
     5: "the run directory cannot be used (locked, damaged, changed, of another version, full disk)",
     6: "a budget is used up",

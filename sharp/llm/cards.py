@@ -28,6 +28,7 @@ Purpose = Literal[
     "parser",
     "solver",
     "orchestrator",
+    "programmer",
 ]
 
 WHAT = "a model card"

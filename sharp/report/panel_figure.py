@@ -117,9 +117,9 @@ def _legend(figure: Panels) -> Iterator[Key]:
 def _legend_of_bars(figure: Panels, kind: Kind) -> Iterator[Key]:
     bars = [bar for panel in figure.panels if isinstance(panel, BarPanel) for bar in panel.bars]
     if kind == "count":
-        yield node("rect", x=2, y=3, width=20, height=10, class_="bar j1"), "median"
+        yield node("rect", x=2, y=3, width=20, height=10, class_="bar j1"), figure.middle
     else:
-        yield node("circle", cx=12, cy=8, r=5, class_="filled j1"), "median"
+        yield node("circle", cx=12, cy=8, r=5, class_="filled j1"), figure.middle
     if any(len(bar.values) > 1 for bar in bars):
         key = node(
             "g", line((0, 8), (24, 8), "span"), node("circle", cx=12, cy=8, r=2.6, class_="dot"), class_="j1"

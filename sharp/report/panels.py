@@ -121,10 +121,14 @@ Panel = BarPanel | StackPanel | CurvePanel | ScatterPanel
 
 @dataclass(frozen=True)
 class Panels:
-    """A figure: its name in the page, what its axis shows, its panels, and what stands on the other axis of curves."""
+    """A figure: its name in the page, what its axis shows, its panels, and what stands on the other axis of curves.
+
+    `middle` says what the median of a bar is, where it is something else.
+    """
 
     anchor: str
     title: str
     axis: str
     panels: tuple[Panel, ...]
     across: str = ""
+    middle: str = "median"

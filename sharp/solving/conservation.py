@@ -65,7 +65,9 @@ def balance_of(system: System) -> Balance:
     fluxes = tuple(_primitive(speed, _jet(system, {})) for speed in speeds)
     source = rest.xreplace(dict.fromkeys(slopes, sympy.Integer(0)))
     explicit = [sympy.diff(flux, real(name)) for flux, name in zip(fluxes, system.space, strict=True)]
-    return Balance(system, fluxes, speeds, diffusivities, sympy.expand(source + sympy.Add(*explicit)))
+    return Balance(
+        system, fluxes, speeds, diffusivities, sympy.expand_mul(source + sympy.Add(*explicit), deep=False)
+    )
 
 
 def _without_diffusion(system: System, slopes: list[Any]) -> tuple[Any, tuple[Any, ...]]:
@@ -78,7 +80,7 @@ def _without_diffusion(system: System, slopes: list[Any]) -> tuple[Any, tuple[An
     for factor, slope, curvature, name in zip(diffusivities, slopes, second, system.space, strict=True):
         rest -= factor * curvature
         rest -= (sympy.diff(factor, real(name)) + sympy.diff(factor, u) * slope) * slope
-    return sympy.expand(rest), diffusivities
+    return sympy.expand_mul(rest, deep=False), diffusivities
 
 
 def _primitive(speed: Any, u: Any) -> Any:

@@ -171,7 +171,7 @@ def _by_parts(
                 slope = symbols[j, l + 1]
                 source -= _whole_derivative(system, matrix[k, l], k) * slope
                 flux[k] -= matrix[k, l] * slope
-    yield 0, sympy.expand(source)
+    yield 0, sympy.expand_mul(source, deep=False)
     yield from enumerate(flux, start=1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,8 @@ def triangulate(domain: Domain, across: int, gradings: Sequence[Grading] = ()) -
     Circles are approximated by arcs of parabolas.
     """
     size = max(high - low for low, high in domain.bounds.values()) / across
+    # It tells of how its arrays lie in memory.
+    logging.getLogger("skfem").setLevel(logging.ERROR)
     if isinstance(domain, RoundDomain):
         return _round(domain, size)
     from skfem import MeshTri1

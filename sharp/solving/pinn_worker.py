@@ -1,7 +1,7 @@
 """The training of a network by DeepXDE, in a process of its own: `python -P -m sharp.solving.pinn_worker FOLDER`.
 
 DeepXDE has its backend, its precision and its seed for the whole process, and prints what it does. The folder holds
-`problem.yaml` and `settings.json`; `result.npz` is left there, and holds the best network so far whenever the process is
+`problem.yaml` and `settings.json`; `result.npz` is left there, and holds the best network so far if the process is
 ended. Whatever goes wrong ends it with an error.
 
 A field of second order in time is one output of the network, differentiated twice, and not two outputs with an equation
@@ -326,7 +326,6 @@ def _run(
 
 
 def _result(network: Any, watch: Watch, settings: Settings, reason: str) -> Trained:
-    layers = ((layer.weight, layer.bias) for layer in network.linears)
     facts = {
         **{f"steps of {name}": count for name, count in watch.steps.items()},
         "loss": watch.best,
@@ -338,8 +337,14 @@ def _result(network: Any, watch: Watch, settings: Settings, reason: str) -> Trai
         "deepxde": version("deepxde"),
         "torch": torch.__version__,
     }
-    arrays = tuple((weight.detach().cpu().numpy(), bias.detach().cpu().numpy()) for weight, bias in layers)
-    return Trained(Network(arrays), np.array(watch.history), facts)
+    return Trained(layers_of(network), np.array(watch.history), facts)
+
+
+def layers_of(network: Any) -> Network:
+    """Return the layers of a network of DeepXDE, for numpy."""
+    return Network(
+        tuple((layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in network.linears)
+    )
 
 
 def main(folder: Path) -> None:

@@ -17,8 +17,8 @@ _SIGN = re.compile(r" [+-] |(?<![\w)])-(?=\w)")
 _NUMBER = re.compile(r"(?<![\w.,] )(?<![\w.\[])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.\])])")
 _INDICES = (
     (re.compile(r"np\.arange\(n \+ 1\)"), "np.arange(n)"),
-    (re.compile(r"\[-1\] = False"), "[-2] = False"),
-    (re.compile(r"\[0\] = False"), "[1] = False"),
+    (re.compile(r"\(-1, (?=\d)"), "(-2, "),
+    (re.compile(r"\(0, (?=\d)"), "(1, "),
     (re.compile(r"axes\[0\]\[2\]"), "axes[0][3]"),
     (re.compile(r"points\[:, 0\]"), "points[:, 1]"),
 )

@@ -8,11 +8,13 @@ of lines), or by Newton's method if the problem is steady.
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterable, Iterator
 
 from sharp.agent.programs import parts
 from sharp.agent.programs.formulation import End, Formulation, mentions
 from sharp.agent.programs.printing import Unprintable, isolated
+from sharp.agent.programs.slips import mistaken_program
 from sharp.problems.domains import BoxDomain
 from sharp.problems.expressions import Derivative, Equation, Name, walk
 from sharp.problems.problem import Problem
@@ -23,6 +25,17 @@ _DEGREE_EXPLICIT = {1: 48, 2: 20}
 _ACCURACY = 1e-9
 _GRIDS = {"chebyshev": parts.CHEBYSHEV, "fourier": parts.FOURIER}
 _JACOBIAN = "\n        jac=lambda {time}, state: slopes(lambda other: rates({time}, other), state),"
+
+
+def playbook_answer(problem: Problem, slip: random.Random | None = None) -> str:
+    """Return the playbook's answer when it is asked for a program, with a slip if it is given what chooses one.
+
+    For a problem that takes more than is known here it holds no program.
+    """
+    code = playbook_program(problem)
+    if code is None:
+        return "I know no short program for this problem."
+    return program_answer(problem, mistaken_program(code, slip) if slip else code)
 
 
 def program_answer(problem: Problem, code: str) -> str:

@@ -16,10 +16,9 @@ CHECK = Port("check", "check", "what was measured, beside its limits")
 
 def _limits(call: Call) -> Limits:
     from sharp.solving.system import system_of
-    from sharp.solving.traits import Traits
 
     problem = call.inputs["problem"]
-    return Limits(problem.specification.accuracy, bool(Traits(system_of(problem)).rough))
+    return verification.limits_of(system_of(problem), problem.specification.accuracy)
 
 
 def _verified(call: Call, names: Collection[str]) -> Outcome:
@@ -41,7 +40,7 @@ def _finding(check: Check) -> Finding:
 
 
 def _residual(call: Call) -> Outcome:
-    return _verified(call, {verification.RESIDUAL})
+    return _verified(call, {verification.RESIDUAL, verification.BALANCE})
 
 
 def _conditions(call: Call) -> Outcome:

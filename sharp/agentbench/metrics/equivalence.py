@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,14 +32,16 @@ LEAST_POINTS = 8
 TOLERANCE = 1e-6
 """Relative difference that is none: coefficients are often written with seven digits or more."""
 
+# Chains are compared in all numberings of repeated uses, and so the same pairs of texts again and again.
+_REMEMBERED = 4096
 _SEED = 20251218
 _FIELD_DECADES, _DERIVATIVE_DECADES = 3, 9
 _NOISE = 1e-12  # of the largest value, or beside zero: what rounding leaves of a zero, as of sin(pi)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Symbols:
-    """What may occur in the expressions of a case.
+    """What may occur in the expressions of a case; one is like itself alone.
 
     `constants` are parameters with their values, None where any value may be meant. `coordinates` have the range in
     which they are drawn: that of the domain, so that pieces of a function within it count. `time` is the coordinate
@@ -69,6 +71,7 @@ def symbols_of(problem: Problem) -> Symbols:
     return Symbols(problem.parameters, {**problem.bounds, **times}, functions, problem.time_name)
 
 
+@lru_cache(_REMEMBERED)
 def same_expression(first: str, second: str, symbols: Symbols, tolerance: float = TOLERANCE) -> bool:
     """Return whether two expressions agree at random points, up to a relative difference of their largest terms.
 
@@ -87,6 +90,7 @@ def _largest(values: Iterable[_Sum]) -> float:
     return max(abs(each.value) for each in values)
 
 
+@lru_cache(_REMEMBERED)
 def same_equation(first: str, second: str, symbols: Symbols, tolerance: float = TOLERANCE) -> bool:
     """Return whether two equations say the same: one residual is the other times a constant that is not zero.
 

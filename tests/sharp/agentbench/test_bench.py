@@ -80,7 +80,8 @@ def test_step_wise_asks_more_than_fixed_checkpoints_and_these_more_than_none(pla
 
 
 def test_what_was_played_is_not_played_again(played: Path) -> None:
-    before, said = record_file(played).read_bytes(), []
+    before = record_file(played).read_bytes()
+    said: list[str] = []
     carry_out(played, tasks(), 1, said.append)
     assert said == []
     assert record_file(played).read_bytes() == before

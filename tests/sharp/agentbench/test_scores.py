@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from sharp.agent import playbook
+from sharp.agent.chains import Chain, chain_of
+from sharp.agent.memory import Memory, Record
 from sharp.agentbench.cases import Case, load_case
 from sharp.agentbench.course import play
 from sharp.agentbench.matrix import Task, arms_of, read_models
-from sharp.agentbench.process import Accepted
+from sharp.agentbench.process import Accepted, executed_steps
 from sharp.agentbench.scores import Score, score
 from sharp.agentbench.truth import Truth, truth_of
 from sharp.problems import Problem, parse_problem
@@ -31,6 +33,21 @@ time: [0, 1]
 initial: {u: sin(pi*x)}
 boundary: [{where: all, type: dirichlet, field: u, value: 0}]
 reference: {kind: exact, value: {u: exp(-0.1*pi**2*t)*sin(pi*x)}}
+statements: [{style: plain, text: Cool a rod.}]
+"""
+RENAMED = """
+pde_spec: 1
+id: rod
+title: The same rod
+coordinates: {space: [s], time: tau}
+fields: [T]
+units: none
+equations: [T_tau = 0.1*T_ss]
+domain: {type: box, bounds: {s: [0, long]}}
+time: [0, 1]
+initial: {T: sin(pi*s)}
+boundary: [{where: all, type: dirichlet, field: T, value: 0}]
+reference: {kind: exact, value: {T: exp(-0.1*pi**2*tau)*sin(pi*s)}}
 statements: [{style: plain, text: Cool a rod.}]
 """
 PAIR = """
@@ -80,16 +97,7 @@ def test_a_solution_that_is_off_by_a_factor_has_that_error(
 
 def test_other_names_are_taken_in_their_order_and_said(tmp_path: Path) -> None:
     case = problem(ROD)
-    other = problem(
-        ROD.replace("t*)", "t)"),
-        ("[x], time: t", "[s], time: tau"),
-        ("[u]", "[T]"),
-        ("u_t = 0.1*u_xx", "T_tau = 0.1*T_ss"),
-        ("x: [0, 1]", "s: [0, 1]"),
-        ("{u: sin(pi*x)}", "{T: sin(pi*s)}"),
-        ("field: u", "field: T"),
-        ("{u: exp(-0.1*pi**2*t)*sin(pi*x)}", "{T: exp(-0.1*pi**2*tau)*sin(pi*s)}"),
-    )
+    other = problem(RENAMED, ("units: none", "units: {}"), ("long", "1"))
     found = score(case, truth(case, tmp_path), other, as_stated(other))
     assert found.by_order
     assert found.error == pytest.approx(0, abs=1e-14)
@@ -149,6 +157,64 @@ def test_a_computed_reference_is_computed_once(tmp_path: Path, monkeypatch: pyte
     kept.write_bytes(b"torn")
     with pytest.raises(TypeError):
         truth_of(case, tmp_path)
+
+
+def carried_out(chain: Chain) -> Memory:
+    """The memory of a course in which every step of a chain was carried out and came to something."""
+    memory = Memory(chain.plan)
+    for step in chain.plan.ids:
+        memory = memory.choose(step, chain.parameters[step])
+    for step in chain.plan.ids:
+        memory = memory.remember(Record(step, memory.recipes[step]))
+    return memory
+
+
+@pytest.mark.parametrize(
+    "name", ["drum-tones", "heat-graded-rod", "heat-annulus-insulated-hole", "heat-l-plate", "burgers-plane"]
+)
+def test_the_chain_of_a_case_has_full_marks(name: str) -> None:
+    accepted = Accepted(load_case(name).problem)
+    found = accepted.process(carried_out(accepted.chain), accepted.problem)
+    assert found.parameters.wrong == ()
+    assert found.parameters.total > 5
+    assert set(found.figures.values()) == {1.0}
+
+
+def test_parameters_are_judged_by_their_effect_and_under_any_names() -> None:
+    case = Accepted(problem(ROD))
+    other = problem(
+        RENAMED, ("units: none", "parameters: {kappa: 1/5, long: 2/2}"), ("0.1*T_ss", "kappa/2*T_ss")
+    )
+    found = case.process(carried_out(chain_of(other)), other)
+    assert found.parameters.wrong == ()
+    wrong = problem(
+        RENAMED, ("units: none", "parameters: {kappa: 1/4, long: 1}"), ("0.1*T_ss", "kappa/2*T_ss")
+    )
+    (only,) = case.process(carried_out(chain_of(wrong)), wrong).parameters.wrong
+    assert only.path == "define_equations#1.equations[0]"
+    assert only.reason == "is not equivalent"
+
+
+def test_only_steps_with_a_sound_result_count() -> None:
+    case = Accepted(problem(ROD))
+    memory = carried_out(case.chain)
+    last = memory.records[-1]
+    failed = replace(
+        memory, records=(*memory.records[:-3], replace(memory.records[-3], error="no"), *memory.records[-2:])
+    )
+    assert [step.id for step in executed_steps(memory)][-1] == last.step
+    assert memory.records[-3].step not in [step.id for step in executed_steps(failed)]
+    none = case.process(Memory(case.chain.plan), None)
+    assert none.figures["node recall"] == 0
+    assert none.parameters.share == 0
+
+
+def test_to_do_without_the_exact_solution_is_no_fault() -> None:
+    case = Accepted(problem(ROD))
+    unknown = problem(ROD.replace("reference: {kind: exact, value: {u: exp(-0.1*pi**2*t)*sin(pi*x)}}\n", ""))
+    found = case.process(carried_out(chain_of(unknown)), unknown)
+    assert set(found.figures.values()) == {1.0}
+    assert found.parameters.wrong == ()
 
 
 def test_who_misunderstands_a_coefficient_and_claims_success_has_not_solved(

@@ -24,6 +24,7 @@ GROUPS = {
     "problems": ("list", "show", "check"),
     "models": ("list", "show"),
     "neural": ("list", "train"),
+    "bench": ("agent",),
 }
 COMMANDS = [[verb] for verb in VERBS] + [[group, verb] for group, verbs in GROUPS.items() for verb in verbs]
 
@@ -205,7 +206,7 @@ def test_first_lines_of_help_agree(sharp: Sharp) -> None:
             ["runn"],
             "there is no command 'runn'; did you mean 'run'? Valid: run, resume, sweep, reproduce, launch",
         ),
-        (["problems", "display"], "there is no command 'display'. Valid: check, list, show"),
+        (["problems", "display"], "there is no command 'display'. Valid: check, import, list, show"),
         (
             ["run", "burgers", "--modle", "x"],
             "no option '--modle'; did you mean '--model'? Valid: --run, --set",

@@ -378,7 +378,11 @@ def test_at_the_deadline_the_training_and_all_that_it_started_are_ended(tmp_path
             ended.append(int(note.read_text()))
             break
     assert ended
-    assert not alive(ended[0])
+    for _ in range(500):  # a process that was killed ends once it is next given a processor
+        if not alive(ended[0]):
+            return
+        time.sleep(0.01)
+    pytest.fail("what the training had started goes on")
 
 
 def test_at_the_deadline_what_has_been_trained_so_far_is_the_solution(tmp_path: Path) -> None:
@@ -500,14 +504,14 @@ import numpy as np, torch
 from pathlib import Path
 from sharp.problems import parse_problem
 from sharp.solving.pinn_network import Function, Settings
-from sharp.solving.pinn_worker import _layers, network_of, deepxde
+from sharp.solving.pinn_worker import deepxde, layers_of, network_of
 from sharp.solving.pinn_ansatz import ansatz_of
 from sharp.solving.system import system_of
 deepxde.config.set_default_float("float64")
 ansatz = ansatz_of(system_of(parse_problem({WAVE!r}, "wave.yaml")))
 network = network_of(ansatz, Settings(7, 64, 0.0, 1e-6, 1, 1))
 points = np.random.default_rng(0).random((50, 1))
-found = Function(ansatz, _layers(network), np.zeros(1))(points, np.array([0.7]))[0, 0]
+found = Function(ansatz, layers_of(network), np.zeros(1))(points, np.array([0.7]))[0, 0]
 inputs = torch.as_tensor(np.column_stack([points, np.full(50, 0.7)]))
 wanted = network(inputs).detach().numpy()[:, 0]
 assert np.max(np.abs(found - wanted)) < 1e-13, np.max(np.abs(found - wanted))

@@ -104,9 +104,9 @@ async def test_branches_failures_and_repairs_render_too():
         assert all(heading in text for text in found), part
 
 
-def test_every_prompt_file_is_used_by_a_stage_or_a_method():
-    folders = (ROOT / "sharp" / name for name in ("stages", "methods"))
-    sources = "\n".join(path.read_text() for folder in folders for path in folder.glob("*.py"))
+def test_every_prompt_file_is_used():
+    folders = (ROOT / "sharp" / name for name in ("stages", "methods", "agent"))
+    sources = "\n".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
     for name in prompt_hashes():
         stage, step = name.split("/")
         chosen = f'f"{stage}/{{' in sources and f'"{step}"' in sources

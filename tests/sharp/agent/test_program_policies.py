@@ -1,0 +1,151 @@
+"""Policies that let a model write a program: what it is told, when it is asked again, and when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hpc.journal import Journal
+from sharp.agent.effects import RecordedEffects
+from sharp.agent.policies_programs import ATTEMPTS, Writer, single_model, tool_generation
+from sharp.agent.pool import Pool
+from sharp.agent.prog_act import Course
+from sharp.agent.programs.tool import RUN_PROGRAM
+from sharp.agent.programs.writing import playbook_answer
+from sharp.agent.team import Sampling, Team
+from sharp.agent.tools import toolkit_of
+from sharp.agentbench.cases import load_case
+from sharp.llm.protocol import ChatReply, ChatRequest, Usage
+from sharp.solving.exact import exact_errors
+
+CASE = load_case("heat-wall-convection")
+RIGHT = playbook_answer(CASE.problem)
+BROKEN = RIGHT.replace("import numpy as np\n", "")
+WRONG = RIGHT.replace("alpha = ", "alpha = 2 * ")
+
+
+@dataclass
+class Scripted:
+    """A model that gives prepared answers in order, and remembers what it was told."""
+
+    answers: Sequence[str]
+    told: list[ChatRequest] = field(default_factory=list)
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        self.told.append(request)
+        return ChatReply(
+            (self.answers[len(self.told) - 1],), ("stop",), Usage(prompt=1, completion=1), "scripted"
+        )
+
+    async def aclose(self) -> None:
+        """Nothing is held open."""
+
+
+async def play(policy: Callable[[Writer], Any], folder: Path, model: Scripted) -> tuple[Course, Team, Pool]:
+    toolkit = toolkit_of(RUN_PROGRAM)
+    pool = Pool(toolkit, 60.0)
+    with Journal.open(folder) as journal:
+        effects = RecordedEffects(journal, {"scripted": model}, pool)
+        roles: Any = {"programmer": Sampling("scripted")}
+        team = Team(CASE.statements[0].text, toolkit, effects, roles)
+        return await policy(team), team, pool
+
+
+def value_of(course: Course, pool: Pool) -> Any:
+    record = course.memory.current("s1")
+    assert record is not None
+    return pool.value(f"{record.recipe.name}.solution").solution
+
+
+async def test_a_program_that_runs_at_once_is_the_solution(tmp_path: Path) -> None:
+    model = Scripted([RIGHT])
+    course, team, pool = await play(tool_generation, tmp_path / "run", model)
+    assert (course.ending, team.calls) == ("solved", 1)
+    errors = exact_errors(CASE.problem, value_of(course, pool))
+    assert errors is not None
+    assert errors.l2 < 1e-8
+    system, user = model.told[0].messages
+    assert CASE.statements[0].text in user.content
+    assert "numerical programs" in system.content
+
+
+async def test_a_program_that_fails_is_written_again_with_its_error(tmp_path: Path) -> None:
+    model = Scripted([BROKEN, RIGHT])
+    course, _, _ = await play(tool_generation, tmp_path / "run", model)
+    assert course.ending == "solved"
+    assert [record.failed for record in course.memory.records] == [True, False]
+    assert course.memory.version("s1") == 2
+    second = model.told[1].messages[1].content
+    assert "NameError: name 'np' is not defined" in second
+    assert "from scipy.integrate import solve_ivp\n\nnp.seterr" in second
+    assert CASE.statements[0].text in second
+
+
+async def test_after_the_last_attempt_it_is_over(tmp_path: Path) -> None:
+    course, team, _ = await play(tool_generation, tmp_path / "run", Scripted([BROKEN] * ATTEMPTS))
+    assert (course.ending, team.calls) == ("unsolved", ATTEMPTS)
+    assert course.reason.startswith(f"program {ATTEMPTS} of {ATTEMPTS} failed: run_program: NameError")
+
+
+async def test_a_single_model_is_not_asked_again(tmp_path: Path) -> None:
+    course, team, _ = await play(single_model, tmp_path / "run", Scripted([BROKEN]))
+    assert (course.ending, team.calls) == ("unsolved", 1)
+
+
+@pytest.mark.parametrize("policy", [tool_generation, single_model])
+async def test_nobody_objects_to_wrong_mathematics_that_runs(
+    policy: Callable[[Writer], Any], tmp_path: Path
+) -> None:
+    course, team, pool = await play(policy, tmp_path / "run", Scripted([WRONG]))
+    assert (course.ending, team.calls) == ("solved", 1)
+    errors = exact_errors(CASE.problem, value_of(course, pool))
+    assert errors is not None
+    assert errors.l2 > 1e-2
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ("It is well known that u = 0.", "no JSON object"),
+        (RIGHT.replace("def solve(", "def answer("), "defines `solve`"),
+        (RIGHT.replace('"bounds": [[0.0, 1.0]]', '"bounds": [[0.0, "L"]]'), "bounds.0.1"),
+    ],
+)
+async def test_an_answer_of_the_wrong_form_is_asked_for_once_more(
+    answer: str, says: str, tmp_path: Path
+) -> None:
+    model = Scripted([answer, answer])
+    course, team, _ = await play(single_model, tmp_path / "run", model)
+    assert (course.ending, team.calls) == ("unsolved", 2)
+    assert says in course.reason
+    assert says in model.told[1].messages[-1].content
+
+
+async def test_a_course_goes_on_from_its_record_and_makes_the_solution_again(tmp_path: Path) -> None:
+    first, _, pool = await play(tool_generation, tmp_path / "run", Scripted([BROKEN, RIGHT]))
+    again, _, other = await play(tool_generation, tmp_path / "run", Scripted([]))
+    assert again == first
+    points = np.array([[0.2], [0.9]])
+    np.testing.assert_array_equal(
+        value_of(first, pool).at(points, 0.1), value_of(again, other).at(points, 0.1)
+    )
+
+
+async def test_slips_of_the_playbook_that_raise_are_mended_and_others_are_not(tmp_path: Path) -> None:
+    answers = [playbook_answer(CASE.problem, Random(seed)) for seed in (5, 4, 1)]
+    course, _, pool = await play(tool_generation, tmp_path / "run", Scripted(answers))
+    assert course.ending == "solved"
+    assert [str(record.error).partition(":")[2].split(":")[0] for record in course.memory.records] == [
+        " NameError",
+        " IndexError",
+        "",
+    ]
+    errors = exact_errors(CASE.problem, value_of(course, pool))
+    assert errors is not None
+    assert errors.l2 > 1e-2

@@ -40,10 +40,12 @@ def _uniform(value: Any, expected: str) -> str:
 
 
 def given_form(value: Any) -> Any:
+    """Take an expression for `{expression: …}`."""
     return value if isinstance(value, dict) else {"expression": value}
 
 
 def quantity_form(value: Any) -> Any:
+    """Take a number or an expression for `{value: …}`."""
     return value if isinstance(value, dict) else {"value": value}
 
 

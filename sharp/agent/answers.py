@@ -142,7 +142,7 @@ def _fix(entry: Any, steps: Collection[str]) -> Fix:
         raise ReplyError(f"fixes: expected objects with step and advice, found {describe(entry)}")
     step = str(entry.get("step"))
     if step not in steps:
-        raise ReplyError(f"fixes: there is no step '{step}' yet; {valid_values('steps', step, steps)}")
+        raise ReplyError(f"fixes: there is no step '{step}'; {valid_values('steps', step, steps)}")
     return Fix(step, entry["advice"])
 
 

@@ -44,7 +44,7 @@ class _Chain:
 
 
 def chain_of(problem: Problem) -> Chain:
-    """Return the chain of a problem."""
+    """Return the chain of a problem; to set up and use an exact solution is optional, as few statements give one."""
     return chain_of_document(problem.specification.model_dump(mode="json", exclude_defaults=True))
 
 
@@ -64,7 +64,8 @@ def chain_of_document(document: Document) -> Chain:
         chain.add(tool, {}, **using)
     optional = [chain.add("cross_check", {}, **using)]
     if _exact(document):
-        chain.add("compare_with_reference", {}, **using)
+        optional.append(chain.add("compare_with_reference", {}, **using))
+        optional += [step.id for step in chain.steps if step.tool == "define_reference_solution"]
     chain.add("visualise", {}, **using)
     optional.append(chain.add("export_solution", {}, **using))
     return Chain(Plan(tuple(chain.steps)), chain.parameters, frozenset(optional))

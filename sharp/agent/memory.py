@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -85,6 +85,12 @@ class Memory:
             if step.id in self.parameters and old.get(step.id) == step.tool
         }
         return replace(self, plan=plan, parameters=kept)
+
+    def reconsider(self, steps: Collection[str]) -> Memory:
+        """Return the memory in which the parameters of some steps are to be chosen anew."""
+        return replace(
+            self, parameters={name: given for name, given in self.parameters.items() if name not in steps}
+        )
 
     def remember(self, record: Record) -> Memory:
         """Return the memory with one more record."""

@@ -98,7 +98,7 @@ def _task(memory: Memory, step: Step) -> Task:
 
 
 def _row(memory: Memory, step: Step) -> tuple[str, ...]:
-    record = memory.current(step.id) or memory.latest(step.id)
+    record = memory.current(step.id)
     parameters = json.dumps(memory.parameters.get(step.id, {}), ensure_ascii=False)
     result = _result(record) if record else "not carried out"
     seconds = f"{record.seconds:.2f}" if record else ""

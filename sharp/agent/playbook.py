@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import yaml
 
-from sharp.agent.chains import Chain, chain_of, chain_of_document
+from sharp.agent.chains import Chain, chain_of_document
 from sharp.agent.mistakes import as_answer, broken_form, mistaken_parameters, mistaken_plan
 from sharp.agentbench.cases import list_cases, load_case
 from sharp.agentbench.illposed import list_ill_posed, load_ill_posed
@@ -60,6 +60,7 @@ class Knowledge:
     statements: Mapping[str, Callable[[], Known]]
 
     @classmethod
+    @cache
     def of_cases(cls) -> Knowledge:
         """Return what the shipped cases state, well posed or not."""
         found = {said: partial(_well_posed, name) for name, said in _stated(list_cases())}
@@ -86,7 +87,9 @@ def _stated(paths: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
 @cache
 def _well_posed(name: str) -> Known:
     problem = load_case(name).problem
-    return Known(chain_of(problem), problem=problem)
+    document = problem.specification.model_dump(mode="json", exclude_defaults=True)
+    # The exact solution is what the team is measured by: it is not told of it.
+    return Known(chain_of_document({**document, "reference": None}), problem=problem)
 
 
 @cache

@@ -14,14 +14,23 @@ from typing import Literal
 
 from sharp.agent.answers import Fix, Verdict
 from sharp.agent.memory import Memory
-from sharp.agent.plans import Step
+from sharp.agent.plans import Plan, Step
 from sharp.agent.team import Team
 from sharp.errors import ReplyError
 
 Checkpoints = Literal["fixed", "every step", "none"]
 
 UNDERSTOOD = "Is the problem that was set up the one that was stated, complete and without anything invented?"
+# A second question for the same thing: whoever overlooks a fault in the whole may find it item by item.
+READINGS = (
+    UNDERSTOOD,
+    "Go through the statement once more and find each number, sign, place and condition of it in what was set up. "
+    "Does any differ, or lack?",
+)
 FINISHED = "Is the problem solved, as far as the checks can tell?"
+OVERRULED = (
+    "The work was found valid, but a verdict does not stand against measured checks. Which step is at fault?"
+)
 HELP = "A step needs help: what has to change?"
 
 
@@ -49,10 +58,14 @@ async def prog_act(team: Team, checkpoints: Checkpoints = "fixed") -> Course:
     `every step` asks the Orchestrator after each step, as the step-wise variant of the paper's Table 2 does; `none`
     never asks it, and ends with the first failure. Raises `BudgetExceeded` and errors of model servers.
     """
-    memory, lesson = None, ""
+    memory, lesson = Memory(Plan(())), ""
     for _ in range(team.allowance.plans):
-        plan = await team.plan(memory, lesson)
-        state = await _carried_out(team, memory.revise(plan) if memory else Memory(plan), checkpoints)
+        try:
+            plan = await team.plan(memory, lesson)
+        except ReplyError as error:
+            lesson = f"no plan could be read: {error}"
+            continue
+        state = await _carried_out(team, memory.revise(plan), checkpoints)
         memory, verdict = state.memory, state.stopped
         if verdict is None:
             return Course(memory, "solved")
@@ -60,9 +73,9 @@ async def prog_act(team: Team, checkpoints: Checkpoints = "fixed") -> Course:
             ending: Literal["asks", "refused"] = "asks" if verdict.judgement == "ask" else "refused"
             return Course(memory, ending, verdict.reason, verdict.questions)
         lesson = verdict.reason
+        memory = memory.reconsider([fix.step for fix in verdict.fixes])
         if checkpoints == "none":
             break
-    assert memory is not None, "there is at least one plan"
     return Course(memory, "unsolved", lesson)
 
 
@@ -155,13 +168,27 @@ async def _corrected(
             return _State(memory, trouble)
         if trouble is None and question != UNDERSTOOD and not asked:
             return _State(memory)
-        verdict = await _judged(team, memory, question, trouble)
+        verdict = await _read(team, memory, question, trouble)
         if verdict.judgement == "valid" and trouble is None:
             return _State(memory)
+        if verdict.judgement == "valid" and turn < team.allowance.turns:
+            question = OVERRULED
+            continue
         if verdict.judgement != "invalid" or verdict.replan or turn == team.allowance.turns:
             return _State(memory, _as_stopped(verdict, trouble))
         memory, trouble = await _repaired(team, memory, number, verdict)
     raise AssertionError("unreachable")
+
+
+async def _read(team: Team, memory: Memory, question: str, trouble: Verdict | None) -> Verdict:
+    """Let the Orchestrator judge, and what was understood as often as is allowed, until it objects."""
+    questions = READINGS[: team.allowance.readings] if question == UNDERSTOOD and not trouble else (question,)
+    verdict = Verdict("valid")
+    for asked in questions:
+        verdict = await _judged(team, memory, asked, trouble)
+        if verdict.judgement != "valid":
+            break
+    return verdict
 
 
 async def _judged(team: Team, memory: Memory, question: str, trouble: Verdict | None) -> Verdict:

@@ -45,14 +45,16 @@ class Allowance:
     """Bounds of one problem.
 
     `plans` are those of the outer loop, `turns` of correction those of the inner loop at a checkpoint, `steps` those of
-    a loop without a plan, `calls` those of models, `rereads` those of an answer of the wrong form.
+    a loop without a plan, `calls` those of models, `rereads` those of an answer of the wrong form. What was understood
+    is compared with what was stated `readings` times, each with another question.
     """
 
     plans: int = 2
     turns: int = 2
     steps: int = 30
     calls: int = 120
-    rereads: int = 1
+    rereads: int = 2
+    readings: int = 2
 
 
 @dataclass
@@ -72,13 +74,13 @@ class Team:
         """How many model calls there were."""
         return self._asked["calls"]
 
-    async def plan(self, memory: Memory | None, lesson: str) -> Plan:
+    async def plan(self, memory: Memory, lesson: str) -> Plan:
         """Let the Planner write a plan, the second time knowing the first one and why it was given up."""
         prompt = render(
             "agent/plan",
             statement=self.statement,
             tools=self._cards(),
-            previous=[_told(memory, step) for step in memory.plan.steps] if memory else [],
+            previous=[_told(memory, step) for step in memory.plan.steps],
             lesson=lesson,
         )
         return await self.ask("planner", "plan", prompt, lambda text: read_planning(text, self.toolkit))
@@ -101,15 +103,15 @@ class Team:
 
     async def judge(self, memory: Memory, question: str) -> Verdict:
         """Let the Orchestrator judge the work so far."""
-        done = [step for step in memory.plan.steps if memory.latest(step.id)]
+        done = [step for step in memory.plan.steps if memory.current(step.id)]
         prompt = render(
             "agent/judge",
             statement=self.statement,
             question=question,
             done=[_told(memory, step) for step in done],
-            ahead=[step for step in memory.plan.steps if not memory.latest(step.id)],
+            ahead=[step for step in memory.plan.steps if not memory.current(step.id)],
         )
-        ids = [step.id for step in done]
+        ids = memory.plan.ids
         return await self.ask("orchestrator", "verdict", prompt, lambda text: read_verdict(text, ids))
 
     async def analyse(self) -> str:

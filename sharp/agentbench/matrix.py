@@ -90,7 +90,7 @@ class Task:
 
 
 def read_models(text: str) -> tuple[str, ...]:
-    """Return the model of each role from `NAME`, or from `planner=NAME,parser=NAME,solver=NAME,orchestrator=NAME`.
+    """Return the model of each role from `NAME`, or from `ROLE=NAME,…` with all roles.
 
     Raises `ConfigurationError` for a role that is unknown, and where a role has no model.
     """

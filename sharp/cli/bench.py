@@ -42,7 +42,7 @@ def bench() -> None:
     "--model",
     "models",
     multiple=True,
-    help="Model card for every role, or planner=NAME,parser=NAME,solver=NAME,orchestrator=NAME. May be repeated.  "
+    help="Model card for every role, or one for each: planner=NAME,parser=NAME,… May be repeated.  "
     "[default: playbook]",
 )
 @click.option(

@@ -69,7 +69,7 @@ def team_of(journal: Journal, script: Script, **allowed: int) -> Team:
     sampling = Sampling("scripted")
     effects = RecordedEffects(journal, {"scripted": script}, Pool(TOOLS, 1.0))
     roles = {"planner": sampling, "parser": sampling, "solver": sampling, "orchestrator": sampling}
-    return Team(STATEMENT, TOOLS, effects, roles, Allowance(**allowed))  # type: ignore[arg-type]
+    return Team(STATEMENT, TOOLS, effects, roles, Allowance(**{"readings": 1, "rereads": 1, **allowed}))  # type: ignore[arg-type]
 
 
 async def play(
@@ -143,7 +143,7 @@ async def test_after_the_turns_are_used_up_a_new_plan_is_made_and_keeps_what_was
     }
     answers = {
         "planner": [PLAN, other],
-        "a": [{"parameters": {"value": value}} for value in (-70, -71, -72)],
+        "a": [{"parameters": {"value": value}} for value in (-70, -71, -72, -73)],
         "b": SOUND["b"],
         "orchestrator": [VALID, useless, useless, useless, VALID],
     }
@@ -220,3 +220,24 @@ async def test_a_course_that_was_stopped_goes_on_without_asking_or_working_again
     assert script.order == ["orchestrator"]
     course, script = await play(tmp_path / "run", {})
     assert (course.ending, script.order) == ("solved", [])
+
+
+async def test_what_was_understood_is_read_again_with_another_question(tmp_path: Path) -> None:
+    wrong = {"verdict": "invalid", "reason": "misread", "fixes": [{"step": "a", "advice": "it is seven"}]}
+    answers = {
+        **SOUND,
+        "a": [{"parameters": {"value": 70}}, {"parameters": {"value": 7}}],
+        "orchestrator": [VALID, wrong, VALID, VALID],
+    }
+    course, script = await play(tmp_path / "run", answers, readings=2)
+    assert (course.ending, root(course)) == ("solved", 4.0)
+    first, second, *_ = script.told("orchestrator")
+    assert "complete and without anything invented?" in first
+    assert "find each number, sign, place and condition" in second
+
+
+async def test_a_plan_that_cannot_be_read_is_asked_for_again_as_another_plan(tmp_path: Path) -> None:
+    course, _ = await play(tmp_path / "run", {**SOUND, "planner": ["no", "no", PLAN]})
+    assert course.ending == "solved"
+    course, _ = await play(tmp_path / "never", {**SOUND, "planner": ["no"] * 4})
+    assert (course.ending, course.reason.partition(":")[0]) == ("unsolved", "no plan could be read")

@@ -18,7 +18,7 @@ from sharp.agent.pool import Pool
 from sharp.agent.prog_act import Course
 from sharp.agent.programs.tool import RUN_PROGRAM
 from sharp.agent.programs.writing import playbook_answer
-from sharp.agent.team import Sampling, Team
+from sharp.agent.team import Allowance, Sampling, Team
 from sharp.agent.tools import toolkit_of
 from sharp.agentbench.cases import load_case
 from sharp.llm.protocol import ChatReply, ChatRequest, Usage
@@ -53,7 +53,7 @@ async def play(policy: Callable[[Writer], Any], folder: Path, model: Scripted) -
     with Journal.open(folder) as journal:
         effects = RecordedEffects(journal, {"scripted": model}, pool)
         roles: Any = {"programmer": Sampling("scripted")}
-        team = Team(CASE.statements[0].text, toolkit, effects, roles)
+        team = Team(CASE.statements[0].text, toolkit, effects, roles, Allowance(rereads=1))
         return await policy(team), team, pool
 
 

@@ -41,7 +41,7 @@ async def test_without_mistakes_every_step_is_right_at_once(tmp_path: Path) -> N
     assert course.ending == "solved", course.reason
     assert len(course.memory.records) == len(course.memory.plan.steps)
     findings = [finding for record in course.memory.records for finding in record.findings]
-    assert {"refinement", "residual of the equations", "exact solution"} <= {
+    assert {"refinement", "residual of the equations", "initial state"} <= {
         finding.name for finding in findings
     }
     assert all(finding.passed for finding in findings)

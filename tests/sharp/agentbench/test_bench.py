@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from crew_work import squares, threads
 
+from sharp.agent.settings import ROLES
 from sharp.agentbench import bench
 from sharp.agentbench.bench import Piece, carry_out, check_of, pieces_of
 from sharp.agentbench.cases import load_case
@@ -178,14 +179,15 @@ def test_arms_are_told_apart_by_what_differs() -> None:
 
 
 def test_roles_may_have_models_of_their_own() -> None:
-    text = "planner=a,parser=b,solver=b,orchestrator=a"
-    assert read_models(text) == ("a", "b", "b", "a")
+    names = {role: "b" if role in ("parser", "solver") else "a" for role in ROLES}
+    text = ",".join(f"{role}={name}" for role, name in names.items())
+    assert read_models(text) == tuple(names.values())
     (arm,) = arms_of(["none"], [read_models(text)], [0.0])
-    assert arm.team == "planner=a, parser=b, solver=b, orchestrator=a"
+    assert arm.team == text.replace(",", ", ")
     with pytest.raises(ConfigurationError, match="unknown role 'judge'; valid roles: orchestrator"):
         read_models("judge=a")
     with pytest.raises(ConfigurationError, match="found none for solver"):
-        read_models("planner=a,parser=b,orchestrator=a")
+        read_models(text.replace("solver=b", "solver="))
 
 
 def test_cases_are_chosen_by_name_and_category_once() -> None:

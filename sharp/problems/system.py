@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 import sympy
 
+from sharp.errors import SpecificationError
 from sharp.problems.expressions import Apply, Binary, Derivative, Name, Negative, Node, Number
 from sharp.problems.problem import Problem
+from sharp.problems.programs import Program, compile_expressions
 from sharp.problems.sampling import Array, coordinates
 from sharp.problems.symbolic import to_sympy
 
@@ -193,27 +195,24 @@ def _with_jets(
 
 def compiled(arguments: Sequence[Any], expressions: Sequence[Any]) -> Callable[..., Array]:
     """Return a function of arrays [n] that gives the values [k, n] of real expressions, NaN where there is none."""
-    function = _function(tuple(arguments), tuple(expressions))
+    programs = [_program(tuple(arguments), sympy.sympify(expression)) for expression in expressions]
 
     def evaluate(*columns: Array) -> Array:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = function(*columns)
+            found = [np.nan if program is None else program(*columns)[0] for program in programs]
         return np.array([_real(row, len(columns[0])) for row in found]).reshape(len(expressions), -1)
 
     return evaluate
 
 
-@lru_cache(maxsize=256)
-def _function(arguments: tuple[Any, ...], expressions: tuple[Any, ...]) -> Callable[..., Any]:
-    smooth = [_without_impulses(expression) for expression in expressions]
-    found: Callable[..., Any] = sympy.lambdify(arguments, smooth, modules=["scipy", "numpy"], cse=True)
-    return found
-
-
-def _without_impulses(expression: Any) -> Any:
-    """Drop the derivatives of steps: they are zero wherever one can evaluate them."""
-    return sympy.sympify(expression).replace(sympy.DiracDelta, lambda *_: sympy.Integer(0))
+@lru_cache(maxsize=4096)
+def _program(arguments: tuple[Any, ...], expression: Any) -> Program | None:
+    """Return the program of an expression, None where it has no real value whatever the arguments."""
+    try:
+        return compile_expressions([expression], [argument.name for argument in arguments])
+    except SpecificationError:
+        return None
 
 
 def _real(row: Any, count: int) -> Array:

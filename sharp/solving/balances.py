@@ -20,7 +20,7 @@ import sympy
 from numpy.typing import NDArray
 
 from sharp.problems.problem import Problem
-from sharp.solving.programs import Program, compile_expressions
+from sharp.problems.programs import Program, compile_expressions
 from sharp.solving.residuals import Jet, Symbols, difference, substituted
 from sharp.solving.samples import interior, lengths
 from sharp.solving.solution import Solution

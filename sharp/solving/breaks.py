@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from sharp.solving.programs import compile_expressions
+from sharp.problems.programs import compile_expressions
 from sharp.solving.system import System, real
 
 # How many equal intervals are searched for a change of sign.

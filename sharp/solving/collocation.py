@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from sharp.problems.programs import Program, compile_expressions
 from sharp.solving.elimination import Elimination
 from sharp.solving.grid import Array, Grid
 from sharp.solving.matrices import Pairs, block_matrix, columns_of, fills_up, scaled_rows
-from sharp.solving.programs import Program, compile_expressions
 from sharp.solving.system import Component, Jet, System
 
 # Where the outputs of a program belong: to rate i and jet j.

@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 
-from sharp.solving.programs import Program, compile_expressions
+from sharp.problems.programs import Program, compile_expressions
 from sharp.solving.system import Jet, System, Unsupported, real
 
 

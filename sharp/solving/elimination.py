@@ -15,10 +15,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from sharp.problems.programs import Program, compile_expressions
 from sharp.solving.grid import Array, Grid, Indices
 from sharp.solving.matrices import block_diagonal, compact, solve_sparse
 from sharp.solving.method import NotSolved
-from sharp.solving.programs import Program, compile_expressions
 from sharp.solving.system import Condition, System, real
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import sympy
 
+from sharp.problems.programs import Program, compile_expressions
 from sharp.solving.fem_forms import FORMS, BoundaryForm, WeakForm, fixed, weak_form, weak_weights
 from sharp.solving.fem_space import Quadrature, Space
 from sharp.solving.grid import Array, Indices
 from sharp.solving.matrices import Pairs, Quotient, Solve, block_matrix, factorise
-from sharp.solving.programs import Program, compile_expressions
 from sharp.solving.system import Condition, System, real
 
 

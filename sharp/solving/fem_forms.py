@@ -17,7 +17,7 @@ from functools import cached_property
 
 import sympy
 
-from sharp.solving.programs import Program, compile_expressions
+from sharp.problems.programs import Program, compile_expressions
 from sharp.solving.system import Condition, Jet, System, Unsupported, real
 
 # What test and trial functions appear as: their value, and their derivative along each of the two axes.

@@ -18,11 +18,11 @@ from itertools import pairwise
 import numpy as np
 
 from sharp.problems.domains import BoxDomain
+from sharp.problems.programs import compile_expressions
 from sharp.solving.conservation import Balance, balance_of
 from sharp.solving.fluxes import SOURCE, Sweep
 from sharp.solving.grid import Array
 from sharp.solving.method import Deadline, NotSolved
-from sharp.solving.programs import compile_expressions
 from sharp.solving.solution import Solution
 from sharp.solving.system import System, Unsupported
 from sharp.solving.weno import parabola

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from sharp.problems.programs import Program, compile_expressions
 from sharp.solving.conservation import Balance
 from sharp.solving.grid import Array
-from sharp.solving.programs import Program, compile_expressions
 from sharp.solving.system import System
 from sharp.solving.weno import GHOSTS, face_values
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.problems.problem import Problem
+from sharp.problems.programs import compile_expressions
 from sharp.problems.symbolic import to_sympy
-from sharp.solving.programs import compile_expressions
 
 Array = NDArray[np.float64]
 

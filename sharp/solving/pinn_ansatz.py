@@ -19,9 +19,9 @@ import sympy
 
 from sharp.errors import SpecificationError
 from sharp.problems.domains import BoxDomain
+from sharp.problems.programs import Program, compile_expressions
 from sharp.solving.pinn_points import at_start, coordinates, ends, on_part, order_in_time, places, values
 from sharp.solving.pinn_scales import Scale, field_scales
-from sharp.solving.programs import Program, compile_expressions
 from sharp.solving.system import Component, Condition, System, real
 
 # Waves along a periodic axis that the network sees.

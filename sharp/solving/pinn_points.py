@@ -12,7 +12,7 @@ import sympy
 from numpy.typing import NDArray
 
 from sharp.problems.problem import Problem
-from sharp.solving.programs import compile_expressions
+from sharp.problems.programs import compile_expressions
 from sharp.solving.samples import boundary, interior, recurrence
 from sharp.solving.system import Component, Jet, System
 

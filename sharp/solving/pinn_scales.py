@@ -9,6 +9,7 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
+from sharp.problems.programs import compile_expressions
 from sharp.solving.pinn_points import (
     at_start,
     coordinates,
@@ -21,7 +22,6 @@ from sharp.solving.pinn_points import (
     places,
     values,
 )
-from sharp.solving.programs import compile_expressions
 from sharp.solving.system import Component, Condition, Jet, System
 
 Array = NDArray[np.float64]

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from hpc.processes import die_with_parent
 from sharp.problems import parse_problem
+from sharp.problems.programs import compile_expressions
 from sharp.solving.pinn_ansatz import Ansatz, ansatz_of
 from sharp.solving.pinn_network import PROBLEM, Network, Settings, Trained
 from sharp.solving.pinn_points import (
@@ -41,7 +42,6 @@ from sharp.solving.pinn_points import (
     values,
 )
 from sharp.solving.pinn_scales import condition_scale, equation_scales
-from sharp.solving.programs import compile_expressions
 from sharp.solving.system import Component, Condition, System, system_of
 
 Array = NDArray[np.float64]

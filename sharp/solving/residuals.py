@@ -18,8 +18,8 @@ import sympy
 from numpy.typing import NDArray
 
 from sharp.problems.problem import Problem
+from sharp.problems.programs import Program, compile_expressions
 from sharp.problems.symbolic import equation_to_sympy, to_sympy
-from sharp.solving.programs import Program, compile_expressions
 from sharp.solving.samples import evaluate, interior, lengths, moments
 from sharp.solving.solution import Solution
 from sharp.solving.stencils import central, mixed

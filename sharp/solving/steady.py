@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from sharp.problems.programs import compile_expressions
 from sharp.solving.discretisation import Discretisation
 from sharp.solving.grid import Array
 from sharp.solving.matrices import Singular, columns_of, factorise
 from sharp.solving.method import Deadline, NotSolved
-from sharp.solving.programs import compile_expressions
 
 _ITERATIONS = 50
 _CONVERGED = 1e-12

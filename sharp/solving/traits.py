@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sharp.problems.expressions import Apply, Node, walk
 from sharp.problems.problem import Problem
-from sharp.solving.programs import compile_expressions
+from sharp.problems.programs import compile_expressions
 from sharp.solving.samples import interior
 from sharp.solving.system import Jet, System
 

@@ -18,6 +18,7 @@ import sharp.solving.pinn as module
 from sharp.agentbench.cases import load_case
 from sharp.errors import ConfigurationError, DataError
 from sharp.problems import parse_problem
+from sharp.problems.programs import compile_expressions
 from sharp.solving.exact import exact_errors
 from sharp.solving.method import Deadline, NotSolved, OutOfTime
 from sharp.solving.methods import METHODS
@@ -25,7 +26,6 @@ from sharp.solving.pinn import Pinn
 from sharp.solving.pinn_ansatz import Ansatz, ansatz_of
 from sharp.solving.pinn_network import RESULT, Function, Network, Settings, Trained
 from sharp.solving.pinn_scales import equation_scales, field_scales
-from sharp.solving.programs import compile_expressions
 from sharp.solving.recommend import recommend
 from sharp.solving.system import System, system_of
 

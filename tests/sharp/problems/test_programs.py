@@ -9,7 +9,7 @@ import pytest
 import sympy
 
 from sharp.errors import SpecificationError
-from sharp.solving.programs import LIBRARIES, compile_expressions
+from sharp.problems.programs import LIBRARIES, compile_expressions
 
 X, Y = sympy.symbols("x y", real=True)
 POINTS = np.array([0.2, 0.5, 0.7])

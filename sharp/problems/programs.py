@@ -162,6 +162,8 @@ def _operation(expression: Any) -> tuple[str, Sequence[Any]]:
             return "heaviside", expression.args[:1]
         case sympy.besselj() if expression.order in (0, 1):
             return f"j{expression.order}", (expression.argument,)
+        case sympy.besselj():
+            return "jv", expression.args
         case sympy.DiracDelta():
             # The derivative of a step: zero everywhere but on a set that no node can resolve.
             return "zero", expression.args[:1]
@@ -213,7 +215,7 @@ def _special(library: str) -> Mapping[str, Operation]:
         bessel = {f"j{n}": lambda x, n=n: special.bessel_jn(x, v=n, n_iter=100)[n] for n in (0, 1)}
         return {"erf": special.erf, "erfc": special.erfc, **bessel}
     special = import_module("scipy.special")
-    return {name: getattr(special, name) for name in ("erf", "erfc", "j0", "j1")}
+    return {name: getattr(special, name) for name in ("erf", "erfc", "j0", "j1", "jv")}
 
 
 def _bessel_of_torch() -> tuple[Operation, Operation]:

@@ -77,7 +77,7 @@ def test_step_wise_asks_more_than_fixed_checkpoints_and_these_more_than_none(pla
     assert calls["step-wise"] > calls["prog-act"] > calls["none"]
     rows = read_record(played).rows.values()
     assert all((row.plans, row.corrections, row.objections) == (1, 0, 0) for row in rows)
-    assert all(row.uses == 17 for row in rows)
+    assert all(row.uses == 15 for row in rows)
 
 
 def test_what_was_played_is_not_played_again(played: Path) -> None:

@@ -14,7 +14,7 @@ from sharp.solving.system import System, real
 from sharp.solving.weno import face_values, parabola
 
 FV = FiniteVolumes()
-LONG = Deadline.within(100)
+LONG = Deadline.within(1e6)
 UNIT = {"type": "box", "bounds": {"x": [0, 1]}}
 SQUARE_WAVE = "piecewise(0, x < 0.25, 1, x < 0.5, 0)"
 

@@ -140,7 +140,7 @@ def test_a_jump_of_the_rates_that_is_announced_costs_nothing() -> None:
     announced, found_out = follow(equations, [0], 1, breaks=(0.3,)), follow(equations, [0], 1)
     times = np.array([0.15, 0.3, 0.9])
     np.testing.assert_allclose(announced.at(times)[:, 0], [0.15, 0.3, 0.3], atol=1e-12)
-    np.testing.assert_allclose(found_out.at(times)[:, 0], [0.15, 0.3, 0.3], atol=1e-5)
+    np.testing.assert_allclose(found_out.at(times)[:, 0], [0.15, 0.3, 0.3], atol=1e-3)
     assert len(announced.slabs) < len(found_out.slabs)
 
 

@@ -15,7 +15,7 @@ from sharp.solving.samples import relative_distance
 from sharp.solving.system import system_of
 
 SYSTEM = system_of(problem_of(HEAT))
-LONG = Deadline.within(1000)
+LONG = Deadline.within(1e6)
 
 
 def attempts(*errors: float, first: int = 10, ratio: float = 2.0) -> list[Attempt]:

@@ -115,13 +115,21 @@ def verify(
     solution = refinement.solution
     assert solution is not None, "there is something to verify"
     return (
-        Check(REFINEMENT, refinement.error, *limits.refinement(), refinement.course),
+        _refinement(refinement, limits),
         *_residual(problem, solution, limits),
         *(_balance(problem, solution, limits) if limits.weak else ()),
         *_worst(INITIAL, initial_mismatches(problem, solution), limits.initial(), limits),
         *_boundary(problem, solution, limits),
         *_worst(MEAN, mean_mismatches(problem, solution), limits.value(), limits),
         *(_exact(problem, solution, limits) if compare else ()),
+    )
+
+
+def _refinement(refinement: Refinement, limits: Limits) -> Check:
+    """An error that nothing is known of, after a single resolution, is a doubt and not a fault."""
+    limit, bound = limits.refinement()
+    return Check(
+        REFINEMENT, refinement.error, limit, bound if isfinite(refinement.error) else inf, refinement.course
     )
 
 

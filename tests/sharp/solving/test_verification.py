@@ -229,9 +229,10 @@ def test_the_verdict_is_that_of_the_worst_check() -> None:
     assert Check("x", math.nan, 1, 2).verdict == "failed"
 
 
-def test_an_error_above_the_accuracy_asked_for_is_doubtful() -> None:
+@pytest.mark.parametrize("error", [1e-5, math.inf])
+def test_an_error_above_the_accuracy_asked_for_or_not_known_is_doubtful(error: float) -> None:
     problem = problem_of(HEAT)
-    found = verify(problem, refinement(exact_solution(problem), 1e-5), Limits(1e-6, rough=False))
+    found = verify(problem, refinement(exact_solution(problem), error), Limits(1e-6, rough=False))
     assert {check.name: check.verdict for check in found}[REFINEMENT] == "doubtful"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from sharp.agent.plans import Plan, Reference, Step
 from sharp.problems.problem import Problem
+from sharp.problems.writing import document_of
 
 Document = Mapping[str, Any]
 _EQUATIONS = ("coordinates", "fields", "parameters", "coefficients", "units", "equations", "eigenvalue")
@@ -45,7 +46,7 @@ class _Chain:
 
 def chain_of(problem: Problem) -> Chain:
     """Return the chain of a problem; to set up and use an exact solution is optional, as few statements give one."""
-    return chain_of_document(problem.specification.model_dump(mode="json", exclude_defaults=True))
+    return chain_of_document(document_of(problem))
 
 
 def chain_of_document(document: Document) -> Chain:

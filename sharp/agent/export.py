@@ -13,8 +13,8 @@ from hpc.files import make_directory, write_atomic
 from sharp.agent.page import compose, headline
 from sharp.agent.runs import Finished
 from sharp.errors import ConfigurationError
-from sharp.problems.problem import Problem
 from sharp.problems.wording import describe
+from sharp.problems.writing import as_yaml
 from sharp.report.html import render_html
 from sharp.report.markdown import render_markdown
 from sharp.solving.output import npz, output
@@ -65,12 +65,6 @@ def facts(finished: Finished) -> dict[str, Any]:
         "steps": len(course.memory.plan.steps),
         "course": str(finished.folder),
     }
-
-
-def as_yaml(problem: Problem) -> str:
-    """Return a problem as the text of a specification that reads as the same problem."""
-    document = problem.specification.model_dump(mode="json", exclude_defaults=True)
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
 
 
 def with_answers(statement: str, answers: Mapping[str, str]) -> str:

@@ -28,6 +28,7 @@ from sharp.errors import ModelRefused
 from sharp.llm.context import count_tokens
 from sharp.llm.protocol import ChatReply, ChatRequest, Message, Usage
 from sharp.problems.problem import Problem
+from sharp.problems.writing import document_of
 
 _STATED = re.compile(r"## The problem as stated\n+(.*?)\n+## ", re.DOTALL)
 _STEP = re.compile(r"## Your task: parameters of step (\S+)")
@@ -87,9 +88,8 @@ def _stated(paths: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
 @cache
 def _well_posed(name: str) -> Known:
     problem = load_case(name).problem
-    document = problem.specification.model_dump(mode="json", exclude_defaults=True)
     # The exact solution is what the team is measured by: it is not told of it.
-    return Known(chain_of_document({**document, "reference": None}), problem=problem)
+    return Known(chain_of_document({**document_of(problem), "reference": None}), problem=problem)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 The inner loop (PDE-Agent, equation 2) works at checkpoints: where the Parser's work is complete, at the end, and
 whenever a step fails or an agent asks for help. The numbers speak first; the Orchestrator is asked where they object,
-where somebody needs help, and once whether what was understood is what was said, which no number can tell. It names
+where somebody needs help, and whether what was understood is what was said, which no number can tell. It names
 steps and what is wrong with them; these choose their parameters anew, and exactly what has become stale is done again.
 The outer loop (equation 3) lets the Planner revise the plan; what both plans have in common stays done.
 """

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from sharp.agent.answers import (
@@ -23,9 +23,10 @@ from sharp.agent.effects import TeamEffects
 from sharp.agent.memory import Memory, Record
 from sharp.agent.plans import Plan, Step
 from sharp.agent.tools import Toolkit
-from sharp.errors import BudgetExceeded, ReplyError
-from sharp.llm.protocol import ChatRequest, Message
+from sharp.errors import BudgetExceeded
+from sharp.llm.protocol import ChatRequest, Message, seed_at
 from sharp.stages.prompts import render
+from sharp.stages.rereading import Conversation, until_read
 
 T = TypeVar("T")
 Role = Literal["planner", "parser", "solver", "orchestrator", "programmer"]
@@ -152,38 +153,25 @@ class Team:
 
     async def ask(self, role: Role, name: str, prompt: str, read: Callable[[str], T]) -> T:
         """Ask the model of a role until its answer can be read; raises `ReplyError` after the last attempt."""
-        conversation: tuple[Message, ...] = (
-            Message("system", render(f"agent/{role}")),
-            Message("user", prompt),
-        )
-        place = self._place(name)
-        for attempt in range(self.allowance.rereads + 1):
-            path = place if attempt == 0 else f"{place}/again-{attempt}"
-            text = await self._said(role, path, conversation)
-            try:
-                return read(text)
-            except ReplyError as error:
-                if attempt == self.allowance.rereads:
-                    raise
-                again = render("common/again", problem=str(error))
-                conversation = (*conversation, Message("assistant", text), Message("user", again))
-        raise AssertionError("unreachable")
+        conversation = (Message("system", render(f"agent/{role}")), Message("user", prompt))
+        say = partial(self._said, role)
+        answer, _ = await until_read(say, self._place(name), conversation, read, self.allowance.rereads)
+        return answer
 
-    async def _said(self, role: Role, path: str, conversation: tuple[Message, ...]) -> str:
+    async def _said(self, role: Role, path: str, conversation: Conversation) -> str:
         if self.calls >= self.allowance.calls:
             raise BudgetExceeded(
                 f"all {self.allowance.calls} model calls that this problem may take are used up"
             )
         self._asked["calls"] += 1
         sampling = self.roles[role]
-        digest = hashlib.sha256(f"{self.seed}/{path}".encode()).digest()
         request = ChatRequest(
             model=sampling.model,
             purpose=role,
             messages=conversation,
             temperature=sampling.temperature,
             max_tokens=sampling.max_tokens,
-            seed=int.from_bytes(digest[:4], "big") >> 1,
+            seed=seed_at(self.seed, path),
         )
         return (await self.effects.chat(path, request)).text
 

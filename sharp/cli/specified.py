@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sharp.agentbench.cases import list_cases
 from sharp.errors import SpecificationError
-from sharp.problems.loader import list_problems
+from sharp.problems.loader import list_problems, names_file, read_text
 from sharp.problems.wording import valid_values
 
 
@@ -17,12 +17,7 @@ def find_specification(name: str) -> tuple[Path, str]:
     Raises `SpecificationError` where there is none.
     """
     path = _path(name)
-    try:
-        return path, path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise SpecificationError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise SpecificationError(f"{path}: is not UTF-8 text, at byte {error.start}") from None
+    return path, read_text(path)
 
 
 def in_words(name: str) -> bool:
@@ -38,7 +33,7 @@ def _is_file(name: str) -> bool:
 
 
 def _path(name: str) -> Path:
-    if "/" in name or name.endswith((".yaml", ".yml")):
+    if names_file(name):
         return Path(name)
     known = {**list_cases(), **list_problems()}
     if name not in known:

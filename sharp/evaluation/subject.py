@@ -10,6 +10,7 @@ from sharp.evaluation.datasets import DataSet, Splits
 from sharp.evaluation.protocol import EvaluationRequest
 from sharp.evaluation.taskfolder import Task, file_state, task_folder
 from sharp.problems import Problem
+from sharp.problems.writing import document_of
 
 
 class Subject:
@@ -44,4 +45,4 @@ class Subject:
 
     @cached_property
     def _specification(self) -> dict[str, object]:
-        return self._problem.specification.model_dump(mode="json", exclude_defaults=True)
+        return document_of(self._problem)

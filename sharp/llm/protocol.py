@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
@@ -91,6 +92,11 @@ class ChatReply:
         return cls(
             tuple(data["texts"]), tuple(data["finish_reasons"]), Usage(**data["usage"]), data["served_by"]
         )
+
+
+def seed_at(seed: int, path: str) -> int:
+    """Return the seed of an effect: a pure function of the run's seed and the effect's place."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{path}".encode()).digest()[:4], "big") >> 1
 
 
 class ChatBackend(Protocol):

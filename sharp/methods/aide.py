@@ -13,7 +13,8 @@ from sharp.methods.searching import Task, carry_out, keep_now_and_then, with_res
 from sharp.methods.tree import Decision, Node, decide, tree
 from sharp.stages.execution import Outcome, execute
 from sharp.stages.prompts import render
-from sharp.stages.session import Conversation, Session, system_prompt
+from sharp.stages.rereading import Conversation
+from sharp.stages.session import Session, system_prompt
 from sharp.stages.state import Candidate, Tournament
 
 KEPT = 2500  # characters of each end of a program's output that a prompt shows

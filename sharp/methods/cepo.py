@@ -10,7 +10,8 @@ from sharp.config import Sampling
 from sharp.llm.protocol import ChatReply, Message
 from sharp.methods.sampling import ask_generator, best_of_n, usable_texts
 from sharp.stages.prompts import render
-from sharp.stages.session import Conversation, Session, ask
+from sharp.stages.rereading import Conversation
+from sharp.stages.session import Session, ask
 from sharp.stages.state import Tournament
 
 _RATING = re.compile(r"rating[:*_`\s]*\[\[\s*(\w+)\s*\]\]", re.IGNORECASE)

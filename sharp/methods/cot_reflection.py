@@ -8,7 +8,8 @@ from dataclasses import replace
 from sharp.config import Sampling
 from sharp.methods.sampling import ask_generator, best_of_n
 from sharp.stages.prompts import render
-from sharp.stages.session import Conversation, Session
+from sharp.stages.rereading import Conversation
+from sharp.stages.session import Session
 from sharp.stages.state import Tournament
 
 _OUTPUT = re.compile(r"<output>(.*?)(?:</output>|\Z)", re.DOTALL)

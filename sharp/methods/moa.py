@@ -9,7 +9,8 @@ from sharp.errors import ReplyError
 from sharp.llm.protocol import Message
 from sharp.methods.sampling import ask_generator, best_of_n, usable_texts
 from sharp.stages.prompts import render
-from sharp.stages.session import Conversation, Session
+from sharp.stages.rereading import Conversation
+from sharp.stages.session import Session
 from sharp.stages.state import Tournament
 
 

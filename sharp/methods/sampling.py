@@ -15,7 +15,8 @@ from sharp.stages.finalize import finalize
 from sharp.stages.prompts import render
 from sharp.stages.replies import explanation, extract_code, read_strategy
 from sharp.stages.replies_text import answer
-from sharp.stages.session import UNSAID, Conversation, Session, ask, system_prompt, together
+from sharp.stages.rereading import Conversation
+from sharp.stages.session import UNSAID, Session, ask, system_prompt, together
 from sharp.stages.state import Candidate, Tournament
 
 Technique = Callable[[Session, str, Conversation], Awaitable[str]]

@@ -13,7 +13,8 @@ from sharp.methods.sampling import Draft, read_draft, run_draft
 from sharp.stages.execution import Outcome, with_outcome
 from sharp.stages.patching import changed_share
 from sharp.stages.prompts import render
-from sharp.stages.session import Conversation, Session, ask, request_of, system_prompt
+from sharp.stages.rereading import Conversation
+from sharp.stages.session import Session, ask, request_of, system_prompt
 from sharp.stages.state import Candidate, Move, Step, Tournament
 
 Run = Callable[[Session, str, Draft], Awaitable[Outcome]]

@@ -57,8 +57,13 @@ def load_problem(name_or_path: str | Path) -> Problem:
 def read_specification(name_or_path: str | Path) -> tuple[Path, str]:
     """Return the file of an id or a path and what it holds; raises `SpecificationError` where it cannot be read."""
     path = _find(name_or_path)
+    return path, read_text(path)
+
+
+def read_text(path: Path) -> str:
+    """Return what a file of a specification holds; raises `SpecificationError` where it cannot be read."""
     try:
-        return path, path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise SpecificationError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -92,8 +97,13 @@ def build_problem(source: Source) -> Problem:
     return _problem(checked)
 
 
+def names_file(name: str) -> bool:
+    """Return whether a text names a file, and not the id of a problem."""
+    return "/" in name or name.endswith((".yaml", ".yml"))
+
+
 def _find(name_or_path: str | Path) -> Path:
-    if isinstance(name_or_path, Path) or "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
+    if isinstance(name_or_path, Path) or names_file(name_or_path):
         return Path(name_or_path)
     known = list_problems()
     if name_or_path not in known:

@@ -11,7 +11,7 @@ from sharp.problems.concerns import Concern
 from sharp.problems.problem import Problem
 from sharp.problems.wellposed import concerns
 from sharp.solving.method import Deadline, Method
-from sharp.solving.methods import METHODS
+from sharp.solving.methods import all_methods
 from sharp.solving.recommend import Choice, Recommendation, recommend
 from sharp.solving.refine import Attempt, Refinement, refine
 from sharp.solving.second import Opinion, opinion_of, second_opinion
@@ -134,7 +134,7 @@ def answer(
     limits = limits_of(system, accuracy)
     deadline = Deadline.within(options.time_limit or problem.limits.wall_s)
     task = _Task(system, options, limits, deadline, listener)
-    available = [make() for make in METHODS.values()] if methods is None else methods
+    available = all_methods() if methods is None else methods
     solved = _solved(task, recommend(system, available, options.method), begun)
     return replace(solved, seconds=time.perf_counter() - start)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from sharp.solving.grid import Array
-from sharp.solving.matrices import Pairs
+from sharp.solving.radau import Evolution
 from sharp.solving.system import System
 
 
@@ -27,7 +27,7 @@ class Nodes(Protocol):
         ...
 
 
-class Discretisation(Protocol):
+class Discretisation(Evolution, Protocol):
     """A system of ordinary equations for free values [f], from which all values [c, n] follow; see `Collocation`."""
 
     @property
@@ -45,35 +45,8 @@ class Discretisation(Protocol):
         """The number of free values."""
         ...
 
-    @property
-    def linear(self) -> bool:
-        """Whether rates are affine in the state."""
-        ...
-
-    @property
-    def constant(self) -> bool:
-        """Whether the Jacobian depends on neither time nor state."""
-        ...
-
-    @property
-    def pairs(self) -> Pairs:
-        """Free values that change at the rate of another one's value, and those others."""
-        ...
-
     def start(self) -> Array:
         """Return the free values [f] of the initial state."""
-        ...
-
-    def rates(self, times: Array, states: Array) -> Array:
-        """Return the time derivatives of free values [k, f], or residuals of a steady problem."""
-        ...
-
-    def jacobian(self, time: float, state: Array) -> Any:
-        """Return the derivatives [f, f] of the rates by the free values."""
-        ...
-
-    def sizes(self, states: Array) -> Array:
-        """Return the largest absolute value [c] of each component in states [..., f]."""
         ...
 
     def values(self, times: Array, states: Array) -> Array:

@@ -58,3 +58,8 @@ METHODS: Mapping[str, Callable[[], Method]] = {
     "fv": _volumes,
     "pinn": _pinn,
 }
+
+
+def all_methods() -> list[Method]:
+    """Return every method, in the order of `METHODS`."""
+    return [make() for make in METHODS.values()]

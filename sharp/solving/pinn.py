@@ -18,11 +18,10 @@ from pathlib import Path
 
 import numpy as np
 import sympy
-import yaml
 
 from hpc.processes import kill_tree
 from sharp.errors import DataError
-from sharp.problems.problem import Problem
+from sharp.problems.writing import as_yaml
 from sharp.solving.method import Deadline, NotSolved, OutOfTime
 from sharp.solving.pinn_ansatz import Ansatz, ansatz_of
 from sharp.solving.pinn_network import PROBLEM, RESULT, Array, Function, Settings, Trained
@@ -80,7 +79,7 @@ class Pinn:
         return Solution(self.name, resolution, function, trained.network.size, facts=facts)
 
     def _trained(self, system: System, settings: Settings, folder: Path, deadline: Deadline) -> Trained:
-        (folder / PROBLEM).write_text(_specification(system.problem), encoding="utf-8")
+        (folder / PROBLEM).write_text(as_yaml(system.problem), encoding="utf-8")
         settings.write(folder)
         try:
             _run([*self.worker, str(folder)], folder / _LOG, system.problem.limits.threads, deadline)
@@ -93,11 +92,6 @@ class Pinn:
             return Trained.read(folder, len(ansatz.features.outputs), len(system.problem.fields))
         except DataError as error:
             raise NotSolved(f"the training left no network: {error}") from None
-
-
-def _specification(problem: Problem) -> str:
-    content = problem.specification.model_dump(mode="json", exclude_defaults=True)
-    return yaml.safe_dump(content, allow_unicode=True, sort_keys=False)
 
 
 def _run(command: list[str], log: Path, threads: int, deadline: Deadline) -> None:

@@ -116,13 +116,24 @@ def verify(
     assert solution is not None, "there is something to verify"
     return (
         _refinement(refinement, limits),
-        *_residual(problem, solution, limits),
-        *(_balance(problem, solution, limits) if limits.weak else ()),
-        *_worst(INITIAL, initial_mismatches(problem, solution), limits.initial(), limits),
-        *_boundary(problem, solution, limits),
-        *_worst(MEAN, mean_mismatches(problem, solution), limits.value(), limits),
-        *(_exact(problem, solution, limits) if compare else ()),
+        *equation_checks(problem, solution, limits),
+        *condition_checks(problem, solution, limits),
+        *(exact_checks(problem, solution, limits) if compare else ()),
     )
+
+
+def equation_checks(problem: Problem, solution: Solution, limits: Limits) -> Iterator[Check]:
+    """Yield how well the equations are satisfied."""
+    yield from _residual(problem, solution, limits)
+    if limits.weak:
+        yield from _balance(problem, solution, limits)
+
+
+def condition_checks(problem: Problem, solution: Solution, limits: Limits) -> Iterator[Check]:
+    """Yield how well initial, boundary and mean values are met."""
+    yield from _worst(INITIAL, initial_mismatches(problem, solution), limits.initial(), limits)
+    yield from _boundary(problem, solution, limits)
+    yield from _worst(MEAN, mean_mismatches(problem, solution), limits.value(), limits)
 
 
 def _refinement(refinement: Refinement, limits: Limits) -> Check:
@@ -173,7 +184,8 @@ def _worst(
         yield Check(name, worst.value, max(limit, coarse), max(bound, broken), worst.condition)
 
 
-def _exact(problem: Problem, solution: Solution, limits: Limits) -> Iterator[Check]:
+def exact_checks(problem: Problem, solution: Solution, limits: Limits) -> Iterator[Check]:
+    """Yield the errors against the exact solution, where the specification has one."""
     errors = exact_errors(problem, solution)
     if errors is not None:
         limit, bound = limits.exact()

@@ -11,7 +11,8 @@ from sharp.llm.protocol import Message
 from sharp.problems.grammar import evaluate, parse_expression
 from sharp.stages.prompts import render
 from sharp.stages.replies import read_verdict
-from sharp.stages.session import Conversation, Session, ask_and_read, system_prompt
+from sharp.stages.rereading import Conversation
+from sharp.stages.session import Session, ask_and_read, system_prompt
 from sharp.stages.state import Analysis, AnalysisStep, StabilityBound, Strategy, WrittenPrompts
 from sharp.stages.writing import SINGLE, write_prompts
 

@@ -9,7 +9,8 @@ from sharp.llm.protocol import Message
 from sharp.stages.analysis import analyse, findings
 from sharp.stages.prompts import render
 from sharp.stages.replies import explanation, extract_code, read_strategy
-from sharp.stages.session import Conversation, Session, ask, system_prompt, together
+from sharp.stages.rereading import Conversation
+from sharp.stages.session import Session, ask, system_prompt, together
 from sharp.stages.state import Analysis, Candidate
 
 # Branches whose programs rest on a derivation, which gets a call of its own before the code (requirement R12).

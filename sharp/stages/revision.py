@@ -11,8 +11,9 @@ from sharp.llm.protocol import Message
 from sharp.stages.patching import PatchFailure, apply_patch, failure_text
 from sharp.stages.prompts import render
 from sharp.stages.replies import Revision, explanation, read_revision, read_strategy
+from sharp.stages.rereading import Conversation
 from sharp.stages.selection import Judge
-from sharp.stages.session import Conversation, Session, ask
+from sharp.stages.session import Session, ask
 from sharp.stages.state import Action, Candidate, Change, Entry, Tournament
 
 # A patch that rewrites more than this share of the lines is no longer incremental: the report says so (A10).

@@ -10,7 +10,8 @@ from sharp.evaluation.feedback import feedback_described
 from sharp.llm.protocol import Message
 from sharp.stages.prompts import render
 from sharp.stages.replies import extract_json, read_selection
-from sharp.stages.session import Conversation, Session, ask_and_read, system_prompt
+from sharp.stages.rereading import Conversation
+from sharp.stages.session import Session, ask_and_read, system_prompt
 from sharp.stages.state import Candidate, Selection, Tournament
 
 

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 from sharp.config import RunConfig, Sampling
-from sharp.errors import ReplyError
 from sharp.evaluation.feedback import feedback_text, measures_of, metric
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Limits, Split
 from sharp.llm.cards import ModelCard, Purpose
 from sharp.llm.context import fit
-from sharp.llm.protocol import ChatReply, ChatRequest, Message
+from sharp.llm.protocol import ChatReply, ChatRequest, Message, seed_at
 from sharp.problems import Problem, render_description, render_template
 from sharp.stages.effects import Effects
 from sharp.stages.prompts import render
+from sharp.stages.rereading import Conversation, until_read
 
 T = TypeVar("T")
 UNSAID = Sampling()
-Conversation = tuple[Message, ...]
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,7 @@ class Session:
 
     def seed_for(self, path: str) -> int:
         """Return the seed of an effect: a pure function of the run's seed and the effect's place."""
-        digest = hashlib.sha256(f"{self.config.seed}/{path}".encode()).digest()
-        return int.from_bytes(digest[:4], "big") >> 1
+        return seed_at(self.config.seed, path)
 
     def evaluation(
         self, code: str, split: Split, *, x64: bool | None = None, stop_above: float | None = None
@@ -150,17 +147,11 @@ async def ask_and_read(
 
     Returns what was read and the conversation that led to it. Raises ReplyError after `retries` further attempts.
     """
-    for attempt in range(retries + 1):
-        place = path if attempt == 0 else f"{path}/again-{attempt}"
-        text = (await ask(session, place, model, purpose, conversation)).text
-        conversation = (*conversation, Message("assistant", text))
-        try:
-            return read(text), conversation
-        except ReplyError as error:
-            if attempt == retries:
-                raise
-            conversation = (*conversation, Message("user", render("common/again", problem=str(error))))
-    raise AssertionError("unreachable")
+
+    async def say(place: str, so_far: Conversation) -> str:
+        return (await ask(session, place, model, purpose, so_far)).text
+
+    return await until_read(say, path, conversation, read, retries)
 
 
 async def together(awaitables: Iterable[Awaitable[T]]) -> list[T]:

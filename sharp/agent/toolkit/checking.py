@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Iterator
 
 from sharp.agent.toolkit.solving import SOLUTION, SOUND, Nothing
 from sharp.agent.tools import Call, Finding, Outcome, Port, Tool, ToolError
+from sharp.problems.problem import Problem
 from sharp.solving import verification
 from sharp.solving.method import Deadline
 from sharp.solving.refine import Refinement
+from sharp.solving.solution import Solution
 from sharp.solving.verification import Check, Limits
+
+Checks = Callable[[Problem, Solution, Limits], Iterator[Check]]
 
 CHECK = Port("check", "check", "what was measured, beside its limits")
 
@@ -21,9 +25,15 @@ def _limits(call: Call) -> Limits:
     return verification.limits_of(system_of(problem), problem.specification.accuracy)
 
 
-def _verified(call: Call, names: Collection[str]) -> Outcome:
-    found = verification.verify(call.inputs["problem"], call.inputs["solution"], _limits(call))
-    return _outcome([check for check in found if check.name in names])
+def _checked(call: Call, checks: Checks) -> Outcome:
+    solution = _solution(call)
+    return _outcome(list(checks(call.inputs["problem"], solution, _limits(call))))
+
+
+def _solution(call: Call) -> Solution:
+    found: Refinement = call.inputs["solution"]
+    assert found.solution is not None, "solving tools give no refinement without a solution"
+    return found.solution
 
 
 def _outcome(checks: list[Check]) -> Outcome:
@@ -40,13 +50,11 @@ def _finding(check: Check) -> Finding:
 
 
 def _residual(call: Call) -> Outcome:
-    return _verified(call, {verification.RESIDUAL, verification.BALANCE})
+    return _checked(call, verification.equation_checks)
 
 
 def _conditions(call: Call) -> Outcome:
-    return _verified(
-        call, {verification.INITIAL, verification.BOUNDARY, verification.FLUX, verification.MEAN}
-    )
+    return _checked(call, verification.condition_checks)
 
 
 def _exact(call: Call) -> Outcome:
@@ -54,28 +62,27 @@ def _exact(call: Call) -> Outcome:
         raise ToolError(
             "compare_with_reference: the problem has no exact solution; expected define_reference_solution"
         )
-    return _verified(call, {verification.EXACT, verification.MAXIMUM})
+    return _checked(call, verification.exact_checks)
 
 
 def _second(call: Call) -> Outcome:
-    from sharp.solving.methods import METHODS
+    from sharp.solving.methods import all_methods
     from sharp.solving.recommend import recommend
     from sharp.solving.second import second_opinion
     from sharp.solving.system import system_of
 
     problem = call.inputs["problem"]
     found: Refinement = call.inputs["solution"]
-    assert found.solution is not None, "solving tools give no refinement without a solution"
     system, limits = system_of(problem), _limits(call)
     others = [
         recommended.method
-        for recommended in recommend(system, [make() for make in METHODS.values()]).recommendations
+        for recommended in recommend(system, all_methods()).recommendations
         if recommended.method.name != found.method
     ]
     opinion = second_opinion(
         system,
         others,
-        found.solution,
+        _solution(call),
         found.seconds,
         limits.accuracy,
         Deadline.within(call.wall_s),

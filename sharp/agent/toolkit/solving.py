@@ -57,12 +57,12 @@ def _checked(call: Call) -> Outcome:
 
 
 def _chosen(call: Call) -> Outcome:
-    from sharp.solving.methods import METHODS
+    from sharp.solving.methods import all_methods
     from sharp.solving.recommend import recommend
 
     system = _system(call.inputs["problem"], "choose_method")
     try:
-        choice = recommend(system, [make() for make in METHODS.values()], call.parameters.method)
+        choice = recommend(system, all_methods(), call.parameters.method)
     except ConfigurationError as error:
         raise ToolError(f"choose_method: {error}") from None
     if not choice.recommendations:

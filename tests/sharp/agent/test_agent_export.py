@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import yaml
 
-from sharp.agent.export import as_yaml, export_course, read_answers, with_answers
+from sharp.agent.export import export_course, read_answers, with_answers
 from sharp.agent.runs import run_course
 from sharp.agent.settings import Settings
 from sharp.agentbench.cases import load_cases
 from sharp.agentbench.illposed import load_ill_posed
 from sharp.errors import ConfigurationError
 from sharp.problems import parse_problem
+from sharp.problems.writing import as_yaml
 from sharp.solving.given import given
 
 CASES = {case.problem.id: case for case in load_cases("heat")}

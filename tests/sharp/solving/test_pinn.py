@@ -19,6 +19,7 @@ from sharp.agentbench.cases import load_case
 from sharp.errors import ConfigurationError, DataError
 from sharp.problems import parse_problem
 from sharp.problems.programs import compile_expressions
+from sharp.problems.writing import as_yaml
 from sharp.solving.exact import exact_errors
 from sharp.solving.method import Deadline, NotSolved, OutOfTime
 from sharp.solving.methods import METHODS
@@ -308,7 +309,7 @@ def test_a_missing_result_is_an_error_that_names_the_file(tmp_path: Path) -> Non
 )
 def test_the_worker_is_given_the_same_problem(name: str) -> None:
     problem = load_case(name).problem
-    assert parse_problem(module._specification(problem), "problem.yaml").hash == problem.hash
+    assert parse_problem(as_yaml(problem), "problem.yaml").hash == problem.hash
 
 
 # The process that trains, played by scripts.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import sympy
@@ -149,8 +149,9 @@ def real(name: str) -> sympy.Symbol:
     return sympy.Symbol(name, real=True)
 
 
+@lru_cache(maxsize=16)
 def system_of(problem: Problem) -> System:
-    """Return the first-order system of a problem.
+    """Return the first-order system of a problem; kept for the next step that needs it, as sympy takes its time.
 
     Raises `Unsupported` for problems with sampled functions, for equations that cannot be solved for the highest time
     derivatives, and for space derivatives of these.

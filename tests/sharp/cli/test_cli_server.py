@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -29,12 +30,16 @@ from sharp.llm.protocol import ChatRequest, Message
 KEY = "sk-a-secret-that-nobody-may-see"
 BEFORE_JUDGES = ("analysis", "genesis")
 
+# The playbook reads programs, and in Python 3.11 two threads that do so at a time fail (SystemError).
+ONE_AT_A_TIME = Lock()
+
 
 def play(handler: Handler, body: dict[str, Any]) -> None:
     """Answer as the playbook does."""
     messages = tuple(Message(m["role"], m["content"]) for m in body["messages"])
     request = ChatRequest("tiny", "", messages, body["temperature"], body["max_tokens"], body["seed"])
-    reply = asyncio.run(PlaybookBackend("tiny").complete(request))
+    with ONE_AT_A_TIME:
+        reply = asyncio.run(PlaybookBackend("tiny").complete(request))
     usage = {"prompt_tokens": reply.usage.prompt, "completion_tokens": reply.usage.completion}
     handler.reply(200, {**completion(*reply.texts), "usage": usage})
 
@@ -64,6 +69,7 @@ def served(sharp: Sharp) -> tuple[Path, list[dict[str, Any]]]:
         server.script = [play]
         done = begin(sharp.with_variables(MY_KEY=KEY), run, server, "--json")
         assert done.returncode == 0, done.stderr
+        assert "next attempt in" not in done.stderr, done.stderr
         assert set(server.keys) == {f"Bearer {KEY}"}
         assert KEY not in done.stdout + done.stderr
         return run, server.bodies

@@ -75,6 +75,7 @@ class ScriptedChatServer(ThreadingHTTPServer):
         self.models: list[str] | None = ["tiny"]
         self.bodies: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
+        self.failures: list[Exception] = []
         self.in_flight = self.most_in_flight = 0
         self.asked = threading.Event()
         self.stopping = threading.Event()
@@ -94,6 +95,11 @@ class ScriptedChatServer(ThreadingHTTPServer):
             self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             act(handler, body)
+        except OSError:
+            raise
+        except Exception as failure:
+            self.failures.append(failure)
+            raise
         finally:
             with self._lock:
                 self.in_flight -= 1
@@ -140,7 +146,7 @@ def hang_up(handler: Handler, _: dict[str, Any]) -> None:
 
 @contextmanager
 def serving() -> Iterator[ScriptedChatServer]:
-    """Run a server on a free port."""
+    """Run a server on a free port. Raises what its acts raised, which clients see as a lost connection."""
     server = ScriptedChatServer()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -151,3 +157,5 @@ def serving() -> Iterator[ScriptedChatServer]:
         server.shutdown()
         thread.join()
         server.server_close()
+    if server.failures:
+        raise ExceptionGroup("the server could not play its script", server.failures)

@@ -135,6 +135,10 @@ class GenesisOptions(_Section):
         None,
         description="an earlier run whose analysis and genesis answers serve wherever the same is asked (R15)",
     )
+    reuse_repairs: bool = Field(
+        False,
+        description="its answers to the debugging of programs that all are run (best of N) serve in the same way",
+    )
     prior_report: Path | None = Field(
         None,
         description="an earlier run on the same problem and data; what it tried and found stands in the prompts that "
@@ -224,8 +228,16 @@ class EvaluationOptions(_Section):
         None,
         description="data file (PDEBench layout); by default one is generated once and kept in the data folder",
     )
-    reference: Literal["pdebench", "truth"] = Field(
-        "pdebench", description="kind of generated data: the published generator's scheme, or self-converged"
+    reference: Literal["pdebench", "truth"] | None = Field(
+        None,
+        description="kind of generated data: the published generator's scheme, or self-converged; by default the first "
+        "for the families that have such a generator, the second for all other problems",
+    )
+    coarsen: int = Field(
+        1,
+        ge=1,
+        description="divide the points of the problem's output grid along each axis by this, for quick trials on "
+        "generated data (PDEBench's reduced resolution)",
     )
     data_seed: int = Field(2022, ge=0, description="seed of generated initial conditions")
     validation: int = Field(
@@ -282,6 +294,14 @@ class EvaluationOptions(_Section):
     convergence_check: bool = Field(
         True, description="measure the winner's order of accuracy on smooth solutions (A18)"
     )
+
+    @model_validator(mode="after")
+    def _makes_coarse_data(self) -> EvaluationOptions:
+        if self.data is not None and self.coarsen > 1:
+            raise ValueError(
+                "`coarsen` is for generated data: a file has the grid that it has; found `data` as well"
+            )
+        return self
 
     @field_validator("mpi")
     @classmethod

@@ -86,12 +86,18 @@ def read_stop(text: str) -> bool:
     return stop
 
 
-def read_planning(text: str, toolkit: Toolkit) -> Plan:
-    """Return the plan of an answer `{"steps": […]}`, free of faults; raises `ReplyError` listing them all."""
+def read_planning(text: str, toolkit: Toolkit, wanted: str) -> Plan:
+    """Return the plan of an answer `{"steps": […]}` that leads to a result of the name `wanted`, free of faults.
+
+    Raises `ReplyError` listing all faults.
+    """
     plan = read_plan(extract_json(text).get("steps"))
     faults = check_plan(plan, toolkit)
     if faults:
         raise ReplyError("The plan cannot be carried out: " + "; ".join(faults) + ".")
+    giving = [tool.name for tool in toolkit.values() if tool.output(wanted)]
+    if not any(step.tool in giving for step in plan.steps):
+        raise ReplyError(f"The plan leads to no {wanted}; expected a step with {' or '.join(giving)}.")
     return plan
 
 

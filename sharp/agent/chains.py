@@ -49,20 +49,21 @@ def chain_of(problem: Problem) -> Chain:
     return chain_of_document(document_of(problem))
 
 
-def chain_of_document(document: Document) -> Chain:
+def chain_of_document(document: Document, effort: Mapping[str, Any] | None = None) -> Chain:
     """Return the chain of a specification, whole or not: set up, check, discretise, solve, verify, show.
 
-    What the document lacks is left out; a missing domain leaves the step without parameters.
+    What the document lacks is left out; a missing domain leaves the step without parameters. With an `effort`, the
+    parameters of `synthesize_solver`, a solver program is written and solves the problem.
     """
     chain = _Chain([], {})
     whole = _set_up(chain, document)
     sound = f"{chain.add('check_problem', {}, problem=[f'{whole}.problem'])}.sound"
-    method = chain.add("choose_method", {}, problem=[sound])
-    grid = chain.add("discretise", {}, problem=[sound], method=[f"{method}.method"])
-    solved = chain.add(solving_tool(document), {}, discretisation=[f"{grid}.discretisation"])
-    using = {"problem": [sound], "solution": [f"{solved}.solution"]}
-    for tool in ("check_residual", "check_conditions"):
-        chain.add(tool, {}, **using)
+    if effort is None:
+        using = {"problem": [sound], "solution": [f"{_by_method(chain, document, sound)}.solution"]}
+        for tool in ("check_residual", "check_conditions"):
+            chain.add(tool, {}, **using)
+    else:
+        using = {"problem": [sound], "solution": [f"{_by_program(chain, effort, sound)}.solution"]}
     optional = [chain.add("cross_check", {}, **using)]
     if _exact(document):
         optional.append(chain.add("compare_with_reference", {}, **using))
@@ -70,6 +71,17 @@ def chain_of_document(document: Document) -> Chain:
     chain.add("visualise", {}, **using)
     optional.append(chain.add("export_solution", {}, **using))
     return Chain(Plan(tuple(chain.steps)), chain.parameters, frozenset(optional))
+
+
+def _by_method(chain: _Chain, document: Document, sound: str) -> str:
+    method = chain.add("choose_method", {}, problem=[sound])
+    grid = chain.add("discretise", {}, problem=[sound], method=[f"{method}.method"])
+    return chain.add(solving_tool(document), {}, discretisation=[f"{grid}.discretisation"])
+
+
+def _by_program(chain: _Chain, effort: Mapping[str, Any], sound: str) -> str:
+    program = chain.add("synthesize_solver", effort, problem=[sound])
+    return chain.add("run_solver", {}, problem=[sound], solver=[f"{program}.solver"])
 
 
 def solving_tool(document: Document) -> str:

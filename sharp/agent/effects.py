@@ -74,7 +74,7 @@ class RecordedEffects:
         """Carry out a recipe once, and know it from then on."""
 
         async def call() -> JSONObject:
-            return self._used(recipe)
+            return await self._used(recipe)
 
         self.pool.know(recipe)
         found = await self.recorder.perform("use", path, _request(recipe), call)
@@ -83,13 +83,13 @@ class RecordedEffects:
         self.tell(path, record)
         return record
 
-    def _used(self, recipe: Recipe) -> JSONObject:
+    async def _used(self, recipe: Recipe) -> JSONObject:
         began = time.perf_counter()
         summary: Mapping[str, Any] = {}
         findings: tuple[Finding, ...] = ()
         error = None
         try:
-            outcome = self.pool.carry_out(recipe)
+            outcome = await self.pool.carry_out(recipe)
             summary, findings = outcome.summary, outcome.findings
         except ToolError as failure:
             error = str(failure)

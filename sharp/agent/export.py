@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from hpc.files import make_directory, write_atomic
+from sharp.agent.memory import Memory
 from sharp.agent.page import compose, headline
+from sharp.agent.plans import Step
 from sharp.agent.runs import Finished
 from sharp.errors import ConfigurationError
 from sharp.problems.wording import describe
@@ -19,7 +22,9 @@ from sharp.report.html import render_html
 from sharp.report.markdown import render_markdown
 from sharp.solving.output import npz, output
 
+PROBLEM = "problem.yaml"
 QUESTIONS = "questions.yaml"
+_ANSWERED = "\n\nAsked and answered:\n"
 _ASKING = """\
 # What has to be answered before this problem can be solved. Fill in the answers, and solve it again:
 # the same command with --answers and the path of this file.
@@ -37,12 +42,12 @@ def export_course(finished: Finished, folder: Path) -> Path:
     _write(folder / "report.md", render_markdown(report))
     _write(folder / "answer.json", json.dumps(facts(finished), indent=1, ensure_ascii=False) + "\n")
     if finished.problem is not None:
-        _write(folder / "problem.yaml", as_yaml(finished.problem))
+        _write(folder / PROBLEM, as_yaml(finished.problem))
     solution = finished.solution.solution if finished.solution else None
     if finished.problem is not None and solution is not None:
         write_atomic(folder / "solution.npz", npz(output(finished.problem, solution), solution))
     if finished.course.questions:
-        _write(folder / QUESTIONS, _asking(finished.settings.statement, finished.course.questions))
+        write_questions(folder, finished.settings.statement, dict.fromkeys(finished.course.questions))
     _write(folder / "report.html", render_html(report))
     return folder / "report.html"
 
@@ -61,22 +66,63 @@ def facts(finished: Finished) -> dict[str, Any]:
         "calls": finished.calls,
         "prompt_tokens": finished.usage.prompt,
         "completion_tokens": finished.usage.completion,
+        "synthesis": finished.synthesis.to_json(),
+        "solver": finished.solver.to_json() if finished.solver else None,
         "tool_uses": len(course.memory.records),
         "steps": len(course.memory.plan.steps),
+        "plan": [_step(course.memory, step) for step in course.memory.plan.steps],
+        "findings": list(_findings(course.memory)),
         "course": str(finished.folder),
     }
+
+
+def _step(memory: Memory, step: Step) -> dict[str, Any]:
+    inputs = {port: [str(reference) for reference in given] for port, given in step.inputs.items()}
+    return {
+        "id": step.id,
+        "tool": step.tool,
+        "inputs": inputs,
+        "parameters": dict(memory.parameters.get(step.id, {})),
+    }
+
+
+def _findings(memory: Memory) -> Iterator[dict[str, Any]]:
+    """Yield what was measured by the steps as they stand."""
+    for step in memory.plan.ids:
+        record = memory.current(step)
+        for found in record.findings if record else ():
+            yield {"step": step, **asdict(found)}
 
 
 def with_answers(statement: str, answers: Mapping[str, str]) -> str:
     """Return a statement with what was answered later, as it is put to the agents."""
     told = "\n".join(f"- {question} {answer}" for question, answer in answers.items())
-    return f"{statement.rstrip()}\n\nAsked and answered:\n{told}"
+    return f"{statement.rstrip()}{_ANSWERED}{told}"
+
+
+def without_answers(statement: str) -> str:
+    """Return a statement as it was before anything was asked."""
+    return statement.partition(_ANSWERED)[0].rstrip()
 
 
 def read_answers(path: Path) -> tuple[str, dict[str, str]]:
     """Return the statement and the answers of a filled-in questions.yaml.
 
     Raises `ConfigurationError` naming the question that is not answered.
+    """
+    statement, answers = read_questions(path)
+    open_ones = [question for question, answer in answers.items() if not answer]
+    if open_ones:
+        raise ConfigurationError(
+            f"{path}: expected an answer to each question; missing: {'; '.join(open_ones)}"
+        )
+    return statement, answers
+
+
+def read_questions(path: Path) -> tuple[str, dict[str, str]]:
+    """Return the statement and the questions of a questions.yaml, with their answers as far as there are any.
+
+    Raises `ConfigurationError` where it is of another form.
     """
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -90,18 +136,15 @@ def read_answers(path: Path) -> tuple[str, dict[str, str]]:
             f"{path}: questions: expected a list of question and answer, found {describe(entries)}"
         )
     answers = {str(entry.get("question")): str(entry.get("answer") or "").strip() for entry in entries}
-    open_ones = [question for question, answer in answers.items() if not answer]
-    if open_ones:
-        raise ConfigurationError(
-            f"{path}: expected an answer to each question; missing: {'; '.join(open_ones)}"
-        )
     return str(document["statement"]), answers
 
 
-def _asking(statement: str, questions: Sequence[str]) -> str:
-    entries = [{"question": question, "answer": None} for question in questions]
+def write_questions(folder: Path, statement: str, answers: Mapping[str, str | None]) -> None:
+    """Write questions.yaml: what was asked of a statement, with the answers, or None where there is none yet."""
+    entries = [{"question": question, "answer": answer} for question, answer in answers.items()]
     document = {"statement": statement, "questions": entries}
-    return _ASKING + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
+    _write(folder / QUESTIONS, _ASKING + text)
 
 
 def _write(path: Path, text: str) -> None:

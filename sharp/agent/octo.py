@@ -18,10 +18,10 @@ from sharp.errors import ReplyError
 
 
 async def octo(team: Team) -> Course:
-    """Carry the statement to a solution step by step. Raises `BudgetExceeded` and errors of model servers."""
+    """Carry the statement to a solution step by step. Raises `CallsUsedUp` and errors of model servers."""
     memory = Memory(Plan(()))
     try:
-        analysis = await team.analyse()
+        analysis = await team.analyse(memory)
         for _ in range(team.allowance.steps):
             chosen = await team.next_step(memory, analysis)
             if chosen.step is None:

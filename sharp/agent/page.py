@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 from sharp.agent.memory import Memory, Record
 from sharp.agent.plans import Step
 from sharp.agent.runs import Finished
+from sharp.agent.synthesis import SolverProgram, Spending
+from sharp.evaluation.protocol import Evaluation
 from sharp.report.blocks import (
     Block,
     Code,
+    Details,
     Facts,
     Figure,
+    Link,
     Note,
     Paragraph,
     Prose,
@@ -22,12 +27,13 @@ from sharp.report.blocks import (
     Verdict,
 )
 from sharp.report.drawings import Flow, Task
-from sharp.report.text import count_text, duration_text
+from sharp.report.text import count_text, duration_text, error_text
 from sharp.solving.figures import figures
 from sharp.solving.understood import understood
 
 _OPENING = {
     "solved": "Solved",
+    "understood": "Understood",
     "unsolved": "Not solved",
     "asks": "Something has to be answered first",
     "refused": "Not solvable as it stands",
@@ -45,6 +51,8 @@ def headline(finished: Finished) -> str:
         return "A program ran to its end; nothing has measured whether what it gives solves the problem."
     if course.ending == "solved" and finished.solution is not None:
         return f"Solved: estimated relative error {finished.solution.error:.1e}, and all checks are kept."
+    if course.ending == "understood":
+        return "Understood: the problem is set up and checked, and was not to be solved."
     return f"{_OPENING[course.ending]}: {course.reason or 'the plan led to no solution'}."
 
 
@@ -57,10 +65,15 @@ def compose(finished: Finished) -> Report:
     if finished.problem is not None and finished.solution is not None:
         drawn = tuple(figures(finished.problem, finished.solution.solution))  # type: ignore[arg-type]
         sections.append(Section("solution", "The solution", drawn))
+    if finished.solver is not None:
+        sections.append(_solver(finished.solver, finished.folder))
     sections += [_measured(course.memory), _corrections(course.memory), _spent(finished)]
     title = finished.problem.title if finished.problem else "A stated problem"
     return Report(
-        title, Verdict(headline(finished), course.ending != "solved"), tuple(notes), tuple(sections)
+        title,
+        Verdict(headline(finished), course.ending not in ("solved", "understood")),
+        tuple(notes),
+        tuple(sections),
     )
 
 
@@ -69,6 +82,29 @@ def _stated(finished: Finished) -> Section:
     if finished.problem is not None:
         blocks += [Paragraph("What was understood:"), Facts(tuple(understood(finished.problem)))]
     return Section("problem", "The problem", tuple(blocks))
+
+
+def _solver(solver: SolverProgram, course: Path) -> Section:
+    """Tell of the program that was written; the course's folder lies beside its report."""
+    run = f"{course.name}/{solver.run.name}"
+    known = (
+        ("program", f"{solver.name}, the best of {solver.written}, of which {solver.executed} were run"),
+        ("file", f"{run}/solver/{solver.path.name}"),
+        ("SHA-256", solver.hash),
+        *_errors("validation", solver.validation),
+        *_errors("test", solver.test),
+    )
+    blocks = (Facts(known), Link("The report of its run", f"{run}/report.html"))
+    return Section("solver", "The solver program", (*blocks, Details("Program", (Code(solver.code),))))
+
+
+def _errors(split: str, evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
+    scores = evaluation.scores if evaluation else None
+    if scores is None:
+        yield f"error on {split} data", "none: the program failed"
+        return
+    yield f"error on {split} data, against the data", error_text(scores.nrmse)
+    yield f"error on {split} data, against the true solution", error_text(scores.nrmse_truth)
 
 
 def _plan(memory: Memory) -> Section:
@@ -144,6 +180,16 @@ def _corrections(memory: Memory) -> Section:
     return Section("corrections", "Corrections", (Paragraph("Done, and replaced later:"), table))
 
 
+def _commissioned(spent: Spending) -> Iterator[tuple[str, str]]:
+    """Yield what solver programs took, which is not among the team's own calls."""
+    if spent.runs:
+        yield "runs for solver programs", str(spent.runs)
+        yield "model calls in them", str(spent.calls)
+        yield "tokens read in them", count_text(spent.usage.prompt)
+        yield "tokens written in them", count_text(spent.usage.completion)
+        yield "evaluations in them", str(spent.evaluations)
+
+
 def _spent(finished: Finished) -> Section:
     usage, settings = finished.usage, finished.settings
     seconds = sum(record.seconds for record in finished.course.memory.records)
@@ -155,6 +201,7 @@ def _spent(finished: Finished) -> Section:
         ("tokens written", count_text(usage.completion)),
         ("uses of tools", str(len(finished.course.memory.records))),
         ("time in tools", duration_text(seconds)),
+        *_commissioned(finished.synthesis),
         ("seed", str(settings.seed)),
     )
     return Section(

@@ -13,7 +13,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
@@ -34,6 +34,10 @@ _STATED = re.compile(r"## The problem as stated\n+(.*?)\n+## ", re.DOTALL)
 _STEP = re.compile(r"## Your task: parameters of step (\S+)")
 _TOOL = re.compile(r'"name": "([a-z_]+)"')
 _DONE = re.compile(r"### (\S+): (\S+)\n\n- inputs: .*\n- parameters: (.*)\n")
+# What may be added to the statement of a case, with the accuracy that is enough.
+_PROGRAM = re.compile(r" Write a solver program for it(?:, accurate to (\d+(?:\.\d+)?(?:e-?\d+)?))?\.$")
+# Its programs come from a library: few are as good as many.
+_EFFORT = {"candidates": 3, "rounds": 2, "validation": 2, "test": 2}
 # How often a mistake is one of form; the rest are mistakes of substance.
 _OF_FORM = 0.15
 
@@ -53,6 +57,15 @@ class Known:
     questions: tuple[str, ...] = ()
     problem: Problem | None = None
 
+    def by_program(self, accuracy: str | None) -> Known:
+        """Return the same for whoever wants a solver program, to an accuracy or that of the case."""
+        if self.problem is None:
+            return self
+        document = {**document_of(self.problem), "reference": None}
+        if accuracy:
+            document["accuracy"] = float(accuracy)
+        return replace(self, chain=chain_of_document(document, _EFFORT))
+
 
 @dataclass(frozen=True)
 class Knowledge:
@@ -68,8 +81,13 @@ class Knowledge:
         return cls({**found, **{said: partial(_ill_posed, name) for name, said in _stated(list_ill_posed())}})
 
     def known(self, statement: str) -> Known:
-        """Return what is known of a statement; raises `ModelRefused` for one that is not known."""
+        """Return what is known of a statement; raises `ModelRefused` for one that is not known.
+
+        The sentence "Write a solver program for it." may be added, also with ", accurate to 1e-3" before its end.
+        """
         key = squeezed(statement)
+        if wanted := _PROGRAM.search(key):
+            return self.known(key[: wanted.start()]).by_program(wanted[1])
         if key not in self.statements:
             raise ModelRefused(
                 "the playbook understands no language: it knows the statements of the shipped cases alone, and "
@@ -147,7 +165,7 @@ def _kind_of(prompt: str) -> Answerer:
 
 
 def _planned(prompt: str, known: Known, rng: random.Random, wrong: bool) -> str:
-    del prompt
+    offered = _offered(prompt)
     steps = [
         {
             "id": step.id,
@@ -155,10 +173,17 @@ def _planned(prompt: str, known: Known, rng: random.Random, wrong: bool) -> str:
             "inputs": {port: [str(source) for source in given] for port, given in step.inputs.items()},
         }
         for step in known.chain.plan.steps
+        if step.tool in offered
     ]
     return as_answer(
         {"steps": mistaken_plan(steps, rng) if wrong else steps}, "Set up, check, solve, verify, show."
     )
+
+
+def _offered(prompt: str) -> set[str]:
+    """Return the names of the tools whose cards a prompt shows."""
+    cards = prompt.partition("## The tools\n")[2].partition("\n## ")[0]
+    return {json.loads(line[2:])["name"] for line in cards.splitlines() if line.startswith("- ")}
 
 
 def _chosen(prompt: str, known: Known, rng: random.Random, wrong: bool) -> str:

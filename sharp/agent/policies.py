@@ -8,6 +8,7 @@
 | octo | no plan: the next step is chosen after each (OctoTools' loop) |
 | tool-generation | a program instead of tools, written again until it runs (OpenAlita's way) |
 | single-model | one model, one program, run once |
+| translation | the problem is set up and checked, and not solved (the Translator of PDE-SHARP) |
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from typing import Literal
 from sharp.agent.octo import octo
 from sharp.agent.policies_programs import single_model, tool_generation
 from sharp.agent.prog_act import Course, prog_act
-from sharp.agent.team import Team
+from sharp.agent.team import SPECIFICATION, CallsUsedUp, Team
 
-Policy = Literal["prog-act", "step-wise", "none", "octo", "tool-generation", "single-model"]
+Policy = Literal["prog-act", "step-wise", "none", "octo", "tool-generation", "single-model", "translation"]
 
 PROGRAMS: frozenset[Policy] = frozenset({"tool-generation", "single-model"})
 """Policies in which a model writes a program; no other tool is known to them."""
@@ -33,4 +34,16 @@ POLICIES: Mapping[Policy, Callable[[Team], Awaitable[Course]]] = {
     "octo": octo,
     "tool-generation": tool_generation,
     "single-model": single_model,
+    "translation": partial(prog_act, goal=SPECIFICATION),
 }
+
+
+async def carried_out(policy: Policy, team: Team) -> Course:
+    """Let the team go about its statement; where its model calls are used up, the course ends with what was done.
+
+    Raises errors of model servers.
+    """
+    try:
+        return await POLICIES[policy](team)
+    except CallsUsedUp as error:
+        return Course(error.memory, "unsolved", str(error), exhausted=True)

@@ -27,7 +27,12 @@ class Writer(Protocol):
     statement: str
 
     async def ask(
-        self, role: Literal["programmer"], name: str, prompt: str, read: Callable[[str], Chosen]
+        self,
+        memory: Memory,
+        role: Literal["programmer"],
+        name: str,
+        prompt: str,
+        read: Callable[[str], Chosen],
     ) -> Chosen:
         """Ask the model of a role until its answer can be read, or raise `ReplyError`."""
         ...
@@ -40,7 +45,7 @@ class Writer(Protocol):
 async def single_model(team: Writer) -> Course:
     """Take the one program that a model writes as it is; an answer of the wrong form is asked for again in form only.
 
-    Raises `BudgetExceeded` and errors of model servers.
+    Raises `CallsUsedUp` and errors of model servers.
     """
     return await tool_generation(team, attempts=1)
 
@@ -48,7 +53,7 @@ async def single_model(team: Writer) -> Course:
 async def tool_generation(team: Writer, attempts: int = ATTEMPTS) -> Course:
     """Let a model write a program, and again with the error of each that fails, until one runs.
 
-    Raises `BudgetExceeded` and errors of model servers.
+    Raises `CallsUsedUp` and errors of model servers.
     """
     from sharp.agent.programs.asking import prompt_for, read_written  # loads the sandbox and sympy
 
@@ -56,7 +61,7 @@ async def tool_generation(team: Writer, attempts: int = ATTEMPTS) -> Course:
     for _ in range(attempts):
         try:
             written = await team.ask(
-                "programmer", "program", prompt_for(team.statement, failed), read_written
+                memory, "programmer", "program", prompt_for(team.statement, failed), read_written
             )
         except ReplyError as error:
             return Course(memory, "unsolved", f"an answer could not be read: {error}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from inspect import isawaitable
 from typing import Any
 
 from sharp.agent.memory import Recipe
@@ -30,33 +31,35 @@ class Pool:
         self.recipes[recipe.name] = recipe
         return recipe.name
 
-    def carry_out(self, recipe: Recipe) -> Outcome:
+    async def carry_out(self, recipe: Recipe) -> Outcome:
         """Run a recipe's tool, unless its outcome is at hand; raises `ToolError` in the tool's words."""
         name = self.know(recipe)
         if name not in self._outcomes:
-            self._outcomes[name] = self._run(recipe)
+            self._outcomes[name] = await self._run(recipe)
         return self._outcomes[name]
 
-    def value(self, handle: str) -> Any:
+    async def value(self, handle: str) -> Any:
         """Return the value of `NAME.port`, made again if need be; raises `ToolError` for a name that is not known."""
         name, _, port = handle.partition(".")
         recipe = self.recipes.get(name)
         if recipe is None:
             raise ToolError(f"there is no result '{handle}'")
-        return self.carry_out(recipe).outputs[port]
+        return (await self.carry_out(recipe)).outputs[port]
 
     def forget_values(self) -> None:
         """Drop all live values, as a new process would begin; recipes stay."""
         self._outcomes.clear()
 
-    def _run(self, recipe: Recipe) -> Outcome:
+    async def _run(self, recipe: Recipe) -> Outcome:
         tool = self.toolkit[recipe.tool]
-        return tool.run(Call(tool.checked(recipe.parameters), self._inputs(recipe), self.wall_s))
+        call = Call(tool.checked(recipe.parameters), await self._inputs(recipe), self.wall_s)
+        found = tool.run(call)
+        return await found if isawaitable(found) else found
 
-    def _inputs(self, recipe: Recipe) -> Mapping[str, Any]:
+    async def _inputs(self, recipe: Recipe) -> Mapping[str, Any]:
         tool = self.toolkit[recipe.tool]
         values: dict[str, Any] = {}
         for port in tool.inputs:
-            found = [self.value(handle) for handle in recipe.inputs.get(port.name, ())]
+            found = [await self.value(handle) for handle in recipe.inputs.get(port.name, ())]
             values[port.name] = found if port.many else next(iter(found), None)
         return values

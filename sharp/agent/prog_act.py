@@ -15,7 +15,7 @@ from typing import Literal
 from sharp.agent.answers import Fix, Verdict
 from sharp.agent.memory import Memory
 from sharp.agent.plans import Plan, Step
-from sharp.agent.team import Team
+from sharp.agent.team import SOLUTION, Goal, Team
 from sharp.errors import ReplyError
 
 Checkpoints = Literal["fixed", "every step", "none"]
@@ -36,12 +36,17 @@ HELP = "A step needs help: what has to change?"
 
 @dataclass(frozen=True)
 class Course:
-    """How it ended: `solved`, `unsolved`, `asks` (with questions to the user) or `refused` (with the reason)."""
+    """How it ended: `solved`, `unsolved`, `asks` (with questions to the user) or `refused` (with the reason).
+
+    `understood` is the end where the problem was to be set up alone. `exhausted` says that an unsolved course has
+    ended because its model calls are used up.
+    """
 
     memory: Memory
-    ending: Literal["solved", "unsolved", "asks", "refused"]
+    ending: Literal["solved", "understood", "unsolved", "asks", "refused"]
     reason: str = ""
     questions: tuple[str, ...] = ()
+    exhausted: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,23 +57,23 @@ class _State:
     stopped: Verdict | None = None
 
 
-async def prog_act(team: Team, checkpoints: Checkpoints = "fixed") -> Course:
-    """Carry the statement to a solution.
+async def prog_act(team: Team, checkpoints: Checkpoints = "fixed", goal: Goal = SOLUTION) -> Course:
+    """Carry the statement to its goal.
 
     `every step` asks the Orchestrator after each step, as the step-wise variant of the paper's Table 2 does; `none`
-    never asks it, and ends with the first failure. Raises `BudgetExceeded` and errors of model servers.
+    never asks it, and ends with the first failure. Raises `CallsUsedUp` and errors of model servers.
     """
     memory, lesson = Memory(Plan(())), ""
     for _ in range(team.allowance.plans):
         try:
-            plan = await team.plan(memory, lesson)
+            plan = await team.plan(memory, lesson, goal)
         except ReplyError as error:
             lesson = f"no plan could be read: {error}"
             continue
         state = await _carried_out(team, memory.revise(plan), checkpoints)
         memory, verdict = state.memory, state.stopped
         if verdict is None:
-            return Course(memory, "solved")
+            return Course(memory, goal.ending)
         if verdict.judgement in ("ask", "refuse"):
             ending: Literal["asks", "refused"] = "asks" if verdict.judgement == "ask" else "refused"
             return Course(memory, ending, verdict.reason, verdict.questions)
@@ -150,12 +155,11 @@ def _numeric(memory: Memory, step: str) -> Verdict | None:
 
 def _due(team: Team, memory: Memory, number: int, checkpoints: Checkpoints) -> str | None:
     """Return the question of the checkpoint after a step, or None where there is none."""
-    steps = memory.plan.steps
-    if number == len(steps) - 1:
-        return FINISHED
-    owners = [team.toolkit[step.tool].owner for step in steps]
+    owners = [team.toolkit[step.tool].owner for step in memory.plan.steps]
     if owners[number] == "parser" and "parser" not in owners[number + 1 :]:
         return UNDERSTOOD
+    if number == len(owners) - 1:
+        return FINISHED
     return HELP if checkpoints == "every step" else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
 
@@ -20,7 +21,8 @@ class Settings:
     """A statement, and how it is worked on.
 
     `models` names the model of each role; `mistakes` is the rate at which the playbook errs; `wall_s` bounds each use
-    of a tool in seconds.
+    of a tool in seconds, those apart that ask models themselves. With `synthesis` the team may have solver programs
+    written.
     """
 
     statement: str
@@ -30,6 +32,7 @@ class Settings:
     mistakes: float = 0.0
     wall_s: float = 120.0
     allowance: Allowance = field(default_factory=Allowance)
+    synthesis: bool = False
 
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
@@ -42,8 +45,16 @@ class Settings:
             raise ConfigurationError("statement: expected a problem in words, found nothing")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings in plain JSON."""
-        return asdict(self)
+        """Return the settings in plain JSON, without what adds nothing to the team's tools."""
+        told = asdict(self)
+        return (
+            told if self.synthesis else {name: value for name, value in told.items() if name != "synthesis"}
+        )
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Settings:
+        """Rebuild settings from their plain form."""
+        return cls(**{**data, "allowance": Allowance(**data["allowance"])})
 
     @property
     def hash(self) -> str:

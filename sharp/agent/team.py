@@ -58,6 +58,34 @@ class Allowance:
     readings: int = 2
 
 
+@dataclass(frozen=True)
+class Goal:
+    """What a plan has to lead to: a result of the name `port`, and the `ending` of a course that gets there.
+
+    `told` is how the Planner is told of it.
+    """
+
+    port: str
+    told: str
+    ending: Literal["solved", "understood"]
+
+
+SOLUTION = Goal("solution", "the solution of the problem, checked and shown", "solved")
+SPECIFICATION = Goal(
+    "sound",
+    "the problem set up and checked. Nothing more is wanted: it is solved elsewhere",
+    "understood",
+)
+
+
+class CallsUsedUp(BudgetExceeded):
+    """All model calls of a problem are used up; `memory` is what was done until then."""
+
+    def __init__(self, allowed: int, memory: Memory) -> None:
+        super().__init__(f"all {allowed} model calls that this problem may take are used up")
+        self.memory = memory
+
+
 @dataclass
 class Team:
     """Agents at work on one statement. Only how often it has asked, and where, changes."""
@@ -75,7 +103,7 @@ class Team:
         """How many model calls there were."""
         return self._asked["calls"]
 
-    async def plan(self, memory: Memory, lesson: str) -> Plan:
+    async def plan(self, memory: Memory, lesson: str, goal: Goal = SOLUTION) -> Plan:
         """Let the Planner write a plan, the second time knowing the first one and why it was given up."""
         prompt = render(
             "agent/plan",
@@ -83,8 +111,11 @@ class Team:
             tools=self._cards(),
             previous=[_told(memory, step) for step in memory.plan.steps],
             lesson=lesson,
+            goal=goal.told,
         )
-        return await self.ask("planner", "plan", prompt, lambda text: read_planning(text, self.toolkit))
+        return await self.ask(
+            memory, "planner", "plan", prompt, lambda text: read_planning(text, self.toolkit, goal.port)
+        )
 
     async def choose(self, memory: Memory, step: Step, advice: str = "") -> Choice:
         """Let the Parser or the Solver choose the literal parameters of a step."""
@@ -99,7 +130,7 @@ class Team:
             advice=advice,
         )
         return await self.ask(
-            tool.owner, f"{step.id}/parameters", prompt, lambda text: read_choice(text, tool)
+            memory, tool.owner, f"{step.id}/parameters", prompt, lambda text: read_choice(text, tool)
         )
 
     async def judge(self, memory: Memory, question: str) -> Verdict:
@@ -113,12 +144,12 @@ class Team:
             ahead=[step for step in memory.plan.steps if not memory.current(step.id)],
         )
         ids = memory.plan.ids
-        return await self.ask("orchestrator", "verdict", prompt, lambda text: read_verdict(text, ids))
+        return await self.ask(memory, "orchestrator", "verdict", prompt, lambda text: read_verdict(text, ids))
 
-    async def analyse(self) -> str:
+    async def analyse(self, memory: Memory) -> str:
         """Let the Planner say what the statement asks for and which tools may serve."""
         prompt = render("agent/analyse", statement=self.statement, tools=self._cards())
-        return await self.ask("planner", "analysis", prompt, str.strip)
+        return await self.ask(memory, "planner", "analysis", prompt, str.strip)
 
     async def next_step(self, memory: Memory, analysis: str) -> Next:
         """Let the Planner choose the next step, knowing all that was done."""
@@ -130,14 +161,14 @@ class Team:
             done=[_told(memory, step) for step in memory.plan.steps],
         )
         return await self.ask(
-            "planner", "next", prompt, lambda text: read_next(text, memory.plan, self.toolkit)
+            memory, "planner", "next", prompt, lambda text: read_next(text, memory.plan, self.toolkit)
         )
 
     async def stops(self, memory: Memory) -> bool:
         """Let the Orchestrator say whether what was done is enough."""
         done = [_told(memory, step) for step in memory.plan.steps]
         prompt = render("agent/enough", statement=self.statement, done=done)
-        return await self.ask("orchestrator", "enough", prompt, read_stop)
+        return await self.ask(memory, "orchestrator", "enough", prompt, read_stop)
 
     def _cards(self) -> list[str]:
         return [_json(tool.card()) for tool in self.toolkit.values()]
@@ -151,18 +182,19 @@ class Team:
         self._asked[name] += 1
         return f"{name}-{self._asked[name]}"
 
-    async def ask(self, role: Role, name: str, prompt: str, read: Callable[[str], T]) -> T:
-        """Ask the model of a role until its answer can be read; raises `ReplyError` after the last attempt."""
+    async def ask(self, memory: Memory, role: Role, name: str, prompt: str, read: Callable[[str], T]) -> T:
+        """Ask the model of a role until its answer can be read.
+
+        Raises `ReplyError` after the last attempt, and `CallsUsedUp` with the memory, which holds all that was done.
+        """
         conversation = (Message("system", render(f"agent/{role}")), Message("user", prompt))
-        say = partial(self._said, role)
+        say = partial(self._said, memory, role)
         answer, _ = await until_read(say, self._place(name), conversation, read, self.allowance.rereads)
         return answer
 
-    async def _said(self, role: Role, path: str, conversation: Conversation) -> str:
+    async def _said(self, memory: Memory, role: Role, path: str, conversation: Conversation) -> str:
         if self.calls >= self.allowance.calls:
-            raise BudgetExceeded(
-                f"all {self.allowance.calls} model calls that this problem may take are used up"
-            )
+            raise CallsUsedUp(self.allowance.calls, memory)
         self._asked["calls"] += 1
         sampling = self.roles[role]
         request = ChatRequest(

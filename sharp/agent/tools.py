@@ -7,7 +7,7 @@ the kind of their port. An agent chooses; the tool alone computes: no parameter 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -63,14 +63,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Call:
-    """What a tool is run with: checked parameters, the values of its inputs, and seconds that it may take."""
+    """What a tool is run with: checked parameters, the values of its inputs, and seconds that it may take.
+
+    `wall_s` bounds what a tool computes itself. A tool that asks models and runs their programs is bounded by its
+    parameters, and by the limits of each call and of each program.
+    """
 
     parameters: Any
     inputs: Mapping[str, Any]
     wall_s: float
 
 
-Run = Callable[[Call], Outcome]
+Run = Callable[[Call], Outcome | Awaitable[Outcome]]
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,12 @@ from typing import Any
 from hpc.journal import read_run
 from hpc.records import EffectRecord
 from sharp.agent.memory import Memory
-from sharp.agent.runs import Finished, course_folder, run_course
+from sharp.agent.runs import Finished, run_course
 from sharp.agentbench.matrix import Task
 from sharp.agentbench.process import Accepted
 from sharp.agentbench.rows import Row
 from sharp.agentbench.scores import Score, score
 from sharp.agentbench.truth import Truth
-from sharp.errors import BudgetExceeded, ReplyError
 from sharp.llm.protocol import ChatReply, Usage
 
 _WRONG = 5  # wrong parameters that a row names
@@ -49,15 +48,9 @@ def play(task: Task, truth: Truth, accepted: Accepted, folder: Path) -> Row:
 
 
 def _played(task: Task, truth: Truth, accepted: Accepted, folder: Path) -> Row:
-    settings = task.settings
-    row = blank_row(task)
-    try:
-        finished = run_course(folder, settings)
-    except (BudgetExceeded, ReplyError) as error:
-        ended = replace(row, ending="unsolved", reason=str(error))
-    else:
-        ended = _scored(replace(row, ending=finished.course.ending), finished, truth, accepted)
-    return replace(ended, **_costs(read_run(course_folder(folder, settings)).effects))
+    finished = run_course(folder, task.settings)
+    ended = _scored(replace(blank_row(task), ending=finished.course.ending), finished, truth, accepted)
+    return replace(ended, **_costs(read_run(finished.folder).effects))
 
 
 def _scored(row: Row, finished: Finished, truth: Truth, accepted: Accepted) -> Row:

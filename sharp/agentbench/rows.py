@@ -14,7 +14,7 @@ from hpc.files import AppendFile, cut_torn_tail, make_directory
 from hpc.lease import Lease
 from hpc.log import decode_event, encode_event
 
-Ending = Literal["solved", "unsolved", "asks", "refused", "failed"]
+Ending = Literal["solved", "understood", "unsolved", "asks", "refused", "failed"]
 """How a course ended by its own account; `failed` is a fault of the machinery, and the course is tried again."""
 
 

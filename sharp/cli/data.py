@@ -23,8 +23,8 @@ _problem_option = click.option(
 def data() -> None:
     """Make, import and audit reference data.
 
-    Every data set has a companion file `….truth.hdf5` with the self-converged solution for the same initial
-    conditions and an estimate of its error. Made data are kept in $SHARP_DATA.
+    Every data set holds the self-converged solution with an estimate of its error, or has a companion file
+    `….truth.hdf5` that does, for the same initial conditions. Made data are kept in $SHARP_DATA.
 
     \b
     Examples:
@@ -38,23 +38,31 @@ def data() -> None:
 @click.option(
     "--kind",
     type=click.Choice(["pdebench", "truth"]),
-    default="pdebench",
-    show_default=True,
-    help="The published generator's scheme and precision, or the self-converged solution.",
+    help="The published generator's scheme and precision, or the self-converged solution.  [default: pdebench for the "
+    "five families that have a published generator, else truth]",
 )
 @click.option("--samples", type=_COUNT, default=200, show_default=True, help="Number of samples.")
 @click.option("--seed", default=2022, show_default=True, help="Seed of the initial conditions.")
 @click.option("--out", type=_FILE, help="File to write.  [default: in the data folder]")
 @json_option
 def make(
-    problem: str, kind: Literal["pdebench", "truth"], samples: int, seed: int, out: Path | None, as_json: bool
+    problem: str,
+    kind: Literal["pdebench", "truth"] | None,
+    samples: int,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
     """Generate reference data for a problem in PDEBench's layout.
+
+    For problems of no known family the first sample is the initial state as stated, the others are smooth variations of
+    it, each solved for to the accuracy that the specification asks for.
 
     \b
     Examples:
       sharp data make burgers --samples 20
       sharp data make darcy --kind truth --out darcy.hdf5
+      sharp data make my-problem.yaml --samples 8
     """
     from sharp.numerics.reference import ensure_dataset, make_dataset
     from sharp.problems import load_problem

@@ -16,6 +16,7 @@ NO_SOLVER = 3
 NOT_VERIFIED = 3
 DIFFERS = 3
 CELLS_FAILED = 3
+BUDGET_USED = 6
 MACHINE_FAILED = 7
 PROGRAM_FAILED = 8
 NEEDS_ANSWER = 9
@@ -27,7 +28,7 @@ CODES: tuple[tuple[type[BaseException], int], ...] = (
     (ModelError, 4),
     (RunDirectoryError, 5),
     (ReplayMiss, 5),
-    (BudgetExceeded, 6),
+    (BudgetExceeded, BUDGET_USED),
     (CellsFailed, CELLS_FAILED),
     (InfrastructureError, MACHINE_FAILED),
     (OSError, MACHINE_FAILED),

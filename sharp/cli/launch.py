@@ -111,11 +111,11 @@ def _launch_new(config: RunConfig, path: Path | None, cluster: Cluster, dry_run:
     from sharp.cli.run import default_path
     from sharp.cluster.errand import RunErrand, check
     from sharp.cluster.launch import check_slurm
-    from sharp.problems import load_problem
+    from sharp.runs.configure import problem_of
     from sharp.runs.directory import create_run, load_cards
     from sharp.runs.progress import watching
 
-    folder, cards, problem = path or default_path(config), load_cards(config), load_problem(config.problem)
+    folder, cards, problem = path or default_path(config), load_cards(config), problem_of(config)
     check(config, problem, cards.values(), cluster)
     planned = _planned(folder, RunErrand.module, cards.values(), cluster, config.n_judges)
     if dry_run:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,23 @@ prior_option = click.option(
 folder_argument = click.argument(
     "path", metavar="RUN|SWEEP", type=click.Path(path_type=Path, file_okay=False)
 )
+
+
+def fresh_path(name: str) -> Path:
+    """Return a place for a run of a name, and of this second."""
+    from datetime import datetime
+
+    return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+
+
+def clock() -> Callable[[str], None]:
+    """Return what says lines on standard error, each with the seconds from now on."""
+    start = time.monotonic()
+
+    def say(line: str) -> None:
+        click.echo(f"[{time.monotonic() - start:6.1f} s] {line}", err=True)
+
+    return say
 
 
 class Verb(click.Command):

@@ -11,6 +11,7 @@ from sharp.cli.exits import DIFFERS
 from sharp.cli.options import Verb, echo_json, json_option, run_argument
 
 if TYPE_CHECKING:
+    from sharp.agent.replay import Repetition
     from sharp.runs.execute import Replay
 
 
@@ -54,29 +55,48 @@ def _of_sweep(path: Path) -> dict[str, Path | None]:
 
 
 @click.command(cls=Verb)
-@run_argument
+@click.argument("path", metavar="RUN|FOLDER", type=click.Path(path_type=Path, file_okay=False))
 @json_option
 def replay(path: Path, as_json: bool) -> None:
     """Re-run a finished run from its record alone and compare.
 
     No model is asked and no program is run: the method is executed on the recorded answers, and the state at every
-    barrier must be the recorded one, byte for byte. Exit code 3 if it is not.
+    barrier must be the recorded one, byte for byte. Exit code 3 if it is not. Of a problem in words, the folder of
+    `sharp solve "…"` (or RUN/translation of `sharp run "…"`) is taken: ending, plan, findings, tokens and, up to
+    rounding, the error must be those of its answer.json.
 
     \b
     Examples:
       sharp replay runs/first
+      sharp replay solution-stated
     """
-    from sharp.runs.directory import load_run
-    from sharp.runs.execute import replay as rebuild
+    names: tuple[str, ...] = ("same", "missing", "differing")
+    result: Replay | Repetition
+    if any(path.glob("course-*/settings.yaml")):
+        from sharp.agent.replay import repeat
 
-    result = rebuild(load_run(path))
+        result = repeat(path)
+        verdict = _of_course(result)
+    else:
+        from sharp.runs.directory import load_run
+        from sharp.runs.execute import replay as rebuild
+
+        result, names = rebuild(load_run(path)), (*names, "digest")
+        verdict = _verdict(result)
     if as_json:
-        names = ("same", "missing", "differing", "digest")
         echo_json({name: getattr(result, name) for name in names})
     else:
-        click.echo(_verdict(result))
+        click.echo(verdict)
     if not result.same:
         raise click.exceptions.Exit(DIFFERS)
+
+
+def _of_course(result: Repetition) -> str:
+    if result.missing is not None:
+        return f"The record does not hold the whole course: {result.missing}"
+    if result.differing:
+        return f"Not as in answer.json: {', '.join(result.differing)}."
+    return "Same ending, plan, findings and error, without a call."
 
 
 def _verdict(result: Replay) -> str:

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 )
 @click.option("--paper-models", is_flag=True, help="The models of the paper, in their roles.")
 @click.option(
-    "--quick", is_flag=True, help="Few samples and short limits, as the study says; marked on the page."
+    "--quick",
+    is_flag=True,
+    help="Few samples, coarse grids and short limits, as the study says; marked on the page.",
 )
 @click.option(
     "--set",
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--cluster", "cluster_name", metavar="NAME", help="Carry it out by jobs on this cluster, not here."
 )
-@click.option("--yes", is_flag=True, help="Do not ask before anything is paid for.")
+@click.option("--yes", is_flag=True, help="Do not ask before anything is paid for or submitted.")
 @click.option("--dry-run", is_flag=True, help="Show the plan, its graph and what it would cost; do nothing.")
 @click.option("--render", is_flag=True, help="Run nothing: write the page from what the sweep has.")
 @click.option("--takeover", is_flag=True, help="Take the sweep over from a process that still seems alive.")
@@ -105,9 +107,11 @@ def reproduce(
             dry_run=dry_run,
             takeover=takeover,
             as_json=as_json,
-            command=f"sharp sweep {_quoted(where)}, then sharp reproduce {name} --render --folder {_quoted(where)}",
+            command=f"sharp sweep {_quoted(where)}, then {_rendering(name, where)}",
         )
         if done is None:
+            if cluster_name is not None and not (dry_run or as_json):
+                click.echo(f"Once it is finished, write its page with: {_rendering(name, where)}")
             return
     _show(render_study(file, where), where, as_json)
 
@@ -168,6 +172,10 @@ def _show(page: StudyPage, folder: Path, as_json: bool) -> None:
         click.echo("\n" + "\n".join(str(path) for path in (*files.values(), *page.figures)))
     if status.failed:
         raise click.exceptions.Exit(CELLS_FAILED)
+
+
+def _rendering(name: str, folder: Path) -> str:
+    return f"sharp reproduce {shlex.quote(name)} --render --folder {_quoted(folder)}"
 
 
 def _quoted(folder: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import click
 
 from hpc.errors import Fenced, JournalMismatch, RunLocked, RunVersionError
 from sharp.cli.exits import NO_SOLVER
-from sharp.cli.options import Verb, echo_json, json_option, prior_option, run_argument
+from sharp.cli.options import Verb, echo_json, fresh_path, json_option, prior_option, run_argument
 from sharp.errors import BudgetExceeded
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _NOT_RESUMABLE = (Fenced, JournalMismatch, RunLocked, RunVersionError)
 
 
 @click.command(cls=Verb)
-@click.argument("what", metavar="PROBLEM|CONFIG.yaml")
+@click.argument("what", metavar='[PROBLEM|CONFIG.yaml|"WORDS"]', required=False)
 @click.option(
     "--run", "path", type=click.Path(path_type=Path), help="Run directory.  [default: runs/NAME-TIME]"
 )
@@ -41,24 +42,36 @@ _NOT_RESUMABLE = (Fenced, JournalMismatch, RunLocked, RunVersionError)
 @click.option("--base-url", help="Where the OpenAI-compatible server of --model is (…/v1).")
 @prior_option
 @click.option(
-    "--dry-run", is_flag=True, help="Show the resolved configuration and what it would cost; do nothing."
+    "--answers",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="For words: a filled-in questions.yaml, in place of the words.",
+)
+@click.option("--yes", is_flag=True, help="For words: do not ask whether they were understood.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Show the resolved configuration and what it would cost; do nothing (words are translated for it).",
 )
 @json_option
 def run(
-    what: str,
+    what: str | None,
     path: Path | None,
     overrides: tuple[str, ...],
     model: str | None,
     base_url: str | None,
     prior_report: Path | None,
+    answers: Path | None,
+    yes: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
     """Run PDE-SHARP on a problem: from the equations to a scored solver.
 
-    The argument is the id of a shipped problem (`sharp problems list`), a problem specification, or a run
-    configuration. Every key of a configuration is described in docs/configuration.md. Whatever happens to the run,
-    what was finished is kept, and `sharp resume` goes on from there.
+    The argument is the id of a shipped problem (`sharp problems list`), a problem specification, a run configuration,
+    or a problem in words. Every key of a configuration is described in docs/configuration.md. Whatever happens to the
+    run, what was finished is kept, and `sharp resume` goes on from there. Words are first translated into a
+    specification in RUN/translation, by the model of models.analyst; what is missing or contradictory is asked for at
+    a terminal, or in RUN/translation/questions.yaml (docs/methods.md).
 
     \b
     Examples:
@@ -66,10 +79,24 @@ def run(
       sharp run my-run.yaml --run runs/first
       sharp run burgers --model local --base-url http://127.0.0.1:8000/v1
       sharp run burgers --dry-run
+      sharp run "u_t = 0.1 u_xx on (0, 1), u = 0 at both ends, u = sin(pi x) at first, until t = 1" --model qwen3-32b
+      sharp run --answers runs/first/translation/questions.yaml --model qwen3-32b
     """
+    from sharp.cli.specified import in_words
     from sharp.runs.configure import load_config
 
-    config = load_config(what, overrides, model=model, base_url=base_url, prior_report=prior_report)
+    if (what is None) == (answers is None):
+        raise click.UsageError("expected a problem, a configuration file or a problem in words; or --answers")
+    configured = partial(
+        load_config, overrides=overrides, model=model, base_url=base_url, prior_report=prior_report
+    )
+    if what is None or in_words(what):
+        from sharp.cli.worded import Words, place_of, specified
+
+        path = path or place_of(answers)
+        words = Words(what or "", answers, confirm=not (yes or dry_run), as_json=as_json)
+        what = str(specified(words, path, configured))
+    config = configured(what)
     if dry_run:
         _show_plan(config, as_json)
         return
@@ -176,7 +203,9 @@ def _in_words(summary: dict[str, Any]) -> str:
     if summary["best"] is None:
         return f"No candidate ran successfully.\nReport: {summary['report']}"
     lines = [f"Winner: {summary['best']}"]
-    if summary["test_nrmse"] is not None:
+    if summary["test_floor"] == 0:
+        lines.append(f"Error on test data, against self-converged solutions:  {summary['test_nrmse']:.3e}")
+    elif summary["test_nrmse"] is not None:
         lines.append(f"Error on test data, against the data set:  {summary['test_nrmse']:.3e}")
     if summary["test_nrmse_truth"] is not None:
         lines.append(f"Error on test data, against the solution:  {summary['test_nrmse_truth']:.3e}")
@@ -186,10 +215,7 @@ def _in_words(summary: dict[str, Any]) -> str:
 
 def default_path(config: RunConfig) -> Path:
     """Return where a run goes that nobody gave a place."""
-    from datetime import datetime
-
-    name = Path(config.problem).stem
-    return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    return fresh_path(Path(config.problem).stem)
 
 
 def _show_plan(config: RunConfig, as_json: bool) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sharp.cli.exits import NEEDS_ANSWER, NOT_VERIFIED
-from sharp.cli.options import Verb, echo_json, json_option
+from sharp.cli.options import Verb, clock, echo_json, json_option
 
 if TYPE_CHECKING:
     from sharp.problems.diagnosis import Diagnosis
@@ -218,14 +217,11 @@ def _solve(diagnosis: Diagnosis, options: Any, target: Folder, as_json: bool) ->
     from sharp.solving.export import export, facts
     from sharp.solving.page import headline
 
-    problem, start = diagnosis.problem, time.monotonic()
+    problem = diagnosis.problem
     assert problem is not None
     target.check()
 
-    def say(line: str) -> None:
-        click.echo(f"[{time.monotonic() - start:6.1f} s] {line}", err=True)
-
-    found = answer(problem, options, say, known=diagnosis.concerns)
+    found = answer(problem, options, clock(), known=diagnosis.concerns)
     report = export(found, target)
     if as_json:
         echo_json({**facts(found), "report": str(report)})

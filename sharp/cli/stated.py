@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sharp.cli.exits import NEEDS_ANSWER, NOT_VERIFIED, REFUSED
-from sharp.cli.options import echo_json
+from sharp.cli.exits import BUDGET_USED, NEEDS_ANSWER, NOT_VERIFIED, REFUSED
+from sharp.cli.options import clock, echo_json
 
 if TYPE_CHECKING:
+    from sharp.agent.prog_act import Course
     from sharp.agent.runs import Finished
     from sharp.agent.settings import Settings
 
@@ -36,13 +37,15 @@ class Asked:
 
 def solve_stated(asked: Asked) -> None:
     """Carry the statement to a verified solution, ask what is open, write the files, and leave with the right code."""
+    from sharp.agent.export import export_course
+
     finished = _course(asked, _settings(asked))
     for _ in range(MOST_ROUNDS):
         if not finished.course.questions or asked.as_json or not sys.stdin.isatty():
             break
         answers = {question: click.prompt(question) for question in finished.course.questions}
         finished = _course(asked, _answered(finished.settings, answers))
-    _tell(finished, asked)
+    tell(finished, export_course(finished, asked.folder), "sharp solve", as_json=asked.as_json)
 
 
 def solve_answered(path: Path, asked: Asked) -> None:
@@ -64,7 +67,14 @@ def _settings(asked: Asked) -> Settings:
             f"--model: expected one model, or one for each of {', '.join(ROLES)}; found {len(names)}"
         )
     models = dict(zip(ROLES, names if len(names) > 1 else names * len(ROLES), strict=True))
-    return Settings(asked.statement, models, asked.policy, asked.seed, asked.mistakes)  # type: ignore[arg-type]
+    return Settings(
+        asked.statement,
+        models,
+        asked.policy,  # type: ignore[arg-type]
+        asked.seed,
+        asked.mistakes,
+        synthesis=True,
+    )
 
 
 def _answered(settings: Settings, answers: dict[str, str]) -> Settings:
@@ -76,20 +86,16 @@ def _answered(settings: Settings, answers: dict[str, str]) -> Settings:
 def _course(asked: Asked, settings: Settings) -> Finished:
     from sharp.agent.runs import run_course
 
-    start = time.monotonic()
-
-    def say(line: str) -> None:
-        click.echo(f"[{time.monotonic() - start:6.1f} s] {line}", err=True)
-
-    return run_course(asked.folder, settings, say)
+    return run_course(asked.folder, settings, clock())
 
 
-def _tell(finished: Finished, asked: Asked) -> None:
-    from sharp.agent.export import QUESTIONS, export_course, facts
+def tell(finished: Finished, report: Path, command: str, *, as_json: bool) -> None:
+    """Say how a course ended, and leave with the right code; `command` takes the answers to its questions."""
+    from sharp.agent.export import QUESTIONS, facts
     from sharp.agent.page import headline
 
-    report = export_course(finished, asked.folder)
-    if asked.as_json:
+    questions = report.parent / QUESTIONS
+    if as_json:
         shown: dict[str, Any] = {**facts(finished), "report": str(report)}
         echo_json(shown)
     else:
@@ -98,11 +104,16 @@ def _tell(finished: Finished, asked: Asked) -> None:
             click.echo(f"Question: {question}")
         if finished.course.questions:
             click.echo(
-                f"To be answered: {asked.folder / QUESTIONS}; then: sharp solve --answers {asked.folder / QUESTIONS}"
+                f"To be answered: {questions}; then: {command} --answers {shlex.quote(str(questions))}"
             )
         click.echo(f"Report: {report}")
-    code = {"solved": 0, "unsolved": NOT_VERIFIED, "asks": NEEDS_ANSWER, "refused": REFUSED}[
-        finished.course.ending
-    ]
+    code = _code(finished.course)
     if code:
         raise click.exceptions.Exit(code)
+
+
+def _code(course: Course) -> int:
+    if course.exhausted:
+        return BUDGET_USED
+    codes = {"unsolved": NOT_VERIFIED, "asks": NEEDS_ANSWER, "refused": REFUSED}
+    return codes.get(course.ending, 0)

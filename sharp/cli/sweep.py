@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--cluster", "cluster_name", metavar="NAME", help="Carry it out by jobs on this cluster, not here."
 )
-@click.option("--yes", is_flag=True, help="Do not ask before anything is paid for.")
+@click.option("--yes", is_flag=True, help="Do not ask before anything is paid for or submitted.")
 @click.option("--dry-run", is_flag=True, help="Show the plan, its graph and what it would cost; do nothing.")
 @click.option("--takeover", is_flag=True, help="Take the sweep over from a process that still seems alive.")
 @json_option

@@ -31,7 +31,7 @@ def carry_out(
     as_json: bool,
     command: str,
 ) -> SweepOutcome | None:
-    """Show what a sweep would need, ask, and do it; return its outcome where it was played here.
+    """Show what a sweep would need, ask where it is paid for, and do it; return its outcome where it was played here.
 
     `command` is how to go on after an interruption. Raises what ends the sweep, and `Abort` where it is declined.
     """
@@ -46,7 +46,7 @@ def carry_out(
         return None
     if cluster is None:
         check_models(library.cards_asked(cell.config for cell in plan.left))
-    _confirm(plan, guess, yes)
+    _confirm(plan, guess, agreed=yes or (cluster is None and _is_free(plan, library)))
     if cluster is None:
         return _play_here(plan, takeover, command)
     _launch(plan, cluster, as_json)
@@ -95,14 +95,20 @@ def _scripts(plan: SweepPlan, cluster: Cluster) -> list[Planned]:
     return scripts_of(plan, cluster)
 
 
-def _confirm(plan: SweepPlan, guess: SweepEstimate, yes: bool) -> None:
-    """Ask whether to go on, where something is left to be done; raises `Abort` where that is declined."""
+def _is_free(plan: SweepPlan, library: Library) -> bool:
+    """Whether the playbook answers for every model that is asked, so that nothing is paid for."""
+    cards = library.cards_asked(cell.config for cell in plan.left)
+    return all(card.kind == "playbook" for card in cards)
+
+
+def _confirm(plan: SweepPlan, guess: SweepEstimate, *, agreed: bool) -> None:
+    """Show what is left to be done, if anything is, and ask whether to go on; raises `Abort` where it is declined."""
     from sharp.sweeps.words import plan_in_words
 
     if not plan.left:
         return
     click.echo(plan_in_words(plan, guess), err=True)
-    if yes:
+    if agreed:
         return
     if not sys.stdin.isatty():
         raise click.UsageError("nobody can be asked here whether to go on; say so with --yes")

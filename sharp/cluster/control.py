@@ -25,6 +25,7 @@ from sharp.errors import ModelUnavailable, SharpError
 
 WAITING = 75
 FAILED = 1
+BUDGET_USED = 6
 STOPPED = "It was asked to stop."
 
 TRANSIENT = (SlurmUnreachable, SlurmFull, StorageFull, RunLocked, ModelUnavailable, OSError)

@@ -16,6 +16,7 @@ from hpc.slurm.chain import Link, arrived, count_link, end_of_time, queue_succes
 from hpc.slurm.ending import read_ending
 from hpc.slurm.errors import SlurmError, SlurmUnreachable
 from sharp.cluster.control import (
+    BUDGET_USED,
     FAILED,
     STOPPED,
     TRANSIENT,
@@ -34,7 +35,7 @@ from sharp.cluster.departure import Departure
 from sharp.cluster.errand import Errand, Step
 from sharp.cluster.told import Told
 from sharp.clusters import render_script
-from sharp.errors import SharpError
+from sharp.errors import BudgetExceeded, SharpError
 
 _PAUSE_S = 30.0
 _LOOK_S = 2.0
@@ -45,8 +46,9 @@ OpenErrand = Callable[[Path], Errand]
 def run_link(module: str, folder: Path, token: str, open_errand: OpenErrand, told: Told) -> int:
     """Be the controller job that runs `module` and was submitted with a token, and return its exit code.
 
-    It has a successor before it works. 0 ends the chain because all is done (or people want it to stop), 1 because
-    going on makes no sense; 75 lets the successor go on. Raises `RunDirectoryError` where the folder has no campaign.
+    It has a successor before it works. 0 ends the chain because all is done (or people want it to stop), 6 because a
+    budget is used up, 1 because going on makes no sense otherwise; 75 lets the successor go on. Raises
+    `RunDirectoryError` where the folder has no campaign.
     """
     campaign, job = campaign_of(folder), os.environ["SLURM_JOB_ID"]
     lease = _when_free(campaign, told)
@@ -86,7 +88,7 @@ def _steer(control: Control, job: str, open_errand: OpenErrand, told: Told) -> i
     except (SharpError, HpcError) as error:
         say(str(error))
         fail(control, str(error), job)
-        return FAILED
+        return BUDGET_USED if isinstance(error, BudgetExceeded) else FAILED
     if conclude(control, step, job):
         say(step.sentence or STOPPED)
         return 0

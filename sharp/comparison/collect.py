@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from hpc.errors import JournalMismatch, RunDirectoryError
 from hpc.journal import RunRecord, read_run
-from hpc.records import EffectRecord
+from hpc.records import EffectRecord, canonical
 from sharp.comparison.entry import Entry
 from sharp.comparison.serving import rates_for
 from sharp.evaluation.protocol import Evaluation
@@ -23,6 +24,14 @@ from sharp.sweeps.row import Row, State
 from sharp.sweeps.summary import summarise
 
 OTHER_VERSION = "recorded with other prompts or by another version, so that its course cannot be rebuilt"
+
+# What may differ between runs that repeat each other: results do not depend on it, or only by chance.
+_REPEATED: Any = {
+    **dict.fromkeys(("seed", "budget", "problem"), True),
+    "models": {"servers"},
+    "genesis": {"reuse", "reuse_repairs"},
+    "evaluation": {"cache", "workers"},
+}
 
 
 def collect(paths: Sequence[Path], gpu_price: float | None = None) -> tuple[Entry, ...]:
@@ -76,6 +85,7 @@ def _read(path: Path) -> Entry:
         name="",
         path=str(path),
         variant=_variant(run),
+        setup=canonical(run.config.model_dump(mode="json", exclude=_REPEATED)),
         seed=run.config.seed,
         row=_row(run, record),
         usage=ledger.total.usage,

@@ -19,14 +19,16 @@ class Entry:
     Everything that costs is counted as if the run stood alone: answers that another run gave, and results from the
     cache, count with the tokens and seconds that they took where they were made. `usage` are all tokens, `debug_runs`
     the runs of repaired programs, `costs` the dollars for language models. `variant` is the method with what sets it
-    apart, `devices` are where programs ran, `samples` the numbers of validation and test samples; `cards` are those of
-    the models that were asked. `gpu_price` is what an hour of the GPU that programs run on costs, None if not given.
+    apart, `setup` the same for runs that repeat each other with other seeds; `devices` are where programs ran,
+    `samples` the numbers of validation and test samples; `cards` are those of the models that were asked. `gpu_price`
+    is what an hour of the GPU that programs run on costs, None if not given.
     """
 
     number: int
     name: str
     path: str
     variant: str
+    setup: str
     seed: int
     row: Row
     usage: Usage
@@ -42,6 +44,11 @@ class Entry:
     def finished(self) -> bool:
         """Whether the method came to its end."""
         return self.row.state == "finished"
+
+    @property
+    def has_error(self) -> bool:
+        """Whether it has come to its end with a program that has an error on test data."""
+        return self.finished and self.row.nrmse is not None
 
     @property
     def calls(self) -> int:

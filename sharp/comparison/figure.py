@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from statistics import median
@@ -28,6 +28,7 @@ def cost_figure(entries: Sequence[Entry]) -> Figure | None:
     shown = priced if in_dollars else scored
     panels = tuple(_spots(problem, group, in_dollars) for problem, group in by_problem(shown).items())
     across = _across(shown) if in_dollars else "evaluations"
+    without = [_name(entry) for entry in entries if entry.row.nrmse is None]
     drawn = Panels(
         "cost",
         f"Error against {'total cost' if in_dollars else 'evaluations'}",
@@ -35,13 +36,16 @@ def cost_figure(entries: Sequence[Entry]) -> Figure | None:
         panels,
         across,
     )
-    return Figure(drawn, _caption(scored, shown, in_dollars), _in_words(shown, across))
+    caption = _caption(scored, shown, in_dollars) + (
+        f" Not drawn, for they have no error on test data: {', '.join(without)}." if without else ""
+    )
+    return Figure(drawn, caption, _in_words(shown, across))
 
 
 def course_figure(entries: Sequence[Entry]) -> Figure | None:
     """Return the figure of the best validation result so far against evaluations; None where no run has any.
 
-    Runs of one variant make one curve, their median with its range.
+    Runs that repeat each other with other seeds make one curve, their median with its range.
     """
     known = [entry for entry in entries if entry.row.best_after and set(entry.feedback) == {"nrmse"}]
     panels = tuple(_courses(problem, group) for problem, group in by_problem(known).items())
@@ -49,8 +53,8 @@ def course_figure(entries: Sequence[Entry]) -> Figure | None:
         return None
     drawn = Panels("course", "Best so far", "error (nRMSE)", panels, "evaluation (run on validation data)")
     caption = (
-        "The best error on validation data after each evaluation. Runs of one variant make one curve, their median "
-        "with its range; a run that has ended keeps what it has."
+        "The best error on validation data after each evaluation. Runs that differ in nothing but the seed make one "
+        "curve, their median with its range; a run that has ended keeps what it has."
     )
     words = "; ".join(
         f"{_name(e)}: {error_text(e.validation_error)} after {e.row.evaluations} evaluations" for e in known
@@ -87,10 +91,22 @@ def _spots(problem: str, group: Sequence[Entry], in_dollars: bool) -> ScatterPan
 
 
 def _courses(problem: str, group: Sequence[Entry]) -> CurvePanel:
-    variants: dict[str, list[Course]] = defaultdict(list)
+    repeats: dict[str, list[Entry]] = defaultdict(list)
     for entry in group:
-        variants[entry.variant].append(entry.row.best_after)
-    return CurvePanel(problem, tuple(course_curve(name, known) for name, known in variants.items()))
+        repeats[entry.setup].append(entry)
+    variants = Counter(known[0].variant for known in repeats.values())
+    curves = (
+        course_curve(_curve_name(known, variants), [entry.row.best_after for entry in known])
+        for known in repeats.values()
+    )
+    return CurvePanel(problem, tuple(curves))
+
+
+def _curve_name(repeats: Sequence[Entry], variants: Mapping[str, int]) -> str:
+    """Return the variant of some runs, with their numbers where others with another setup have the same."""
+    variant = repeats[0].variant
+    numbers = ", ".join(f"#{entry.number}" for entry in repeats)
+    return variant if variants[variant] == 1 else f"{variant} ({numbers})"
 
 
 def _taken(entry: Entry, in_dollars: bool) -> float:

@@ -12,6 +12,7 @@ from sharp.llm.cards import ModelCard
 def notes(group: Sequence[Entry]) -> Iterator[str]:
     """Yield a sentence for everything that makes runs of one problem less comparable than their figures look."""
     yield from _unfinished(group)
+    yield from _without_baseline(group)
     yield from _played(group)
     yield from _differing(group)
     yield from _prices(group)
@@ -22,8 +23,23 @@ def _unfinished(group: Sequence[Entry]) -> Iterator[str]:
     for entry in group:
         if not entry.finished:
             yield f"{_called(entry)} is not finished: its errors and costs are those so far."
+        elif not entry.has_error and not entry.row.note:
+            yield f"{_called(entry)} has no error: {_why_none(entry)}."
         if entry.row.note:
             yield f"{_called(entry)}: {entry.row.note}."
+
+
+def _why_none(entry: Entry) -> str:
+    return "none of its programs ran" if entry.row.winner is None else "its winner failed on test data"
+
+
+def _without_baseline(group: Sequence[Entry]) -> Iterator[str]:
+    first, *others = group
+    if others and not first.has_error:
+        yield (
+            f"There is no break-even, for {_called(first)}, the first of these runs, has no error to be held against: "
+            "give another run first."
+        )
 
 
 def _played(group: Sequence[Entry]) -> Iterator[str]:

@@ -18,9 +18,12 @@ def by_problem(entries: Sequence[Entry]) -> Mapping[str, tuple[Entry, ...]]:
 
 
 def break_evens(group: Sequence[Entry]) -> dict[int, BreakEven]:
-    """Return, by number, the break-even of each finished run against the first of its problem; none if that is not."""
+    """Return, by number, the break-even of each run that has an error against the first of its problem.
+
+    Who found nothing has saved nothing; there is none where that is the first.
+    """
     first = group[0]
-    return {entry.number: against(entry, first) for entry in group[1:] if entry.finished and first.finished}
+    return {entry.number: against(entry, first) for entry in group[1:] if entry.has_error and first.has_error}
 
 
 def against(entry: Entry, first: Entry) -> BreakEven:

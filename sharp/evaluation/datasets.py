@@ -42,7 +42,7 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a solver is given: arrays by input port, output times [T] (or None), points of one axis [N]."""
+    """What a solver is given: arrays by input port, output times [T] (or None), points of the first axis [N]."""
 
     arrays: Mapping[str, Array]
     t: Array | None
@@ -137,7 +137,7 @@ def read_inputs(dataset: DataSet, problem: Problem, indices: Sequence[int]) -> I
             port.name: _read_port(get_array(file, problem.data.inputs[port.name]), port, indices)
             for port in problem.interface.inputs
         }
-        points = next(iter(arrays.values())).shape[-1]
+        points = next(iter(arrays.values())).shape[1]
         return Inputs(arrays, _read_times(file, problem), _read_points(file, problem, points))
 
 
@@ -193,6 +193,10 @@ def _axes(array: h5py.Dataset) -> int:
 
 def _check_arrays(file: h5py.File, problem: Problem) -> int:
     """Check names and shapes of all arrays and coordinates; return the number of samples."""
+    if not problem.interface.inputs:
+        raise DataError(
+            f"{problem.id}: samples of a data set differ in what a solver is given, and this problem gives it nothing"
+        )
     returns = {key: get_array(file, key) for key in problem.data.returns.values()}
     for port in problem.interface.returns:
         _check_axes(file, returns[problem.data.returns[port.name]], port, problem)
@@ -203,7 +207,7 @@ def _check_arrays(file: h5py.File, problem: Problem) -> int:
         raise DataError(f"{file.filename}: expected arrays of one shape, found {shapes}")
     shape = next(iter(shapes.values()))
     _read_times(file, problem)
-    _read_points(file, problem, shape[len(problem.interface.returns[0].shape) - 1])
+    _read_points(file, problem, shape[len(problem.interface.returns[0].shape) - len(problem.space)])
     return int(shape[0])
 
 

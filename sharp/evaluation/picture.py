@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 _MAX_POINTS = 256
-_MAX_POINTS_OF_PLANE = 64
+_MAX_VALUES = 64 * 64
 _MAX_TIMES = 5
 
 
@@ -23,7 +24,8 @@ def picture(
 
     `kinds` names what is compared (`prediction`, `reference`, `truth`) and gives the fields of each,
     samples first; None leaves one out. The arrays are called `<kind>.<field>`, with shape [times, points]
-    or [points, points]; `t` and `x` hold the times and points that were kept.
+    or [points, points], in more dimensions with as many axes of points; `t` and `x` hold the times and the points along
+    the first axis that were kept.
     """
     arrays = {
         f"{kind}.{name}": _thin(values[sample], t is not None)
@@ -33,7 +35,8 @@ def picture(
     if t is not None:
         arrays["t"] = t[_evenly(len(t), _MAX_TIMES)]
     if x is not None and x.ndim == 1:
-        arrays["x"] = x[_evenly(len(x), _MAX_POINTS if t is not None else _MAX_POINTS_OF_PLANE)]
+        shape = next(values.shape for values in arrays.values())
+        arrays["x"] = x[_evenly(len(x), _most(shape, t is not None))]
     single: dict[str, Any] = {name: array.astype(np.float32) for name, array in arrays.items()}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **single)
@@ -41,10 +44,17 @@ def picture(
 
 
 def _thin(values: Array, in_time: bool) -> Array:
-    most = (_MAX_TIMES, _MAX_POINTS) if in_time else (_MAX_POINTS_OF_PLANE,) * values.ndim
-    for axis, count in enumerate(most):
-        values = np.take(values, _evenly(values.shape[axis], count), axis=axis)
+    points = _most(values.shape, in_time)
+    for axis, length in enumerate(values.shape):
+        count = _MAX_TIMES if in_time and axis == 0 else points
+        values = np.take(values, _evenly(length, count), axis=axis)
     return values
+
+
+def _most(shape: tuple[int, ...], in_time: bool) -> int:
+    """Return how many points along an axis are kept, so that an array of any dimension stays small."""
+    times, dimensions = (min(shape[0], _MAX_TIMES), len(shape) - 1) if in_time else (1, len(shape))
+    return min(_MAX_POINTS, round(math.pow(_MAX_VALUES / times, 1 / dimensions)))
 
 
 def _evenly(length: int, most: int) -> NDArray[np.intp]:

@@ -27,7 +27,8 @@ def _best(path: Path, problems: Iterable[Problem]) -> Problem:
         except DataError as error:
             reasons.append(f"  {problem.id}: {str(error).removeprefix(f'{path.absolute()}: ')}")
     if not stated:
-        raise DataError("\n".join([f"{path}: holds data of none of the known problems", *reasons]))
+        unknown = f"{path}: holds data of none of the known problems; say of which with --problem"
+        raise DataError("\n".join([unknown, *reasons]))
     most = max(count for count, _ in stated.values())
     fitting = [problem for count, problem in stated.values() if count == most]
     if len(fitting) > 1:

@@ -232,8 +232,10 @@ def sampled_residual(
 
     None, and why, where there is no finite one.
     """
-    from sharp.numerics.residual import FEWEST_TIMES, residual  # loads scipy
+    from sharp.numerics.residual import FEWEST_TIMES, has_residual, residual  # loads scipy
 
+    if not has_residual(problem):
+        return None, f"no residual is defined for the family {problem.family}"
     if inputs.t is not None and len(inputs.t) < FEWEST_TIMES:
         return None, f"a residual takes at least {FEWEST_TIMES} output times, and there are {len(inputs.t)}"
     samples = len(next(iter(prediction.values())))

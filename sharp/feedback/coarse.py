@@ -16,11 +16,12 @@ Array = NDArray[Any]
 def coarsened(problem: Problem, inputs: Inputs) -> Inputs | None:
     """Return the same samples with twice the spacing, at the same times, in the same precision.
 
-    None where that does not go: with an odd number of cells or an even one of nodes, and for cells along an axis
-    that is not periodic.
+    None where that does not go: with an odd number of cells or an even one of nodes along any axis, and for cells along
+    an axis that is not periodic.
     """
     nodes = problem.grid.kind == "nodes"
-    if inputs.x.size % 2 != nodes or not (nodes or _is_periodic(problem)):
+    counts = next(iter(inputs.arrays.values())).shape[1:]
+    if any(count % 2 != nodes for count in counts) or not (nodes or _is_periodic(problem)):
         return None
     arrays = {name: restricted(problem, values) for name, values in inputs.arrays.items()}
     x = inputs.x[::2] if nodes else 0.5 * (inputs.x[::2] + inputs.x[1::2])
@@ -28,7 +29,7 @@ def coarsened(problem: Problem, inputs: Inputs) -> Inputs | None:
 
 
 def restricted(problem: Problem, values: Array) -> Array:
-    """Return values [..., N] or [..., N, N] on the coarse grid: at every second node, or at the new cell centres.
+    """Return values [..., points along each axis] on the coarse grid: at every second node, or at the new cell centres.
 
     The centres of a periodic grid lie between those of the fine one; there cubic interpolation conserves sums
     and is of order 4. Means of pairs of cells would add u_xx dx^2/8, which is more than good solvers err.

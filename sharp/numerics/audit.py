@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sharp.errors import DataError
 from sharp.evaluation.datasets import (
     DataSet,
     Inputs,
@@ -36,7 +37,8 @@ class Audit:
     `error` is ||data - truth|| / ||truth||, the error of the data themselves; `floor` is ||truth - data|| /
     ||data||, the nRMSE that the truth scores against the data; `truth_error` is the estimated error of the
     truth. `residual` and `truth_residual` are the normalised PDE residuals of both on the output grid, the
-    second of which shows what the grid alone contributes.
+    second of which shows what the grid alone contributes; they are empty where none is defined for the family of the
+    problem, and `residual_note` says so.
     """
 
     label: str
@@ -50,8 +52,18 @@ class Audit:
 
     def to_json(self) -> dict[str, Any]:
         """Return the plain form, with means."""
-        means = {name: fmean(getattr(self, name)) for name in _MEASURES}
+        means = {name: fmean(values) for name, values in self.measures.items()}
         return {**asdict(self), "mean": means}
+
+    @property
+    def measures(self) -> dict[str, tuple[float, ...]]:
+        """The measures that are known, by name."""
+        return {name: values for name in _TITLES if (values := getattr(self, name))}
+
+    @property
+    def is_truth(self) -> bool:
+        """Whether the data are the truth themselves."""
+        return not any(self.error)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Audit:
@@ -63,7 +75,13 @@ class Audit:
         return cls(**fields)
 
 
-_MEASURES = ("error", "floor", "truth_error", "residual", "truth_residual")
+_TITLES = {
+    "error": "error",
+    "floor": "floor",
+    "truth_error": "truth error",
+    "residual": "residual",
+    "truth_residual": "of truth",
+}
 
 
 def audit_dataset(
@@ -71,18 +89,13 @@ def audit_dataset(
 ) -> Audit:
     """Compare samples of a data file, from `first` on, with their truth, solving for it where none is stored.
 
-    Raises `DataError` for a file that does not hold data of the problem.
+    Raises `DataError` for a file that does not hold data of the problem, or too few output times for a residual.
     """
-    from sharp.numerics.residual import residual
-
     dataset = open_dataset(path, problem)
     rows = range(first, min(first + samples, dataset.n_samples))
     inputs, data = read_inputs(dataset, problem, rows), read_reference(dataset, problem, rows)
     truth = _truth(dataset, problem, inputs, rows, progress)
-    residuals = [
-        [residual(problem, _sample(inputs, row), _rows(arrays, row)) for row in range(len(rows))]
-        for arrays in (data, truth.arrays)
-    ]
+    (of_data, of_truth), note = _residuals(problem, path, inputs, (data, truth.arrays))
     stacked, true = _stacked(data), _stacked(truth.arrays)
     return Audit(
         label=dataset.label,
@@ -90,31 +103,64 @@ def audit_dataset(
         error=tuple(relative_l2(stacked, true).tolist()),
         floor=tuple(relative_l2(true, stacked).tolist()),
         truth_error=tuple(truth.error.tolist()),
-        residual=tuple(found.value for found in residuals[0]),
-        truth_residual=tuple(found.value for found in residuals[1]),
-        residual_note=residuals[0][0].note,
+        residual=of_data,
+        truth_residual=of_truth,
+        residual_note=note,
     )
 
 
 def audit_in_words(audit: Audit) -> str:
     """Render an audit as a table, one line a sample, with the means and what they mean."""
-    columns = [getattr(audit, name) for name in _MEASURES]
-    samples = zip(audit.samples, *columns, strict=True)
+    measures = audit.measures
     lines = [
         f"Audit of {audit.label}",
-        f"{'sample':>8}{'error':>11}{'floor':>11}{'truth error':>13}{'residual':>11}{'of truth':>11}",
-        *(_row(sample, values) for sample, *values in samples),
-        _row("mean", [fmean(column) for column in columns]),
+        _row("sample", {name: _TITLES[name] for name in measures}),
+        *(
+            _row(sample, {name: f"{values[row]:.2e}" for name, values in measures.items()})
+            for row, sample in enumerate(audit.samples)
+        ),
+        _row("mean", {name: f"{fmean(values):.2e}" for name, values in measures.items()}),
         f"Residual of sample {audit.samples[0]}: {audit.residual_note}",
-        f"The data are {fmean(audit.error):.2e} away from the solution of the equation, which scores",
-        f"{fmean(audit.floor):.2e} (nRMSE) against them; a lower score imitates the errors of the data.",
+        *_worth(audit),
     ]
     return "\n".join(lines)
 
 
-def _row(name: object, values: Sequence[float]) -> str:
-    error, floor, truth_error, *residuals = (f"{value:.2e}" for value in values)
-    return f"{name!s:>8}{error:>11}{floor:>11}{truth_error:>13}{residuals[0]:>11}{residuals[1]:>11}"
+def _worth(audit: Audit) -> tuple[str, ...]:
+    if audit.is_truth:
+        return (
+            "The data are the self-converged solution itself, whose error is estimated at",
+            f"{fmean(audit.truth_error):.2e}; scores below that are no greater accuracy.",
+        )
+    return (
+        f"The data are {fmean(audit.error):.2e} away from the solution of the equation, which scores",
+        f"{fmean(audit.floor):.2e} (nRMSE) against them; a lower score imitates the errors of the data.",
+    )
+
+
+def _row(name: object, texts: Mapping[str, str]) -> str:
+    cells = (f"{text:>{max(11, len(_TITLES[measure]) + 2)}}" for measure, text in texts.items())
+    return f"{name!s:>8}{''.join(cells)}"
+
+
+def _residuals(
+    problem: Problem, path: Path, inputs: Inputs, solutions: tuple[Arrays, Arrays]
+) -> tuple[tuple[tuple[float, ...], ...], str]:
+    """Return the residuals of the samples of two solutions, none where none is defined, and how they were measured."""
+    from sharp.numerics.residual import FEWEST_TIMES, has_residual, residual
+
+    if not has_residual(problem):
+        return ((), ()), f"none is defined for the family {problem.family}"
+    if inputs.t is not None and len(inputs.t) < FEWEST_TIMES:
+        raise DataError(
+            f"{path}: expected at least {FEWEST_TIMES} output times, which a residual takes, found {len(inputs.t)}"
+        )
+    samples = range(len(next(iter(inputs.arrays.values()))))
+    found = [
+        [residual(problem, _sample(inputs, row), _rows(arrays, row)) for row in samples]
+        for arrays in solutions
+    ]
+    return tuple(tuple(each.value for each in column) for column in found), found[0][0].note
 
 
 def _truth(

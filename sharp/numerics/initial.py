@@ -53,6 +53,22 @@ class SineSums:
         folded = np.where(self.sign == 0, sums, self.sign * np.abs(sums))
         return np.asarray((self._window(x % 1.0) * folded - self.offset) / self.scale)
 
+    def text(self, place: str) -> str:
+        """Return the first function as an expression of specifications; `place` is that of a coordinate in [0, 1]."""
+        terms = zip(self.amplitude[0, :, 0], self.wave[0, :, 0], self.phase[0, :, 0], strict=True)
+        text = " + ".join(
+            f"{amplitude:.6g}*sin({2 * wave:g}*pi*{place} + {phase:.6g})" for amplitude, wave, phase in terms
+        )
+        if sign := self.sign[0, 0]:
+            text = f"{sign:g}*abs({text})"
+        if np.isfinite(self.left[0, 0]):
+            rise, fall = (
+                f"tanh(({place} - {end[0, 0]:.6g})/{WINDOW_EDGE})" for end in (self.left, self.right)
+            )
+            text = f"({rise} - {fall})/2*({text})"
+        offset, scale = (float(np.ravel(value)[0]) for value in (self.offset, self.scale))
+        return text if (offset, scale) == (0, 1) else f"({text} - {offset!r})/{scale!r}"
+
     def _window(self, x: Array) -> Array:
         rise, fall = np.tanh((x - self.left) / WINDOW_EDGE), np.tanh((x - self.right) / WINDOW_EDGE)
         return np.asarray(0.5 * (rise - fall))

@@ -76,6 +76,11 @@ class Residual:
     note: str
 
 
+def has_residual(problem: Problem) -> bool:
+    """Whether operators are defined for the problem's family."""
+    return problem.family in (*FAMILIES, "darcy-2d")
+
+
 def residual(problem: Problem, inputs: Inputs, prediction: Mapping[str, NDArray[Any]]) -> Residual:
     """Measure the residual of a prediction, one array a return port: [n, T+1, N], Darcy [n, N, N].
 

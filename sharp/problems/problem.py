@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from sharp.errors import SpecificationError
 from sharp.evaluation.protocol import Limits
 from sharp.problems.domains import Domain
 from sharp.problems.expressions import Equation, Node
 from sharp.problems.grammar import Scope, parse_equation_tree, parse_tree
-from sharp.problems.spec import Family, Published, Specification
+from sharp.problems.spec import Family, Outputs, Published, Specification
 
+# Fewer points along an axis are no grid.
+_FEWEST = 4
 # What neither a prompt nor an evaluation ever sees does not change what was asked.
 _NOT_HASHED = {"published", "tags", "statements"}
 
@@ -153,6 +156,28 @@ class Problem:
     @property
     def _scope(self) -> Scope:
         return Scope.of([*self.parameters, *self.space, *([self.time_name] if self.time_name else [])])
+
+
+def coarsened(problem: Problem, factor: int) -> Problem:
+    """Return the problem on an output grid of `factor` times the spacing along each axis.
+
+    Raises `SpecificationError` where that does not divide the grid, or would leave fewer than four points.
+    """
+    if factor == 1:
+        return problem
+    last = int(problem.grid.kind == "nodes")
+    points = {name: (count - last) // factor + last for name, count in problem.grid.points.items()}
+    if min(points.values()) < _FEWEST or any(
+        (count - last) % factor for count in problem.grid.points.values()
+    ):
+        shown = ", ".join(f"{count} along {name}" for name, count in problem.grid.points.items())
+        raise SpecificationError(
+            f"{problem.id}: a grid of {shown} ({problem.grid.kind}) cannot be coarsened {factor} times; expected a "
+            f"divisor that leaves at least {_FEWEST} points"
+        )
+    outputs = Outputs(grid=problem.grid.kind, points=points, times=problem.grid.times)
+    written = problem.specification.model_copy(update={"outputs": outputs})
+    return replace(problem, specification=written, grid=replace(problem.grid, points=points))
 
 
 def content_hash(specification: Specification) -> str:

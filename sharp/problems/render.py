@@ -20,7 +20,7 @@ from sharp.problems.problem import Problem
 from sharp.problems.spec import Boundary, Given
 from sharp.problems.yaml_source import plain_number
 
-_FAMILIES = {
+SAMPLED = {
     "sine-sums": "a random sum of two sine waves with up to 8 periods in the domain; "
     "some samples have kinks or are confined to a part of the domain",
     "unit-sine-sums": "a random sum of two sine waves with up to 8 periods in the domain, "
@@ -90,10 +90,20 @@ def _conditions(problem: Problem) -> Iterator[str]:
         yield f"Coefficient: `{name}` is {_given(given)}."
     for name, given in spec.initial.items():
         yield f"Initial state: `{name}` is {_given(given)}."
+    yield from _samples(problem)
     for condition in spec.boundary:
         yield f"Boundary: {_boundary(condition)}."
     for name, value in spec.mean.items():
         yield f"The mean of `{name}` over the domain is `{value}`."
+
+
+def _samples(problem: Problem) -> Iterator[str]:
+    """Say where a state that is stated is only one of those that a solver is given."""
+    initial = problem.specification.initial
+    passed = [port for port in problem.interface.inputs if port.field in initial]
+    if any(initial[port.field].expression for port in passed):
+        names = ", ".join(f"`{port.name}`" for port in passed)
+        yield f"Samples: each begins with a state of its own, which is in {names}; the one above is an example."
 
 
 def domain_lines(problem: Problem) -> Iterator[str]:
@@ -121,7 +131,7 @@ def _parameter(problem: Problem, name: str) -> str:
 
 
 def _given(given: Given) -> str:
-    return f"`{given.expression}`" if given.expression is not None else _FAMILIES[str(given.family)]
+    return f"`{given.expression}`" if given.expression is not None else SAMPLED[str(given.family)]
 
 
 def _boundary(condition: Boundary) -> str:
@@ -214,7 +224,7 @@ def _latex_conditions(problem: Problem) -> Iterator[str]:
 
 def _latex_given(problem: Problem, given: Given) -> str:
     if given.expression is None:
-        return rf"\text{{{_FAMILIES[str(given.family)].partition(';')[0]}}}"
+        return rf"\text{{{SAMPLED[str(given.family)].partition(';')[0]}}}"
     return to_latex(problem.tree(given.expression))
 
 

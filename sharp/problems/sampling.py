@@ -106,11 +106,12 @@ def open_parts(problem: Problem) -> tuple[str, ...]:
 def conditions_at(problem: Problem, part: str) -> Iterator[tuple[int, Boundary]]:
     """Yield the boundary conditions on a part, with their places in the specification."""
     for index, condition in enumerate(problem.specification.boundary):
-        if condition.type != "periodic" and part in _parts(problem, str(condition.where)):
+        if condition.type != "periodic" and part in parts_at(problem, str(condition.where)):
             yield index, condition
 
 
-def _parts(problem: Problem, where: str) -> tuple[str, ...]:
+def parts_at(problem: Problem, where: str) -> tuple[str, ...]:
+    """Return the parts of the boundary that the `where` of a checked condition covers."""
     if where == "all":
         return open_parts(problem)
     if where in problem.domain.parts:

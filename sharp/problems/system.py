@@ -26,11 +26,21 @@ from sharp.problems.symbolic import to_sympy
 
 @dataclass(frozen=True)
 class Jet:
-    """A field or one of its derivatives: how often along each coordinate, and the symbol in the residuals."""
+    """A field or one of its derivatives: how often along each coordinate, time being the last."""
 
     field: str
     orders: tuple[int, ...]
-    symbol: Any
+
+    @property
+    def symbol(self) -> sympy.Symbol:
+        """The symbol that stands for it in residuals; no name of a specification has blanks."""
+        return sympy.Symbol(f"jet {self.field} {' '.join(map(str, self.orders))}", real=True)
+
+    @classmethod
+    def of(cls, atom: Any, symbols: Sequence[Any]) -> Jet:
+        """Return what an applied function or a derivative of one is, for the symbols of the coordinates."""
+        call, counts = (atom.expr, dict(atom.variable_count)) if atom.is_Derivative else (atom, {})
+        return cls(call.func.__name__, tuple(int(counts.get(symbol, 0)) for symbol in symbols))
 
 
 # What each jet is, as an expression of the coordinates; sympy's nan where it is not known.
@@ -175,12 +185,12 @@ def _with_jets(
     jets, unknown = [], []
     replaced: dict[Any, Any] = {}
     for atom in sorted(atoms, key=str):
-        symbol = replaced[atom] = sympy.Dummy(real=True)
-        call, counts = (atom.expr, dict(atom.variable_count)) if atom.is_Derivative else (atom, {})
-        if call in sampled:
+        jet = Jet.of(atom, symbols)
+        symbol = replaced[atom] = jet.symbol
+        if atom in sampled or getattr(atom, "expr", None) in sampled:
             unknown.append(symbol)
         else:
-            jets.append(Jet(call.func.__name__, tuple(int(counts.get(s, 0)) for s in symbols), symbol))
+            jets.append(jet)
     changed = [residual.xreplace(replaced) for residual in residuals]
     found = set().union(*(residual.free_symbols for residual in changed))
     unknown += sorted(found - {*symbols, *replaced.values()}, key=str)

@@ -7,21 +7,22 @@ from statistics import fmean
 
 from hpc.files import write_atomic
 from sharp.errors import SharpError
+from sharp.evaluation.datasets import DataSet
 from sharp.numerics.audit import Audit, audit_dataset
+from sharp.numerics.reference import FAMILIES
 from sharp.report.blocks import Block, Note, Paragraph, Section, Table
 from sharp.report.evidence import Evidence
 from sharp.report.text import error_text
 from sharp.runs.directory import Run
 
 SAMPLES = 8
-COLUMNS = (
-    "sample",
-    "data from truth",
-    "truth against data",
-    "error of truth",
-    "residual of data",
-    "of truth",
-)
+TITLES = {
+    "error": "data from truth",
+    "floor": "truth against data",
+    "truth_error": "error of truth",
+    "residual": "residual of data",
+    "truth_residual": "of truth",
+}
 
 
 def data_audit(evidence: Evidence) -> Section:
@@ -45,7 +46,7 @@ def audit_of(run: Run) -> Audit | str:
     try:
         dataset = run.dataset()
         if dataset.truth_path is None:
-            return f"The data set has no truth stored beside it; `sharp data audit {dataset.path}` solves for it."
+            return f"The data set has no truth stored beside it{_remedy(run, dataset)}."
         first = run.splits(dataset).validation.start
         audit = audit_dataset(run.problem, dataset.path, samples=SAMPLES, first=first)
     except (SharpError, OSError) as error:
@@ -54,28 +55,44 @@ def audit_of(run: Run) -> Audit | str:
     return audit
 
 
+def _remedy(run: Run, dataset: DataSet) -> str:
+    if run.problem.family in FAMILIES:
+        return f"; `sharp data audit {dataset.path}` solves for it"
+    return ", and none follows from its values"
+
+
 def _missing(reason: str) -> tuple[Block, ...]:
     return (Note(reason),)
 
 
 def _table(audit: Audit) -> tuple[Block, ...]:
-    measures = (audit.error, audit.floor, audit.truth_error, audit.residual, audit.truth_residual)
-    samples = zip(audit.samples, *measures, strict=True)
+    measures = audit.measures
+    columns = ("sample", *(TITLES[name] for name in measures))
+    samples = zip(audit.samples, *measures.values(), strict=True)
     rows = [_row(str(number), values) for number, *values in samples]
-    rows.append(_row("mean", [fmean(values) for values in measures]))
+    rows.append(_row("mean", [fmean(values) for values in measures.values()]))
     return (
-        Paragraph(
-            f"The data are {error_text(fmean(audit.error))} away from the solution of the equation, which scores "
-            f"{error_text(fmean(audit.floor))} against them: this floor is the lowest honest score, and what lies "
-            "below it imitates the errors of the data."
-        ),
+        Paragraph(_worth(audit)),
         Table(
-            COLUMNS,
+            columns,
             tuple(rows),
-            numbers=COLUMNS,
+            numbers=columns,
             caption="Relative distances, and PDE residuals on the output grid, of validation samples. Residual: "
             f"{audit.residual_note}",
         ),
+    )
+
+
+def _worth(audit: Audit) -> str:
+    if audit.is_truth:
+        return (
+            "The data are the self-converged solution itself, whose error is estimated at "
+            f"{error_text(fmean(audit.truth_error))}: scores below that are no greater accuracy."
+        )
+    return (
+        f"The data are {error_text(fmean(audit.error))} away from the solution of the equation, which scores "
+        f"{error_text(fmean(audit.floor))} against them: this floor is the lowest honest score, and what lies "
+        "below it imitates the errors of the data."
     )
 
 

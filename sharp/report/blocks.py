@@ -89,6 +89,14 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Link:
+    """Words that lead to another file, by its path from the report's folder."""
+
+    text: str
+    target: str
+
+
+@dataclass(frozen=True)
 class Details:
     """Blocks that are folded away under a summary."""
 
@@ -96,7 +104,7 @@ class Details:
     blocks: tuple[Block, ...]
 
 
-Block = Paragraph | Heading | Note | Prose | Bullets | Facts | Table | Code | Diff | Figure | Details
+Block = Paragraph | Heading | Note | Prose | Bullets | Facts | Table | Code | Diff | Figure | Link | Details
 
 
 @dataclass(frozen=True)

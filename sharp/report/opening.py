@@ -85,6 +85,9 @@ def _outcome(evidence: Evidence) -> str:
         return f"Winner {state.best} failed on test data ({state.test.failure.kind})"
     scores = state.test.scores
     assert scores is not None
+    if scores.floor == 0:
+        error = error_text(scores.nrmse)
+        return f"Winner {state.best}: error on test data {error} against self-converged solutions"
     parts = [f"Winner {state.best}: error on test data {error_text(scores.nrmse)} against the data set"]
     if scores.nrmse_truth is not None:
         parts.append(f"{error_text(scores.nrmse_truth)} against the true solution")

@@ -22,13 +22,25 @@ def order(evidence: Evidence) -> Section:
     """Return the order of the winner with what it was read from, or why there is none."""
     effect = evidence.effect("finalize/convergence")
     if effect is None:
-        return Section("order", _TITLE, (Paragraph("It was not measured."),))
+        return Section("order", _TITLE, (Paragraph(_unmeasured(evidence)),))
     study = Evaluation.from_json(effect.reply)
     if study.convergence is None:
         reason = f" ({study.failure.kind}: {study.failure.message})" if study.failure else ""
         return Section("order", _TITLE, (Paragraph(f"The program failed on smooth solutions{reason}."),))
     sentence = Paragraph(_sentence(study.convergence))
     return Section("order", _TITLE, (sentence, _table(study.convergence), Paragraph(_EXPLAINED)))
+
+
+def _unmeasured(evidence: Evidence) -> str:
+    from sharp.numerics.smooth import has_smooth_inputs  # loads scipy
+
+    problem = evidence.run.problem
+    if has_smooth_inputs(problem):
+        return "It was not measured."
+    return (
+        f"It was not measured: no smooth solutions are known for the family {problem.family} on a grid of "
+        f"{problem.grid.kind}."
+    )
 
 
 def _sentence(found: Convergence) -> str:

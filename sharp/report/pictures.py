@@ -82,11 +82,13 @@ def _blocks(evidence: Evidence, arrays: Fields) -> Iterator[Block]:
 def _drawing(field: str, kinds: Fields, arrays: Fields) -> Curves | HeatMaps | None:
     t, x = arrays.get("t"), arrays.get("x")
     named = {KINDS[kind]: values for kind, values in kinds.items()}
-    if t is None and kinds["prediction"].ndim == 2:
-        return HeatMaps(field, named, _differences(named))
-    if x is None or kinds["prediction"].ndim != 2:
+    dimensions = kinds["prediction"].ndim - (t is not None)
+    if dimensions == 2:
+        last = named if t is None else {name: values[-1] for name, values in named.items()}
+        title = field if t is None else f"{field} at t = {t[-1]:.3g}"
+        return HeatMaps(title, last, _differences(last))
+    if x is None or t is None or dimensions != 1:
         return None
-    assert t is not None
     return Curves(field, tuple(_panel(f"t = {time:.3g}", x, named, index) for index, time in enumerate(t)))
 
 

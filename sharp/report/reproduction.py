@@ -33,9 +33,14 @@ def reproduction(evidence: Evidence) -> Section:
 def command(evidence: Evidence) -> str:
     """Return the command that repeats a run: the problem, and every key that is not at its default."""
     config, known = evidence.run.config, evidence.run.problem.id
-    problem = known if config.problem == known else str(evidence.run.path / "problem.yaml")
+    shipped = config.problem == known
+    problem = known if shipped else str(evidence.run.path / "problem.yaml")
     defaults = to_plain(RunConfig(problem=config.problem))
-    options = [f"{key}={_yaml(value)}" for key, value in _changes(to_plain(config), defaults)]
+    changes = dict(_changes(to_plain(config), defaults))
+    if not shipped:
+        # The run's own specification has the coarser grid already.
+        changes.pop("evaluation.coarsen", None)
+    options = [f"{key}={_yaml(value)}" for key, value in changes.items()]
     words = [
         "sharp",
         "run",

@@ -19,13 +19,15 @@ POINTS = {1: 64, 2: 32, 3: 16}
 
 
 def example_values(problem: Problem) -> dict[str, Any]:
-    """Return what the template of the example needs: sizes, axes, and an expression for each input."""
+    """Return what the template of the example needs: modules, sizes, axes, and an expression for each input."""
     nodes = problem.grid.kind == "nodes"
+    inputs = [(port.name, _expression(problem, port)) for port in problem.interface.inputs]
     return {
+        "imports": ["scipy.special"] if any("scipy.special." in text for _, text in inputs) else [],
         "points": POINTS[len(problem.space)] + nodes,
         "axes": [(name, low, high) for name, (low, high) in problem.bounds.items()],
         "nodes": nodes,
-        "inputs": [(port.name, _expression(problem, port)) for port in problem.interface.inputs],
+        "inputs": inputs,
         "parameters": [(name, problem.parameters[name]) for name in problem.interface.parameters],
     }
 
@@ -45,4 +47,5 @@ def _as_numpy(problem: Problem, given: Given) -> str:
 
     names = {name: sympy.Float(value) for name, value in problem.parameters.items()}
     expression = to_sympy(problem.tree(str(given.expression)), names)
-    return str(SciPyPrinter().doprint(expression)).replace("numpy.", "np.")
+    text = str(SciPyPrinter().doprint(expression))
+    return text.replace("scipy.constants.", "np.").replace("numpy.", "np.")

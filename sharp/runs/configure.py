@@ -11,7 +11,7 @@ from sharp.documents import Document, Place, hint, read_document, read_value, va
 from sharp.errors import ConfigurationError
 from sharp.evaluation.feedback import measures_of
 from sharp.llm.cards import list_cards
-from sharp.problems import list_problems, load_problem
+from sharp.problems import Problem, coarsened, list_problems, load_problem
 
 WHAT = "a run configuration"
 ROLES = ("analyst", "generator", "reporter", "writer")
@@ -33,21 +33,32 @@ def load_config(
     model: str | None = None,
     base_url: str | None = None,
     prior_report: Path | None = None,
+    foreseen: bool = False,
 ) -> RunConfig:
     """Return the configuration for a problem id, a problem specification or a configuration file.
 
     `overrides` are `key=value` texts with dotted keys and YAML values; `model` plays every role, and `base_url` is
-    where it is served; `prior_report` is the earlier run that is told of. Raises ConfigurationError, which names file,
-    line and key, or the option.
+    where it is served; `prior_report` is the earlier run that is told of. `foreseen` says that `what` is a
+    specification that is yet to be written: what takes it to be seen is not checked. Raises ConfigurationError, which
+    names file, line and key, or the option.
     """
-    document = changed(read_configuration(what), overrides, model=model, base_url=base_url)
-    if prior_report is not None:
-        document = document.with_value(("genesis", "prior_report"), str(prior_report), "--prior-report")
+    document = _of_problem(what) if foreseen else read_configuration(what)
+    document = _with_prior(changed(document, overrides, model=model, base_url=base_url), prior_report)
     config = validate(document, RunConfig, ConfigurationError, WHAT)
-    wrong = [document.complaint(place, text) for place, text in unknown_names(config)]
+    _refuse(document, _unknown_helpers(config) if foreseen else unknown_names(config))
+    return config
+
+
+def _with_prior(document: Document, prior_report: Path | None) -> Document:
+    if prior_report is None:
+        return document
+    return document.with_value(("genesis", "prior_report"), str(prior_report), "--prior-report")
+
+
+def _refuse(document: Document, unknown: Iterable[tuple[Place, str]]) -> None:
+    wrong = [document.complaint(place, text) for place, text in unknown]
     if wrong:
         raise ConfigurationError("\n".join(wrong))
-    return config
 
 
 def changed(
@@ -82,12 +93,16 @@ def place_of(key: str) -> Place:
 def read_configuration(what: str) -> Document:
     """Return what a problem's id, a problem specification or a configuration file says, yet unchecked."""
     if not what.endswith((".yaml", ".yml")):
-        return Document({"problem": what}, {(): "command line"})
+        return _of_problem(what)
     path = Path(what)
     document = read_document(path, ConfigurationError, "a run configuration or a problem specification")
     if "pde_spec" in document.data:
-        return Document({"problem": str(path)}, {(): "command line"})
+        return _of_problem(str(path))
     return with_files(document, path.parent)
+
+
+def _of_problem(name: str) -> Document:
+    return Document({"problem": name}, {(): "command line"})
 
 
 def with_files(document: Document, folder: Path) -> Document:
@@ -125,12 +140,22 @@ def _with_model(document: Document, model: str | None, base_url: str | None) -> 
     return document
 
 
+def problem_of(config: RunConfig) -> Problem:
+    """Return the problem of a configuration, on the grid that it asks for; raises `SpecificationError`."""
+    return coarsened(load_problem(config.problem), config.evaluation.coarsen)
+
+
 def unknown_names(config: RunConfig) -> Iterator[tuple[Place, str]]:
     """Yield the place of each name that names nothing, and what it should have named."""
     if not _is_file_name(config.problem) and config.problem not in (known := list_problems()):
         yield ("problem",), f"there is no problem {config.problem!r}{hint(config.problem, known)}"
     else:
         yield from _unknown_kinds(config)
+    yield from _unknown_helpers(config)
+
+
+def _unknown_helpers(config: RunConfig) -> Iterator[tuple[Place, str]]:
+    """Yield the names of models, servers and earlier runs that there are not."""
     cards = list_cards()
     for place, model in _roles(config):
         if not _is_file_name(model) and model not in cards:
@@ -151,7 +176,7 @@ def _unknown_kinds(config: RunConfig) -> Iterator[tuple[Place, str]]:
         return
     from sharp.feedback import measures_for
 
-    problem = load_problem(config.problem)
+    problem = problem_of(config)
     valid = [*measures_for(problem), "none"]
     for index, kind in enumerate(config.feedback.kinds):
         if kind not in valid:

@@ -26,14 +26,15 @@ from hpc.errors import RunDirectoryError
 from hpc.files import make_directory, write_atomic, writing
 from sharp import __version__
 from sharp.config import RunConfig, to_plain
-from sharp.documents import Document, validate
-from sharp.errors import DataError, SpecificationError
+from sharp.documents import Document, hint, validate
+from sharp.errors import ConfigurationError, DataError, SpecificationError
 from sharp.evaluation.datasets import DataSet, Splits, make_splits, open_dataset
 from sharp.llm.backends import make_backend
 from sharp.llm.cards import ModelCard, load_card, played
 from sharp.llm.hosting import is_hosted
 from sharp.numerics.reference import ProgressCallback, ensure_dataset
 from sharp.problems import Problem, load_problem
+from sharp.runs.configure import problem_of
 from sharp.runs.manifest import FORMAT, read_manifest
 from sharp.runs.prior import keep_prior, recorded_prior
 from sharp.stages.prompts import prompt_hashes
@@ -111,7 +112,8 @@ def create_run(
 
     check_unused(path)
     config = with_absolute_paths(config)
-    problem = load_problem(config.problem)
+    problem = problem_of(config)
+    check_feedback(config, problem)
     cards = load_cards(config)
     if config.models.recorded is None:
         check_models(card for card in cards.values() if not (on_cluster and is_hosted(card)))
@@ -119,6 +121,18 @@ def create_run(
     dataset = resolve_dataset(config, problem, progress)
     _splits(config, dataset)
     return _begin(path, config, problem, cards, dataset, digest_of(prior, dataset) if prior else "")
+
+
+def check_feedback(config: RunConfig, problem: Problem) -> None:
+    """Raise ConfigurationError where a problem has no feedback of a kind that is asked for, such as a residual."""
+    from sharp.feedback import measures_for
+
+    valid = [*measures_for(problem), "none"]
+    for kind in config.feedback.kinds:
+        if kind not in valid:
+            raise ConfigurationError(
+                f"feedback.kinds: there is no feedback kind {kind!r} for {problem.id}{hint(kind, valid)}"
+            )
 
 
 def check_models(cards: Iterable[ModelCard]) -> None:

@@ -54,13 +54,30 @@ def execute(
     """
     with controlling(run, takeover=takeover, warn=warn) as (current, journal):
         try:
-            return asyncio.run(_to_the_end(current, journal, listener, warn))
+            return asyncio.run(_interruptible(current, journal, listener, warn))
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
 
 
+async def finish(
+    run: Run,
+    *,
+    takeover: bool = False,
+    listener: Listener = ignore,
+    warn: Callable[[str], None] = ignore,
+) -> Tournament:
+    """Carry a run on to its end within somebody else's event loop, as `execute` does; signals are theirs."""
+    with controlling(run, takeover=takeover, warn=warn) as (current, journal):
+        return await _to_the_end(current, journal, listener, warn)
+
+
 def replay(run: Run) -> Replay:
     """Run the method on the record alone: nothing is paid for, nothing is written."""
+    return asyncio.run(replayed(run))
+
+
+async def replayed(run: Run) -> Replay:
+    """Run the method on the record alone within somebody else's event loop."""
     journal = ReplayJournal(run.path)
     effects = JournaledEffects(
         journal,
@@ -73,7 +90,7 @@ def replay(run: Run) -> Replay:
     )
     missing = None
     try:
-        state = asyncio.run(play(session_of(run, effects)))
+        state = await play(session_of(run, effects))
     except ReplayMiss as miss:
         missing = str(miss)
         state = effects.state or Tournament(problem=run.problem.label)
@@ -84,11 +101,17 @@ def replay(run: Run) -> Replay:
     return Replay(state, missing, differing, digest)
 
 
-async def _to_the_end(
+async def _interruptible(
     run: Run, journal: Journal, listener: Listener, warn: Callable[[str], None]
 ) -> Tournament:
     with sigterm_interrupts():
-        outcome = await advance(run, journal, LocalSite(), listener=listener, warn=warn)
+        return await _to_the_end(run, journal, listener, warn)
+
+
+async def _to_the_end(
+    run: Run, journal: Journal, listener: Listener, warn: Callable[[str], None]
+) -> Tournament:
+    outcome = await advance(run, journal, LocalSite(), listener=listener, warn=warn)
     assert outcome.state is not None, "nobody has told it to leave"
     return outcome.state
 

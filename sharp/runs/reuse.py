@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # What comes before the first judge: where the same is asked, another run's answer serves (requirement R15).
 _REUSABLE = ("analysis", "genesis")
+# Where methods that run all their first programs debug them.
+_REPAIRS = "best-of-n"
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,16 @@ class Donor:
     strict: bool = True
 
     @classmethod
-    def of_genesis(cls, run: Path) -> Donor:
-        """Give what was asked before the first judge; raises `RunDirectoryError` where there is no such run."""
+    def of_genesis(cls, run: Path, *, repairs: bool = False) -> Donor:
+        """Give what models were asked before the first judge, with `repairs` also while all programs were debugged.
+
+        Raises `RunDirectoryError` where there is no such run.
+        """
+        stages = (*_REUSABLE, _REPAIRS) if repairs else _REUSABLE
         effects = read_run(run).effects
-        return cls({path: e for path, e in effects.items() if path.split("/")[0] in _REUSABLE})
+        return cls(
+            {path: e for path, e in effects.items() if e.kind == "chat" and path.split("/")[0] in stages}
+        )
 
     @classmethod
     def of_all_but(cls, run: Path, failed: Collection[str]) -> Donor:
@@ -110,8 +118,8 @@ def donors_of(config: RunConfig, warn: Callable[[str], None]) -> Donors:
     if config.models.recorded is not None:
         found.append(Donor.of_models(config.models.recorded))
     elif config.genesis.reuse is not None:
-        reused = config.genesis.reuse
-        found.append(_or_warn("genesis.reuse", lambda: Donor.of_genesis(reused), warn))
+        reused, repairs = config.genesis.reuse, config.genesis.reuse_repairs
+        found.append(_or_warn("genesis.reuse", lambda: Donor.of_genesis(reused, repairs=repairs), warn))
     return Donors(tuple(found))
 
 

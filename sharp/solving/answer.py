@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Literal
 
 from sharp.problems.concerns import Concern
@@ -18,7 +19,16 @@ from sharp.solving.second import Opinion, opinion_of, second_opinion
 from sharp.solving.sentence import attempt_text, error_sentence, unsolved_sentence
 from sharp.solving.solution import Solution
 from sharp.solving.system import System, system_of
-from sharp.solving.verification import Check, Limits, Verdict, limits_of, verdict_of, verify, with_opinion
+from sharp.solving.verification import (
+    BALANCE,
+    Check,
+    Limits,
+    Verdict,
+    limits_of,
+    verdict_of,
+    verify,
+    with_opinion,
+)
 
 Outcome = Literal["verified", "doubtful", "failed", "unsolved", "refused", "asked"]
 Listener = Callable[[str], None]
@@ -27,6 +37,8 @@ Listener = Callable[[str], None]
 STRICTER = 0.03
 # What one method may take of the time that is left, while there are others to try.
 SHARE = 0.6
+# What the last of them may take: the checks take their time as well.
+LAST = 0.9
 _RANKS: tuple[Verdict, ...] = ("verified", "doubtful", "failed")
 
 
@@ -56,6 +68,12 @@ class Trial:
     def verdict(self) -> Verdict:
         """The verdict of the checks."""
         return verdict_of(self.checks) if self.checks else "failed"
+
+    @property
+    def heard(self) -> bool:
+        """Whether the solution may bear witness for another: it is not wrong, of known error, and keeps its balance."""
+        kept = (check.verdict == "verified" for check in self.checks if check.name == BALANCE)
+        return self.verdict != "failed" and isfinite(self.refinement.error) and all(kept)
 
 
 @dataclass(frozen=True)
@@ -162,7 +180,7 @@ def _trials(task: _Task, choice: Choice) -> Iterator[Trial]:
         if task.deadline.left <= 0:
             return
         task.listener(f"{recommended.method.name}: {recommended.reason}")
-        share = 1.0 if number == len(able) else SHARE
+        share = LAST if number == len(able) else SHARE
         trial = _trial(task, recommended.method, Deadline.within(share * task.deadline.left))
         yield trial
         if trial.checks and trial.verdict == "verified":
@@ -204,7 +222,7 @@ def _opinion(task: _Task, choice: Choice, trials: Sequence[Trial], chosen: Refin
     assert chosen.solution is not None
     for trial in trials:
         found = trial.refinement
-        if found.solution is not None and found.method != chosen.method and trial.verdict != "failed":
+        if found.solution is not None and found.method != chosen.method and trial.heard:
             return opinion_of(task.system, found, chosen.solution)
     tried = {trial.refinement.method for trial in trials}
     others = [each.method for each in choice.recommendations if each.method.name not in tried]
@@ -218,5 +236,5 @@ def _opinion(task: _Task, choice: Choice, trials: Sequence[Trial], chosen: Refin
         task.limits.accuracy,
         task.deadline,
         task.say,
-        lambda found: _checked(task, found).verdict != "failed",
+        lambda found: _checked(task, found).heard,
     )

@@ -21,9 +21,13 @@ from numpy.typing import NDArray
 
 from sharp.problems.problem import Problem
 from sharp.problems.programs import Program, compile_expressions
-from sharp.solving.residuals import Jet, Symbols, difference, substituted
+from sharp.problems.system import Jet
+from sharp.solving.breaks import interfaces
+from sharp.solving.residuals import difference, names_of, substituted
 from sharp.solving.samples import interior, lengths
 from sharp.solving.solution import Solution
+from sharp.solving.stencils import HALF
+from sharp.solving.written import Written
 
 Array = NDArray[np.float64]
 
@@ -34,7 +38,7 @@ HALF_TIME = 0.17
 # Points along each axis of a support, by dimension: sums are accurate to about their distance where something jumps.
 POINTS = {1: 240, 2: 40, 3: 14}
 MOMENTS = 24
-# Inner derivatives are differenced with this share of the extent, so that few stencils reach over a jump.
+# Inner derivatives are differenced with this share of the extent, so that few stencils reach over a jump in the plane.
 STEP = 5e-4
 
 
@@ -84,32 +88,32 @@ def _relative(integrals: Array) -> float:
 
 
 def _weak_form(problem: Problem, solution: Solution) -> _WeakForm:
-    symbols = Symbols.of(problem, solution.eigenvalues)
+    written = Written.of(problem, solution.eigenvalues)
     axes = {name: index for index, name in enumerate((*problem.space, problem.time_name))}
     terms, integrands = [], []
     for index in range(len(problem.equations)):
-        for factor, part in _summands(symbols.equation(index), symbols):
+        for factor, part in _summands(written.behind(index), written):
             moved = part.is_Derivative
             axis = axes[str(part.variables[-1])] if moved else None
             inner = _without_last(part) if moved else part
             terms.append(_Term(index, axis, -1 if moved else 1))
             integrands.append(factor * inner)
     jets: dict[Jet, Any] = {}
-    written = [substituted(problem, symbols, integrand, jets) for integrand in integrands]
-    program = compile_expressions(written, [*symbols.names, *(symbol.name for symbol in jets.values())])
+    forms = [substituted(written, integrand, jets) for integrand in integrands]
+    program = compile_expressions(forms, names_of(problem, jets))
     return _WeakForm(tuple(terms), tuple(jets), program)
 
 
-def _summands(expression: Any, symbols: Symbols) -> Iterator[tuple[Any, Any]]:
+def _summands(expression: Any, written: Written) -> Iterator[tuple[Any, Any]]:
     """Yield the constant factor and the rest of every summand, with constants taken out of sums."""
     if isinstance(expression, sympy.Add):
         for part in expression.args:
-            yield from _summands(part, symbols)
+            yield from _summands(part, written)
         return
-    constant = [part for part in sympy.Mul.make_args(expression) if symbols.constant(part)]
+    constant = [part for part in sympy.Mul.make_args(expression) if written.constant(part)]
     rest = [part for part in sympy.Mul.make_args(expression) if part not in constant]
     if constant and len(rest) == 1:
-        yield from ((sympy.Mul(*constant, factor), part) for factor, part in _summands(rest[0], symbols))
+        yield from ((sympy.Mul(*constant, factor), part) for factor, part in _summands(rest[0], written))
     else:
         yield sympy.Integer(1), expression
 
@@ -164,15 +168,24 @@ def _integrals(problem: Problem, solution: Solution, form: _WeakForm, support: _
         support.center[:-1] + support.half[:-1] * grid,
         support.center[-1] + support.half[-1] * late,
     )
-    step, time_step = STEP * lengths(problem), STEP * (end - start)
+    step, time_step = _steps(problem, points), STEP * (end - start)
     jets = {
-        jet: difference(problem, solution, jet, points, times, step, time_step)[jet.field]
+        jet: difference(problem, solution, jet.orders, points, times, step, time_step)[
+            problem.fields.index(jet.field)
+        ]
         for jet in form.jets
     }
     values = form.program(*points.T, times[:, None], *(jets[jet] for jet in form.jets))
     tests = {term.axis: _test(grid, late, term.axis, support.half) for term in form.terms}
     parts = [term.sign * value * tests[term.axis] for term, value in zip(form.terms, values, strict=True)]
     return np.array([[np.mean(part) for part in parts], [np.mean(np.abs(part)) for part in parts]])
+
+
+def _steps(problem: Problem, points: Array) -> Array:
+    """Return steps [m, d] of differences, shorter next to what jumps in an interval."""
+    longest = np.broadcast_to(STEP * lengths(problem), points.shape)
+    away = [np.abs(points - place) for place in interfaces(problem)]
+    return np.asarray(np.minimum.reduce([longest, *(distance / (HALF + 1) for distance in away)]))
 
 
 def _midpoints(count: int) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 
 from sharp.solving.axes import Axis, ChebyshevAxis
 from sharp.solving.grid import Array, Indices, Part
+from sharp.solving.matrices import sparse_rows
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class BoxGrid:
         for (further, factors), size in zip(stencils[1:], self.shape[1:], strict=True):
             nodes = (nodes[:, :, None] * size + further[:, None, :]).reshape(len(points), -1)
             weights = (weights[:, :, None] * factors[:, None, :]).reshape(len(points), -1)
-        return weights if self._dense else _sparse_rows(nodes, weights, len(self.points))
+        return weights if self._dense else sparse_rows(nodes, weights, len(self.points))
 
     def resampling(self, count: int) -> Array | None:
         """Return the matrix [n - count, n] to Chebyshev nodes of the first kind, on a single Chebyshev axis."""
@@ -106,10 +107,3 @@ def _stencil(axis: Axis, points: Array) -> tuple[Indices, Array]:
     distinct, places = np.unique(points, return_inverse=True)
     nodes, weights = axis.stencil(distinct)
     return nodes[places], weights[places]
-
-
-def _sparse_rows(nodes: Indices, weights: Array, size: int) -> Any:
-    from scipy import sparse
-
-    starts = np.arange(len(nodes) + 1) * nodes.shape[1]
-    return sparse.csr_array((weights.ravel(), nodes.ravel(), starts), shape=(len(nodes), size))

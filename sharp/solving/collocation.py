@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 
 from sharp.problems.programs import Program, compile_expressions
+from sharp.solving.discretisation import Componentwise
 from sharp.solving.elimination import Elimination
-from sharp.solving.grid import Array, Grid
-from sharp.solving.matrices import Pairs, block_matrix, columns_of, fills_up, scaled_rows
-from sharp.solving.system import Component, Jet, System
+from sharp.solving.grid import Array, Grid, Indices
+from sharp.solving.matrices import block_matrix, columns_of, fills_up, scaled_rows
+from sharp.solving.system import SpaceJet, System
 
 # Where the outputs of a program belong: to rate i and jet j.
 Places = Iterable[tuple[int, int]]
 
 
-class Collocation:
+class Collocation(Componentwise):
     """The equations of a system at the nodes of a grid, after its boundary conditions are eliminated.
 
     Raises `NotSolved` where the conditions do not determine the values at the boundary.
@@ -37,33 +38,9 @@ class Collocation:
         self._equations = paired(system)
 
     @property
-    def size(self) -> int:
-        """The number of free values."""
-        return int(self._elimination.sample.shape[0])
-
-    @property
-    def linear(self) -> bool:
-        """Whether rates are affine in the state."""
-        return self.system.linear
-
-    @property
-    def constant(self) -> bool:
-        """Whether the Jacobian depends on neither time nor state."""
-        return self.system.constant_operator
-
-    @cached_property
-    def pairs(self) -> Pairs:
-        """The free values of fields whose time derivative is a component too, and those of that component."""
-        index = {component: number for number, component in enumerate(self.system.components)}
-        places = np.split(np.arange(self.size), self._elimination.ends[:-1])
-        found = [
-            (places[index[component]], places[index[following]])
-            for component in self.system.components
-            if (following := Component(component.field, component.order + 1)) in index
-        ]
-        nothing = np.empty(0, dtype=np.intp)
-        followers, leaders = zip(*found, strict=True) if found else ((nothing,), (nothing,))
-        return np.concatenate(followers), np.concatenate(leaders)
+    def ends(self) -> Indices:
+        """Up to where the free values of each component go [c]."""
+        return self._elimination.ends
 
     def start(self) -> Array:
         """Return the free values [f] of the initial state."""
@@ -86,11 +63,6 @@ class Collocation:
         """Return the matrix [f, f] that the eigenvalue multiplies in an eigenvalue problem."""
         program = compile_expressions(list(self.system.mass.values()), self.system.names)
         return self._matrix(program, self.system.mass, 0.0, np.zeros(self.size))
-
-    def sizes(self, states: Array) -> Array:
-        """Return the largest absolute value [c] of the free ones of each component in states [..., f]."""
-        largest = np.abs(states).reshape(-1, self.size).max(axis=0)
-        return np.array([part.max(initial=0.0) for part in np.split(largest, self._elimination.ends[:-1])])
 
     def values(self, times: Array, states: Array) -> Array:
         """Return all values [k, c, n] for the free ones [k, f] at times [k]."""
@@ -126,7 +98,7 @@ class Collocation:
         """Return what programs of rates take: space [n], time [k, 1], and the jets [k, n]."""
         return [*self.grid.points.T, times[:, None], *(self._jet(jet, values) for jet in self.system.jets)]
 
-    def _jet(self, jet: Jet, values: Array) -> Array:
+    def _jet(self, jet: SpaceJet, values: Array) -> Array:
         along = values[:, jet.component]
         return columns_of(self._matrices[jet.by], along) if jet.order else along
 

@@ -9,7 +9,7 @@ from typing import Any
 import sympy
 
 from sharp.problems.programs import Program, compile_expressions
-from sharp.solving.system import Jet, System, Unsupported, real
+from sharp.solving.system import SpaceJet, System, Unsupported, real
 
 
 @dataclass(frozen=True)
@@ -92,4 +92,4 @@ def _primitive(speed: Any, u: Any) -> Any:
 
 
 def _jet(system: System, orders: dict[int, int]) -> Any:
-    return Jet(0, tuple(orders.get(axis, 0) for axis in range(len(system.space)))).symbol
+    return SpaceJet(0, tuple(orders.get(axis, 0) for axis in range(len(system.space)))).symbol

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any, Protocol
 
-from sharp.solving.grid import Array
+import numpy as np
+
+from sharp.solving.grid import Array, Indices
+from sharp.solving.matrices import Pairs
 from sharp.solving.radau import Evolution
-from sharp.solving.system import System
+from sharp.solving.system import Component, System
 
 
 class Nodes(Protocol):
@@ -60,3 +65,48 @@ class Discretisation(Evolution, Protocol):
     def spread(self, time: float) -> Any:
         """Return the matrix [c * n, f] by which all values depend on the free ones."""
         ...
+
+
+class Componentwise(ABC):
+    """What a discretisation has from its system, where free values are ordered by components."""
+
+    system: System
+
+    @property
+    @abstractmethod
+    def ends(self) -> Indices:
+        """Up to where the free values of each component go [c]."""
+
+    @property
+    def size(self) -> int:
+        """The number of free values."""
+        return int(self.ends[-1])
+
+    @property
+    def linear(self) -> bool:
+        """Whether rates are affine in the state."""
+        return self.system.linear
+
+    @property
+    def constant(self) -> bool:
+        """Whether the Jacobian depends on neither time nor state."""
+        return self.system.constant_operator
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The free values of fields whose time derivative is a component too, and those of that component."""
+        index = {component: number for number, component in enumerate(self.system.components)}
+        places = np.split(np.arange(self.size), self.ends[:-1])
+        found = [
+            (places[index[component]], places[index[following]])
+            for component in self.system.components
+            if (following := Component(component.field, component.order + 1)) in index
+        ]
+        nothing = np.empty(0, dtype=np.intp)
+        followers, leaders = zip(*found, strict=True) if found else ((nothing,), (nothing,))
+        return np.concatenate(followers), np.concatenate(leaders)
+
+    def sizes(self, states: Array) -> Array:
+        """Return the largest absolute value [c] of the free ones of each component in states [..., f]."""
+        largest = np.abs(states).reshape(-1, self.size).max(axis=0)
+        return np.array([part.max(initial=0.0) for part in np.split(largest, self.ends[:-1])])

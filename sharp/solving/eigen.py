@@ -12,7 +12,7 @@ import numpy as np
 
 from sharp.solving.collocation import Collocation
 from sharp.solving.grid import Array, Indices
-from sharp.solving.matrices import Singular, factorise
+from sharp.solving.matrices import Singular, dense_seconds, factorise
 from sharp.solving.method import Deadline, NotSolved
 
 # How far apart, relatively, an eigenvalue may lie on two grids, and how large the imaginary part of a real one may be.
@@ -20,6 +20,9 @@ _SAME = 0.02
 _REAL = 1e-6
 # Above this number of unknowns only eigenvalues near those of the coarse grid are computed.
 _ALL = 700
+# All eigenvalues and vectors of a dense matrix take 25 n³ operations, one factorisation 2/3 n³ (G. H. Golub and
+# C. F. Van Loan, Matrix Computations, 2013, sec. 7.5).
+_PAIRS = 25 / (2 / 3)
 
 
 def lowest(fine: Collocation, coarse: Collocation, count: int, deadline: Deadline) -> tuple[Array, Array]:
@@ -27,7 +30,7 @@ def lowest(fine: Collocation, coarse: Collocation, count: int, deadline: Deadlin
 
     Raises `NotSolved` where the two grids do not agree on so many, and `OutOfTime`.
     """
-    deadline.check()
+    deadline.check(_PAIRS * dense_seconds(coarse.size))
     known, _ = _real_ones(*_all_pairs(coarse))
     deadline.check()
     few = fine.size <= _ALL or len(known) < count

@@ -1,4 +1,4 @@
-"""Method `fem`: finite elements on polygons, disks, annuli and rectangles."""
+"""Method `fem`: finite elements on polygons, disks, annuli, rectangles, and intervals inside which something jumps."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from sharp.problems.domains import BoxDomain, RoundDomain
-from sharp.problems.symbolic import equation_to_sympy, to_sympy
+from sharp.solving.breaks import interfaces
 from sharp.solving.collocated import always, evaluation, in_time, scaled
 from sharp.solving.fem_assembly import Elements
 from sharp.solving.fem_forms import fixed, weak_form, weak_weights
+from sharp.solving.fem_line import Line, divided
 from sharp.solving.fem_space import Space
 from sharp.solving.grid import Array
 from sharp.solving.matrices import Singular, factorise
@@ -22,8 +23,12 @@ from sharp.solving.solution import Solution
 from sharp.solving.steady import solve_steady
 from sharp.solving.system import System, Unsupported
 
+# The degree of the polynomials on intervals and on triangles.
+LINE = 8
 DEGREE = 4
 
+# Numbers of elements along an interval.
+_LINES = (2, 4, 8, 16, 32, 64, 128)
 # Solutions are like r**s at a corner; above this s elements are not made smaller there.
 _SMOOTH = 2.0
 # Within this share of the shorter edge at a corner elements shrink towards it.
@@ -32,34 +37,39 @@ _REACH = 0.25
 _SPARE = 4
 _SHIFTS = 10
 
-_JUMPS = "the factor of a time derivative jumps, and with it what the rates say of fluxes"
-
 
 class FiniteElements:
-    """Continuous piecewise polynomials of degree 4; `resolution` is the number of triangles across the domain."""
+    """Continuous piecewise polynomials, of degree 8 on intervals and 4 on triangles.
+
+    `resolution` is the number of elements along an interval, or of triangles across a plane domain.
+    """
 
     name = "fem"
 
     def refusal(self, system: System) -> str | None:
         """Return what stands in the way: the domain, the order of the equations, or the boundary conditions."""
         domain = system.problem.domain
-        if isinstance(domain, BoxDomain) and (len(domain.bounds) != 2 or system.periodic):
-            return "the elements here fill plane domains without periodic axes"
+        line = len(system.space) == 1
+        if isinstance(domain, BoxDomain) and not line and (len(domain.bounds) > 2 or system.periodic):
+            return "the elements here fill intervals, and plane domains without periodic axes"
+        if line and not interfaces(system.problem):
+            return "nothing jumps or bends inside the interval, which is what elements are for there"
         try:
             weak_form(system)
             weak_weights(system)
         except Unsupported as error:
             return str(error)
-        return _JUMPS if _inertia_jumps(system) else None
+        return None
 
     def resolutions(self, system: System) -> tuple[int, ...]:
-        """Return numbers of triangles along the longer side of the domain."""
+        """Return numbers of elements along the longer side of the domain."""
+        if len(system.space) == 1:
+            return _LINES
         return (4, 8, 16, 32) if system.steady else (4, 8, 16, 24)
 
     def solve(self, system: System, resolution: int, accuracy: float, deadline: Deadline) -> Solution:
-        """Return the solution on a mesh that is graded towards corners where solutions are not smooth."""
-        mesh = triangulate(system.problem.domain, resolution, tuple(_gradings(system)))
-        elements = Elements(system, Space(mesh, DEGREE))
+        """Return the solution on elements that end where something jumps, or shrink towards corners."""
+        elements = Elements(system, _space(system, resolution), deadline)
         deadline.check()
         if not system.steady:
             return in_time(self.name, elements, resolution, accuracy, deadline)
@@ -77,6 +87,14 @@ class FiniteElements:
         return Solution(
             self.name, resolution, evaluation(elements, always(first)), elements.size, eigenvalues
         )
+
+
+def _space(system: System, resolution: int) -> Line | Space:
+    if len(system.space) == 1:
+        (bounds,) = system.problem.bounds.values()
+        ends = divided(*bounds, interfaces(system.problem), resolution)
+        return Line(ends, LINE, periodic=bool(system.periodic))
+    return Space(triangulate(system.problem.domain, resolution, tuple(_gradings(system))), DEGREE)
 
 
 def lowest(elements: Elements, count: int, deadline: Deadline) -> tuple[Array, Array]:
@@ -111,25 +129,6 @@ def _nearest(matrix: Any, mass: Any, shift: float, count: int) -> tuple[Array, A
         raise NotSolved("the lowest eigenvalues are not real")
     ascending = np.argsort(1 / found.real)
     return shift + 1 / found.real[ascending], vectors.real[:, ascending]
-
-
-def _inertia_jumps(system: System) -> bool:
-    """Whether an equation was divided by a factor with jumps, so that rates no longer show which flux is continuous."""
-    import sympy
-
-    problem = system.problem
-    given = {
-        sympy.Symbol(name): to_sympy(problem.tree(str(coefficient.expression)))
-        for name, coefficient in problem.specification.coefficients.items()
-    }
-    for equation in problem.equations if problem.time_name else ():
-        sides = equation_to_sympy(equation, problem.fields, problem.space, problem.time_name)
-        residual = (sides.lhs - sides.rhs).xreplace(given)
-        for part in residual.atoms(sympy.Derivative):
-            by_time = any(str(name) == problem.time_name for name, _ in part.variable_count)
-            if by_time and residual.diff(part).has(sympy.Piecewise, sympy.Heaviside, sympy.sign):
-                return True
-    return False
 
 
 def _gradings(system: System) -> Iterator[Grading]:

@@ -4,58 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 import numpy as np
 import sympy
 
 from sharp.problems.programs import Program, compile_expressions
-from sharp.solving.fem_forms import FORMS, BoundaryForm, WeakForm, fixed, weak_form, weak_weights
+from sharp.solving.discretisation import Componentwise
+from sharp.solving.fem_forms import BoundaryForm, WeakForm, fixed, multipliers, weak_form, weak_weights
+from sharp.solving.fem_line import Line
 from sharp.solving.fem_space import Quadrature, Space
 from sharp.solving.grid import Array, Indices
-from sharp.solving.matrices import Pairs, Quotient, Solve, block_matrix, factorise
-from sharp.solving.system import Condition, System, real
+from sharp.solving.matrices import Quotient, Solve, block_matrix, factorise
+from sharp.solving.method import NEVER, Deadline
+from sharp.solving.system import Condition, System, covered, real
 
 
-class Elements:
+class Elements(Componentwise):
     """The equations of a system for those unknowns of finite elements that no boundary condition gives.
+
+    `space` is one of functions on an interval or on a triangulation. Integrals are not computed after the deadline.
 
     A `Discretisation` whose free values [k, f] at k times are unknowns, all values [k, c, n] of c components.
     """
 
-    def __init__(self, system: System, space: Space) -> None:
+    def __init__(self, system: System, space: Line | Space, deadline: Deadline = NEVER) -> None:
         self.system = system
         self.grid = space
+        self._deadline = deadline
         self._form = weak_form(system)
 
     @property
-    def size(self) -> int:
-        """The number of free values."""
-        return len(self._free)
-
-    @property
-    def linear(self) -> bool:
-        """Whether rates are affine in the state."""
-        return self.system.linear
-
-    @property
-    def constant(self) -> bool:
-        """Whether the Jacobian depends on neither time nor state."""
-        return self.system.constant_operator
-
-    @cached_property
-    def pairs(self) -> Pairs:
-        """The free values of fields whose time derivative is a component too, and those of that component."""
-        owners = self._free // self.grid.size
-        numbers = range(self._components - 1)
-        kept = [
-            i for i in numbers if self.system.components[i + 1].order == self.system.components[i].order + 1
-        ]
-        followers = [np.flatnonzero(owners == i) for i in kept]
-        leaders = [np.flatnonzero(owners == i + 1) for i in kept]
-        nothing = np.empty(0, dtype=np.intp)
-        return np.concatenate([nothing, *followers]), np.concatenate([nothing, *leaders])
+    def ends(self) -> Indices:
+        """Up to where the free values of each component go [c]."""
+        return np.searchsorted(self._free, self.grid.size * np.arange(1, self._components + 1))
 
     def start(self) -> Array:
         """Return the free values [f] of the initial state, taken at the nodes."""
@@ -93,12 +75,6 @@ class Elements:
         pairs = [self._factors_of_values(form, state) for form in (self._form, weak_weights(self.system))]
         least = [np.min(term / pairs[1][i]) for i, term in pairs[0].items() if np.all(pairs[1].get(i, 0) > 0)]
         return float(min(least, default=0.0))
-
-    def sizes(self, states: Array) -> Array:
-        """Return the largest absolute value [c] of the free ones of each component in states [..., f]."""
-        largest = np.abs(states).reshape(-1, self.size).max(axis=0)
-        owners = self._free // self.grid.size
-        return np.array([largest[owners == index].max(initial=0.0) for index in range(self._components)])
 
     def spread(self, time: float) -> Any:
         """Return the matrix [c * n, f] by which all values depend on the free ones: ones and zeros."""
@@ -141,8 +117,11 @@ class Elements:
         """The mass matrix [c * n, c * n] of all unknowns."""
         from scipy import sparse
 
-        one = self.grid.inside.matrix({(0, 0): np.ones_like(self.grid.inside.weights)})
-        return sparse.block_diag([one] * self._components, format="csr")
+        inside = self.grid.inside
+        factors = compile_expressions(multipliers(self.system), self.system.space)
+        found = factors(*np.moveaxis(inside.points, -1, 0))
+        blocks = [inside.matrix({(0, 0): _full(factor, inside)}) for factor in found]
+        return sparse.block_diag(blocks, format="csr")
 
     @cached_property
     def _accelerate(self) -> Solve:
@@ -172,6 +151,7 @@ class Elements:
 
     def _integrated(self, time: float, values: Array) -> Array:
         """Integrate the rates times every test function [c * n]."""
+        self._deadline.check()
         result = np.zeros((self._components, self.grid.size))
         arguments = self._arguments(self.grid.inside, time, values)
         outputs = self._form.integrand(*arguments)
@@ -205,6 +185,7 @@ class Elements:
         for (i, a, j, b), output in zip(form.blocks, outputs, strict=True):
             factors.setdefault((i, j), {})[a, b] = _full(output, inside)
         for place, terms in factors.items():
+            self._deadline.check()
             yield place, inside.matrix(terms)
         for quadrature, sides in self._sides(form):
             outputs = sides.jacobian(*self._arguments(quadrature, time, values))
@@ -228,7 +209,7 @@ class Elements:
         """The component and the unknowns of every condition that gives these, with values and time derivatives."""
         found = []
         for component in range(self._components):
-            for part in self.system.problem.domain.parts:
+            for part in covered(self.system.problem, "all"):
                 condition = fixed(self.system, component, part)
                 if condition is not None:
                     unknowns = component * self.grid.size + self.grid.on(part)
@@ -249,10 +230,9 @@ class Elements:
         return {part: self.grid.along(part) for part in self._form.sides}
 
     def _arguments(self, quadrature: Quadrature, time: float, values: Array) -> list[Any]:
-        points = (quadrature.points[..., 0], quadrature.points[..., 1])
+        points = np.moveaxis(quadrature.points, -1, 0)
         parts = values.reshape(self._components, -1)
-        places = product(range(self._components), range(len(FORMS)))
-        states = (quadrature.at(a, parts[i]) if (i, a) in self._form.used else 0.0 for i, a in places)
+        states = (quadrature.at(a, parts[i]) if occurs else 0.0 for (i, a), occurs in self._form.used.items())
         return [*points, time, *states]
 
 

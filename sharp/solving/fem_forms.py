@@ -7,22 +7,26 @@ integral with a test function v
 
 where (a_kl)_k is the whole derivative, along the components too. What remains of `div(a*grad(u))` in S is nothing, and
 its jumps are never differentiated (A. Ern and J.-L. Guermond, Theory and Practice of Finite Elements, 2004, ch. 3).
+Factors with jumps outside the fluxes are moved to the other side first: of `c*u_t = (k*u_x)_x` as of
+`u_t = (k*u_x)_x / c` it is k*u_x that is continuous, and not k*u_x/c.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
+import numpy as np
 import sympy
 
 from sharp.problems.programs import Program, compile_expressions
-from sharp.solving.system import Condition, Jet, System, Unsupported, real
+from sharp.solving.system import Condition, SpaceJet, System, Unsupported, covered, real
+from sharp.solving.written import JUMPS, Written
 
-# What test and trial functions appear as: their value, and their derivative along each of the two axes.
-FORMS = ((0, 0), (1, 0), (0, 1))
-
+# A component and its form: 0 is the value, k > 0 the derivative along axis k - 1.
+Place = tuple[int, int]
 Block = tuple[int, int, int, int]
 
 
@@ -41,12 +45,12 @@ class WeakForm:
     """Integrands by (component, form of the test function), and conormal derivatives by (component, part)."""
 
     system: System
-    integrands: Mapping[tuple[int, int], sympy.Expr]
+    integrands: Mapping[Place, sympy.Expr]
     boundary: Mapping[tuple[int, str], sympy.Expr]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """All arguments of the integrands: space, time, then every component in each of `FORMS`."""
+        """All arguments of the integrands: space, time, then every component in every form."""
         return (*self.system.space, self.system.time, *(symbol.name for symbol in self._symbols.values()))
 
     @cached_property
@@ -55,11 +59,11 @@ class WeakForm:
         return compile_expressions(list(self.integrands.values()), self.names)
 
     @cached_property
-    def used(self) -> frozenset[tuple[int, int]]:
-        """Which components occur, and in which form."""
+    def used(self) -> Mapping[Place, bool]:
+        """All components in every form, in the order of the arguments, and whether they occur."""
         terms = (*self.integrands.values(), *self.boundary.values())
         symbols = {symbol for term in terms for symbol in term.free_symbols}
-        return frozenset(place for place, symbol in self._symbols.items() if symbol in symbols)
+        return {place: symbol in symbols for place, symbol in self._symbols.items()}
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -96,7 +100,7 @@ class WeakForm:
         )
 
     @cached_property
-    def _symbols(self) -> dict[tuple[int, int], sympy.Symbol]:
+    def _symbols(self) -> dict[Place, sympy.Symbol]:
         return _symbols(self.system)
 
     @cached_property
@@ -113,7 +117,7 @@ def weak_form(system: System) -> WeakForm:
     """Return the weak form of a system.
 
     Raises `Unsupported` for derivatives above the second, for second derivatives whose factors depend on
-    derivatives, and for natural conditions that do not fix the conormal derivative.
+    derivatives, for natural conditions that do not fix the conormal derivative, and where `multipliers` does.
     """
     return _weak(system, system.rates)
 
@@ -123,22 +127,61 @@ def weak_weights(system: System) -> WeakForm:
     return _weak(system, system.weights)
 
 
-def _weak(system: System, rates: tuple[sympy.Expr, ...]) -> WeakForm:
+def multipliers(system: System) -> tuple[sympy.Expr, ...]:
+    """Return what every rate is multiplied by before it is integrated, 1 where equations have no jumps outside fluxes.
+
+    It is what was divided by to get the rate, over what stands in front of its fluxes. Raises `Unsupported` where that
+    has jumps and depends on more than the place, mixes equations, or differs from one flux to the other; and where
+    something jumps within a flux other than that of diffusion.
+    """
+    written, problem = Written.of(system.problem), system.problem
+    numbers = range(len(problem.equations))
+    if any(map(written.carries_jumps, numbers)):
+        raise Unsupported(
+            "a factor of what is carried along jumps, and the weak forms here are those of diffusion"
+        )
+    fronts = [written.front(index).doit().xreplace(written.numbers) for index in numbers]
+    factors = sympy.diag(*(1 / front for front in fronts)) * system.inertia
+    if not factors.has(*JUMPS, sympy.nan):
+        return (sympy.Integer(1),) * len(system.components)
+    if (
+        not factors.is_diagonal()
+        or factors.has(sympy.nan)
+        or factors.free_symbols - set(map(real, system.space))
+    ):
+        raise Unsupported(
+            "a factor in front of a derivative jumps, and depends on more than the place, mixes equations or differs "
+            "from one term to the other"
+        )
+    places = [problem.fields.index(component.field) for component in system.components]
+    return tuple(factors[place, place] for place in places)
+
+
+def _product(factor: sympy.Expr, rate: sympy.Expr) -> sympy.Expr:
+    """Return a rate times what it was divided by, which cancels in every term."""
+    return sympy.Add(*(factor * term for term in sympy.Add.make_args(rate)))
+
+
+def _weak(system: System, rates: Sequence[sympy.Expr]) -> WeakForm:
     high = next((jet for jet in system.jets if jet.order > 2), None)
     if high is not None:
         raise Unsupported(f"the equations have derivatives of order {high.order}, elements serve two")
     integrands: dict[tuple[int, int], sympy.Expr] = {}
     boundary: dict[tuple[int, str], sympy.Expr] = {}
-    for i, rate in enumerate(rates):
+    for i, rate in enumerate(map(_product, multipliers(system), rates)):
         factors = _principal(system, rate)
         integrands |= {(i, form): term for form, term in _by_parts(system, rate, factors) if term != 0}
-        for part in system.problem.domain.parts:
+        for part in covered(system.problem, "all"):
             boundary[i, part] = _conormal(system, i, part, factors)
     return WeakForm(system, integrands, boundary)
 
 
-def _symbols(system: System) -> dict[tuple[int, int], sympy.Symbol]:
-    return {(j, b): Jet(j, by).symbol for j in range(len(system.components)) for b, by in enumerate(FORMS)}
+def _symbols(system: System) -> dict[Place, sympy.Symbol]:
+    dimension = len(system.space)
+    forms = [(0,) * dimension, *(tuple(map(int, row)) for row in np.eye(dimension))]
+    return {
+        (j, b): SpaceJet(j, by).symbol for j in range(len(system.components)) for b, by in enumerate(forms)
+    }
 
 
 def _principal(system: System, rate: sympy.Expr) -> dict[int, sympy.Matrix]:
@@ -151,11 +194,10 @@ def _principal(system: System, rate: sympy.Expr) -> dict[int, sympy.Matrix]:
     for jet, factor in second.items():
         if factor == 0:
             continue
-        matrix = matrices.setdefault(jet.component, sympy.zeros(2, 2))
-        if jet.by == (1, 1):
-            matrix[0, 1] = matrix[1, 0] = factor / 2
-        else:
-            matrix[jet.by.index(2), jet.by.index(2)] = factor
+        matrix = matrices.setdefault(jet.component, sympy.zeros(len(system.space)))
+        k, l = (axis for axis, times in enumerate(jet.by) for _ in range(times))
+        matrix[k, l] += factor / 2
+        matrix[l, k] += factor / 2
     return matrices
 
 
@@ -164,13 +206,13 @@ def _by_parts(
 ) -> Iterator[tuple[int, sympy.Expr]]:
     symbols = _symbols(system)
     second = {jet.symbol: sympy.Integer(0) for jet in system.jets if jet.order == 2}
-    source, flux = rate.xreplace(second), [sympy.Integer(0), sympy.Integer(0)]
+    axes = range(len(system.space))
+    source, flux = rate.xreplace(second), [sympy.Integer(0) for _ in axes]
     for j, matrix in factors.items():
-        for k in (0, 1):
-            for l in (0, 1):
-                slope = symbols[j, l + 1]
-                source -= _whole_derivative(system, matrix[k, l], k) * slope
-                flux[k] -= matrix[k, l] * slope
+        for k, l in product(axes, repeat=2):
+            slope = symbols[j, l + 1]
+            source -= _whole_derivative(system, matrix[k, l], k) * slope
+            flux[k] -= matrix[k, l] * slope
     yield 0, sympy.expand_mul(source, deep=False)
     yield from enumerate(flux, start=1)
 
@@ -203,7 +245,7 @@ def _given(system: System, component: int, part: str) -> list[Condition]:
 
 
 def _isotropic(matrix: sympy.Matrix, component: int) -> sympy.Expr:
-    if matrix[0, 1] != 0 or sympy.expand(matrix[0, 0] - matrix[1, 1]) != 0:
+    if not (matrix - matrix[0, 0] * sympy.eye(matrix.rows)).expand().is_zero_matrix:
         raise Unsupported(
             f"component {component} is not fixed on the boundary, and its second derivatives along the axes "
             "have different factors: a condition for its normal derivative does not give the flux"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -22,13 +22,18 @@ from sharp.problems.programs import compile_expressions
 from sharp.solving.conservation import Balance, balance_of
 from sharp.solving.fluxes import SOURCE, Sweep
 from sharp.solving.grid import Array
-from sharp.solving.method import Deadline, NotSolved
+from sharp.solving.method import NEVER, Deadline, NotSolved
 from sharp.solving.solution import Solution
 from sharp.solving.system import System, Unsupported
 from sharp.solving.weno import parabola
 
+# By axis, what cells have at their lower and upper faces.
+Sides = Sequence[tuple[Array, Array]]
+
 # States are kept after this many equal intervals of time; others are computed from the last one before.
 _INTERVALS = 64
+# The bytes that kept states may take.
+_KEPT = 2**28
 # Points in each cell at which the initial state is taken, along each axis.
 _GAUSS = 6
 _RESOLUTIONS = {1: (100, 200, 400, 800, 1600), 2: (32, 64, 128, 256), 3: (16, 32, 64)}
@@ -125,7 +130,15 @@ class Scheme:
             np.meshgrid(*(low + (high - low) * places for low, high in bounds), indexing="ij", sparse=True)
         )
 
-    def values(self, state: Array, time: float, points: Array) -> Array:
+    def sides(self, state: Array, time: float) -> Sides:
+        """Return for each axis the values at the lower and at the upper face of every cell, like the averages."""
+        found = []
+        for axis, sweep in enumerate(self.sweeps):
+            below, above = sweep.faces(np.moveaxis(state, axis, -1), time)
+            found.append((np.moveaxis(above[..., :-1], -1, axis), np.moveaxis(below[..., 1:], -1, axis)))
+        return found
+
+    def values(self, state: Array, sides: Sides, points: Array) -> Array:
         """Return the values [m] at points [m, d]: by parabolas along the axes, which have the cell's average."""
         bounds = np.array(list(self.balance.system.problem.bounds.values()))
         places = (points - bounds[:, 0]) / (bounds[:, 1] - bounds[:, 0]) * self.count
@@ -133,11 +146,8 @@ class Scheme:
         here = tuple(cells.T)
         means = state[here]
         values = means.copy()
-        for axis, sweep in enumerate(self.sweeps):
-            below, above = sweep.faces(np.moveaxis(state, axis, -1), time)
-            left = np.moveaxis(above[..., :-1], -1, axis)[here]
-            right = np.moveaxis(below[..., 1:], -1, axis)[here]
-            values += parabola(left, means, right, (places - cells)[:, axis]) - means
+        for (lower, upper), share in zip(sides, (places - cells).T, strict=True):
+            values += parabola(lower[here], means, upper[here], share) - means
         return np.asarray(values)
 
     def _stepped(self, state: Array, time: float, step: float) -> Array:
@@ -152,23 +162,28 @@ class Scheme:
         return float(sum(rates) + np.max(np.abs(slope)) / SOURCE)
 
 
-@dataclass(frozen=True)
 class History:
-    """States at ascending times; those between are computed when asked for."""
+    """States at ascending times; those between are computed when asked for, and kept while memory allows it.
 
-    scheme: Scheme
-    times: Array
-    states: Sequence[Array]
+    A check asks for the same times once for every derivative and every chunk of points.
+    """
+
+    def __init__(self, scheme: Scheme, times: Array, states: Sequence[Array]) -> None:
+        self._scheme = scheme
+        self._known: dict[float, Array] = dict(zip(times.tolist(), states, strict=True))
+        # As many as the times of one check, which asks for chunks of points and for derivatives in turn.
+        self._sides = lru_cache(maxsize=32)(lambda time: scheme.sides(self._state(time), time))
 
     def evaluate(self, points: Array, times: Array) -> Array:
         """Return the values [1, k, m] at points [m, d] and times [k]."""
-        known = dict(zip(self.times.tolist(), self.states, strict=True))
-        for time in np.sort(times).tolist():
-            if time not in known:
-                known[time] = self._advanced_to(time, known)
-        rows = [self.scheme.values(known[time], time, points) for time in times.tolist()]
-        return np.stack(rows)[None]
+        found = {time: (self._state(time), self._sides(time)) for time in np.sort(times).tolist()}
+        return np.stack([self._scheme.values(*found[time], points) for time in times.tolist()])[None]
 
-    def _advanced_to(self, time: float, known: dict[float, Array]) -> Array:
-        start = max(earlier for earlier in known if earlier <= time)
-        return self.scheme.advanced(known[start], start, time, Deadline(np.inf))
+    def _state(self, time: float) -> Array:
+        if time in self._known:
+            return self._known[time]
+        start = max(earlier for earlier in self._known if earlier <= time)
+        state = self._scheme.advanced(self._known[start], start, time, NEVER)
+        if (len(self._known) + 1) * state.nbytes <= _KEPT:
+            self._known[time] = state
+        return state

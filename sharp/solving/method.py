@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,24 +22,43 @@ class NotSolved(Exception):
 
 @dataclass(frozen=True)
 class Deadline:
-    """A point in time, by the monotonic clock, after which work is given up."""
+    """A point in time, by a clock that counts seconds, after which work is given up."""
 
     at: float
+    clock: Callable[[], float] = time.monotonic
 
     @classmethod
-    def within(cls, seconds: float) -> Deadline:
+    def within(cls, seconds: float, clock: Callable[[], float] = time.monotonic) -> Deadline:
         """Return the deadline that is some seconds from now."""
-        return cls(time.monotonic() + seconds)
+        return cls(clock() + seconds, clock)
+
+    def share(self, part: float) -> Deadline:
+        """Return the deadline after a part of the time that is left."""
+        return Deadline.within(part * self.left, self.clock)
 
     @property
     def left(self) -> float:
         """The seconds that are left, negative after the deadline."""
-        return self.at - time.monotonic()
+        return self.at - self.clock()
 
-    def check(self) -> None:
-        """Raise `OutOfTime` after the deadline."""
-        if self.left < 0:
+    def check(self, needed: float = 0.0) -> None:
+        """Raise `OutOfTime` after the deadline, or where a step cannot end before it that takes so many seconds."""
+        left = self.left
+        if left < 0:
             raise OutOfTime("the limit of time was reached")
+        if left < needed:
+            raise OutOfTime(f"its next step {too_long(needed, left)}")
+
+
+NEVER = Deadline(math.inf)
+
+
+def too_long(needed: float, left: float) -> str:
+    """Return in words that something needs more seconds than are left."""
+    about, there = (
+        f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.2g}" for seconds in (needed, max(left, 0.0))
+    )
+    return f"would take about {about} s of the {there} s that are left"
 
 
 class Method(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from sharp.solving.samples import (
     Edge,
     boundary,
     evaluate,
+    fits,
     interior,
     lengths,
     moments,
@@ -23,7 +24,7 @@ from sharp.solving.samples import (
 )
 from sharp.solving.solution import Solution
 from sharp.solving.stencils import backward
-from sharp.solving.system import covered
+from sharp.solving.system import covered, factors_of
 
 Array = NDArray[np.float64]
 
@@ -113,7 +114,9 @@ def _on_part(
 ) -> Mismatch:
     index, times = problem.fields.index(str(condition.field)), moments(problem, MOMENTS)
     wanted = given(problem, str(condition.value))(edge.points, times)
-    factors = {order: given(problem, text)(edge.points, times) for order, text in _factors(condition).items()}
+    factors = {
+        order: given(problem, text)(edge.points, times) for order, text in factors_of(condition).items()
+    }
     found = {order: _normal(problem, solution, edge, times, order)[index] for order in factors}
     total = sum(factors[order] * found[order] for order in factors)
     # Beside what stands there, what the extents suggest: an insulated end is not measured by its own rounding.
@@ -123,18 +126,6 @@ def _on_part(
     scale = max(_rms(wanted), natural, *(_rms(factors[order] * found[order]) for order in factors)) or 1.0
     value = _rms(total - wanted) / scale
     return Mismatch(f"{condition.type} condition of {condition.field} on {part}", value, max(factors) > 0)
-
-
-def _factors(condition: Boundary) -> Mapping[int, str]:
-    match condition.type:
-        case "dirichlet":
-            return {0: "1"}
-        case "neumann":
-            return {1: "1"}
-        case "robin":
-            return {0: str(condition.a), 1: str(condition.b)}
-        case _:
-            return {int(condition.order or 0): "1"}
 
 
 def _normal(problem: Problem, solution: Solution, edge: Edge, times: Array, order: int) -> Array:
@@ -151,12 +142,12 @@ def _one_sided(
 ) -> Array:
     stencil = backward(order)
     points = edge.points + step * np.array(list(stencil))[:, None, None] * edge.normals
-    fits = problem.domain.inside(points.reshape(-1, points.shape[2])).reshape(len(stencil), -1).all(axis=0)
+    fitting = fits(problem, points)
     derivative = np.full((len(problem.fields), len(times), len(edge.points)), np.nan)
-    if np.any(fits):
-        values = evaluate(solution, points[:, fits].reshape(-1, points.shape[2]), times)
+    if np.any(fitting):
+        values = evaluate(solution, points[:, fitting].reshape(-1, points.shape[2]), times)
         values = values.reshape(*values.shape[:2], len(stencil), -1)
-        derivative[:, :, fits] = np.einsum("fksm,s->fkm", values, list(stencil.values())) / step**order
+        derivative[:, :, fitting] = np.einsum("fksm,s->fkm", values, list(stencil.values())) / step**order
     return derivative
 
 

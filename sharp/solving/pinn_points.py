@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sharp.problems.problem import Problem
 from sharp.problems.programs import compile_expressions
 from sharp.solving.samples import boundary, interior, recurrence
-from sharp.solving.system import Component, Jet, System
+from sharp.solving.system import Component, SpaceJet, System
 
 Array = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def field_of(system: System, component: int) -> int:
     return system.problem.fields.index(system.components[component].field)
 
 
-def derivative_of(system: System, jet: Jet) -> tuple[int, ...]:
+def derivative_of(system: System, jet: SpaceJet) -> tuple[int, ...]:
     """Return how often a jet differentiates its field by each coordinate, time included."""
     return jet.by if system.steady else (*jet.by, system.components[jet.component].order)
 

@@ -22,7 +22,7 @@ from sharp.solving.pinn_points import (
     places,
     values,
 )
-from sharp.solving.system import Component, Condition, Jet, System
+from sharp.solving.system import Component, Condition, SpaceJet, System
 
 Array = NDArray[np.float64]
 
@@ -117,11 +117,11 @@ def _caused(system: System) -> Array:
     return np.array(found)
 
 
-def _is_value(system: System, jet: Jet) -> bool:
+def _is_value(system: System, jet: SpaceJet) -> bool:
     return jet.order == 0 and system.components[jet.component].order == 0
 
 
-def _unit(system: System, jet: Jet) -> float:
+def _unit(system: System, jet: SpaceJet) -> float:
     """Return the size of a jet of a field of size 1 that changes over half of the domain and of the time."""
     return float(np.prod(halves(system) ** -np.array(derivative_of(system, jet), dtype=float)))
 

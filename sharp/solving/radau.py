@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sharp.solving.axes import barycentric
 from sharp.solving.grid import Array
-from sharp.solving.matrices import Pairs, Singular, Solve, factorise_shifted
+from sharp.solving.matrices import Pairs, Singular, Solve, factorise_shifted, seconds_of
 from sharp.solving.method import Deadline, NotSolved
 
 Complex = NDArray[np.complex128]
@@ -293,8 +293,9 @@ class _Stepper:
         return self._factors
 
     def _solve(self, shift: complex) -> Solve:
-        self._deadline.check()
-        return factorise_shifted(self._matrix, shift if shift.imag else shift.real, self._evolution.pairs)
+        shift, pairs = (shift if shift.imag else shift.real), self._evolution.pairs
+        self._deadline.check(seconds_of(self._matrix, shift, pairs))
+        return factorise_shifted(self._matrix, shift, pairs)
 
     def _iterated(self, factors: _Factors, time: float, state: Array) -> Array | None:
         """Solve for the stages by simplified Newton iterations; None where they do not converge."""
@@ -322,6 +323,7 @@ class _Stepper:
 
     def _correction(self, factors: _Factors, time: float, stages: Array, state: Array) -> Array:
         """Return the change [s, f] of the stages: one complex system for each conjugate pair of eigenvalues."""
+        self._deadline.check()
         method = self._method
         times = time + factors.length * np.minimum(method.nodes, 1 - _INSET)
         residual = self._evolution.rates(times, stages) - method.inverse @ (stages - state) / factors.length

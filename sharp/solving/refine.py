@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sharp.solving.method import Deadline, Method, NotSolved, OutOfTime
+from sharp.solving.method import Deadline, Method, NotSolved, OutOfTime, too_long
 from sharp.solving.samples import evaluate, interior, moments, relative_distance
 from sharp.solving.solution import Solution
 from sharp.solving.system import System
@@ -28,14 +27,15 @@ LEAST_SHARE = 0.1
 SAFETY = 1.25
 # Above this an observed order only says that the method is of none.
 CREDIBLE = 12.0
-# How the cost of a method is taken to grow, per space dimension, with the resolution: sparse factorisations in between
-# what they cost in two and in three dimensions.
-GROWTH = 1.5
-# What one attempt may take of the time that is left: one that took more could not be compared with a finer one.
+# How the cost of a method grows, per space dimension, with the resolution: at least like sparse factorisations in
+# between two and three dimensions, at most like dense ones.
+GROWTH = (1.5, 3.0)
+# What an attempt may take of the time that is left while there is nothing to compare it with.
 ATTEMPT = 0.5
+# A solution that cannot be refined in time is compared with one at this share of its resolution.
+COARSER = 2 / 3
 # After so many failures in a row a method is given up.
 FAILURES = 3
-TOO_LONG = "would not be done in time"
 
 
 @dataclass(frozen=True)
@@ -94,64 +94,129 @@ def refine(
 ) -> Refinement:
     """Solve at ascending resolutions until the difference of two successive solutions promises the accuracy.
 
-    A resolution at which the method fails is passed over; the limit of time ends the refinement with what is there.
-    A refinement that has been made `before`, with another accuracy, is carried on from where it ended.
+    A resolution at which the method fails is passed over. One that would not be done in time, to judge by those before
+    it, is not begun; where that leaves a single solution, a coarser one tells its error. A refinement that has been
+    made `before`, with another accuracy, is carried on from where it ended.
     """
-    attempts = list(before.attempts) if before else []
-    solution = before.solution if before else None
-    least = ROUNDING if system.steady else max(ROUNDING, STEPPING * accuracy)
-    error, order = estimate(attempts, least)
-    done = max((attempt.resolution for attempt in attempts), default=0)
+    course = _Course(method, system, accuracy, deadline, listener, before)
     for resolution in resolutions or method.resolutions(system):
-        if resolution <= done:
-            continue
-        limit = Deadline.within(ATTEMPT * deadline.left)
-        if attempts and _cost(attempts[-1], resolution, len(system.space)) > deadline.left:
-            found, attempt = None, Attempt(method.name, resolution, 0.0, failure=TOO_LONG)
-        else:
-            steps = accuracy * (FINER_STEPS if len(attempts) % 2 else 1.0)
-            found, attempt = _attempt(method, system, resolution, steps, limit, solution)
-        attempts.append(attempt)
-        listener(attempt)
-        solution = found or solution
-        error, order = estimate(attempts, least)
-        if error <= accuracy or limit.left < 0 or _given_up(attempts):
+        if resolution > course.finest and not course.goes_on_after(resolution):
+            course.look_back()
             break
-    return Refinement(method.name, tuple(attempts), solution, error, order, error <= accuracy)
+    return course.refinement()
 
 
-def _attempt(
-    method: Method,
-    system: System,
-    resolution: int,
-    steps: float,
-    deadline: Deadline,
-    before: Solution | None,
-) -> tuple[Solution | None, Attempt]:
-    start = time.perf_counter()
-    try:
-        # What overflows on the way to a blow-up is told by the method's failure or by the difference.
-        with np.errstate(all="ignore"):
-            solution = method.solve(system, resolution, steps, deadline)
-        if before is not None and solution.unknowns <= before.unknowns:
-            raise NotSolved(f"no finer than before, with {solution.unknowns} unknowns")
-        difference = None if before is None else distance(system, before, solution)
-    except (NotSolved, OutOfTime) as error:
-        return None, Attempt(method.name, resolution, time.perf_counter() - start, failure=str(error))
-    seconds = time.perf_counter() - start
-    return solution, Attempt(method.name, resolution, seconds, solution.unknowns, difference)
+class _Course:
+    """A refinement on its way."""
+
+    def __init__(
+        self,
+        method: Method,
+        system: System,
+        accuracy: float,
+        deadline: Deadline,
+        listener: Listener,
+        before: Refinement | None,
+    ) -> None:
+        self._method = method
+        self._system = system
+        self._accuracy = accuracy
+        self._deadline = deadline
+        self._listener = listener
+        self._attempts = list(before.attempts) if before else []
+        self._solution = before.solution if before else None
+        self._late = False
+        self._least = ROUNDING if system.steady else max(ROUNDING, STEPPING * accuracy)
+
+    @property
+    def finest(self) -> int:
+        """The finest resolution so far, 0 before the first."""
+        return max((attempt.resolution for attempt in self._attempts), default=0)
+
+    def refinement(self) -> Refinement:
+        """Return what has been found."""
+        error, order = estimate(self._attempts, self._least)
+        agreed = error <= self._accuracy
+        return Refinement(self._method.name, tuple(self._attempts), self._solution, error, order, agreed)
+
+    def goes_on_after(self, resolution: int) -> bool:
+        """Try a resolution, unless there is no time for it; return whether a finer one is worth trying."""
+        needed, left = expected(self._attempts, resolution, len(self._system.space)), self._deadline.left
+        if needed > max(left, 0.0):
+            failure = f"not tried: {too_long(needed, left)}"
+            self._note(Attempt(self._method.name, resolution, 0.0, failure=failure))
+            return False
+        limit = self._deadline if self._solution else self._deadline.share(ATTEMPT)
+        steps = self._accuracy * (FINER_STEPS if len(self._attempts) % 2 else 1.0)
+        found, attempt = self._attempt(resolution, steps, limit)
+        if found is not None and self._solution is not None:
+            found, attempt = self._compared(found, attempt, self._solution)
+        self._note(attempt)
+        self._solution = found or self._solution
+        return not (self._late or limit.left < 0 or self.refinement().agreed or self._given_up())
+
+    def look_back(self) -> None:
+        """Compare a single solution with a coarser one where there is time for that."""
+        done = [place for place, attempt in enumerate(self._attempts) if attempt.unknowns is not None]
+        if self._solution is None or len(done) > 1:
+            return
+        fine = self._attempts[done[0]]
+        resolution = round(COARSER * fine.resolution)
+        if expected([fine], resolution, len(self._system.space)) > self._deadline.left:
+            return
+        coarse, attempt = self._attempt(resolution, self._accuracy * FINER_STEPS, self._deadline)
+        self._listener(attempt)
+        if coarse is not None and coarse.unknowns < self._solution.unknowns:
+            _, compared = self._compared(self._solution, fine, coarse)
+            self._attempts[done[0] : done[0] + 1] = [attempt, compared]
+            self._listener(compared)
+
+    def _attempt(self, resolution: int, steps: float, limit: Deadline) -> tuple[Solution | None, Attempt]:
+        start, attempt = limit.clock(), Attempt(self._method.name, resolution, 0.0)
+        try:
+            # What overflows on the way to a blow-up is told by the method's failure or by the difference.
+            with np.errstate(all="ignore"):
+                solution = self._method.solve(self._system, resolution, steps, limit)
+        except (NotSolved, OutOfTime) as error:
+            self._late = isinstance(error, OutOfTime)
+            return None, replace(attempt, seconds=limit.clock() - start, failure=str(error))
+        return solution, replace(attempt, seconds=limit.clock() - start, unknowns=solution.unknowns)
+
+    def _compared(
+        self, fine: Solution, attempt: Attempt, coarse: Solution
+    ) -> tuple[Solution | None, Attempt]:
+        """Return the finer of two solutions with its distance from the other, unless it is no finer."""
+        if fine.unknowns <= coarse.unknowns:
+            failure = f"no finer than before, with {fine.unknowns} unknowns"
+            return None, replace(attempt, unknowns=None, failure=failure)
+        start = self._deadline.clock()
+        difference = distance(self._system, coarse, fine)
+        seconds = attempt.seconds + self._deadline.clock() - start
+        return fine, replace(attempt, seconds=seconds, difference=difference)
+
+    def _note(self, attempt: Attempt) -> None:
+        self._attempts.append(attempt)
+        self._listener(attempt)
+
+    def _given_up(self) -> bool:
+        last = [attempt.failure for attempt in self._attempts[-FAILURES:]]
+        return len(last) == FAILURES and all(last)
 
 
-def _given_up(attempts: Sequence[Attempt]) -> bool:
-    last = [attempt.failure for attempt in attempts[-FAILURES:]]
-    return last[-1] == TOO_LONG or (len(last) == FAILURES and all(last))
+def expected(attempts: Sequence[Attempt], resolution: int, dimension: int) -> float:
+    """Return the seconds that a resolution will take to judge by the last two that succeeded, 0 where none did.
 
-
-def _cost(last: Attempt, resolution: int, dimension: int) -> float:
-    """Return the seconds that a resolution is expected to take after the last attempt, none for a coarser one."""
-    if last.failure or resolution <= last.resolution:
+    The cost is taken to be a power of the resolution: the one that these two show, within the bounds of `GROWTH`.
+    """
+    done = [attempt for attempt in attempts if attempt.unknowns is not None][-2:]
+    if not done:
         return 0.0
-    return last.seconds * math.pow(resolution / last.resolution, GROWTH * dimension)
+    first, last = done[0], done[-1]
+    power = least = GROWTH[0] * dimension
+    if first.seconds > 0 and last.seconds > 0 and first.resolution < last.resolution:
+        power = math.log(last.seconds / first.seconds) / math.log(last.resolution / first.resolution)
+    power = min(max(power, least), GROWTH[1] * dimension)
+    return last.seconds * math.pow(resolution / last.resolution, power)
 
 
 def distance(system: System, first: Solution, second: Solution) -> float:

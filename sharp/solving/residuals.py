@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from sharp.problems.problem import Problem
 from sharp.problems.programs import Program, compile_expressions
-from sharp.problems.symbolic import equation_to_sympy, to_sympy
-from sharp.solving.samples import evaluate, interior, lengths, moments
+from sharp.problems.system import Jet
+from sharp.solving.samples import evaluate, fits, interior, lengths, moments
 from sharp.solving.solution import Solution
 from sharp.solving.stencils import central, mixed
+from sharp.solving.written import Written
 
 Array = NDArray[np.float64]
 
@@ -33,15 +34,6 @@ MOMENTS = (0.13, 0.31, 0.58, 0.87)
 POINTS = {1: 160, 2: 100, 3: 48}
 # This share of the points may lie where no difference formula can follow the solution: kinks, fronts, interfaces.
 QUANTILE = 0.9
-
-
-@dataclass(frozen=True)
-class Jet:
-    """A field, `by[i]` times differentiated along space axis i and `times` times by time."""
-
-    field: int
-    by: tuple[int, ...]
-    times: int
 
 
 @dataclass(frozen=True)
@@ -101,73 +93,31 @@ def _values(terms: _Terms, points: Array, times: Array, jets: Mapping[Jet, Array
     return np.stack(np.broadcast_arrays(*terms.program(*arguments), *jets.values())[: len(terms.equation)])
 
 
-@dataclass(frozen=True)
-class Symbols:
-    """Real symbols for coordinates, numbers for parameters and expressions for given coefficients."""
-
-    problem: Problem
-    names: tuple[str, ...]
-    replaced: Mapping[Any, Any]
-    numbers: Mapping[Any, Any]
-
-    @classmethod
-    def of(cls, problem: Problem, eigenvalues: tuple[float, ...] = ()) -> Symbols:
-        """Return the symbols of a problem; its eigenvalue is the first of those found."""
-        names = (*problem.space, problem.time_name or "time")
-        numbers = {sympy.Symbol(name): sympy.Float(value, 17) for name, value in problem.parameters.items()}
-        if problem.specification.eigenvalue is not None:
-            numbers[sympy.Symbol(problem.specification.eigenvalue.name)] = sympy.Float(eigenvalues[0], 17)
-        replaced = {sympy.Symbol(name): sympy.Symbol(name, real=True) for name in names}
-        return cls(problem, names, replaced, numbers)
-
-    def equation(self, index: int) -> Any:
-        """Return left minus right side of an equation, with derivatives as they are written."""
-        problem = self.problem
-        written = equation_to_sympy(
-            problem.equations[index], problem.fields, problem.space, problem.time_name
-        )
-        coefficients = {
-            sympy.Symbol(name): to_sympy(problem.tree(str(given.expression)))
-            for name, given in problem.specification.coefficients.items()
-        }
-        return (written.lhs - written.rhs).xreplace(coefficients).xreplace(self.replaced)
-
-    def constant(self, expression: Any) -> bool:
-        """Whether an expression holds neither fields nor coordinates."""
-        held = expression.free_symbols & set(self.replaced.values())
-        return not held and not expression.atoms(sympy.core.function.AppliedUndef)
-
-
 def _terms(problem: Problem, eigenvalues: tuple[float, ...]) -> _Terms:
-    symbols = Symbols.of(problem, eigenvalues)
+    written = Written.of(problem, eigenvalues)
     jets: dict[Jet, Any] = {}
     parts = [
         (index, term)
         for index in range(len(problem.equations))
-        for term in sympy.Add.make_args(substituted(problem, symbols, symbols.equation(index), jets))
+        for term in sympy.Add.make_args(substituted(written, written.equation(index), jets))
     ]
-    program = compile_expressions(
-        [term for _, term in parts], [*symbols.names, *(symbol.name for symbol in jets.values())]
-    )
+    program = compile_expressions([term for _, term in parts], names_of(problem, jets))
     return _Terms(tuple(jets), program, tuple(index for index, _ in parts))
 
 
-def substituted(problem: Problem, symbols: Symbols, expression: Any, jets: dict[Jet, Any]) -> Any:
+def names_of(problem: Problem, jets: Mapping[Jet, Any]) -> list[str]:
+    """Return the names of what programs take: space, time, which may occur nowhere, and the symbols of jets."""
+    return [*problem.space, problem.time_name or "time", *(symbol.name for symbol in jets.values())]
+
+
+def substituted(written: Written, expression: Any, jets: dict[Jet, Any]) -> Any:
     """Return an expression with a symbol for each jet and numbers for parameters, and note new jets."""
-    expression = expression.doit()
+    expression, coordinates = expression.doit(), tuple(written.coordinates.values())
     for kind in (sympy.Derivative, sympy.core.function.AppliedUndef):
-        parts = sorted(expression.atoms(kind), key=str)
-        expression = expression.xreplace({part: _symbol(problem, part, jets) for part in parts})
-    return expression.xreplace(symbols.numbers)
-
-
-def _symbol(problem: Problem, part: Any, jets: dict[Jet, Any]) -> Any:
-    inner, counts = (part.expr, dict(part.variable_count)) if part.is_Derivative else (part, {})
-    orders = {str(name): int(count) for name, count in counts.items()}
-    by = tuple(orders.get(axis, 0) for axis in problem.space)
-    times = orders.get(str(problem.time_name), 0)
-    jet = Jet(problem.fields.index(inner.func.__name__), by, times)
-    return jets.setdefault(jet, sympy.Symbol(f"jet {len(jets)}", real=True))
+        found = {part: Jet.of(part, coordinates) for part in sorted(expression.atoms(kind), key=str)}
+        jets.update((jet, jet.symbol) for jet in found.values())
+        expression = expression.xreplace({part: jet.symbol for part, jet in found.items()})
+    return expression.xreplace(written.numbers)
 
 
 def _jets(
@@ -175,45 +125,58 @@ def _jets(
 ) -> dict[Jet, Array]:
     """Return each jet [space steps or 1, time steps or 1, k, m]; not a number where a stencil leaves the domain."""
     kinds = {
-        (jet.by, jet.times): _differences(problem, solution, jet, points, times)
-        for jet in {(jet.by, jet.times): jet for jet in jets}.values()
+        orders: _differences(problem, solution, orders, points, times)
+        for orders in dict.fromkeys(jet.orders for jet in jets)
     }
-    return {jet: kinds[jet.by, jet.times][:, :, jet.field] for jet in jets}
+    return {jet: kinds[jet.orders][:, :, problem.fields.index(jet.field)] for jet in jets}
 
 
-def _differences(problem: Problem, solution: Solution, jet: Jet, points: Array, times: Array) -> Array:
+def _differences(
+    problem: Problem, solution: Solution, orders: tuple[int, ...], points: Array, times: Array
+) -> Array:
     """Return a derivative of all fields [space steps or 1, time steps or 1, fields, k, m]."""
     extent, (start, end) = lengths(problem), problem.time or (0.0, 1.0)
-    in_space = SPACE_STEPS if any(jet.by) else (1.0,)
-    in_time = TIME_STEPS if jet.times else (1.0,)
+    by, late = _split(problem, orders)
+    in_space = SPACE_STEPS if any(by) else (1.0,)
+    in_time = TIME_STEPS if late else (1.0,)
     found = [
-        difference(problem, solution, jet, points, times, share * extent, late * (end - start))
-        for share, late in product(in_space, in_time)
+        difference(problem, solution, orders, points, times, share * extent, brief * (end - start))
+        for share, brief in product(in_space, in_time)
     ]
     return np.stack(found).reshape(len(in_space), len(in_time), *found[0].shape)
+
+
+def _split(problem: Problem, orders: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    """Return how often is differentiated along each space axis, and by time."""
+    return orders[: len(problem.space)], sum(orders[len(problem.space) :])
 
 
 def difference(
     problem: Problem,
     solution: Solution,
-    jet: Jet,
+    orders: tuple[int, ...],
     points: Array,
     times: Array,
     step: Array,
     time_step: float,
 ) -> Array:
-    """Return a derivative of all fields [fields, k, m], not a number where a stencil leaves the domain."""
-    offsets, factors = mixed(jet.by)
-    stencil = points + (offsets * step)[:, None, :]
-    fits = problem.domain.inside(stencil.reshape(-1, points.shape[1])).reshape(len(offsets), -1).all(axis=0)
+    """Return a derivative of all fields [fields, k, m] at points [m, d] by steps [d], or [m, d] of their own.
+
+    It is not a number where a stencil leaves the domain, or reaches over an interface.
+    """
+    by, times_over = _split(problem, orders)
+    offsets, factors = mixed(by)
+    stencil = points + offsets[:, None] * step
+    fitting = fits(problem, stencil)
     derivative = np.full((len(problem.fields), len(times), len(points)), np.nan)
-    if np.any(fits):
-        late = central(jet.times)
+    if np.any(fitting):
+        late = central(times_over)
         moments_ = (times[:, None] + time_step * np.array(list(late))).ravel()
-        values = evaluate(solution, stencil[:, fits].reshape(-1, points.shape[1]), moments_)
+        values = evaluate(solution, stencil[:, fitting].reshape(-1, points.shape[1]), moments_)
         values = values.reshape(len(problem.fields), len(times), len(late), len(offsets), -1)
         total = np.einsum("fkqsm,q,s->fkm", values, list(late.values()), factors)
-        derivative[:, :, fits] = total / (np.prod(step ** np.array(jet.by)) * time_step**jet.times)
+        divisor = np.prod(np.broadcast_to(step, points.shape)[fitting] ** np.array(by), axis=1)
+        derivative[:, :, fitting] = total / (divisor * time_step**times_over)
     return derivative
 
 
@@ -225,7 +188,9 @@ def _natural(
     spread = np.ptp(values, axis=(1, 2)) + 1e-3 * np.max(np.abs(values), axis=(1, 2))
     extent, (start, end) = float(np.max(lengths(problem))), problem.time or (0.0, 1.0)
     shape = (1, 1, len(times), len(points))
-    return {
-        jet: np.full(shape, spread[jet.field] / (extent ** sum(jet.by) * (end - start) ** jet.times))
-        for jet in jets
-    }
+    size = dict(zip(problem.fields, spread, strict=True))
+    found = {}
+    for jet in jets:
+        by, times_over = _split(problem, jet.orders)
+        found[jet] = np.full(shape, size[jet.field] / (extent ** sum(by) * (end - start) ** times_over))
+    return found

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sharp.problems.domains import BoxDomain, Domain, PolygonDomain, RoundDomain
 from sharp.problems.problem import Problem
+from sharp.solving.breaks import interfaces
 from sharp.solving.solution import Solution
 
 Array = NDArray[np.float64]
@@ -102,6 +103,13 @@ def moments(problem: Problem, shares: Any) -> Array:
 def lengths(problem: Problem) -> Array:
     """Return the extent [d] of the domain along each axis."""
     return np.array([problem.bounds[axis][1] - problem.bounds[axis][0] for axis in problem.space])
+
+
+def fits(problem: Problem, stencils: Array) -> NDArray[np.bool_]:
+    """Return which stencils [s, m, d] of m points lie in the domain, on one side of everything that jumps there."""
+    inside = problem.domain.inside(stencils.reshape(-1, stencils.shape[-1])).reshape(len(stencils), -1)
+    pieces = np.searchsorted(interfaces(problem), stencils[..., 0])
+    return np.asarray(inside.all(axis=0) & (np.ptp(pieces, axis=0) == 0))
 
 
 def evaluate(solution: Solution, points: Array, times: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from sharp.solving.method import Deadline, Method
 from sharp.solving.refine import Attempt, Refinement, distance, refine
@@ -19,10 +20,7 @@ ENOUGH = 1e-5
 
 @dataclass(frozen=True)
 class Opinion:
-    """How far the solution of another method is from the one in question, and from its own coarser one.
-
-    `own` is infinite where the method gave a single solution.
-    """
+    """How far the solution of another method is from the one in question, and its own estimated error."""
 
     method: str
     resolution: int
@@ -41,13 +39,16 @@ def second_opinion(
     listener: Callable[[Attempt], None],
     sound: Callable[[Refinement], bool] = lambda _: True,
 ) -> Opinion | None:
-    """Return the opinion of the first of the methods that gives a sound solution in time, or None."""
+    """Return the opinion of the first of the methods that gives a sound solution in time, or None.
+
+    A solution whose own error is not known, as there was time for one resolution alone, tells nothing.
+    """
     for method in methods:
         limit = min(max(LEAST_SECONDS, COST * seconds), deadline.left)
         if limit <= 0:
             return None
         found = refine(method, system, max(accuracy, ENOUGH), Deadline.within(limit), listener=listener)
-        if found.solution is not None and sound(found):
+        if found.solution is not None and isfinite(found.error) and sound(found):
             return opinion_of(system, found, solution)
     return None
 

@@ -69,6 +69,6 @@ def attempt_text(attempt: Attempt) -> str:
     """Return one attempt as a line of progress."""
     start = f"{attempt.method}, resolution {attempt.resolution}: "
     if attempt.failure:
-        return f"{start}{attempt.failure} ({attempt.seconds:.2g} s)"
+        return f"{start}{attempt.failure}" + (f" ({attempt.seconds:.2g} s)" if attempt.seconds else "")
     change = "" if attempt.difference is None else f", differs by {attempt.difference:.1e}"
     return f"{start}{attempt.unknowns} unknowns, {attempt.seconds:.2g} s{change}"

@@ -16,7 +16,7 @@ import numpy as np
 from sharp.problems.programs import compile_expressions
 from sharp.solving.discretisation import Discretisation
 from sharp.solving.grid import Array
-from sharp.solving.matrices import Singular, columns_of, factorise
+from sharp.solving.matrices import Singular, columns_of, dense_seconds, factorise
 from sharp.solving.method import Deadline, NotSolved
 
 _ITERATIONS = 50
@@ -46,15 +46,14 @@ def solve_steady(collocation: Discretisation, deadline: Deadline) -> Array:
     Raises `NotSolved` where the equations do not determine it, where its data contradict each other, and where
     Newton's method finds nothing; `OutOfTime`.
     """
-    deadline.check()
-    bordered = _Bordered(collocation)
+    bordered = _Bordered(collocation, deadline)
     start = np.zeros(collocation.size + len(bordered.means))
     if collocation.linear:
         found = _solve_linear(bordered, start)
     else:
         equations = Equations(bordered.residual, bordered.jacobian)
-        near = _newton(equations, start, deadline)
-        found = _continued(equations, start, deadline) if near is None else near
+        near = _newton(equations, start)
+        found = _continued(equations, start) if near is None else near
     bordered.check(found)
     return found[: collocation.size]
 
@@ -62,11 +61,13 @@ def solve_steady(collocation: Discretisation, deadline: Deadline) -> Array:
 class _Bordered:
     """The residuals, with one more unknown for each given mean: a constant that is added to the component's equation.
 
-    The constant is zero where the data are compatible; where they are not, it is what they miss by.
+    The constant is zero where the data are compatible; where they are not, it is what they miss by. Whoever asks for
+    residuals or matrices after the deadline gets `OutOfTime`.
     """
 
-    def __init__(self, collocation: Discretisation) -> None:
+    def __init__(self, collocation: Discretisation, deadline: Deadline) -> None:
         self._collocation = collocation
+        self._deadline = deadline
         system, nodes = collocation.system, len(collocation.grid.points)
         self.means = tuple(system.mean)
         self._targets = np.array(compile_expressions(list(system.mean.values()), ())(), dtype=float)
@@ -77,6 +78,7 @@ class _Bordered:
 
     def residual(self, unknown: Array) -> Array:
         """Return the residuals of the equations, then of the means."""
+        self._deadline.check()
         state, multipliers = np.split(unknown, [self._collocation.size])
         inner = (
             self._collocation.rates(_TIME, state[None])[0] + multipliers @ self._constants[list(self.means)]
@@ -86,7 +88,9 @@ class _Bordered:
 
     def jacobian(self, unknown: Array) -> Any:
         """Return the bordered matrix."""
+        self._deadline.check()
         matrix = self._collocation.jacobian(0.0, unknown[: self._collocation.size])
+        self._deadline.check(dense_seconds(len(matrix)) if isinstance(matrix, np.ndarray) else 0.0)
         if not self.means:
             return matrix
         rows = self._averages @ self._collocation.spread(0.0)
@@ -139,11 +143,10 @@ def _solve(matrix: Any, right: Array) -> Array:
     return found
 
 
-def _newton(equations: Equations, start: Array, deadline: Deadline) -> Array | None:
+def _newton(equations: Equations, start: Array) -> Array | None:
     """Return a zero of the residual near a start, None where steps fail or there are too many."""
     unknown, damping, before = start, 1.0, np.inf
     for _ in range(_ITERATIONS):
-        deadline.check()
         try:
             solve = factorise(equations.jacobian(unknown))
         except Singular:
@@ -174,7 +177,7 @@ def _damped(
     return 0.0
 
 
-def _continued(equations: Equations, start: Array, deadline: Deadline) -> Array:
+def _continued(equations: Equations, start: Array) -> Array:
     """Return a zero of the residual, by way of blends with its linearisation at the start."""
     constant, matrix = equations.residual(start), equations.jacobian(start)
     if not np.all(np.isfinite(constant)):
@@ -182,7 +185,7 @@ def _continued(equations: Equations, start: Array, deadline: Deadline) -> Array:
     unknown, share, increment = start + _solve(matrix, -constant), 0.0, 0.25
     while share < 1:
         target = min(1.0, share + increment)
-        found = _newton(_blend(equations, start, constant, matrix, target), unknown, deadline)
+        found = _newton(_blend(equations, start, constant, matrix, target), unknown)
         if found is None:
             increment /= 2
             if increment < _SMALLEST_STEP:

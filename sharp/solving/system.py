@@ -18,8 +18,9 @@ import sympy
 from sharp.errors import SpecificationError
 from sharp.problems.domains import BoxDomain
 from sharp.problems.problem import Problem
-from sharp.problems.spec import Boundary
-from sharp.problems.symbolic import equation_to_sympy, to_sympy
+from sharp.problems.spec import Boundary, Given
+from sharp.problems.system import Jet
+from sharp.solving.written import Written
 
 
 class Unsupported(SpecificationError):
@@ -35,8 +36,11 @@ class Component:
 
 
 @dataclass(frozen=True)
-class Jet:
-    """The derivative of a component, `by[i]` times along space axis i; none at all is the component itself."""
+class SpaceJet:
+    """The derivative of a component, `by[i]` times along space axis i; none at all is the component itself.
+
+    It is the `Jet` of the component's field, with time taken care of by the component.
+    """
 
     component: int
     by: tuple[int, ...]
@@ -68,17 +72,19 @@ class System:
 
     All expressions are in the symbols of space, time and jets; parameters are numbers, given coefficients are
     expressions. `rates[i]` is the time derivative of component i, or a steady residual. In an eigenvalue problem
-    `weights[i]` is what the eigenvalue multiplies: rates = eigenvalue * weights.
+    `weights[i]` is what the eigenvalue multiplies: rates = eigenvalue * weights. `inertia` is the matrix of the factors
+    of the highest time derivatives, by equation and field, that was divided by; the identity in a steady problem.
     """
 
     problem: Problem
     components: tuple[Component, ...]
-    jets: tuple[Jet, ...]
+    jets: tuple[SpaceJet, ...]
     rates: tuple[sympy.Expr, ...]
     conditions: tuple[Condition, ...]
     initial: tuple[sympy.Expr, ...]
     mean: Mapping[int, sympy.Expr]
-    weights: tuple[sympy.Expr, ...] = ()
+    weights: tuple[sympy.Expr, ...]
+    inertia: sympy.Matrix
 
     @property
     def space(self) -> tuple[str, ...]:
@@ -164,11 +170,7 @@ class _Builder:
         self.problem = problem
         self.spec = problem.specification
         self.dimension = len(problem.space)
-        coordinates = (*problem.space, *([problem.time_name] if problem.time_name else []))
-        self.coordinates = {sympy.Symbol(name): real(name) for name in coordinates}
-        self.numbers = {
-            sympy.Symbol(name): sympy.Float(value, 17) for name, value in problem.parameters.items()
-        }
+        self.written = Written.of(problem)
         self.orders = {name: self._time_order(name) for name in problem.fields}
         self.components = tuple(
             Component(name, order) for name in problem.fields for order in range(max(1, self.orders[name]))
@@ -188,8 +190,10 @@ class _Builder:
         return found
 
     def system(self) -> System:
+        for name, given in self.spec.coefficients.items():
+            self._stated(name, given)
         residuals = [self._residual(index) for index in range(len(self.problem.equations))]
-        rates, weights = self._rates(residuals)
+        rates, weights, inertia = self._rates(residuals)
         jets = sorted(
             {jet for expression in (*rates, *weights) for jet in self._jets_in(expression)},
             key=lambda jet: (jet.component, jet.by),
@@ -201,30 +205,17 @@ class _Builder:
             rates,
             tuple(self._conditions()),
             self._initial(),
-            {self.index[Component(name, 0)]: self.expression(text) for name, text in self.spec.mean.items()},
+            {
+                self.index[Component(name, 0)]: self.written.expression(text)
+                for name, text in self.spec.mean.items()
+            },
             weights,
+            inertia,
         )
-
-    def expression(self, text: str) -> Any:
-        """Return a given expression with numbers for parameters."""
-        return to_sympy(self.problem.tree(text)).xreplace(self.coordinates).doit().xreplace(self.numbers)
 
     def _residual(self, index: int) -> Any:
         """Return left minus right side of an equation, with a symbol for each derivative of each field."""
-        equation = equation_to_sympy(
-            self.problem.equations[index], self.problem.fields, self.problem.space, self.problem.time_name
-        )
-        given = {sympy.Symbol(name): self._coefficient(name) for name in self.spec.coefficients}
-        residual = (equation.lhs - equation.rhs).xreplace(given).xreplace(self.coordinates).doit()
-        return self._with_symbols(residual).xreplace(self.numbers)
-
-    def _coefficient(self, name: str) -> Any:
-        given = self.spec.coefficients[name]
-        if given.expression is None:
-            raise Unsupported(
-                f"'{name}' is sampled from the family {given.family}; a solution needs one expression"
-            )
-        return to_sympy(self.problem.tree(given.expression))
+        return self._with_symbols(self.written.equation(index).doit()).xreplace(self.written.numbers)
 
     def _with_symbols(self, residual: Any) -> Any:
         derivatives = {part: self._symbol(part) for part in residual.atoms(sympy.Derivative)}
@@ -234,32 +225,31 @@ class _Builder:
 
     def _symbol(self, part: Any) -> Any:
         """Return the symbol of a field or of one of its derivatives."""
-        inner, counts = (part.expr, dict(part.variable_count)) if part.is_Derivative else (part, {})
-        field = inner.func.__name__
-        by = tuple(int(counts.get(real(axis), 0)) for axis in self.problem.space)
-        order = int(counts.get(real(self.problem.time_name or ""), 0))
-        if order and order == self.orders[field]:
+        jet = Jet.of(part, tuple(self.written.coordinates.values()))
+        by, order = jet.orders[: self.dimension], sum(jet.orders[self.dimension :])
+        if order and order == self.orders[jet.field]:
             if any(by):
                 raise Unsupported(
-                    f"'{part}' is a space derivative of the highest time derivative of '{field}'"
+                    f"'{part}' is a space derivative of the highest time derivative of '{jet.field}'"
                 )
-            return _rate_symbol(field)
-        return Jet(self.index[Component(field, order)], by).symbol
+            return _rate_symbol(jet.field)
+        return SpaceJet(self.index[Component(jet.field, order)], by).symbol
 
-    def _rates(self, residuals: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def _rates(self, residuals: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
+        """Return rates, weights and inertia."""
         if self.spec.eigenvalue:
-            return self._pencil(residuals)
+            return *self._pencil(residuals), sympy.eye(len(residuals))
         if self.problem.time is None:
-            return tuple(residuals), ()
+            return tuple(residuals), (), sympy.eye(len(residuals))
         tops = [_rate_symbol(name) for name in self.problem.fields]
         matrix, rest = _affine(residuals, tops)
         solved = dict(zip(self.problem.fields, _solve_small(matrix, rest), strict=True))
-        return tuple(self._rate(component, solved) for component in self.components), ()
+        return tuple(self._rate(component, solved) for component in self.components), (), matrix
 
     def _rate(self, component: Component, solved: Mapping[str, Any]) -> Any:
         if component.order + 1 < self.orders[component.field]:
             following = self.index[Component(component.field, component.order + 1)]
-            return Jet(following, (0,) * self.dimension).symbol
+            return SpaceJet(following, (0,) * self.dimension).symbol
         return solved[component.field]
 
     def _pencil(self, residuals: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -271,12 +261,12 @@ class _Builder:
             raise Unsupported(f"the equations are not linear in the eigenvalue '{unknown}'")
         return tuple(residual.xreplace({unknown: sympy.Integer(0)}).doit() for residual in residuals), weights
 
-    def _jets_in(self, expression: Any) -> list[Jet]:
+    def _jets_in(self, expression: Any) -> list[SpaceJet]:
         found = []
         for symbol in expression.free_symbols:
             if symbol.name.startswith("jet "):
                 component, *by = map(int, symbol.name.split()[1:])
-                found.append(Jet(component, tuple(by)))
+                found.append(SpaceJet(component, tuple(by)))
         return found
 
     def _conditions(self) -> list[Condition]:
@@ -290,8 +280,8 @@ class _Builder:
 
     def _levels(self, written: Boundary, part: str) -> list[Condition]:
         """Return the condition, and what follows from it for the time derivatives of the field."""
-        factors = {order: self.expression(text) for order, text in _factors(written).items()}
-        value = self.expression(str(written.value))
+        factors = {order: self.written.expression(text) for order, text in factors_of(written).items()}
+        value = self.written.expression(str(written.value))
         time = real(self.problem.time_name or "")
         levels = max(1, self.orders[str(written.field)])
         if levels > 1 and any(time in factor.free_symbols for factor in factors.values()):
@@ -314,12 +304,15 @@ class _Builder:
     def _start(self, component: Component) -> Any:
         marks = str(self.problem.time_name) * component.order
         name = component.field + (f"_{marks}" if marks else "")
-        given = self.spec.initial[name]
+        return self.written.expression(self._stated(name, self.spec.initial[name]))
+
+    def _stated(self, name: str, given: Given) -> str:
+        """Return the expression of a given function."""
         if given.expression is None:
             raise Unsupported(
                 f"'{name}' is sampled from the family {given.family}; a solution needs one expression"
             )
-        return self.expression(given.expression)
+        return given.expression
 
 
 def covered(problem: Problem, where: str) -> tuple[str, ...]:
@@ -337,7 +330,8 @@ def covered(problem: Problem, where: str) -> tuple[str, ...]:
     return domain.on_axis(axis, evaluate_tree(problem.place(where).right, problem.parameters))
 
 
-def _factors(written: Boundary) -> dict[int, str]:
+def factors_of(written: Boundary) -> dict[int, str]:
+    """Return the factors of the outward normal derivatives, by their order, on the left side of a condition."""
     match written.type:
         case "dirichlet":
             return {0: "1"}

@@ -10,11 +10,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.problems.expressions import Apply, Node, walk
+from sharp.problems.expressions import Apply, Node, names_in, walk
 from sharp.problems.problem import Problem
 from sharp.problems.programs import compile_expressions
 from sharp.solving.samples import interior
-from sharp.solving.system import Jet, System
+from sharp.solving.system import SpaceJet, System
 
 Array = NDArray[np.float64]
 Situation = Literal["smooth", "rough", "layers", "carried jumps", "thin fronts"]
@@ -70,10 +70,15 @@ class Traits:
 
     @property
     def _layered(self) -> bool:
-        """Whether a coefficient of the equations has a jump or a kink."""
+        """Whether a coefficient of the equations, or a term of place alone, has a jump or a kink."""
         problem = self.system.problem
         given = [coefficient.expression for coefficient in problem.specification.coefficients.values()]
-        return any(_is_rough(problem.tree(text)) for text in given if text is not None)
+        if any(_is_rough(problem.tree(text)) for text in given if text is not None):
+            return True
+        sides = (side for equation in problem.equations for side in (equation.left, equation.right))
+        parts = (part for side in sides for part in walk(side) if _switches(part))
+        names = [names_in(part) for part in parts]
+        return any(found & {*problem.space} and not found & {*problem.fields} for found in names)
 
     @property
     def _carries(self) -> bool:
@@ -86,7 +91,11 @@ class Traits:
 
 
 def _is_rough(tree: Node) -> bool:
-    return any(isinstance(part, Apply) and part.function in _ROUGH for part in walk(tree))
+    return any(map(_switches, walk(tree)))
+
+
+def _switches(part: Node) -> bool:
+    return isinstance(part, Apply) and part.function in _ROUGH
 
 
 def _given(problem: Problem) -> Iterator[tuple[str, Node]]:
@@ -124,5 +133,5 @@ def _state(system: System, points: Array) -> list[Array | float]:
     return [*points.T, start, *jets]
 
 
-def _value(jet: Jet, given: tuple[Array | float, ...]) -> Array | float:
+def _value(jet: SpaceJet, given: tuple[Array | float, ...]) -> Array | float:
     return given[jet.component] if jet.order == 0 else 0.0

@@ -93,8 +93,7 @@ class Limits:
 
     def second(self, own: float) -> tuple[float, float]:
         """Two methods differ by about as much as the less accurate of them differs from itself."""
-        finite = own if isfinite(own) else 0.01
-        limit = max(10 * self.accuracy, 3 * finite)
+        limit = max(10 * self.accuracy, 3 * own)
         return limit, max(0.05, 10 * limit)
 
     def exact(self) -> tuple[float, float]:

@@ -15,9 +15,9 @@ from hpc.slurm.errors import SlurmError
 from sharp.config import RunConfig
 from sharp.errors import SharpError
 from sharp.numerics.reference import ProgressCallback
-from sharp.problems import load_problem
 from sharp.report import write_report
 from sharp.runs.advance import Leave, Outcome, advance, controlling
+from sharp.runs.configure import problem_of
 from sharp.runs.directory import Run, create_run, load_run, resolve_dataset, with_servers
 from sharp.runs.effects import Progress
 from sharp.runs.site import Site
@@ -59,7 +59,7 @@ class DataRoom:
         key = data_key(config)
         async with self._lock:
             if key not in self._there:
-                problem = load_problem(config.problem)
+                problem = problem_of(config)
                 await asyncio.to_thread(resolve_dataset, config, problem, self._progress)
                 self._there.add(key)
 
@@ -104,10 +104,15 @@ async def _prepared(cell: Cell, share: Share | None, stage: Stage) -> Run:
     if has_begun(stage.folder, cell.id):
         return _amended(load_run(path), config)
     if share is not None:
-        donor = run_path(stage.folder, share.donor).absolute()
-        config = config.model_copy(update={"genesis": config.genesis.model_copy(update={"reuse": donor})})
+        config = _taking(config, share, stage.folder)
     await stage.data.ensure(config)
     return create_run(config, path, on_cluster=stage.on_cluster)
+
+
+def _taking(config: RunConfig, share: Share, folder: Path) -> RunConfig:
+    donor = run_path(folder, share.donor).absolute()
+    taken = {"reuse": donor, "reuse_repairs": share.stage == "best-of-n"}
+    return config.model_copy(update={"genesis": config.genesis.model_copy(update=taken)})
 
 
 def _amended(run: Run, config: RunConfig) -> Run:
@@ -155,7 +160,7 @@ def _sentence(error: Exception, watcher: Watcher) -> str:
 def data_key(config: RunConfig) -> tuple[object, ...]:
     """Return what tells the reference data of configurations apart."""
     options = config.evaluation
-    made = (options.validation + options.test, options.data_seed, options.reference)
+    made = (options.validation + options.test, options.data_seed, options.reference, options.coarsen)
     return config.problem, options.data, made
 
 

@@ -57,7 +57,8 @@ def _begun_with(folder: Path, cell: str) -> RunConfig:
     reuse = config.genesis.reuse
     if reuse is None or reuse.parent != runs_folder(folder).absolute():
         return config
-    return config.model_copy(update={"genesis": config.genesis.model_copy(update={"reuse": None})})
+    own = config.genesis.model_copy(update={"reuse": None, "reuse_repairs": False})
+    return config.model_copy(update={"genesis": own})
 
 
 def _sentence(changed: list[Cell], folder: Path, library: Library) -> str:

@@ -119,7 +119,7 @@ class _Estimator:
         """Return what a cell needs, less what another gives it."""
         guess = self._estimate(size_of(cell.config))
         self._assumptions |= dict.fromkeys(guess.assumptions)
-        given = _given(cell.config, share)
+        given = _given(cell.config, share, guess)
         rest = _less(guess, given)
         prices = prices_of(cell.config, self._library.cards_of(cell.config))
         return _Part(
@@ -148,13 +148,17 @@ class _Estimator:
         return Span(min(most, self._seconds.get(problem.id, _SHARE_OF_LIMIT * most)), most)
 
 
-def _given(config: RunConfig, share: Share | None) -> dict[Purpose, float]:
+def _given(config: RunConfig, share: Share | None, guess: Estimate) -> dict[Purpose, float]:
     """Return the share of the calls for each purpose that another cell gives."""
     if share is None:
         return {}
     if share.stage == "analysis":
         return {"analysis": 1.0}
-    return {"analysis": 1.0, "genesis": share.candidates / config.sampled}
+    given: dict[Purpose, float] = {"analysis": 1.0, "genesis": share.candidates / config.sampled}
+    if share.stage == "best-of-n":
+        # Without repairs each program is evaluated once, those that a search writes later included.
+        given["debug"] = share.candidates / guess.evaluations.expected
+    return given
 
 
 def _less(guess: Estimate, given: Mapping[Purpose, float]) -> Estimate:

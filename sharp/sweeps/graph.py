@@ -1,8 +1,9 @@
 """Who takes whose answers: cells that would ask the same before their first judge, as a graph of shared prefixes.
 
-A prefix has two stages, analysis and genesis. Of the cells with the same prefix one pays; the others wait until it has
-passed that stage, and take its answers. Nothing is assumed of those that fail: the next in order then pays for what is
-missing, and the others wait for that one.
+A prefix has three stages: analysis, genesis and, in methods that run all programs of genesis, best-of-n, where these
+are debugged. Of the cells with the same prefix one pays; the others wait until it has passed that stage, and take its
+answers. Nothing is assumed of those that fail: the next in order then pays for what is missing, and the others wait for
+that one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Literal
 
 from sharp.sweeps.identity import Identity
 
-Stage = Literal["analysis", "genesis"]
+Stage = Literal["analysis", "genesis", "best-of-n"]
+"""Stages by the names of the barriers that end them."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Share:
-    """Answers up to the end of a stage, and the cell that has them; of `candidates` where it is genesis."""
+    """Answers up to the end of a stage, and the cell that has them; for `candidates` from genesis on."""
 
     donor: str
     stage: Stage
     candidates: int = 0
+
+
+_Prefix = Literal["analysis", "genesis"]
 
 
 class Graph:
@@ -44,15 +49,15 @@ class Graph:
         self.order = tuple(sorted(nodes, key=lambda node: (not node.begun, -node.candidates)))
         self._by_id = {node.id: node for node in self.order}
         self._positions = {node.id: position for position, node in enumerate(self.order)}
-        self._before: dict[tuple[str, Stage], tuple[list[Node], int]] = {}
-        for stage in ("analysis", "genesis"):
-            self._group(stage)
+        self._before: dict[tuple[str, _Prefix], tuple[list[Node], int]] = {}
+        for prefix in ("analysis", "genesis"):
+            self._group(prefix)
 
     def donors(self, cell: str) -> Iterator[Share]:
         """Yield from whom a cell may take answers, whoever has most first; nobody for one that has begun."""
         node = self._by_id[cell]
         before = self._earlier(node, "genesis")
-        for donor in sorted(before, key=lambda donor: -_given(donor, node)):
+        for donor in sorted(before, key=lambda donor: _worth(donor, node), reverse=True):
             yield _share(donor, node)
         for donor in self._earlier(node, "analysis"):
             if donor.identity.genesis != node.identity.genesis:
@@ -71,26 +76,32 @@ class Graph:
         """Return the first of the donors, for a thousand cells as well."""
         genesis, analysis = (self._earlier(node, stage) for stage in ("genesis", "analysis"))
         if genesis:
-            return _share(max(genesis, key=lambda donor: _given(donor, node)), node)
+            return _share(max(genesis, key=lambda donor: _worth(donor, node)), node)
         return Share(analysis[0].id, "analysis") if analysis else None
 
-    def _group(self, stage: Stage) -> None:
+    def _group(self, prefix: _Prefix) -> None:
         groups: dict[str, list[Node]] = defaultdict(list)
         for node in self.order:
-            key = getattr(node.identity, stage)
+            key = getattr(node.identity, prefix)
             if key is not None:
-                self._before[node.id, stage] = (groups[key], len(groups[key]))
+                self._before[node.id, prefix] = (groups[key], len(groups[key]))
                 groups[key].append(node)
 
-    def _earlier(self, node: Node, stage: Stage) -> list[Node]:
+    def _earlier(self, node: Node, prefix: _Prefix) -> list[Node]:
         """Return the cells with the same prefix that begin before a cell; none if it has begun."""
-        group, count = self._before.get((node.id, stage), ([], 0))
+        group, count = self._before.get((node.id, prefix), ([], 0))
         return [] if node.begun else group[:count]
 
 
-def _given(donor: Node, node: Node) -> int:
-    return min(donor.candidates, node.candidates)
+def _worth(donor: Node, node: Node) -> tuple[int, bool]:
+    """Return what a donor with the same genesis is worth: its candidates first, then their debugging."""
+    return min(donor.candidates, node.candidates), _debugs_alike(donor, node)
+
+
+def _debugs_alike(donor: Node, node: Node) -> bool:
+    return donor.identity.best_of_n is not None and donor.identity.best_of_n == node.identity.best_of_n
 
 
 def _share(donor: Node, node: Node) -> Share:
-    return Share(donor.id, "genesis", _given(donor, node))
+    candidates, debugged = _worth(donor, node)
+    return Share(donor.id, "best-of-n" if debugged else "genesis", candidates)

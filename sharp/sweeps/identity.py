@@ -31,13 +31,14 @@ _ASKED = ("name", "served_name", "context", "bytes_per_token", "sampling", "samp
 class Identity:
     """Hashes of what decides a cell.
 
-    `whole` is the same as long as the cell is; `analysis` and `genesis` are those of what decides the requests of the
-    two stages (None where they are not asked), whatever the number of candidates.
+    `whole` is the same as long as the cell is; `analysis`, `genesis` and `best_of_n` are those of what decides the
+    requests of the three stages (None where they are not asked), whatever the number of candidates.
     """
 
     whole: str
     analysis: str | None
     genesis: str | None
+    best_of_n: str | None = None
 
 
 def identity(config: RunConfig, library: Library) -> Identity:
@@ -49,11 +50,13 @@ def identity(config: RunConfig, library: Library) -> Identity:
     if config.method == "aide":
         return Identity(_hash(whole), None, None)
     if config.method != "pde-sharp":
-        return Identity(_hash(whole), None, _hash([*_sampling(config, problem, cards, library.prompts)]))
+        genesis = _hash([*_sampling(config, problem, cards, library.prompts)])
+        return Identity(_hash(whole), None, genesis, _hash(_repairs(genesis, config, library.prompts)))
     analysis = _analysis(config, problem, cards, library.prompts)
-    return Identity(
-        _hash(whole), _hash(analysis), _hash([analysis, *_genesis(config, cards, library.prompts)])
-    )
+    genesis = _hash([analysis, *_genesis(config, cards, library.prompts)])
+    judged = config.synthesis.mode == "tournament"
+    best_of_n = None if judged else _hash(_repairs(genesis, config, library.prompts))
+    return Identity(_hash(whole), _hash(analysis), genesis, best_of_n)
 
 
 def settled(config: RunConfig) -> dict[str, Any]:
@@ -85,7 +88,7 @@ def _analysis(
 
 def _genesis(config: RunConfig, cards: Mapping[str, ModelCard], prompts: Mapping[str, str]) -> Iterable[Any]:
     """Yield what decides the requests of genesis beside the analysis; a candidate does not know how many there are."""
-    options = config.genesis.model_dump(mode="json", exclude={"candidates", "reuse"})
+    options = config.genesis.model_dump(mode="json", exclude={"candidates", "reuse", "reuse_repairs"})
     yield from (options, config.sampling.genesis.model_dump(mode="json"))
     yield _part(cards[config.models.generator], _ASKED)
     yield _of_stages(prompts, ("genesis",))
@@ -103,6 +106,18 @@ def _sampling(
         yield options.model_dump(mode="json")
     yield from (_part(card, _ASKED) for _, card in sorted(cards.items()))
     yield _of_stages(prompts, ("common", "codepde", technique))
+
+
+def _repairs(genesis: str, config: RunConfig, prompts: Mapping[str, str]) -> list[Any]:
+    """Return what decides how the programs of genesis are debugged: how they run, and what is told of it."""
+    return [
+        genesis,
+        config.evaluation.model_dump(mode="json"),
+        config.feedback.model_dump(mode="json"),
+        config.sampling.debug.model_dump(mode="json"),
+        config.synthesis.repairs,
+        _of_stages(prompts, ("common", "debug")),
+    ]
 
 
 def _of_stages(prompts: Mapping[str, str], stages: tuple[str, ...]) -> dict[str, str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from contextlib import suppress
+from dataclasses import replace
 
 from hpc.errors import RunLocked
 from hpc.slurm.campaign import find_campaign
@@ -12,13 +11,15 @@ from hpc.slurm.profile import Cluster
 from sharp.cluster.launch import Launched, launch
 from sharp.cluster.preview import Planned, preview
 from sharp.numerics.reference import ProgressCallback
-from sharp.problems import load_problem
+from sharp.runs.configure import problem_of
 from sharp.runs.directory import resolve_dataset
 from sharp.sweeps.cellrun import data_key
 from sharp.sweeps.errand import SweepErrand
 from sharp.sweeps.library import Library
 from sharp.sweeps.local import in_hand, keep_file
 from sharp.sweeps.plan import SweepPlan
+
+_LATER = "When the cells that it knows are at rest, it goes on with those that were added."
 
 
 def launch_sweep(plan: SweepPlan, cluster: Cluster, progress: ProgressCallback) -> Launched:
@@ -29,14 +30,13 @@ def launch_sweep(plan: SweepPlan, cluster: Cluster, progress: ProgressCallback) 
     """
     keep_file(plan)
     _make_data(plan, progress)
-    with suppress(RunLocked), in_hand(plan):
-        pass  # from now on the record names all cells, unless somebody is at work, who will see to it
+    at_work = _is_at_work(plan)
     _forget_end(plan)
-    errand = SweepErrand.of(plan.folder)
     try:
-        return launch(errand, cluster)
+        launched = launch(SweepErrand.of(plan.folder), cluster)
     except RunLocked:
         return _under_way(plan)
+    return replace(launched, sentence=f"{launched.sentence} {_LATER}") if at_work else launched
 
 
 def scripts_of(plan: SweepPlan, cluster: Cluster) -> list[Planned]:
@@ -50,7 +50,16 @@ def scripts_of(plan: SweepPlan, cluster: Cluster) -> list[Planned]:
 def _make_data(plan: SweepPlan, progress: ProgressCallback) -> None:
     wanted = {data_key(cell.config): cell.config for cell in plan.left if cell.id not in plan.begun}
     for config in wanted.values():
-        resolve_dataset(config, load_problem(config.problem), progress)
+        resolve_dataset(config, problem_of(config), progress)
+
+
+def _is_at_work(plan: SweepPlan) -> bool:
+    """Whether a controller has the sweep in hand; where nobody has, its record names all cells from now on."""
+    try:
+        with in_hand(plan):
+            return False
+    except RunLocked:
+        return find_campaign(plan.folder.absolute()) is not None
 
 
 def _forget_end(plan: SweepPlan) -> None:
@@ -64,8 +73,5 @@ def _forget_end(plan: SweepPlan) -> None:
 def _under_way(plan: SweepPlan) -> Launched:
     campaign = find_campaign(plan.folder.absolute())
     assert campaign is not None, "somebody steers it"
-    sentence = (
-        "A controller is at work on it. When its cells are finished, it goes on with those that were added; look at it "
-        f"with: sharp status {shlex.quote(str(plan.folder))}"
-    )
+    sentence = f"A controller is at work on it. {_LATER}"
     return Launched(str(campaign.folder), campaign.id, campaign.cluster.name, None, sentence)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import get_args
 
 from sharp.sweeps.graph import Share, Stage
 
-STAGES: tuple[Stage, ...] = ("analysis", "genesis")
+STAGES: tuple[Stage, ...] = get_args(Stage)
 
 
 class Milestones:

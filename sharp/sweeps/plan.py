@@ -83,8 +83,11 @@ def counts(plan: SweepPlan) -> dict[str, int]:
 
 
 def _known(cell: Cell, mine: Identity) -> KnownCell:
-    return KnownCell(dict(cell.values), mine.whole, mine.analysis, mine.genesis, cell.config.sampled)
+    return KnownCell(
+        dict(cell.values), mine.whole, mine.analysis, mine.genesis, cell.config.sampled, mine.best_of_n
+    )
 
 
 def _node(name: str, known: KnownCell) -> Node:
-    return Node(name, Identity(known.whole, known.analysis, known.genesis), known.candidates, begun=True)
+    mine = Identity(known.whole, known.analysis, known.genesis, known.best_of_n)
+    return Node(name, mine, known.candidates, begun=True)

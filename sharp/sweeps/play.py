@@ -112,7 +112,7 @@ class Player:
             if await self._milestones.reached(share):
                 return share
         begun = (share for share in graph.donors(cell.id) if has_begun(folder, share.donor))
-        return max(begun, key=lambda s: (s.stage == "genesis", graph.position(s.donor)), default=None)
+        return max(begun, key=lambda s: (s.stage != "analysis", graph.position(s.donor)), default=None)
 
     def _take_up(self, cell: Cell) -> None:
         """Let a row that is about to become wrong say so."""

@@ -35,6 +35,7 @@ class KnownCell:
     analysis: str | None
     genesis: str | None
     candidates: int
+    best_of_n: str | None = None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,11 @@ from sharp.sweeps.plan import SweepPlan, counts
 
 _SHOWN = 6
 _LINES = 30
+_GIVEN = {
+    "best-of-n": "its candidates and their debugging",
+    "genesis": "its analysis and candidates",
+    "analysis": "its analysis",
+}
 
 
 def plan_in_words(plan: SweepPlan, guess: SweepEstimate) -> str:
@@ -71,12 +76,11 @@ def _graph(plan: SweepPlan) -> list[str]:
         takers[share.donor, share.stage].append(cell)
     lines: list[str] = []
     for name in (node.id for node in plan.graph.order):
-        given = [(stage, takers[name, stage]) for stage in ("genesis", "analysis") if takers[name, stage]]
+        given = [(stage, takers[name, stage]) for stage in _GIVEN if takers[name, stage]]
         if given or (name in plan.by_id and name not in plan.shares and plan.states[name] != "finished"):
             lines.append(f"{name}: {_pays(plan, name)}")
         for stage, cells in given:
-            what = "analysis and candidates" if stage == "genesis" else "analysis"
-            lines.append(f"  gives its {what} to {_listed(cells)}")
+            lines.append(f"  gives {_GIVEN[stage]} to {_listed(cells)}")
     return lines
 
 

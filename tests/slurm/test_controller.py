@@ -91,6 +91,8 @@ def test_a_budget_ends_the_chain_and_a_larger_one_lets_it_go_on(place: Place) ->
     assert refused.returncode == 5
     assert f"sharp launch {shlex.quote(str(place.run))}" in refused.stderr
     assert len(read_run(place.run).effects) == 3
+    (controller, *_) = place.book.of_role("controller")
+    assert "ExitCode=6:0" in place.cluster.command("scontrol", "show", "job", str(controller.job_id))
     place.launch(place.run, "--budget", "calls=5")
     place.until(lambda: place.ending is not None and "5 calls" in place.ending.sentence, "the next budget")
     place.until_ended()

@@ -12,11 +12,11 @@ import random
 from collections.abc import Iterable, Iterator
 
 from sharp.agent.programs import parts
-from sharp.agent.programs.formulation import End, Formulation, mentions
-from sharp.agent.programs.printing import Unprintable, isolated
 from sharp.agent.programs.slips import mistaken_program
 from sharp.problems.domains import BoxDomain
 from sharp.problems.expressions import Derivative, Equation, Name, walk
+from sharp.problems.formulation import End, Formulation, mentions
+from sharp.problems.printing import Unprintable, isolated
 from sharp.problems.problem import Problem
 
 # Nodes along an axis by the number of dimensions: Chebyshev polynomials of this degree, Fourier modes of an odd number.
@@ -61,7 +61,7 @@ def playbook_program(problem: Problem) -> str | None:
     if not isinstance(problem.domain, BoxDomain) or len(problem.space) > 2 or spec.mean or spec.eigenvalue:
         return None
     try:
-        return _text(Formulation(problem))
+        return _text(Formulation(problem, parts.TAKEN))
     except Unprintable:
         return None
 

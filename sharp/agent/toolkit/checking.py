@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sharp.agent.toolkit.solving import SOLUTION, SOUND, Nothing
+from sharp.agent.toolkit.solving import SOLUTION, SOUND, GridSolution, Nothing
 from sharp.agent.tools import Call, Finding, Outcome, Port, Tool, ToolError
 from sharp.problems.problem import Problem
 from sharp.solving import verification
@@ -50,11 +50,27 @@ def _finding(check: Check) -> Finding:
 
 
 def _residual(call: Call) -> Outcome:
+    _refuse_grid(
+        call, "check_residual", "differences of what is interpolated would measure the interpolation"
+    )
     return _checked(call, verification.equation_checks)
 
 
 def _conditions(call: Call) -> Outcome:
+    _refuse_grid(
+        call,
+        "check_conditions",
+        "the program was given its initial state, and what is interpolated keeps periods",
+    )
     return _checked(call, verification.condition_checks)
+
+
+def _refuse_grid(call: Call, tool: str, reason: str) -> None:
+    if isinstance(_solution(call), GridSolution):
+        raise ToolError(
+            f"{tool}: the solution is known on a grid only, and {reason}; expected cross_check or "
+            "compare_with_reference"
+        )
 
 
 def _exact(call: Call) -> Outcome:

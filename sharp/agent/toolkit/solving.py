@@ -14,6 +14,7 @@ from sharp.errors import ConfigurationError, SpecificationError
 from sharp.problems.problem import Problem
 from sharp.solving.method import Deadline, Method
 from sharp.solving.refine import Attempt, Refinement, refine
+from sharp.solving.solution import Solution
 from sharp.solving.system import System
 
 
@@ -31,6 +32,10 @@ class Resolution(Parameters):
     """Nodes, cells or modes along an axis; without it, resolutions rise until two solutions agree."""
 
     resolution: Annotated[int, Field(ge=4, le=5000)] | None = None
+
+
+class GridSolution(Solution):
+    """A solution whose values come from a grid; between its points they are interpolated."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from sharp.llm.playbook import asking, authoring, deliberating, judging, repairing, revising, rewriting
+from sharp.llm.playbook.classifying import analysis_of
 from sharp.llm.playbook.knowledge import CAUTIOUS, KNOWLEDGE, Analysis, Verdict
-from sharp.llm.playbook.library import FAMILIES
 from sharp.llm.playbook.questions import open_question, task
 from sharp.llm.protocol import Message
 
@@ -33,12 +33,13 @@ _STEPS = ("classification", "analytical", "transformation", "hybrid", "stability
 
 def _family(messages: Messages) -> str:
     """Return the part of the library that solves the problem of a conversation, or an empty string."""
-    name = task(messages).family
-    return name if name in FAMILIES else ""
+    return task(messages).name
 
 
 def _analysis(messages: Messages) -> Analysis:
-    return KNOWLEDGE.get(task(messages).family, CAUTIOUS)
+    problem = task(messages)
+    known = KNOWLEDGE.get(problem.family)
+    return known or (analysis_of(problem.described) if problem.name else CAUTIOUS)
 
 
 def _step(messages: Messages, prompt: str, name: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from sharp.llm.playbook.composer import Program, compose, strategies
 from sharp.llm.playbook.judging import faults
-from sharp.llm.playbook.library import FAMILIES, Family, Recipe
+from sharp.llm.playbook.library import FAMILIES, Family, Recipe, family_named, family_of
 from sharp.llm.playbook.patching import whole_file
 from sharp.llm.playbook.questions import Task, task
 from sharp.llm.playbook.remembering import template
@@ -30,31 +30,31 @@ _FOLLOWED = re.compile(r"Follow the `([\w-]+)` scheme")
 def generate(messages: Messages, prompt: str, rng: random.Random) -> str:
     """Answer with a program: of the strategy that the prompt proposes, or of any where it proposes none."""
     problem = task(messages)
-    if problem.family not in FAMILIES:
-        return _no_program(messages)
+    if family_of(problem.name) is None:
+        return _no_program(messages, problem)
     proposed = re.search(r"^## Strategy: (\w+)", prompt, re.MULTILINE)
-    wanted = proposed[1] if proposed and proposed[1] in strategies(problem.family) else None
+    wanted = proposed[1] if proposed and proposed[1] in strategies(problem.name) else None
     strategy = wanted if rng.random() < FOLLOWS else None
     if _asks_for_reflection(messages):
         return _reflected(problem, strategy, rng)
-    return _written(compose(problem.family, rng.getrandbits(32), strategy=strategy), problem)
+    return _written(compose(problem.name, rng.getrandbits(32), strategy=strategy), problem)
 
 
 def draft(messages: Messages, prompt: str, rng: random.Random) -> str:
     """Answer with a program of a recipe that the memory in the prompt does not tell of, while there is one."""
     problem = task(messages)
-    if problem.family not in FAMILIES:
-        return _no_program(messages)
-    new = [recipe.name for recipe in FAMILIES[problem.family].recipes if recipe.idea not in prompt]
+    if family_of(problem.name) is None:
+        return _no_program(messages, problem)
+    new = [recipe.name for recipe in family_named(problem.name).recipes if recipe.idea not in prompt]
     return _written(_drawn(problem, new or None, rng), problem)
 
 
 def plan(messages: Messages, _prompt: str, rng: random.Random) -> str:
     """Answer with a numbered plan for a program of one recipe, each step with a confidence."""
     problem = task(messages)
-    if problem.family not in FAMILIES:
+    if family_of(problem.name) is None:
         return f"1. Give back the template with the reason why it stays empty: {UNKNOWN} (100 %).\n"
-    family = FAMILIES[problem.family]
+    family = family_named(problem.name)
     recipe = rng.choices(family.recipes, [recipe.weight for recipe in family.recipes])[0]
     return "".join(f"{number}. {step}\n" for number, step in enumerate(_steps(family, recipe), 1))
 
@@ -62,15 +62,15 @@ def plan(messages: Messages, _prompt: str, rng: random.Random) -> str:
 def carry_out(messages: Messages, _prompt: str, rng: random.Random) -> str:
     """Answer with a program of the recipe that the plan in the conversation follows."""
     problem = task(messages)
-    if problem.family not in FAMILIES:
-        return _no_program(messages)
+    if family_of(problem.name) is None:
+        return _no_program(messages, problem)
     planned = [name for message in messages for name in _FOLLOWED.findall(message.content)]
-    known = {recipe.name for recipe in FAMILIES[problem.family].recipes}
+    known = {recipe.name for recipe in family_named(problem.name).recipes}
     return _written(_drawn(problem, known.intersection(planned[-1:]) or None, rng), problem)
 
 
 def _drawn(problem: Task, recipes: Collection[str] | None, rng: random.Random) -> Program:
-    return compose(problem.family, rng.getrandbits(32), recipes=recipes)
+    return compose(problem.name, rng.getrandbits(32), recipes=recipes)
 
 
 def _steps(family: Family, recipe: Recipe) -> list[str]:
@@ -107,9 +107,9 @@ def _asks_for_reflection(messages: Messages) -> bool:
 
 def _reflected(problem: Task, strategy: str | None, rng: random.Random) -> str:
     """Return a program that was read once before, and exchanged for another where that found a fault."""
-    first = compose(problem.family, rng.getrandbits(32), strategy=strategy)
-    found = faults(first.code, problem.family)
-    final = compose(problem.family, rng.getrandbits(32), strategy=strategy) if found else first
+    first = compose(problem.name, rng.getrandbits(32), strategy=strategy)
+    found = faults(first.code, problem.name)
+    final = compose(problem.name, rng.getrandbits(32), strategy=strategy) if found else first
     check = (
         f"I find a fault in what I would have written: {'; '.join(found)}. I write another program: {final.plan}"
         if found
@@ -126,15 +126,16 @@ def _written(program: Program, problem: Task) -> str:
 
 def _fitted(code: str, problem: Task) -> str:
     """Write the description's values where they differ from those that the library takes as usual."""
-    usual = FAMILIES[problem.family].constants
+    usual = family_named(problem.name).constants
     for name, value in problem.constants.items():
         if name in usual and value != usual[name][0]:
             code = re.sub(rf"^{name} = .*$", f"{name} = {value}", code, flags=re.MULTILINE)
     return code
 
 
-def _no_program(messages: Messages) -> str:
+def _no_program(messages: Messages, problem: Task) -> str:
     """Return the template with a body that says what is missing: a program that runs, and fails with the reason."""
     code = template(messages) or "def solver(*arguments):\n    raise NotImplementedError\n"
     code = re.sub(r"raise NotImplementedError\b(?!\()", f'raise NotImplementedError("{UNKNOWN}")', code)
-    return f"I write no solver: {UNKNOWN}; it knows {', '.join(FAMILIES)}.\n\n{whole_file(code)}\n"
+    known = f"it knows {', '.join(FAMILIES)}, and reads evolution equations on intervals and rectangles"
+    return f"I write no solver: {UNKNOWN} ({problem.reason}); {known}.\n\n{whole_file(code)}\n"

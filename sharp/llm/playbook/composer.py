@@ -6,7 +6,7 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sharp.llm.playbook.library import FAMILIES
+from sharp.llm.playbook.library import FAMILIES, family_of
 from sharp.llm.playbook.library.blocks import Block, Family, Level, Library, Recipe
 from sharp.llm.playbook.library.faults import inject
 from sharp.llm.playbook.library.linking import link
@@ -99,9 +99,10 @@ def admissible_libraries(family: Family, recipe: Recipe) -> list[Library]:
 
 
 def _family(name: str) -> Family:
-    if name not in FAMILIES:
+    family = family_of(name)
+    if family is None:
         raise ValueError(f"the playbook has no library for {name!r}; it knows {', '.join(FAMILIES)}")
-    return FAMILIES[name]
+    return family
 
 
 def _blocks(family: Family, slot: str, names: Sequence[str], library: Library) -> list[Block]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from sharp.llm.playbook.estimating import NEUTRAL
-from sharp.llm.playbook.library import FAMILIES, Block, Recipe
+from sharp.llm.playbook.library import Block, Recipe, family_named
 from sharp.llm.playbook.reading import is_number, read
 from sharp.llm.playbook.remembering import Entry
 from sharp.llm.playbook.understanding import Choices, understand
@@ -89,7 +89,7 @@ def reference_like(base: Entry, family: str) -> Iterator[Option]:
         "accurate schemes agree on this error, so it is the reference's own distance from the solution; "
         "a limited finite-volume scheme, as such references are often made with, may come closer to it"
     )
-    for recipe in FAMILIES[family].recipes if choices else ():
+    for recipe in family_named(family).recipes if choices else ():
         if (
             choices is not None
             and recipe.name in REFERENCE_LIKE.get(family, ())
@@ -100,7 +100,7 @@ def reference_like(base: Entry, family: str) -> Iterator[Option]:
 
 def variations(choices: Choices) -> Iterator[Option]:
     """Yield parts and constants of the same kind, for where measurements contradict what reading promises."""
-    family = FAMILIES[choices.family]
+    family = family_named(choices.family)
     for slot, block in _alternatives(choices):
         current = choices.chosen[slot]
         gain = 0.3 - 0.1 * abs(block.rank - current.rank)
@@ -161,7 +161,7 @@ def _alternatives(choices: Choices) -> Iterator[tuple[str, Block]]:
         if slot in NEUTRAL:
             continue
         for name in dict.fromkeys(choices.recipe.slots.get(slot, ())):
-            block = FAMILIES[choices.family].block(slot, name)
+            block = family_named(choices.family).block(slot, name)
             if block != current and choices.library in block.libraries:
                 yield slot, block
 
@@ -186,7 +186,7 @@ def _schemes(choices: Choices, programs: Sequence[Entry]) -> Iterator[Option]:
 
 
 def _other_schemes(choices: Choices) -> Iterator[Option]:
-    for recipe in FAMILIES[choices.family].recipes:
+    for recipe in family_named(choices.family).recipes:
         if recipe is not choices.recipe and recipe.level != "simple":
             yield from _moved(choices, recipe, recipe.idea.rstrip("."), "scheme")
 

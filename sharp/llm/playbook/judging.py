@@ -12,7 +12,7 @@ from itertools import islice
 from math import inf, log10
 
 from sharp.llm.playbook.estimating import merit
-from sharp.llm.playbook.library import FAMILIES
+from sharp.llm.playbook.library import family_of
 from sharp.llm.playbook.reading import Reading, parsed, read
 from sharp.llm.playbook.remembering import Entry, candidates
 
@@ -138,7 +138,7 @@ def ranking(entries: Sequence[Entry], family: str, taste: Taste, rng: random.Ran
 
 def faults(code: str, family: str) -> list[str]:
     """Return what reading finds in a program that cannot work, or that it cannot verify."""
-    if family not in FAMILIES:
+    if family_of(family) is None:
         return ["the equation is none that I know, so I cannot verify the program"]
     remarks = judge(Entry("", code), family).remarks
     return [r.text for r in remarks if r.aspect in ("doubt", "stability") and r.worth < 0]

@@ -20,7 +20,8 @@ class Analysis:
     stability: tuple[str, Verdict]
 
 
-def _no(reason: str, key: str) -> Verdict:
+def no(reason: str, key: str) -> Verdict:
+    """Return the verdict of a check that found nothing under the key it asks for."""
     return {"verdict": "no", key: "", "reason": reason}
 
 
@@ -46,7 +47,7 @@ _ADVECTION = Analysis(
     ),
     transformation=(
         "A moving frame makes the equation trivial, but that is the closed form itself.",
-        _no("the moving frame is the analytical solution", "transformation"),
+        no("the moving frame is the analytical solution", "transformation"),
     ),
     hybrid=("There is only one term.", {"verdict": "no", "parts": [], "reason": "one term in space"}),
     stability=(
@@ -79,12 +80,12 @@ _BURGERS = Analysis(
     ),
     analytical=(
         "No closed form covers arbitrary data; the Cole-Hopf formula still leaves a convolution to be computed.",
-        _no("the convolution for arbitrary data has no closed form", "solution"),
+        no("the convolution for arbitrary data has no closed form", "solution"),
     ),
     transformation=(
         "The Cole-Hopf substitution makes the equation linear, but its exponent is the potential over twice the "
         "viscosity: at this viscosity it spans many orders of magnitude and amplifies rounding.",
-        _no("Cole-Hopf is ill conditioned at this small viscosity", "transformation"),
+        no("Cole-Hopf is ill conditioned at this small viscosity", "transformation"),
     ),
     hybrid=(
         "The diffusion has constant coefficients and is exact in Fourier space; the convection is left to a "
@@ -131,11 +132,11 @@ _REACTION_DIFFUSION = Analysis(
     ),
     analytical=(
         "Diffusion alone and reaction alone have closed forms; together, for arbitrary data, they have none.",
-        _no("no closed form for the coupled equation", "solution"),
+        no("no closed form for the coupled equation", "solution"),
     ),
     transformation=(
         "The log odds linearise the reaction, but turn the diffusion into a quasilinear term.",
-        _no("what makes the reaction linear makes the diffusion nonlinear", "transformation"),
+        no("what makes the reaction linear makes the diffusion nonlinear", "transformation"),
     ),
     hybrid=(
         "The operator is the sum of two parts that are each solved exactly: heat flow in Fourier space, logistic "
@@ -175,10 +176,10 @@ _NAVIER_STOKES = Analysis(
             "properties": ["mass", "momentum", "total energy", "positive density and pressure"],
         },
     ),
-    analytical=("No closed form exists for arbitrary data.", _no("nonlinear system", "solution")),
+    analytical=("No closed form exists for arbitrary data.", no("nonlinear system", "solution")),
     transformation=(
         "Characteristic variables help a Riemann solver, but do not solve the system.",
-        _no("no substitution reduces the system", "transformation"),
+        no("no substitution reduces the system", "transformation"),
     ),
     hybrid=(
         "The viscous part is stiff and linear in the velocity once the density is frozen; splitting it off lets the "
@@ -234,11 +235,11 @@ _DARCY = Analysis(
     ),
     analytical=(
         "No closed form exists for an arbitrary coefficient field.",
-        _no("arbitrary piecewise constant coefficient", "solution"),
+        no("arbitrary piecewise constant coefficient", "solution"),
     ),
     transformation=(
         "Scaling by the coefficient does not remove its jumps.",
-        _no("the jumps stay", "transformation"),
+        no("the jumps stay", "transformation"),
     ),
     hybrid=(
         "The constant-coefficient part has a fast exact inverse (sine transforms), which makes a preconditioner rather "
@@ -273,8 +274,8 @@ CAUTIOUS = Analysis(
         _UNKNOWN,
         {"order": 2, "linearity": "nonlinear", "type": "mixed", "boundary": "mixed", "properties": []},
     ),
-    analytical=(_UNKNOWN, _no("not in the library", "solution")),
-    transformation=(_UNKNOWN, _no("not in the library", "transformation")),
+    analytical=(_UNKNOWN, no("not in the library", "solution")),
+    transformation=(_UNKNOWN, no("not in the library", "transformation")),
     hybrid=(_UNKNOWN, {"verdict": "no", "parts": [], "reason": "not in the library"}),
     stability=(_UNKNOWN, {"bounds": [], "recommended": [], "stiff": True, "reason": "not in the library"}),
 )

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from math import isnan
 
+from sharp.llm.playbook.describing import document
+from sharp.llm.playbook.library import family_of
+from sharp.llm.playbook.library.made import made
 from sharp.llm.protocol import Message
 
 # The first pattern that a prompt has outside its code names the question; formal complaints come first, as they quote.
@@ -92,11 +95,23 @@ class Task:
     """What a conversation says of its problem.
 
     `family` names the part of the library that solves exactly this problem, or is empty; `constants` are source texts
-    of what the description fixes and a program has to write down.
+    of what the description fixes and a program has to write down. Of any other problem, `described` is the description
+    as a specification in JSON, if it can be read.
     """
 
     family: str = ""
     constants: Mapping[str, str] = field(default_factory=dict)
+    described: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name under which the library has a family of this problem, empty if it has none."""
+        return self.family or (self.described if family_of(self.described) else "")
+
+    @property
+    def reason(self) -> str:
+        """Why the library has no family of this problem."""
+        return made(self.described).reason if self.described else "I cannot read its description"
 
 
 def question(text: str) -> str | None:
@@ -128,8 +143,9 @@ def _task(equations: str, description: str) -> Task:
         found = re.fullmatch(form.pattern, text)
         if found and _called_as_expected(form, found, description) and _placed_as_expected(form, description):
             written = _written(found, description)
-            return _task_of(form, written, description) if _writable(written) else Task()
-    return Task()
+            if _writable(written):
+                return _task_of(form, written, description)
+    return Task(described=document(equations, description))
 
 
 def _called_as_expected(form: _Form, found: re.Match[str], description: str) -> bool:

@@ -12,7 +12,7 @@ from functools import cache, cached_property, lru_cache
 
 from sharp.llm.playbook.costing import seconds, steps
 from sharp.llm.playbook.estimating import contributions, merit
-from sharp.llm.playbook.library import FAMILIES, Block, Family, render
+from sharp.llm.playbook.library import Block, Family, family_of, render
 
 _ARRAY_MODULES = {"np": "xp", "jnp": "xp", "numpy": "xp"}
 _CONTINUES = (" ", "\t", "\n", ")", "]", "}")
@@ -189,7 +189,7 @@ def _blocks(known: Mapping[str, tuple[Block, ...]]) -> dict[str, Block]:
 @cache
 def _catalogue(family: str) -> dict[str, tuple[Block, ...]]:
     """Return the blocks in which a function's structure occurs, in any form in which a family's library writes it."""
-    known = FAMILIES.get(family)
+    known = family_of(family)
     entries: dict[str, tuple[Block, ...]] = {}
     for block in known.blocks if known else ():
         for structure in _forms(known, block):

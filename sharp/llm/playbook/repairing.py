@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from sharp.llm.playbook.library import FAMILIES
+from sharp.llm.playbook.library import family_named
 from sharp.llm.playbook.library.blocks import IMPORTS
 from sharp.llm.playbook.patching import whole_file
 from sharp.llm.playbook.questions import open_question
@@ -110,7 +110,7 @@ def _constants(code: str, family: str) -> Repair | None:
     choices = understand(code, family)
     if choices is None:
         return None
-    admissible = {**FAMILIES[family].constants, **choices.recipe.constants}
+    admissible = {**family_named(family).constants, **choices.recipe.constants}
     wrong = [
         name
         for name, values in admissible.items()
@@ -164,7 +164,7 @@ def _other_scheme(code: str, family: str) -> Repair | None:
     choices = understand(code, family)
     if choices is None:
         return None
-    moved = [choices.with_recipe(r) for r in FAMILIES[family].recipes if r.name != choices.recipe.name]
+    moved = [choices.with_recipe(r) for r in family_named(family).recipes if r.name != choices.recipe.name]
     best = max((m for m in moved if m is not None), key=lambda m: m.merit, default=None)
     if best is None:
         return None

@@ -9,7 +9,7 @@ from dataclasses import replace
 from sharp.llm.playbook.composer import compose
 from sharp.llm.playbook.improving import Option, variations
 from sharp.llm.playbook.judging import NEUTRAL_TASTE, judge
-from sharp.llm.playbook.library import FAMILIES
+from sharp.llm.playbook.library import family_of
 from sharp.llm.playbook.patching import whole_file
 from sharp.llm.playbook.remembering import Entry, Memory, shown, to_improve
 from sharp.llm.playbook.revising import BUILDS_ON_BEST, all_options, checked, made, worth_trying
@@ -64,7 +64,7 @@ def _rewritten(
         alone = single or rng.random() >= JOINS
         if (change := made(base, _drawn_first(options, rng), memory, single=alone)) is not None:
             return change
-    return (), compose(family, rng.getrandbits(32)).code if family in FAMILIES else base.code
+    return (), compose(family, rng.getrandbits(32)).code if family_of(family) else base.code
 
 
 def _ideas(base: Entry, memory: Memory, family: str, rng: random.Random) -> Iterator[list[Option]]:
@@ -103,6 +103,6 @@ def _sketch(option: Option) -> str:
 
 
 def _nothing_left(family: str) -> str:
-    if family in FAMILIES:
+    if family_of(family):
         return "I know no change to it that was not tried, so I write another program."
     return "This equation is none that I know and I see nothing to tune, so I return the program as it is."

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from sharp.llm.playbook.composer import Program, admissible_libraries, build
 from sharp.llm.playbook.costing import seconds
 from sharp.llm.playbook.estimating import contributions, merit
-from sharp.llm.playbook.library import FAMILIES, Block, Recipe, render
+from sharp.llm.playbook.library import Block, Recipe, family_named, family_of, render
 from sharp.llm.playbook.library.blocks import Library
 from sharp.llm.playbook.reading import Reading, is_number, read
 
@@ -29,7 +29,7 @@ class Choices:
 
     def compose(self) -> Program | None:
         """Return the program of these choices, or None where they do not fit together."""
-        family = FAMILIES[self.family]
+        family = family_named(self.family)
         if self.library not in admissible_libraries(family, self.recipe):
             return None
         if any(self.library not in block.libraries for block in self.chosen.values()):
@@ -42,7 +42,7 @@ class Choices:
             return None
 
     def _all_constants(self) -> dict[str, str]:
-        family = FAMILIES[self.family]
+        family = family_named(self.family)
         defaults = {name: values[0] for name, values in {**family.constants, **self.recipe.constants}.items()}
         return {**defaults, **self.constants}
 
@@ -59,7 +59,7 @@ class Choices:
 
         What fits stays, and the best blocks fill the rest; values that the recipe restricts give way to its own.
         """
-        libraries = admissible_libraries(FAMILIES[self.family], recipe)
+        libraries = admissible_libraries(family_named(self.family), recipe)
         if not libraries:
             return None
         library = self.library if self.library in libraries else libraries[0]
@@ -92,9 +92,9 @@ class Choices:
         others = [block for slot, block in self.chosen.items() if slot != "solver"]
         if self.library == "jax" or not names or any("jax" not in block.libraries for block in others):
             return None
-        if "jax" not in admissible_libraries(FAMILIES[self.family], self.recipe):
+        if "jax" not in admissible_libraries(family_named(self.family), self.recipe):
             return None
-        return replace(self.with_block(FAMILIES[self.family].block("solver", names[0])), library="jax")
+        return replace(self.with_block(family_named(self.family).block("solver", names[0])), library="jax")
 
 
 def understand(code: str, family: str) -> Choices | None:
@@ -104,11 +104,13 @@ def understand(code: str, family: str) -> Choices | None:
     altogether is filled with the best blocks that fit.
     """
     reading = read(code, family)
-    if family not in FAMILIES or not reading.blocks:
+    if family_of(family) is None or not reading.blocks:
         return None
     library = _library(reading)
     blocks = {**_resembling(reading, library), **reading.blocks}
-    recipe = max(FAMILIES[family].recipes, key=lambda recipe: _agreement(recipe, blocks, reading, library))
+    recipe = max(
+        family_named(family).recipes, key=lambda recipe: _agreement(recipe, blocks, reading, library)
+    )
     return Choices(
         family=family,
         recipe=recipe,
@@ -128,7 +130,7 @@ def _library(reading: Reading) -> Library:
 def _resembling(reading: Reading, library: Library) -> dict[str, Block]:
     """Return for the functions that are not known the blocks that they resemble most, by slot."""
     best: dict[str, tuple[float, Block]] = {}
-    for block in FAMILIES[reading.family].blocks if reading.unknown else ():
+    for block in family_named(reading.family).blocks if reading.unknown else ():
         written = _functions(reading.family, block, library)
         common = sorted(written.keys() & reading.unknown.keys())
         texts = [[source[name] for name in common] for source in (written, reading.unknown)]
@@ -141,7 +143,7 @@ def _resembling(reading: Reading, library: Library) -> dict[str, Block]:
 @cache
 def _functions(family: str, block: Block, library: Library) -> dict[str, str]:
     """Return the functions of a block as `ast` writes them, by name."""
-    nodes = ast.parse(render(FAMILIES[family], block, library)).body
+    nodes = ast.parse(render(family_named(family), block, library)).body
     return {node.name: ast.unparse(node) for node in nodes if isinstance(node, ast.FunctionDef)}
 
 
@@ -156,13 +158,13 @@ def _agreement(
 ) -> tuple[bool, int, bool, int]:
     """Rank recipes by whether they can be written so, how much of the program they explain, and how little they add."""
     fitting = sum(block.name in recipe.slots.get(slot, ()) for slot, block in blocks.items())
-    admissible = library in admissible_libraries(FAMILIES[reading.family], recipe)
+    admissible = library in admissible_libraries(family_named(reading.family), recipe)
     own_grid = ("grid" in recipe.slots) == ("GRID_FACTOR" in reading.constants)
     return admissible, fitting, own_grid, -len(recipe.slots)
 
 
 def _filled(family: str, recipe: Recipe, blocks: Mapping[str, Block], library: Library) -> dict[str, Block]:
-    source = FAMILIES[family]
+    source = family_named(family)
     filled = {}
     for slot, names in recipe.slots.items():
         known = blocks.get(slot)

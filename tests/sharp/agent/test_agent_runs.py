@@ -9,11 +9,13 @@ import pytest
 import yaml
 
 from hpc.errors import ReplayMiss
+from sharp.agent.policies import Policy
 from sharp.agent.runs import course_folder, replay_course, run_course
-from sharp.agent.settings import Settings
+from sharp.agent.settings import ROLES, Settings
 from sharp.agent.team import Allowance
 from sharp.agentbench.cases import load_case
-from sharp.errors import BudgetExceeded, ConfigurationError
+from sharp.errors import ConfigurationError
+from sharp.llm.cards import list_cards
 
 SETTINGS = Settings(load_case("heat-rod-two-ends").statements[0].text)
 
@@ -50,18 +52,58 @@ def test_a_finished_course_can_be_replayed(folder: Path) -> None:
     assert replay_course(folder, SETTINGS).course == run_course(folder, SETTINGS).course
 
 
-def test_a_course_that_ran_out_of_calls_cannot_be_replayed_to_the_end(tmp_path: Path) -> None:
-    short = replace(SETTINGS, allowance=Allowance(calls=4))
-    with pytest.raises(BudgetExceeded):
-        run_course(tmp_path, short)
-    with pytest.raises((BudgetExceeded, ReplayMiss)):
-        replay_course(tmp_path, short)
+@pytest.mark.parametrize(
+    ("policy", "calls", "done"),
+    [
+        ("prog-act", 0, []),
+        ("prog-act", 4, ["define_equations", "define_domain", "define_initial_condition"]),
+        ("octo", 7, ["define_equations", "define_domain"]),
+        ("tool-generation", 0, []),
+        ("translation", 2, ["define_equations"]),
+    ],
+)
+def test_a_course_whose_calls_are_used_up_ends_with_what_was_done(
+    tmp_path: Path, policy: Policy, calls: int, done: list[str]
+) -> None:
+    short = replace(SETTINGS, policy=policy, allowance=Allowance(calls=calls))
+    finished = run_course(tmp_path, short)
+    course = finished.course
+    assert (course.ending, course.exhausted, finished.calls) == ("unsolved", True, calls)
+    assert course.reason == f"all {calls} model calls that this problem may take are used up"
+    assert [record.recipe.tool for record in course.memory.records] == done
+    assert replay_course(tmp_path, short).course == course
+
+
+def test_what_was_understood_before_the_last_call_stays(tmp_path: Path) -> None:
+    whole = run_course(tmp_path, SETTINGS)
+    finished = run_course(tmp_path, replace(SETTINGS, allowance=Allowance(calls=whole.calls - 1)))
+    assert finished.course.exhausted
+    assert finished.problem is not None
+    assert finished.problem.equations == load_case("heat-rod-two-ends").problem.equations
+    assert finished.usage.completion > 0
+
+
+def test_a_course_that_has_not_ended_cannot_be_replayed(folder: Path, tmp_path: Path) -> None:
+    whole = run_course(folder, SETTINGS)
+    cut = course_folder(tmp_path, SETTINGS)
+    cut.mkdir()
+    lines = (whole.folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (cut / "journal.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
+    with pytest.raises(ReplayMiss):
+        replay_course(tmp_path, SETTINGS)
 
 
 def test_other_settings_are_another_course_beside_the_first(folder: Path) -> None:
     other = replace(SETTINGS, seed=1)
     assert course_folder(folder, other) != course_folder(folder, SETTINGS)
     assert run_course(folder, other).course.ending == "solved"
+
+
+def test_a_model_may_be_the_file_of_its_card(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(list_cards()["playbook"].read_text().replace("name: playbook", "name: mine"))
+    settings = replace(SETTINGS, models=dict.fromkeys(ROLES, str(file)), policy="translation")
+    assert run_course(tmp_path, settings).course.ending == "understood"
 
 
 @pytest.mark.parametrize(

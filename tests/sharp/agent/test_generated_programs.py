@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from sharp.agent.programs.generated import GeneratedSolution, ProgramFailed
-from sharp.agent.programs.printing import Printer
 from sharp.agent.programs.tool import RUN_PROGRAM
 from sharp.agent.tools import Call, Outcome, ToolError
 from sharp.agentbench.cases import load_case
+from sharp.problems.printing import Printer
 from sharp.problems.problem import Problem
 from sharp.solving.exact import exact_errors
 from sharp.solving.verification import RESIDUAL, Limits, verdict_of, verify

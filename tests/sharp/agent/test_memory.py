@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any
+
 from arithmetic_tools import TOOLS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +14,7 @@ from hypothesis import strategies as st
 from sharp.agent.memory import Memory, Record
 from sharp.agent.plans import Plan, Reference, Step, read_plan
 from sharp.agent.pool import Pool
-from sharp.agent.tools import ToolError
+from sharp.agent.tools import Call, Outcome, ToolError
 
 PLAN = read_plan(
     [
@@ -21,6 +26,15 @@ PLAN = read_plan(
     ]
 )
 CHOSEN = {"a": {"value": 7}, "b": {"value": 9}, "sum": {}, "root": {}, "other": {}}
+
+
+def now(pending: Coroutine[Any, Any, Any]) -> Any:
+    """Return what a coroutine gives that has nothing to wait for."""
+    try:
+        pending.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("these tools compute at once")
 
 
 def chosen() -> Memory:
@@ -42,7 +56,7 @@ def run_open(memory: Memory, pool: Pool) -> tuple[Memory, list[str]]:
 def carried_out(memory: Memory, pool: Pool, step: str) -> Record:
     recipe = memory.recipes[step]
     try:
-        outcome = pool.carry_out(recipe)
+        outcome = now(pool.carry_out(recipe))
     except ToolError as error:
         return Record(step, recipe, error=str(error))
     return Record(step, recipe, outcome.summary, outcome.findings)
@@ -58,7 +72,7 @@ def finished() -> tuple[Memory, Pool]:
 def test_a_finished_plan_has_nothing_stale_and_nothing_open() -> None:
     memory, pool = finished()
     assert memory.stale == memory.open == ()
-    assert pool.value(f"{memory.recipes['root'].name}.root") == 4.0
+    assert now(pool.value(f"{memory.recipes['root'].name}.root")) == 4.0
 
 
 def test_a_changed_parameter_makes_exactly_what_follows_stale() -> None:
@@ -67,7 +81,7 @@ def test_a_changed_parameter_makes_exactly_what_follows_stale() -> None:
     assert memory.stale == ("a", "sum", "root")
     memory, done = run_open(memory, pool)
     assert done == ["a", "sum", "root"]
-    assert pool.value(f"{memory.recipes['root'].name}.root") == 5.0
+    assert now(pool.value(f"{memory.recipes['root'].name}.root")) == 5.0
     assert [memory.version(step) for step in PLAN.ids] == [2, 1, 2, 2, 1]
 
 
@@ -124,9 +138,9 @@ def test_another_process_makes_values_again_from_recipes() -> None:
     for step in PLAN.ids:
         other.know(memory.recipes[step])
     handle = f"{memory.recipes['root'].name}.root"
-    assert other.value(handle) == pool.value(handle) == 4.0
+    assert now(other.value(handle)) == now(pool.value(handle)) == 4.0
     pool.forget_values()
-    assert pool.value(handle) == 4.0
+    assert now(pool.value(handle)) == 4.0
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 3)), max_size=8))
@@ -142,3 +156,15 @@ def test_whatever_is_changed_the_values_are_those_of_a_fresh_run(changes: list[t
         fresh.current(step) and fresh.current(step).summary  # type: ignore[union-attr]
         for step in PLAN.ids
     ]
+
+
+async def test_a_tool_that_waits_for_others_is_waited_for() -> None:
+    async def asked(call: Call) -> Outcome:
+        await asyncio.sleep(0)
+        return Outcome({"number": call.parameters.value + 1}, {})
+
+    slow = replace(TOOLS["give_number"], run=asked)
+    pool = Pool({**TOOLS, "give_number": slow}, 1.0)
+    for step in PLAN.ids:
+        pool.know(chosen().recipes[step])
+    assert await pool.value(f"{chosen().recipes['sum'].name}.number") == 18

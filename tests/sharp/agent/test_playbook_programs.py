@@ -10,13 +10,13 @@ import pytest
 
 from sharp.agent.programs.asking import read_written
 from sharp.agent.programs.generated import GeneratedSolution, ProgramFailed
-from sharp.agent.programs.printing import Printer, Unprintable, free_names, isolated
 from sharp.agent.programs.slips import mistaken_program
 from sharp.agent.programs.writing import playbook_answer, playbook_program
 from sharp.agentbench.cases import load_case
 from sharp.errors import ReplyError
 from sharp.problems.expressions import Derivative, Name, to_text
 from sharp.problems.grammar import Scope, evaluate_tree, parse_equation_tree, parse_tree
+from sharp.problems.printing import Printer, Unprintable, free_names, isolated
 from sharp.problems.problem import Problem
 from sharp.solving.exact import exact_errors
 from sharp.solving.solution import Solution

@@ -15,8 +15,7 @@ from hpc.journal import Journal
 from sharp.agent.effects import RecordedEffects
 from sharp.agent.pool import Pool
 from sharp.agent.prog_act import Checkpoints, Course, prog_act
-from sharp.agent.team import Allowance, Sampling, Team
-from sharp.errors import BudgetExceeded
+from sharp.agent.team import Allowance, CallsUsedUp, Goal, Sampling, Team
 from sharp.llm.protocol import ChatReply, ChatRequest, Usage
 
 STATEMENT = "The root of the sum of seven and nine."
@@ -28,6 +27,8 @@ PLAN = {
         {"id": "root", "tool": "square_root", "inputs": {"number": ["sum.number"]}},
     ]
 }
+ROOT = Goal("root", "the root", "solved")
+NUMBERS = Goal("number", "the numbers, and nothing more", "understood")
 VALID = {"verdict": "valid", "reason": "as stated"}
 SOUND = {
     "planner": [PLAN],
@@ -73,11 +74,15 @@ def team_of(journal: Journal, script: Script, **allowed: int) -> Team:
 
 
 async def play(
-    folder: Path, answers: Mapping[str, list[Any]], checkpoints: Checkpoints = "fixed", **allowed: int
+    folder: Path,
+    answers: Mapping[str, list[Any]],
+    checkpoints: Checkpoints = "fixed",
+    goal: Goal = ROOT,
+    **allowed: int,
 ) -> tuple[Course, Script]:
     script = Script(answers)
     with Journal.open(folder) as journal:
-        return await prog_act(team_of(journal, script, **allowed), checkpoints), script
+        return await prog_act(team_of(journal, script, **allowed), checkpoints, goal), script
 
 
 def root(course: Course) -> Any:
@@ -207,12 +212,31 @@ async def test_step_wise_asks_after_every_step(tmp_path: Path) -> None:
 
 
 async def test_model_calls_are_bounded(tmp_path: Path) -> None:
-    with pytest.raises(BudgetExceeded, match="all 3 model calls"):
+    with pytest.raises(CallsUsedUp, match="all 3 model calls") as caught:
         await play(tmp_path / "run", SOUND, calls=3)
+    assert [record.step for record in caught.value.memory.records] == ["a", "b"]
+
+
+async def test_a_plan_that_does_not_lead_to_the_goal_is_asked_for_again(tmp_path: Path) -> None:
+    short = {"steps": PLAN["steps"][:3]}
+    course, script = await play(tmp_path / "run", {**SOUND, "planner": [short, PLAN]})
+    assert course.ending == "solved"
+    assert "The plan leads to no root; expected a step with square_root." in script.told("planner")[1]
+
+
+async def test_where_only_reading_is_wanted_the_last_step_is_compared_with_the_statement(
+    tmp_path: Path,
+) -> None:
+    answers = {**SOUND, "planner": [{"steps": PLAN["steps"][:2]}]}
+    course, script = await play(tmp_path / "run", answers, goal=NUMBERS)
+    assert course.ending == "understood"
+    assert script.order == ["planner", "a", "b", "orchestrator"]
+    assert "They lead to the numbers, and nothing more." in script.told("planner")[0]
+    assert "complete and without anything invented?" in script.told("orchestrator")[0]
 
 
 async def test_a_course_that_was_stopped_goes_on_without_asking_or_working_again(tmp_path: Path) -> None:
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(CallsUsedUp):
         await play(tmp_path / "run", SOUND, calls=3)
     again = {"planner": [], "a": [], "b": [], "orchestrator": [VALID]}
     course, script = await play(tmp_path / "run", again)

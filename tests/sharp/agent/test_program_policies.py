@@ -57,17 +57,17 @@ async def play(policy: Callable[[Writer], Any], folder: Path, model: Scripted) -
         return await policy(team), team, pool
 
 
-def value_of(course: Course, pool: Pool) -> Any:
+async def value_of(course: Course, pool: Pool) -> Any:
     record = course.memory.current("s1")
     assert record is not None
-    return pool.value(f"{record.recipe.name}.solution").solution
+    return (await pool.value(f"{record.recipe.name}.solution")).solution
 
 
 async def test_a_program_that_runs_at_once_is_the_solution(tmp_path: Path) -> None:
     model = Scripted([RIGHT])
     course, team, pool = await play(tool_generation, tmp_path / "run", model)
     assert (course.ending, team.calls) == ("solved", 1)
-    errors = exact_errors(CASE.problem, value_of(course, pool))
+    errors = exact_errors(CASE.problem, await value_of(course, pool))
     assert errors is not None
     assert errors.l2 < 1e-8
     system, user = model.told[0].messages
@@ -104,7 +104,7 @@ async def test_nobody_objects_to_wrong_mathematics_that_runs(
 ) -> None:
     course, team, pool = await play(policy, tmp_path / "run", Scripted([WRONG]))
     assert (course.ending, team.calls) == ("solved", 1)
-    errors = exact_errors(CASE.problem, value_of(course, pool))
+    errors = exact_errors(CASE.problem, await value_of(course, pool))
     assert errors is not None
     assert errors.l2 > 1e-2
 
@@ -133,7 +133,7 @@ async def test_a_course_goes_on_from_its_record_and_makes_the_solution_again(tmp
     assert again == first
     points = np.array([[0.2], [0.9]])
     np.testing.assert_array_equal(
-        value_of(first, pool).at(points, 0.1), value_of(again, other).at(points, 0.1)
+        (await value_of(first, pool)).at(points, 0.1), (await value_of(again, other)).at(points, 0.1)
     )
 
 
@@ -146,6 +146,6 @@ async def test_slips_of_the_playbook_that_raise_are_mended_and_others_are_not(tm
         " IndexError",
         "",
     ]
-    errors = exact_errors(CASE.problem, value_of(course, pool))
+    errors = exact_errors(CASE.problem, await value_of(course, pool))
     assert errors is not None
     assert errors.l2 > 1e-2

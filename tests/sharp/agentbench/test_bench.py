@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from crew_work import squares, threads
 
-from sharp.agent.settings import ROLES
-from sharp.agentbench import bench
+from sharp.agent.runs import Finished, run_course
+from sharp.agent.settings import ROLES, Settings
+from sharp.agent.team import Allowance
+from sharp.agentbench import bench, course
 from sharp.agentbench.bench import Piece, carry_out, check_of, pieces_of
 from sharp.agentbench.cases import load_case
 from sharp.agentbench.course import blank_row
@@ -27,6 +29,7 @@ from sharp.agentbench.matrix import (
 )
 from sharp.agentbench.metrics.floors import Floor
 from sharp.agentbench.page import Evidence, compose, table_csv
+from sharp.agentbench.process import Accepted
 from sharp.agentbench.rows import Check, RecordWriter, Row, read_record, record_file
 from sharp.agentbench.summary import (
     PARAMETERS,
@@ -41,6 +44,7 @@ from sharp.agentbench.summary import (
     solved_by_all,
 )
 from sharp.agentbench.tables import chain_table, passes_table
+from sharp.agentbench.truth import truth_of
 from sharp.errors import ConfigurationError, SpecificationError
 from sharp.report.html import render_html
 from sharp.report.markdown import render_markdown
@@ -149,6 +153,21 @@ def test_an_exception_in_a_course_is_a_failed_row_with_its_words(tmp_path: Path)
     (row,) = read_record(tmp_path).rows.values()
     assert row.ending == "failed"
     assert row.reason.startswith("ModelRefused: the playbook understands no language")
+
+
+def test_a_course_that_used_up_its_calls_is_scored_with_its_chain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def short(folder: Path, settings: Settings) -> Finished:
+        return run_course(folder, replace(settings, allowance=Allowance(calls=5)))
+
+    monkeypatch.setattr(course, "run_course", short)
+    task = tasks()[0]
+    row = course.play(task, truth_of(task.case, tmp_path), Accepted(task.case.problem), tmp_path)
+    assert (row.ending, row.solved, row.calls) == ("unsolved", False, 5)
+    assert row.reason == "all 5 model calls that this problem may take are used up"
+    assert row.figures["node precision"] == 1
+    assert 0 < row.figures["node recall"] < 1
 
 
 def test_processes_share_pieces_and_one_that_dies_is_replaced() -> None:

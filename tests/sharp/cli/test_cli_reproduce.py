@@ -51,7 +51,7 @@ def tried(sharp: Sharp, tmp_path_factory: pytest.TempPathFactory) -> Sharp:
 def made(tried: Sharp, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study that the playbook has played under the names of the paper's judges; not to be changed."""
     folder = tmp_path_factory.mktemp("made") / "tiny"
-    done = tried("reproduce", "tiny", "--quick", "--yes", "--folder", folder)
+    done = tried("reproduce", "tiny", "--quick", "--folder", folder)
     assert done.returncode == 0, done.stderr
     (folder.parent / "said").write_text(done.stdout)
     return folder
@@ -78,7 +78,10 @@ def test_a_plan_is_shown_and_nothing_done(tried: Sharp) -> None:
         (["tiny", "--paper-models", "--model", "o3"], "it goes with neither --model nor --judge"),
         (["tiny", "--judge", "o3"], "--judge needs --model"),
         (["tiny", "--model", "gpt-4oo"], "there is no model card 'gpt-4oo'; did you mean 'gpt-4o'?"),
-        (["tiny"], "nobody can be asked here whether to go on; say so with --yes"),
+        (
+            ["tiny", "--cluster", "cpu-cluster"],
+            "nobody can be asked here whether to go on; say so with --yes",
+        ),
         (["tiny", "--render", "--folder", "nowhere"], "holds no sweep"),
     ],
 )

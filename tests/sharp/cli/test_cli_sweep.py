@@ -61,9 +61,9 @@ def same_in_both(row: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def swept(sharp: Sharp, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sweep that nothing disturbed; not to be changed."""
+    """A sweep that nothing disturbed, for which the playbook needs nobody's leave; not to be changed."""
     folder = tmp_path_factory.mktemp("swept")
-    done = sharp("sweep", written(folder), "--folder", folder / "sweep", "--yes", "--json")
+    done = sharp("sweep", written(folder), "--folder", folder / "sweep", "--json")
     assert done.returncode == 0, done.stderr
     (folder / "said.json").write_text(done.stdout)
     (folder / "heard").write_text(done.stderr)
@@ -128,11 +128,26 @@ def test_an_interrupted_sweep_says_how_to_go_on(sharp: Sharp, tmp_path: Path) ->
     assert f"what was finished is kept; go on with: sharp sweep {folder}" in heard
 
 
-def test_nothing_is_done_before_somebody_has_agreed(sharp: Sharp, tmp_path: Path) -> None:
-    refused = sharp("sweep", written(tmp_path), "--folder", tmp_path / "sweep")
+@pytest.mark.parametrize(
+    ("judge", "options"),
+    [
+        ("local", ["--set", "models.servers.local.base_url=http://localhost:9/v1"]),
+        ("playbook", ["--cluster", "cpu-cluster"]),
+    ],
+    ids=["a model", "a cluster"],
+)
+def test_nothing_is_asked_or_submitted_before_somebody_has_agreed(
+    sharp: Sharp, tmp_path: Path, judge: str, options: list[str]
+) -> None:
+    text = SWEEP.replace("judges: [playbook]", f"judges: [playbook, {judge}]")
+    refused = sharp("sweep", written(tmp_path, text), "--folder", tmp_path / "sweep", *options)
     assert refused.returncode == 2
-    assert "say so with --yes" in refused.stderr
+    assert "nobody can be asked here whether to go on; say so with --yes" in refused.stderr
     assert "Estimate for 4 cells" in refused.stderr
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_a_dry_run_shows_the_plan_and_does_nothing(sharp: Sharp, tmp_path: Path) -> None:
     dry = sharp("sweep", written(tmp_path), "--folder", tmp_path / "sweep", "--dry-run", "--json")
     plan = json.loads(dry.stdout)
     assert [cell["id"] for cell in plan["cells"]] == CELLS

@@ -24,6 +24,7 @@ from sharp.cluster import control, departure, link
 from sharp.cluster.told import Told
 from sharp.clusters import render_script
 from sharp.errors import BudgetExceeded, ConfigurationError, ModelUnavailable
+from sharp.sweeps.purse import SweepBudgetExceeded
 
 FIRST = "100"
 
@@ -46,7 +47,7 @@ def slurm(monkeypatch: pytest.MonkeyPatch) -> RememberingSlurm:
 
 @pytest.fixture
 def campaign(tmp_path: Path, slurm: RememberingSlurm) -> Campaign:
-    made = a_campaign(tmp_path, chain={"fruitless": 3})
+    made = a_campaign(tmp_path, chain={"fruitless": 3, "margin": "1s"})
     with JobBook(made.book) as book:
         assert queue_first(made, book, slurm, "tests.module", render_script) == FIRST
     slurm.set(FIRST, JobState.RUNNING)
@@ -85,20 +86,21 @@ def test_the_successor_is_queued_before_any_work(campaign: Campaign, slurm: Reme
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "code"),
     [
-        BudgetExceeded("the budget of 5 calls is used up"),
-        ConfigurationError("no such key"),
-        JournalMismatch("another request"),
-        WorkCancelled("somebody cancelled job 7"),
-        InfrastructureError("no node can do it"),
+        (BudgetExceeded("the budget of 5 calls is used up"), 6),
+        (SweepBudgetExceeded("of the sweep, the budget of 5 calls is used up"), 6),
+        (ConfigurationError("no such key"), 1),
+        (JournalMismatch("another request"), 1),
+        (WorkCancelled("somebody cancelled job 7"), 1),
+        (InfrastructureError("no node can do it"), 1),
     ],
-    ids=lambda error: type(error).__name__,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_would_happen_again_ends_the_chain(
-    campaign: Campaign, slurm: RememberingSlurm, error: Exception
+    campaign: Campaign, slurm: RememberingSlurm, error: Exception, code: int
 ) -> None:
-    assert run(campaign, planned(campaign, error)) == 1
+    assert run(campaign, planned(campaign, error)) == code
     ending = read_ending(campaign)
     assert ending is not None
     assert (ending.state, ending.sentence) == ("failed", str(error))

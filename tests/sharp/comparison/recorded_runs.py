@@ -33,7 +33,8 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class World:
-    """What is particular about a run: the price of its model, where programs run, after how many effects it stops."""
+    """What is particular about a run: the price of its model, where programs run, which of their runs crash, after how
+    many effects it stops."""
 
     price: Mapping[str, Any] | None = field(default_factory=lambda: PRICE)
     gpu_price: Mapping[str, Any] | None = None
@@ -41,6 +42,7 @@ class World:
     effects: int = 10**6
     errors: Callable[[int], float] = lambda number: 1 / number
     data: str = "data@1"
+    crashes: Callable[[EvaluationRequest], bool] = lambda request: False
 
 
 class _Recording:
@@ -80,7 +82,8 @@ def record(path: Path, method: str = "codepde", world: World | None = None, **op
 
 async def _record(path: Path, world: World, options: dict[str, Any]) -> None:
     def score(request: EvaluationRequest) -> Evaluation:
-        return replace(evaluation(request), environment=dict(world.environment))
+        code = program(1.0, crash="boom") if world.crashes(request) else request.code
+        return replace(evaluation(replace(request, code=code)), environment=dict(world.environment))
 
     inner = ScriptedEffects(_answers(world), score)
     played = session(inner, **options)

@@ -45,3 +45,9 @@ def test_largest_pictures_stay_below_100_kb():
     assert len(drawn) < 100_000
     assert _load(drawn)["truth.u"].shape == (64, 64)
     assert _load(drawn)["x"].shape == (64,)
+    box = {"u": noise((1, 11, 17, 17, 19))}
+    kinds = dict.fromkeys(("prediction", "reference", "truth"), box)
+    drawn = picture(kinds, np.arange(11.0), np.linspace(0, 1, 17))
+    assert len(drawn) < 100_000
+    assert _load(drawn)["truth.u"].shape == (5, 9, 9, 9)
+    assert _load(drawn)["x"].shape == (9,)

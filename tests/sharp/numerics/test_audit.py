@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small_problems import published_file, small
+from stated_problems import heat
 
 from sharp.errors import DataError
 from sharp.numerics.audit import Audit, audit_dataset, audit_in_words
@@ -79,6 +80,26 @@ def test_words_and_json_tell_the_same(tmp_path: Path) -> None:
     assert f"{audit.floor[1]:.2e}" in words
     assert f"The data are {np.mean(audit.error):.2e} away" in words
     assert f"{np.mean(audit.floor):.2e} (nRMSE) against them" in words
+
+
+def test_data_of_no_family_are_audited_without_a_residual(tmp_path: Path) -> None:
+    problem = heat()
+    made = make_dataset(problem, tmp_path / "heat.hdf5", samples=2, seed=1)
+    audit = audit_dataset(problem, made.path)
+    assert (audit.floor, audit.residual, audit.truth_residual) == ((0.0, 0.0), (), ())
+    assert 0 < audit.truth_error[1] <= 1e-6
+    assert Audit.from_json(json.loads(json.dumps(audit.to_json()))) == audit
+    head, titles, *_ = words = audit_in_words(audit).splitlines()
+    assert titles.split() == ["sample", "error", "floor", "truth", "error"]
+    assert any("Residual of sample 0: none is defined for the family other" in line for line in words)
+    assert made.label in head
+
+
+def test_too_few_output_times_are_told_with_the_file(tmp_path: Path) -> None:
+    problem = small("advection", times=4)
+    made = make_dataset(problem, tmp_path / "few.hdf5", samples=1, seed=1, kind="truth")
+    with pytest.raises(DataError, match=r"few\.hdf5: expected at least 5 output times, .* found 4"):
+        audit_dataset(problem, made.path)
 
 
 def test_foreign_files_are_refused(tmp_path: Path) -> None:

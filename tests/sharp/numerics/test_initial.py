@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sharp.numerics.initial import sine_sums
+from sharp.problems.grammar import Scope, evaluate_tree, parse_tree
 
 X = (np.arange(256) + 0.5) / 256
 
@@ -52,3 +53,18 @@ def test_scaled_functions_span_the_unit_interval() -> None:
     values = sine_sums(100, 4).scaled_to_unit(X)(X)
     assert values.min(axis=1) == pytest.approx(0, abs=1e-15)
     assert values.max(axis=1) == pytest.approx(1, abs=1e-15)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_function_as_text_has_its_values(scaled: bool) -> None:
+    folded, windowed = 0, 0
+    for seed in range(30):
+        functions = sine_sums(1, seed)
+        functions = functions.scaled_to_unit(X) if scaled else functions
+        folded, windowed = folded + abs(functions.sign[0, 0]), windowed + np.isfinite(functions.left[0, 0])
+        tree = parse_tree(functions.text("((x - 2)/3)"), Scope.of(["x"]))
+        for place in (0.05, 0.4, 0.81):
+            expected = functions(np.array([place]))[0, 0]
+            assert evaluate_tree(tree, {"x": 2 + 3 * place}) == pytest.approx(expected, abs=1e-4)
+    assert folded
+    assert windowed

@@ -9,9 +9,17 @@ import h5py
 import numpy as np
 import pytest
 from small_problems import published_file, small
+from stated_problems import stated
 
 from sharp.errors import DataError
-from sharp.evaluation.datasets import open_dataset, read_inputs, read_reference, read_truth, truth_file
+from sharp.evaluation.datasets import (
+    TRUTH_ERROR,
+    open_dataset,
+    read_inputs,
+    read_reference,
+    read_truth,
+    truth_file,
+)
 from sharp.numerics.reference import (
     default_dataset,
     ensure_dataset,
@@ -21,7 +29,7 @@ from sharp.numerics.reference import (
     output_times,
 )
 from sharp.numerics.spectral import relative_l2
-from sharp.problems import list_problems, load_problem, parse_problem
+from sharp.problems import load_problem
 
 ADVECTION = small("advection")
 PERIODIC = ("advection", "burgers", "reaction-diffusion")
@@ -137,12 +145,63 @@ def test_steady_problems_have_no_output_times() -> None:
     np.testing.assert_allclose(output_times(ADVECTION), [0, 0.01, 0.02, 0.03, 0.04, 0.05])
 
 
-def test_families_without_generator_are_refused(tmp_path: Path) -> None:
-    text = list_problems()["advection"].read_text().replace("family: advection", "family: other")
+PLATE = stated(
+    ["u_t = lap(u)/10"],
+    {"x": 7, "y": 9},
+    initial={"u": "sin(pi*x)*sin(pi*y)"},
+    accuracy=1e-3,
+    interface={
+        "inputs": [{"name": "u0", "field": "u", "shape": ["batch", "Nx", "Ny"]}],
+        "coordinates": "t",
+        "returns": [{"name": "u", "field": "u", "shape": ["batch", "T+1", "Nx", "Ny"]}],
+    },
+    data={"inputs": {"u0": "u"}, "returns": {"u": "u"}, "time_key": "t", "space_keys": ["x", "y"]},
+)
+
+
+def test_data_of_a_problem_of_no_family_are_the_truth_with_its_errors(tmp_path: Path) -> None:
+    dataset = make_dataset(PLATE, tmp_path / "d.hdf5", samples=2, seed=7)
+    assert names(tmp_path) == ["d.hdf5"]
+    assert (dataset.kind, dataset.truth_path, dataset.n_samples) == ("truth", dataset.path, 2)
+    assert (dataset.attrs["seed"], dataset.attrs["precision"]) == (7, "float64")
+    assert "sharp solve" in dataset.attrs["scheme"]
+    inputs, truth = read_inputs(dataset, PLATE, [1]), read_truth(dataset, PLATE, [1])
+    assert truth is not None
+    assert truth.arrays["u"].shape == (1, 3, 7, 9)
+    assert (inputs.arrays["u0"] == truth.arrays["u"][:, 0]).all()
+    np.testing.assert_array_equal(inputs.x, np.linspace(0, 1, 7))
+    np.testing.assert_allclose(inputs.t, [0, 0.05, 0.1])
+    with h5py.File(dataset.path) as file:
+        assert {key: file[key].shape for key in ("x", "y")} == {"x": (7,), "y": (9,)}
+        assert 0 < file[TRUTH_ERROR][1] <= 1e-3
+
+
+def test_data_of_the_usual_kind_are_made_where_none_is_named(home: Path) -> None:
+    assert ensure_dataset(ADVECTION, samples=1, seed=1).kind == "pdebench"
+    made = ensure_dataset(PLATE, samples=1, seed=1)
+    assert made.path == default_dataset(PLATE, 1, 1, "truth")
+    state = made.path.stat()
+    assert ensure_dataset(PLATE, samples=1, seed=1, kind="truth").path.stat() == state
+
+
+def test_a_kind_that_cannot_be_made_is_refused_with_the_valid_ones(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"kind pdebench .* advection, burgers, .*; valid kinds: truth"):
+        make_dataset(PLATE, tmp_path / "d.hdf5", samples=1, seed=1, kind="pdebench")
+    assert names(tmp_path) == []
+
+
+def test_files_of_a_problem_of_no_family_are_not_imported_but_used_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "mine.hdf5"
+    with h5py.File(file, "w") as written:
+        written["u"] = np.random.default_rng(1).random((2, 3, 7, 9))
     with pytest.raises(
-        DataError, match=r"no reference data can be made for the family other; .*advection, burgers"
+        DataError, match=r"follow from values on a grid for the families .*; .*\(evaluation\.data\)"
     ):
-        make_dataset(parse_problem(text, "a"), tmp_path / "d.hdf5", samples=1, seed=1, kind="truth")
+        import_dataset(PLATE, file, tmp_path / "in.hdf5")
+    assert names(tmp_path) == ["mine.hdf5"]
+    dataset = open_dataset(file, PLATE)
+    assert (dataset.kind, dataset.truth_path) == ("imported", None)
+    assert read_inputs(dataset, PLATE, [0, 1]).arrays["u0"].shape == (2, 7, 9)
 
 
 def test_no_samples_are_refused(tmp_path: Path) -> None:

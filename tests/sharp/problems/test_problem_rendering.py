@@ -128,6 +128,7 @@ limits: {wall_s: 60}
         "- Parameter: `q` = h**2 = 6.25 (a fixed constant that is not passed: write it into the code).",
         "- Coefficient: `a` is `1 + x*y`.",
         "- Initial state: `u` is `piecewise(1, x < 0.5 and y >= 0, 0)`.",
+        "- Samples: each begins with a state of its own, which is in `u0`; the one above is an example.",
         "- Boundary: `u = 0` at `x = 0`.",
         "- Boundary: the derivative of `u` along the outward normal is `sin(t)` at `x = 1`.",
         "- Boundary: `(h)*u + (1)*d = h*x` at `y = 1`, where d is the derivative of `u` along",

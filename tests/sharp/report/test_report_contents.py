@@ -44,6 +44,15 @@ def test_the_verdict_names_winner_errors_floor_and_effort(report):
     assert report.verdict.below_floor
 
 
+def test_data_that_are_the_truth_have_one_error_and_no_floor(evidence):
+    scored = with_scores(evidence.state, nrmse=2e-9, nrmse_truth=2e-9, floor=0.0)
+    found = verdict(replace(evidence, state=scored))
+    assert found.sentence.startswith(
+        "Winner h1.2.3d1: error on test data 2.000e-09 against self-converged solutions; 8 evaluations"
+    )
+    assert not found.below_floor
+
+
 @pytest.mark.parametrize(
     ("nrmse", "remark"),
     [
@@ -479,6 +488,13 @@ def test_another_specification_is_taken_from_the_run(evidence):
     config = evidence.run.config.model_copy(update={"problem": "elsewhere/mine.yaml"})
     words = shlex.split(command(replace(evidence, run=replace(evidence.run, config=config))))
     assert words[2] == str(evidence.run.path / "problem.yaml")
+
+
+def test_what_the_run_froze_on_a_coarser_grid_is_not_coarsened_again(evidence):
+    changes = {"problem": "elsewhere/mine.yaml", "evaluation": {"coarsen": 4, "test": 7}}
+    config = type(evidence.run.config).model_validate(changes)
+    words = shlex.split(command(replace(evidence, run=replace(evidence.run, config=config))))
+    assert words[5:] == ["--set", "evaluation.test=7"]
 
 
 def test_equal_programs_of_two_judges_are_each_their_own(tmp_path):

@@ -106,7 +106,9 @@ def test_the_example_tells_when_a_result_is_not_finite(tmp_path):
     assert "NOT ALL FINITE" in run_example(folder, tmp_path)
 
 
-@pytest.mark.parametrize("formula", ["exp(-50*(x - L/2)**2)", "1", "piecewise(1, x < L/2, 0)"])
+@pytest.mark.parametrize(
+    "formula", ["exp(-50*(x - L/2)**2)", "1", "piecewise(1, x < L/2, 0)", "erfc(0*x)*sin(pi*x/L)"]
+)
 def test_an_initial_state_given_as_a_formula_is_that_formula(tmp_path, formula):
     text = (Path(__file__).parents[3] / "data" / "problems" / "advection.yaml").read_text()
     text = text.replace("{family: sine-sums}", f'"{formula}"').replace("  beta: 0.1", "  beta: 0.1\n  L: 2/2")

@@ -6,8 +6,9 @@ import pytest
 
 from sharp.config import RunConfig, to_plain
 from sharp.documents import Document, read_document, validate
-from sharp.errors import ConfigurationError
-from sharp.runs.configure import load_config, override
+from sharp.errors import ConfigurationError, SpecificationError
+from sharp.problems import load_problem
+from sharp.runs.configure import load_config, override, problem_of
 
 
 @pytest.fixture
@@ -158,6 +159,16 @@ def test_complaints_about_changes_name_the_option(written, change: str, complain
     assert complaint in str(caught.value)
 
 
+def test_a_specification_that_is_yet_to_be_written_is_configured_without_it(tmp_path: Path) -> None:
+    file = str(tmp_path / "problem.yaml")
+    config = load_config(file, ["feedback.kinds=[mass_drift]"], model="local", foreseen=True)
+    assert (config.problem, config.models.analyst) == (file, "local")
+    with pytest.raises(ConfigurationError, match="there is no model card 'playbok'; did you mean 'playbook'"):
+        load_config(file, ["models.analyst=playbok"], foreseen=True)
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load_config(file)
+
+
 def test_one_model_for_every_role(written) -> None:
     path = written("problem: burgers\nmodels: {judges: [playbook, playbook], generator: playbook}\n")
     models = load_config(path, model="local", base_url="http://h/v1/").models
@@ -208,3 +219,27 @@ def test_kinds_of_feedback_are_those_of_the_problem(written) -> None:
 def test_the_settings_of_the_paper_need_no_problem_to_be_read(written) -> None:
     for kinds in ("[nrmse]", "[residual]", "[nrmse, residual]", "[none]"):
         load_config(written(f"problem: not-there.yaml\nfeedback: {{kinds: {kinds}}}\n"))
+
+
+def test_a_coarser_grid_is_another_problem_of_the_same_name() -> None:
+    coarse = problem_of(load_config("darcy", ["evaluation.coarsen=4"]))
+    whole = load_problem("darcy")
+    assert coarse.grid.points == {"x": 106, "y": 106}
+    assert coarse.spacing["x"] == pytest.approx(4 * whole.spacing["x"])
+    assert (coarse.id, coarse.equations) == (whole.id, whole.equations)
+    assert coarse.hash != whole.hash
+    assert problem_of(load_config("darcy")) == whole
+
+
+@pytest.mark.parametrize("factor", [3, 512])
+def test_a_grid_that_cannot_be_coarsened_so(factor: int) -> None:
+    with pytest.raises(
+        SpecificationError, match=rf"1024 along x \(cells\) cannot be coarsened {factor} times"
+    ):
+        problem_of(load_config("burgers", [f"evaluation.coarsen={factor}"]))
+
+
+def test_a_data_file_has_the_grid_that_it_has(tmp_path: Path) -> None:
+    changes = ["evaluation.coarsen=2", f"evaluation.data={tmp_path / 'data.hdf5'}"]
+    with pytest.raises(ConfigurationError, match="a file has the grid that it has"):
+        load_config("burgers", changes)

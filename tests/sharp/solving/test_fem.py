@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from clocks import Clock
 from plane_systems import (
     ANNULUS,
     DISK,
@@ -19,6 +20,7 @@ from plane_systems import (
     solved,
     steady,
 )
+from scipy.optimize import brentq
 from scipy.special import jn_zeros, jv
 
 from sharp.problems.domains import BoxDomain, PolygonDomain, RoundDomain, signed_area
@@ -282,6 +284,31 @@ def test_eigenvalues_far_below_zero_are_found():
     assert error(solution, system, lambda x, y: jv(0, jn_zeros(0, 1)[0] * np.hypot(x, y))) < 1e-5
 
 
+def test_a_plate_of_two_layers_cools_as_its_capacities_say():
+    """The first mode of a wall whose layers meet in the middle, where sides of elements lie."""
+    w = brentq(lambda w: math.cos(w / 2) * math.sin(w) + 2 * math.cos(w) * math.sin(w / 2), 1, 3)
+    shape = f"piecewise(sin({w!r}*x)/sin({w / 2!r}), x < 0.5, sin({2 * w!r}*(1 - x))/sin({w!r}))"
+    system = moving(
+        "c*u_t = lap(u)",
+        SQUARE,
+        dirichlet("0", "x = 0"),
+        dirichlet("0", "x = 1"),
+        neumann("0", "y = 0"),
+        neumann("0", "y = 1"),
+        until=0.1,
+        initial={"u": shape},
+        coefficients={"c": "piecewise(1, x < 0.5, 4)"},
+    )
+    solution = solved(FEM, system, 4, 1e-8)
+
+    def exact(x, y, t):
+        return np.exp(-(w**2) * t) * np.where(
+            x < 0.5, np.sin(w * x) / np.sin(w / 2), np.sin(2 * w * (1 - x)) / np.sin(w)
+        )
+
+    assert error(solution, system, exact, 0.1) < 1e-5
+
+
 @pytest.mark.parametrize(
     ("system", "reason"),
     [
@@ -294,23 +321,46 @@ def test_eigenvalues_far_below_zero_are_found():
         ),
         (
             moving(
-                "c*u_t = lap(u)",
+                "u_t = c*u_xx + u_yy",
                 TRIANGLE,
                 dirichlet("0"),
                 until=1,
                 initial={"u": "0"},
                 coefficients={"c": "piecewise(1, x < 0.5, 2)"},
             ),
-            "factor of a time derivative jumps",
+            "factor in front of a derivative jumps",
         ),
         (
             steady("u_xx = 0", {"type": "box", "bounds": {"x": [0, 1]}}, dirichlet("0"), space="x"),
+            "nothing jumps",
+        ),
+        (
+            steady(
+                "lap(u) = 0",
+                {"type": "box", "bounds": {**SQUARE["bounds"], "z": [0, 1]}},
+                dirichlet("0"),
+                space="xyz",
+            ),
             "plane domains",
         ),
     ],
 )
 def test_what_elements_cannot_solve_is_refused_with_the_reason(system, reason):
     assert reason in (FEM.refusal(system) or "")
+
+
+def test_the_limit_of_time_is_kept_between_integrals():
+    clock = Clock()
+    system = moving("u_t = lap(u) - u**3", TRIANGLE, dirichlet("0"), until=1, initial={"u": "0"})
+    elements = Elements(system, Space(triangulate(system.problem.domain, 4), 2), Deadline(10.0, clock))
+    states = np.zeros((3, elements.size))
+    assert not elements.rates(np.zeros(3), states).any()
+    clock.now = 11.0
+    with pytest.raises(OutOfTime):
+        elements.rates(np.zeros(3), states)
+    with pytest.raises(OutOfTime):
+        elements.jacobian(0.0, states[0])
+    assert elements.values(np.zeros(3), states).shape == (3, 1, elements.grid.size)
 
 
 def test_the_limit_of_time_is_kept():

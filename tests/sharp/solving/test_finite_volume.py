@@ -202,3 +202,16 @@ def test_the_limit_of_time_is_kept():
 )
 def test_what_is_no_scalar_balance_is_refused_with_the_reason(system, reason):
     assert reason in (FV.refusal(system) or "")
+
+
+def test_times_that_are_asked_for_again_are_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    solution = FV.solve(shock(), 20, 1e-3, LONG)
+    points, times = np.linspace(0.1, 0.9, 5)[:, None], np.array([0.301, 0.1234])
+    first = solution.evaluate(points, times)
+
+    def never(*_: object) -> None:
+        raise AssertionError("the state is known")
+
+    monkeypatch.setattr(Scheme, "advanced", never)
+    np.testing.assert_array_equal(solution.evaluate(points, times), first)
+    np.testing.assert_array_equal(solution.evaluate(points[:2], times[1:]), first[:, 1:, :2])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from sharp.solving import matrices
 from sharp.solving.axes import ChebyshevAxis, UniformAxis
 from sharp.solving.boxes import BoxGrid
 from sharp.solving.matrices import (
@@ -15,9 +16,11 @@ from sharp.solving.matrices import (
     Singular,
     block_matrix,
     columns_of,
+    dense_seconds,
     factorise,
     factorise_shifted,
     fills_up,
+    seconds_of,
     solve_sparse,
 )
 
@@ -91,3 +94,19 @@ def laplacian(axis: Any, dimension: int) -> Any:
 def test_spectral_grids_are_dense_and_finite_differences_sparse(nodes: int, dimension: int) -> None:
     assert fills_up(laplacian(ChebyshevAxis(0, 1, nodes), dimension))
     assert not fills_up(laplacian(UniformAxis(0, 1, 18 if dimension == 2 else 9), dimension))
+
+
+def test_the_time_of_a_dense_factorisation_grows_with_the_third_power_of_what_is_factorised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(matrices, "_dense_speed", lambda: 1e6)
+    assert dense_seconds(200) == pytest.approx(8)
+    assert seconds_of(np.eye(200), 1.0, NO_PAIRS) == pytest.approx(8)
+    assert seconds_of(np.eye(200), 1j, NO_PAIRS) == pytest.approx(32)
+    half = (np.arange(100), np.arange(100, 200))
+    assert seconds_of(np.eye(200), 1.0, half) == pytest.approx(1)
+    assert seconds_of(sparse.eye_array(200), 1.0, NO_PAIRS) == 0
+
+
+def test_the_speed_of_this_machine_is_measured_once() -> None:
+    assert dense_seconds(100) == dense_seconds(100) > 0

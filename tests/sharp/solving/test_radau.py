@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from clocks import Clock
 from numpy.typing import NDArray
 
 from sharp.solving.matrices import Pairs
 from sharp.solving.method import Deadline, NotSolved, OutOfTime
-from sharp.solving.radau import Trajectory, integrate, tableau
+from sharp.solving.radau import STAGES, Trajectory, integrate, tableau
 
 Array = NDArray[np.float64]
 NONE = (np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
@@ -173,6 +174,27 @@ def test_a_state_of_zero_stays_zero() -> None:
     assert not follow(linear(-np.eye(2)), [0, 0], 1).at(np.array([0.0, 1.0])).any()
 
 
+def test_the_limit_of_time_is_kept_between_the_iterations_of_a_slab() -> None:
+    clock, looks = Clock(), []
+
+    def rates(_: float, state: Array) -> Array:
+        looks.append(clock.now)
+        clock.now += 1.0
+        return -(state**3)
+
+    equations = Equations(rates, lambda _, state: np.diag(-3 * state**2))
+    with pytest.raises(OutOfTime):
+        integrate(equations, np.ones(2), (0.0, 1.0), 1e-10, Deadline.within(12, clock))
+    # One rate for the first length, then those of the stages, which are looked at together.
+    assert max(looks) <= 12 + STAGES
+
+
 def test_the_limit_of_time_is_kept_between_slabs() -> None:
     with pytest.raises(OutOfTime):
         integrate(linear(-np.eye(1)), np.ones(1), (0.0, 1.0), 1e-6, Deadline.within(-1))
+
+
+def test_a_factorisation_that_cannot_end_in_time_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sharp.solving.matrices._dense_speed", lambda: 1.0)
+    with pytest.raises(OutOfTime, match="its next step would take about 500 s of the 60 s"):
+        integrate(linear(-np.eye(5)), np.ones(5), (0.0, 1.0), 1e-6, Deadline.within(60, Clock()))

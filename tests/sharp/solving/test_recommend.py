@@ -4,7 +4,9 @@ import pytest
 from solving_fakes import HEAT, PLATE, Invented, problem_of
 
 from sharp.errors import ConfigurationError
+from sharp.solving.pinn import Pinn
 from sharp.solving.recommend import ORDER, Choice, recommend
+from sharp.solving.sentence import unsolved_sentence
 from sharp.solving.system import system_of
 from sharp.solving.traits import Traits
 
@@ -134,6 +136,16 @@ def test_weak_solutions_are_expected_where_data_are_rough_or_jumps_may_form() ->
     assert not traits(ADVECTION).weak
     assert traits(ADVECTION, **{"u_t + u_x = 0": "u_t + u*u_x = 0"}).weak
     assert traits(HEAT + "accept: [corner-jump]\n").weak
+
+
+def test_a_network_that_nothing_else_replaces_and_that_cannot_be_trained_is_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sharp.solving.pinn.find_spec", lambda _: None)
+    found = choice(HEAT, [Invented("fd", refused="no"), Pinn()])
+    assert found.recommendations == ()
+    assert "pip install 'pde-sharp[pinn]'" in found.refusals["pinn"]
+    assert "pip install 'pde-sharp[pinn]'" in unsolved_sentence(found, [])
 
 
 def test_networks_are_trained_only_when_asked_for_or_where_nothing_else_fits() -> None:

@@ -1,16 +1,29 @@
 from __future__ import annotations
 
 import math
-import time
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
+from clocks import Clock
 from solving_fakes import HEAT, MODES, Invented, exact_solution, modes, problem_of
 
 from sharp.solving.method import Deadline
-from sharp.solving.refine import FAILURES, LEAST_SHARE, ROUNDING, SAFETY, Attempt, distance, estimate, refine
+from sharp.solving.refine import (
+    FAILURES,
+    LEAST_SHARE,
+    ROUNDING,
+    SAFETY,
+    Attempt,
+    Refinement,
+    distance,
+    estimate,
+    expected,
+    refine,
+)
 from sharp.solving.samples import relative_distance
 from sharp.solving.system import system_of
 
@@ -153,12 +166,106 @@ def test_a_solution_with_no_more_unknowns_than_the_one_before_is_no_evidence() -
     assert found.attempts[-1].failure == "no finer than before, with 32 unknowns"
 
 
+class Costly(Invented):
+    """Takes `cost(resolution)` seconds of a clock; after its deadline it gives up."""
+
+    def __init__(self, clock: Clock, cost: Callable[[int], float], **more: Any) -> None:
+        super().__init__(**more)
+        object.__setattr__(self, "clock", clock)
+        object.__setattr__(self, "cost", cost)
+
+    def solve(self, system, resolution, accuracy, deadline):
+        self.clock.now += min(self.cost(resolution), deadline.left + 0.1)
+        return super().solve(system, resolution, accuracy, deadline)
+
+
+def costly(
+    limit: float, cost: Callable[[int], float], resolutions: tuple[int, ...], **more: Any
+) -> Refinement:
+    clock = Clock()
+    return refine(Costly(clock, cost, **more), SYSTEM, 1e-12, Deadline.within(limit, clock), resolutions)
+
+
 def test_a_resolution_that_would_not_be_done_in_time_is_not_begun() -> None:
-    class Slow(Invented):
+    found = costly(30, lambda n: (n / 64) ** 1.5, (8, 64, 1024))
+    assert [attempt.resolution for attempt in found.attempts] == [8, 64, 1024]
+    assert [attempt.failure for attempt in found.attempts] == [
+        "",
+        "",
+        "not tried: would take about 64 s of the 29 s that are left",
+    ]
+    assert found.solution.resolution == 64
+    assert found.attempts[-1].seconds == 0
+
+
+def test_the_cost_of_a_resolution_follows_from_the_two_before() -> None:
+    tried = [Attempt("fd", 10, 1.0, 10), Attempt("fd", 20, 4.0, 20, 0.1)]
+    assert expected([], 40, 1) == 0
+    assert expected(tried[:1], 20, 1) == pytest.approx(2**1.5)
+    assert expected(tried, 40, 1) == pytest.approx(16)
+    failed = Attempt("fd", 30, 0.01, failure="no convergence")
+    assert expected([*tried, failed], 40, 1) == pytest.approx(16)
+
+
+@pytest.mark.parametrize(("later", "power"), [(1.01, 1.5), (1000.0, 3.0), (0.0, 1.5)])
+@pytest.mark.parametrize("dimension", [1, 3])
+def test_the_cost_grows_at_least_like_sparse_and_at_most_like_dense_factorisations(
+    later: float, power: float, dimension: int
+) -> None:
+    tried = [Attempt("fd", 10, 1.0, 10), Attempt("fd", 20, later**dimension, 20, 0.1)]
+    assert expected(tried, 40, dimension) == pytest.approx(later**dimension * 2 ** (power * dimension))
+
+
+def test_one_solution_that_cannot_be_refined_in_time_is_compared_with_a_coarser_one() -> None:
+    found = costly(10, lambda n: 4 * (n / 60) ** 2, (60, 120), error=lambda n: n**-2.0)
+    assert [attempt.resolution for attempt in found.attempts] == [40, 60, 120]
+    assert found.solution.resolution == 60
+    assert found.error == found.attempts[1].difference
+    assert found.error == pytest.approx(40**-2.0 - 60**-2.0, rel=0.5)
+    assert found.attempts[0].difference is None
+    assert found.attempts[2].failure.startswith("not tried")
+    assert found.course == "from resolution 40 to 60"
+
+
+def test_a_coarser_solution_that_is_no_coarser_does_not_count() -> None:
+    class Stuck(Costly):
         def solve(self, system, resolution, accuracy, deadline):
-            time.sleep(0.05)
+            return replace(super().solve(system, resolution, accuracy, deadline), unknowns=60)
+
+    clock = Clock()
+    method = Stuck(clock, lambda n: 4 * (n / 60) ** 2)
+    found = refine(method, SYSTEM, 1e-12, Deadline.within(10, clock), (60, 120))
+    assert [attempt.resolution for attempt in found.attempts] == [60, 120]
+    assert found.error == math.inf
+
+
+def test_without_time_for_a_coarser_one_either_the_error_stays_unknown() -> None:
+    found = costly(10, lambda n: 4.9 + n / 1000, (60, 120))
+    assert [attempt.resolution for attempt in found.attempts] == [40, 60, 120]
+    late = costly(10, lambda n: 5.0 + n / 1000, (60, 120))
+    assert [attempt.resolution for attempt in late.attempts] == [60]
+    assert late.attempts[0].failure == "the limit of time was reached"
+
+
+def test_the_first_attempt_leaves_time_for_another_and_later_ones_may_take_all_of_it() -> None:
+    limits = []
+
+    class Noting(Invented):
+        def solve(self, system, resolution, accuracy, deadline):
+            limits.append(deadline.left)
             return super().solve(system, resolution, accuracy, deadline)
 
-    found = refine(Slow(), SYSTEM, 1e-12, Deadline.within(30), (8, 64, 100_000))
-    assert [attempt.failure for attempt in found.attempts] == ["", "", "would not be done in time"]
-    assert found.solution.resolution == 64
+    refine(Noting(), SYSTEM, 1e-12, Deadline.within(80, Clock()), (8, 16, 32))
+    assert limits == [40, 80, 80]
+
+
+def test_nothing_finer_is_tried_than_what_is_foreseen_to_take_too_long() -> None:
+    class Foreseeing(Invented):
+        def solve(self, system, resolution, accuracy, deadline):
+            deadline.check(needed=resolution)
+            return super().solve(system, resolution, accuracy, deadline)
+
+    found = refine(Foreseeing(), SYSTEM, 1e-12, Deadline.within(100, Clock()), (40, 90, 120, 160))
+    assert [attempt.resolution for attempt in found.attempts] == [40, 90, 120]
+    told = "its next step would take about 120 s of the 100 s that are left"
+    assert found.attempts[-1].failure == told

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from boxed import boxed, error, solved
+from clocks import Clock
 
-from sharp.solving.method import NotSolved
+from sharp.solving.method import Deadline, NotSolved, OutOfTime
+from sharp.solving.methods import METHODS
+from sharp.solving.system import system_of
 
 SQUARE = {"x": (0, 1), "y": (0, 1)}
 
@@ -132,3 +135,13 @@ def test_a_problem_without_a_solution_is_not_solved() -> None:
     exploding = boxed(["u_xx + 5*exp(u) = 0"], {"x": (0, 1)}, ["all: dirichlet u = 0"])
     with pytest.raises(NotSolved, match="Newton's method found no solution beyond"):
         solved(exploding, "chebyshev", 20)
+
+
+def test_the_limit_of_time_is_kept_within_newtons_method() -> None:
+    """Every look at the clock takes a second, and the method looks before each residual and each matrix."""
+    system = system_of(KNOWN["Bratu's problem"])
+    METHODS["chebyshev"]().solve(system, 12, 1e-6, Deadline.within(60, Clock(tick=1.0)))
+    clock = Clock(tick=1.0)
+    with pytest.raises(OutOfTime):
+        METHODS["chebyshev"]().solve(system, 12, 1e-6, Deadline.within(5, clock))
+    assert clock.now <= 8

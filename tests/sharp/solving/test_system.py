@@ -6,7 +6,7 @@ import pytest
 import sympy
 from boxed import boxed
 
-from sharp.solving.system import Component, Jet, Unsupported, real, system_of
+from sharp.solving.system import Component, SpaceJet, Unsupported, real, system_of
 
 ROD = {"x": (0, 1)}
 HELD = ["all: dirichlet u = 0"]
@@ -14,7 +14,7 @@ X, T = real("x"), real("t")
 
 
 def jet(component: int, *by: int) -> sympy.Symbol:
-    return Jet(component, by).symbol
+    return SpaceJet(component, by).symbol
 
 
 def test_a_wave_equation_becomes_two_components() -> None:
@@ -45,7 +45,7 @@ def test_conservative_forms_and_products_are_differentiated() -> None:
     expected = X * jet(0, 2) + jet(0, 1) - jet(0, 0) * jet(0, 1)
     assert sympy.expand(burgers.rates[0] - expected) == 0
     assert not burgers.linear
-    assert burgers.jacobian[0, burgers.jets.index(Jet(0, (1,)))] == 1 - jet(0, 0)
+    assert burgers.jacobian[0, burgers.jets.index(SpaceJet(0, (1,)))] == 1 - jet(0, 0)
 
 
 def test_coupled_time_derivatives_are_solved_for() -> None:

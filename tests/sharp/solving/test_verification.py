@@ -255,6 +255,9 @@ def test_a_second_method_agrees_within_its_own_error_or_raises_doubts() -> None:
     assert opinion(failing, second).method == "fd"
     assert opinion(failing) is None
     assert opinion(second, left=-1.0) is None
+    alone = Invented("chebyshev", sizes=(8,))
+    assert opinion(alone) is None
+    assert opinion(alone, second).method == "fd"
 
 
 LAYERS = """

@@ -13,6 +13,7 @@ from small_sweeps import SmallSite, Watch, carry_out, plan_of
 
 from hpc.journal import read_run
 from hpc.parking import Parking
+from sharp.comparison.collect import collect
 from sharp.config import RunConfig
 from sharp.errors import ModelRefused
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Limits
@@ -21,6 +22,7 @@ from sharp.runs.directory import Run, load_run
 from sharp.sweeps.graph import Graph, Node, Share
 from sharp.sweeps.identity import Identity, identity
 from sharp.sweeps.library import Library
+from sharp.sweeps.plan import SweepPlan
 from sharp.sweeps.sharing import Turns
 
 LIBRARY = Library()
@@ -89,8 +91,57 @@ def test_runs_that_ask_nobody_share_nothing(tmp_path: Path) -> None:
         assert (found.analysis, found.genesis) == (None, None)
 
 
-def node(name: str, genesis: str, candidates: int = 4, *, analysis: str = "A", begun: bool = False) -> Node:
-    return Node(name, Identity(name, analysis, genesis), candidates, begun)
+ALIKE = {"method": "codepde"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "codepde-refine"},
+        {"method": "funsearch"},
+        {**ALIKE, "genesis": {"candidates": 3}},
+        {**ALIKE, "refine": {"seeds": [1]}},
+        {**ALIKE, "sampling": {"search": {"temperature": 0.1}}},
+        {**ALIKE, "budget": {"calls": 3}},
+    ],
+)
+def test_methods_that_begin_with_the_same_programs_debug_them_alike(options: dict[str, object]) -> None:
+    assert keys(**options).best_of_n == keys(**ALIKE).best_of_n is not None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "moa"},
+        {**ALIKE, "seed": 1},
+        {**ALIKE, "evaluation": {"validation": 8}},
+        {**ALIKE, "evaluation": {"wall_s": 5}},
+        {**ALIKE, "feedback": {"kinds": ["residual"]}},
+        {**ALIKE, "synthesis": {"repairs": 1}},
+        {**ALIKE, "sampling": {"debug": {"temperature": 0.1}}},
+    ],
+)
+def test_what_decides_how_programs_are_debugged_tells_them_apart(options: dict[str, object]) -> None:
+    assert keys(**options).best_of_n not in (keys(**ALIKE).best_of_n, None)
+
+
+def test_only_where_all_programs_are_run_before_anything_else_is_debugging_shared() -> None:
+    assert (keys().best_of_n, keys(method="aide").best_of_n) == (None, None)
+    every = {"synthesis": {"mode": "best-of-n"}}
+    few = keys(**every, genesis={"candidates": 3})
+    assert few.best_of_n == keys(**every).best_of_n is not None
+
+
+def node(
+    name: str,
+    genesis: str,
+    candidates: int = 4,
+    *,
+    analysis: str = "A",
+    begun: bool = False,
+    best_of_n: str | None = None,
+) -> Node:
+    return Node(name, Identity(name, analysis, genesis, best_of_n), candidates, begun)
 
 
 def test_whoever_writes_most_pays_and_the_others_take() -> None:
@@ -134,6 +185,25 @@ def test_whoever_can_be_given_something_takes_the_most_from_an_earlier_one(
             assert share == Share(akin[0].id, "analysis")
 
 
+def test_of_two_with_as_many_candidates_the_one_that_debugs_alike_gives() -> None:
+    graph = Graph(
+        [node("other", "G", 8), node("same", "G", 8, best_of_n="B"), node("new", "G", best_of_n="B")]
+    )
+    assert graph.planned() == {"same": Share("other", "genesis", 8), "new": Share("same", "best-of-n", 4)}
+    assert list(graph.donors("new")) == [Share("same", "best-of-n", 4), Share("other", "genesis", 4)]
+
+
+def test_candidates_are_worth_more_than_their_debugging() -> None:
+    graph = Graph(
+        [
+            node("few", "G", 1, begun=True, best_of_n="B"),
+            node("many", "G", 8),
+            node("new", "G", 4, best_of_n="B"),
+        ]
+    )
+    assert graph.planned()["new"] == Share("many", "genesis", 4)
+
+
 def test_cells_that_have_begun_give_but_take_nothing() -> None:
     graph = Graph([node("new", "G", 8), node("old", "G", 2, begun=True), node("newer", "G", 8)])
     assert graph.planned() == {"new": Share("old", "genesis", 2), "newer": Share("new", "genesis", 8)}
@@ -156,6 +226,84 @@ def test_no_request_before_the_judges_is_paid_for_twice(tmp_path: Path) -> None:
         assert row.calls + row.shared_calls == chats
         assert (row.shared_calls == 0) == (cell in payers)
     assert sum(row.calls for row in watch.rows.values()) == sum(site.paid.values())
+
+
+SEARCHES = """\
+  refine: {seeds: [2], generations: 2}
+  funsearch: {initial: 3, iterations: 2, islands: 1}
+matrix:
+  method: METHODS
+"""
+
+
+def searches(folder: Path, *methods: str) -> SweepPlan:
+    return plan_of(folder, SEARCHES.replace("METHODS", f"[{', '.join(methods)}]"))
+
+
+def asked_by(plan: SweepPlan, cell: str) -> dict[str, str]:
+    """What models were asked by a run: the hash of each request by its place."""
+    effects = read_run(plan.folder / "runs" / cell).effects.values()
+    return {effect.path: effect.key for effect in effects if effect.kind == "chat"}
+
+
+def test_programs_that_several_methods_begin_with_are_debugged_once(tmp_path: Path) -> None:
+    site, watch = SmallSite(), Watch()
+    plan = searches(tmp_path, "codepde", "codepde-refine", "funsearch")
+    assert not carry_out(plan, site, watch).errors
+    assert set(site.paid.values()) == {1}
+    assert site.purposes["codepde", "debug"] > 0
+    for cell in ("codepde-refine", "funsearch"):
+        asked = asked_by(plan, cell)
+        taken = [path for path in asked if path.startswith(("genesis/", "best-of-n/"))]
+        assert any("debug" in path for path in taken)
+        assert watch.rows[cell].shared_calls == len(taken)
+        assert watch.rows[cell].calls == len(asked) - len(taken)
+
+
+def test_sharing_changes_nothing_of_what_a_method_asks(tmp_path: Path) -> None:
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    for folder in (alone, together):
+        folder.mkdir()
+    carry_out(by_itself := searches(alone, "funsearch"), SmallSite())
+    carry_out(beside := searches(together, "codepde", "funsearch"), SmallSite())
+    assert asked_by(by_itself, "funsearch") == asked_by(beside, "funsearch")
+    assert load_run(beside.folder / "runs" / "funsearch").config.genesis.reuse_repairs
+    (single,) = collect([by_itself.folder])
+    payer, taker = collect([beside.folder])
+    assert (taker.calls, taker.usage, taker.dollars) == (single.calls, single.usage, single.dollars)
+    assert (payer.row.shared_calls, single.row.shared_calls) == (0, 0)
+    assert taker.row.shared_calls > 0
+
+
+def test_where_programs_are_debugged_otherwise_only_the_programs_are_taken(tmp_path: Path) -> None:
+    site, watch = SmallSite(), Watch()
+    plan = plan_of(tmp_path, "  method: codepde\nmatrix: {synthesis.repairs: [4, 2]}\n")
+    carry_out(plan, site, watch)
+    assert set(site.before_judges.values()) == {1}
+    assert not load_run(plan.folder / "runs" / "repairs2").config.genesis.reuse_repairs
+    assert watch.rows["repairs2"].shared_calls == 3
+    assert (
+        watch.rows["repairs2"].calls
+        == watch.rows["repairs2"].repairs
+        == site.purposes["repairs2", "debug"]
+        > 0
+    )
+
+
+def test_where_the_payer_fails_while_it_debugs_the_next_pays_only_for_the_rest(tmp_path: Path) -> None:
+    def fault(run: Run, request: ChatRequest) -> Exception | None:
+        name = run.path.name
+        over = name == "codepde" and request.purpose == "debug" and site.purposes[name, "debug"] == 1
+        return ModelRefused("no more") if over else None
+
+    site = SmallSite(fault)
+    plan = searches(tmp_path, "codepde", "codepde-refine", "funsearch")
+    assert list(carry_out(plan, site).errors) == ["codepde"]
+    assert site.purposes["codepde", "debug"] == 1
+    assert set(site.paid.values()) == {1}
+    assert not site.purposes["funsearch", "genesis"]
+    again = SmallSite()
+    assert not carry_out(searches(tmp_path, "codepde", "codepde-refine", "funsearch"), again).errors
 
 
 def test_the_analysis_alone_is_shared_where_genesis_differs(tmp_path: Path) -> None:

@@ -265,6 +265,7 @@ FAULTS: tuple[Fault, ...] = (
             (r"diagonal \* u - neighbours", "diagonal * u + neighbours"),
             (r"far = -along", "far = along"),
             (r"\[\[4, -1,", "[[4, 1,"),
+            (r"^( +rate\[0\] = )(.+)$", r"\1-(\2)"),
         ),
         8.0,
     ),
@@ -284,6 +285,7 @@ FAULTS: tuple[Fault, ...] = (
             (r"/ \((?:2|12|6)\.0 \* dx\)", "/ dx"),
             (r"np\.full\((.*), dx\*\*2", r"np.full(\1, dx"),
             (r"dx\*\*2 \* jnp\.ones_like", "dx * jnp.ones_like"),
+            (r"/ spacing\*\*order$", "/ spacing"),
         ),
         5.0,
     ),
@@ -304,6 +306,7 @@ FAULTS: tuple[Fault, ...] = (
         _single(
             (r"LENGTH / (\w+\.shape\[-1\])", r"LENGTH / (\1 - 1)"),
             (r"dx = 1\.0 / \((.*) \+ 1\)$", r"dx = 1.0 / \1"),
+            (r"spacing = \(high - low\) / intervals$", "spacing = (high - low) / (intervals + 1)"),
         ),
         5.0,
     ),
@@ -318,7 +321,7 @@ FAULTS: tuple[Fault, ...] = (
         "printed-steps",
         "slow",
         "output",
-        _single((r"^( +)(u = advance\(.*\))$", r"\1\2\n\1print(u.tolist())")),
+        _single((r"^( +)((u|state) = advance\(.*\))$", r"\1\2\n\1print(\3.tolist())")),
         2.0,
     ),
 )

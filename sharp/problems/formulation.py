@@ -1,19 +1,19 @@
-"""What the playbook's programs have to know of a problem, in the words of the program: names, orders, held values."""
+"""What a program that solves a problem has to know of it, in the words of the program: names, orders, held values."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from sharp.agent.programs.parts import TAKEN
-from sharp.agent.programs.printing import Printer, Unprintable, free_names
 from sharp.problems.analysis import order
 from sharp.problems.expressions import Derivative, Node, names_in, walk
 from sharp.problems.grammar import evaluate_tree
+from sharp.problems.printing import Printer, Unprintable, free_names
 from sharp.problems.problem import Problem
+from sharp.problems.sampling import parts_at
 from sharp.problems.spec import Boundary
-from sharp.solving.system import covered
 
 _FACTORS = {"dirichlet": ("1", "0"), "neumann": ("0", "1")}
 
@@ -44,9 +44,15 @@ class Held:
 
 @dataclass(frozen=True)
 class Formulation:
-    """A problem on a box in the names of a program; its properties raise `Unprintable` for what is not known."""
+    """A problem on a box in the names of a program; its properties raise `Unprintable` for what is not known.
+
+    Names that the program has `taken` for itself are not given to coordinates, fields and parameters; `arrays` are the
+    names of the coefficients that it is given as arrays.
+    """
 
     problem: Problem
+    taken: frozenset[str]
+    arrays: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def time(self) -> str | None:
@@ -73,18 +79,21 @@ class Formulation:
         """What the names of coordinates, fields and parameters are in the program."""
         problem = self.problem
         coordinates = [*problem.space, *([problem.time_name] if problem.time_name else [])]
-        return free_names([*coordinates, *problem.fields, *problem.parameters], TAKEN)
+        return free_names([*coordinates, *problem.fields, *problem.parameters], self.taken)
 
     @cached_property
     def printer(self) -> Printer:
-        """What prints the expressions of the problem; given coefficients are written out."""
+        """What prints the expressions of the problem; coefficients that are no arrays are written out."""
         axes = {axis: number for number, axis in enumerate(self.problem.space)}
         given = Printer(self.names, axes)
         coefficients = {
             name: f"({given.code(self.tree(coefficient.expression))})"
             for name, coefficient in self.problem.specification.coefficients.items()
+            if name not in self.arrays
         }
-        return Printer({**self.names, **coefficients}, axes, self.problem.time_name, self.velocities)
+        return Printer(
+            {**self.names, **coefficients, **self.arrays}, axes, self.problem.time_name, self.velocities
+        )
 
     def tree(self, text: str | None) -> Node:
         """Return the tree of an expression that is given."""
@@ -149,7 +158,7 @@ class Formulation:
         for condition in self.problem.specification.boundary:
             if condition.type == "periodic":
                 continue
-            for part in covered(self.problem, str(condition.where)):
+            for part in parts_at(self.problem, str(condition.where)):
                 place = self.names[str(condition.field)], self.problem.space.index(part[:-1])
                 found.setdefault(place, []).append(self._end(condition, part))
         if any(len({end.index for end in ends}) < len(ends) for ends in found.values()):

@@ -1,0 +1,90 @@
+"""A finished course carried out again on its record alone, and held against what was written of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hpc.errors import ReplayMiss, RunDirectoryError
+from sharp.agent.export import facts
+from sharp.agent.runs import course_folder, replay_course
+from sharp.agent.settings import Settings
+
+# These come from the record, and are the same everywhere.
+_RECORDED = (
+    *("ending", "questions", "plan", "findings", "method"),
+    *("calls", "prompt_tokens", "completion_tokens", "tool_uses"),
+)
+# An error is measured anew: it is a difference of two solutions, in which another machine's rounding shows.
+_RELATIVE, _ABSOLUTE = 1e-2, 1e-9
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """How far a replay agrees with answer.json.
+
+    `missing` says which answer the record lacks (None if it holds the whole course), `differing` names what is not as
+    it was written.
+    """
+
+    missing: str | None = None
+    differing: tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether the record gave the whole course again."""
+        return self.missing is None and not self.differing
+
+
+def repeat(folder: Path) -> Repetition:
+    """Carry out the course that a folder's answer.json is of, without a call, and compare.
+
+    Raises `RunDirectoryError` where there is no answer, or the settings are not those of the course.
+    """
+    written = _answer(folder)
+    settings = _settings(folder, Path(written["course"]).name)
+    try:
+        finished = replay_course(folder, settings)
+    except ReplayMiss as miss:
+        return Repetition(missing=str(miss))
+    return Repetition(differing=tuple(_differing(written, facts(finished))))
+
+
+def _answer(folder: Path) -> dict[str, Any]:
+    path = folder / "answer.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(f"{path} cannot be read ({error}): has the course ended?") from None
+    if not isinstance(found, dict) or not isinstance(found.get("course"), str):
+        raise RunDirectoryError(f"{path} names no course; expected the file that `sharp solve` wrote")
+    return found
+
+
+def _settings(folder: Path, course: str) -> Settings:
+    path = folder / course / "settings.yaml"
+    try:
+        settings = Settings.from_json(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise RunDirectoryError(f"{path} cannot be read ({error})") from None
+    if course_folder(folder, settings).name != course:
+        raise RunDirectoryError(f"{path} was changed after the course began; restore it")
+    return settings
+
+
+def _differing(written: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
+    yield from (name for name in _RECORDED if json.dumps(written.get(name)) != json.dumps(found[name]))
+    if not _agree(written.get("error"), found["error"]):
+        yield "error"
+
+
+def _agree(written: float | None, found: float | None) -> bool:
+    if written is None or found is None:
+        return written is found
+    return isclose(written, found, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)

@@ -1,0 +1,162 @@
+"""The verdicts of an analysis on an equation that the library does not have, read off its symbolic form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+from sharp.llm.playbook.knowledge import Analysis, Verdict, no
+
+if TYPE_CHECKING:
+    from sharp.problems.system import Jet, System
+
+_NO_FORMULA = "No closed form covers arbitrary initial data on this domain."
+_NO_CHANGE = "I know no change of variables that solves this equation for arbitrary data."
+_ONE_OPERATOR = "The method of lines takes all terms together, so nothing has to be split."
+
+
+@cache
+def analysis_of(document: str) -> Analysis:
+    """Return the verdicts on the problem that a specification in JSON states; it is one that can be read."""
+    from sharp.problems.loader import parse_problem
+    from sharp.problems.system import system_of
+
+    found = _Classified(system_of(parse_problem(document, "the description")))
+    return Analysis(
+        classification=(found.words, found.classification),
+        analytical=(_NO_FORMULA, no("arbitrary initial data", "solution")),
+        transformation=(_NO_CHANGE, no("none is known to me", "transformation")),
+        hybrid=(
+            _ONE_OPERATOR,
+            {"verdict": "no", "parts": [], "reason": "one operator by the method of lines"},
+        ),
+        stability=(found.limits, found.stability),
+    )
+
+
+@dataclass(frozen=True)
+class _Classified:
+    """What is seen in a system of equations that evolves in time."""
+
+    system: System
+
+    @cached_property
+    def _in_time(self) -> int:
+        return max(jet.orders[-1] for jet in self.system.jets)
+
+    @cached_property
+    def _in_space(self) -> int:
+        return max(sum(jet.orders[:-1]) for jet in self.system.jets)
+
+    @cached_property
+    def _damped(self) -> bool:
+        """Whether a time derivative is differentiated in space."""
+        return any(jet.orders[-1] and sum(jet.orders) > jet.orders[-1] for jet in self.system.jets)
+
+    @cached_property
+    def _diffuses(self) -> bool:
+        """Whether second derivatives of a field are in the equation of its rate."""
+        found = ((row, jet) for row, jet, _ in self.system.coefficients if sum(jet.orders[:-1]) == 2)
+        return any(self._rate(row, jet, 1) is not None for row, jet in found)
+
+    @cached_property
+    def kind(self) -> str:
+        """The type of the equations, by the orders of their derivatives."""
+        if self._in_space == self._in_time:
+            return "mixed" if self._damped else "hyperbolic"
+        return "parabolic" if self._in_space == 2 and self._diffuses else "mixed"
+
+    @cached_property
+    def linearity(self) -> str:
+        """`linear`; `quasilinear` if the solution enters the coefficients of the highest derivatives; `semilinear`."""
+        if self.system.linear:
+            return "linear"
+        unknown = {jet.symbol for jet in self.system.jets}
+        leading = (
+            factor for _, jet, factor in self.system.coefficients if sum(jet.orders[:-1]) == self._in_space
+        )
+        return "quasilinear" if any(factor.free_symbols & unknown for factor in leading) else "semilinear"
+
+    @property
+    def classification(self) -> Verdict:
+        """The verdict of the first check."""
+        types = {condition.type for condition in self.system.problem.specification.boundary}
+        return {
+            "order": max(self._in_space, self._in_time),
+            "linearity": self.linearity,
+            "type": self.kind,
+            "boundary": types.pop() if len(types) == 1 else "mixed",
+            "properties": [],
+        }
+
+    @property
+    def words(self) -> str:
+        """The first check in a sentence."""
+        orders = f"order {self._in_time} in time and {self._in_space} in space"
+        return f"The highest derivatives are of {orders}; {self.linearity}, {self.kind}."
+
+    @property
+    def stability(self) -> Verdict:
+        """The verdict of the last check: bounds where coefficients are constant."""
+        stiff = self.kind != "hyperbolic"
+        recommended = (
+            ["L-stable Rosenbrock steps", "SciPy's Radau"]
+            if stiff
+            else ["fourth-order Runge-Kutta", "DOP853"]
+        )
+        return {
+            "bounds": [{"scheme": scheme, "bound": bound} for scheme, bound in self._bounds()],
+            "recommended": recommended,
+            "stiff": stiff,
+            "reason": "what explicit steps allow follows from the fastest mode on the grid",
+        }
+
+    @property
+    def limits(self) -> str:
+        """The last check in a sentence."""
+        if self.kind == "hyperbolic":
+            return "Waves cross a cell in a time that grows with the cell, so explicit steps are affordable."
+        return "The fastest modes of the grid decay in times far below those of interest: implicit steps pay."
+
+    def _bounds(self) -> Iterator[tuple[str, str]]:
+        dimension = len(self.system.problem.space)
+        if speed := self._largest(1, 1):
+            yield "central differences, fourth-order Runge-Kutta", f"2.8*dx/{_plain(dimension * speed)}"
+        if diffusivity := self._largest(2, 1):
+            yield "central differences, explicit Euler", f"dx**2/{_plain(2 * dimension * diffusivity)}"
+        if squared := self._largest(2, 2):
+            yield (
+                "central differences, fourth-order Runge-Kutta",
+                f"1.4*dx/sqrt({_plain(dimension * squared)})",
+            )
+
+    def _largest(self, in_space: int, in_time: int) -> float:
+        """Return the largest constant coefficient of derivatives of an order in space, the rate's being one."""
+        found = [
+            abs(float(factor / rate))
+            for row, jet, factor in self.system.coefficients
+            if (sum(jet.orders[:-1]), jet.orders[-1]) == (in_space, 0)
+            and (rate := self._rate(row, jet, in_time)) is not None
+            and not (factor / rate).free_symbols
+        ]
+        return max(found, default=0.0)
+
+    def _rate(self, row: int, jet: Jet, in_time: int) -> Any:
+        """Return the coefficient of the highest time derivative of a jet's field, if that is its order."""
+        orders = (*(0 for _ in jet.orders[:-1]), in_time)
+        highest = self.system.order(jet.field, str(self.system.problem.time_name)) == in_time
+        return next(
+            (
+                factor
+                for other, rate, factor in self.system.coefficients
+                if highest and (other, rate.field, rate.orders) == (row, jet.field, orders)
+            ),
+            None,
+        )
+
+
+def _plain(value: float) -> str:
+    """Return a number without an exponent, as bounds are written."""
+    return f"{value:.15f}".rstrip("0").rstrip(".")

@@ -203,14 +203,19 @@ def _in_words(summary: dict[str, Any]) -> str:
     if summary["best"] is None:
         return f"No candidate ran successfully.\nReport: {summary['report']}"
     lines = [f"Winner: {summary['best']}"]
-    if summary["test_floor"] == 0:
-        lines.append(f"Error on test data, against self-converged solutions:  {summary['test_nrmse']:.3e}")
-    elif summary["test_nrmse"] is not None:
-        lines.append(f"Error on test data, against the data set:  {summary['test_nrmse']:.3e}")
-    if summary["test_nrmse_truth"] is not None:
-        lines.append(f"Error on test data, against the solution:  {summary['test_nrmse_truth']:.3e}")
-        lines.append(f"The data set's own distance from it:       {summary['test_floor']:.3e}")
+    lines += _errors_in_words(summary)
     return "\n".join([*lines, f"Report: {summary['report']}", f"Solver: {summary['solver']}"])
+
+
+def _errors_in_words(summary: dict[str, Any]) -> Iterator[str]:
+    if summary["test_floor"] == 0:
+        yield f"Error on test data, against self-converged solutions: {summary['test_nrmse']:.3e}"
+        return
+    if summary["test_nrmse"] is not None:
+        yield f"Error on test data, against the data set:  {summary['test_nrmse']:.3e}"
+    if summary["test_nrmse_truth"] is not None:
+        yield f"Error on test data, against the solution:  {summary['test_nrmse_truth']:.3e}"
+        yield f"The data set's own distance from it:       {summary['test_floor']:.3e}"
 
 
 def default_path(config: RunConfig) -> Path:

@@ -18,6 +18,7 @@ import zarr
 # A whole tournament in seconds: exact data, two samples to validate on and two to test on, four programs, two judges.
 FAST = {
     "evaluation.reference": "truth",
+    "evaluation.coarsen": "4",
     "evaluation.validation": "2",
     "evaluation.test": "2",
     "evaluation.smoke": "1",

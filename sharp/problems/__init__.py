@@ -1,7 +1,7 @@
 """Problem specifications: the YAML format, its expression grammar, checks and rendering to prompt text."""
 
 from sharp.problems.loader import list_problems, load_problem, parse_problem
-from sharp.problems.problem import DataLayout, Grid, Interface, Port, Problem, coarsened
+from sharp.problems.problem import DataLayout, Grid, Interface, Port, Problem
 from sharp.problems.render import render_description, render_latex
 from sharp.problems.template import render_template
 
@@ -11,7 +11,6 @@ __all__ = [
     "Interface",
     "Port",
     "Problem",
-    "coarsened",
     "list_problems",
     "load_problem",
     "parse_problem",

@@ -10,7 +10,7 @@ from sharp.evaluation.protocol import Limits
 from sharp.problems import checks, conditions, defaults, families, geometry, ports, unit_checks
 from sharp.problems.checks import Checked
 from sharp.problems.form import read_form
-from sharp.problems.problem import DataLayout, Grid, Interface, Port, Problem
+from sharp.problems.problem import DataLayout, Grid, Interface, Port, Problem, coarsened
 from sharp.problems.spec import DataSection, InterfaceSection, Outputs, PortSection
 from sharp.problems.wording import valid_values
 from sharp.problems.yaml_source import Source, read_yaml
@@ -42,8 +42,8 @@ def list_problems() -> dict[str, Path]:
     return list_resources("data", "problems/*.yaml")
 
 
-def load_problem(name_or_path: str | Path) -> Problem:
-    """Load the problem of an id, or of a YAML file.
+def load_problem(name_or_path: str | Path, coarsen: int = 1) -> Problem:
+    """Load the problem of an id, or of a YAML file, on an output grid of `coarsen` times its spacing.
 
     A file is a `Path`, or a text with a slash or ending in .yaml or .yml. Raises `SpecificationError`, which
     lists all that is wrong, each as `file:line: path: message`.
@@ -51,7 +51,7 @@ def load_problem(name_or_path: str | Path) -> Problem:
     path, text = read_specification(name_or_path)
     problem = parse_problem(text, str(path))
     check_id(name_or_path, path, problem)
-    return problem
+    return coarsened(problem, coarsen)
 
 
 def read_specification(name_or_path: str | Path) -> tuple[Path, str]:

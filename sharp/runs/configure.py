@@ -11,7 +11,7 @@ from sharp.documents import Document, Place, hint, read_document, read_value, va
 from sharp.errors import ConfigurationError
 from sharp.evaluation.feedback import measures_of
 from sharp.llm.cards import list_cards
-from sharp.problems import Problem, coarsened, list_problems, load_problem
+from sharp.problems import Problem, list_problems, load_problem
 
 WHAT = "a run configuration"
 ROLES = ("analyst", "generator", "reporter", "writer")
@@ -142,7 +142,7 @@ def _with_model(document: Document, model: str | None, base_url: str | None) -> 
 
 def problem_of(config: RunConfig) -> Problem:
     """Return the problem of a configuration, on the grid that it asks for; raises `SpecificationError`."""
-    return coarsened(load_problem(config.problem), config.evaluation.coarsen)
+    return load_problem(config.problem, config.evaluation.coarsen)
 
 
 def unknown_names(config: RunConfig) -> Iterator[tuple[Place, str]]:
@@ -174,14 +174,18 @@ def _unknown_kinds(config: RunConfig) -> Iterator[tuple[Place, str]]:
     """Yield the kinds of feedback that are not for the problem; it is read only where they are more than the usual."""
     if not measures_of(config.feedback.kinds):
         return
+    for index, text in unknown_kinds(config, problem_of(config)):
+        yield ("feedback", "kinds", index), text
+
+
+def unknown_kinds(config: RunConfig, problem: Problem) -> Iterator[tuple[int, str]]:
+    """Yield the number of each kind of feedback that a problem does not have, and a sentence that says so."""
     from sharp.feedback import measures_for
 
-    problem = problem_of(config)
     valid = [*measures_for(problem), "none"]
     for index, kind in enumerate(config.feedback.kinds):
         if kind not in valid:
-            text = f"there is no feedback kind {kind!r} for {problem.id}{hint(kind, valid)}"
-            yield ("feedback", "kinds", index), text
+            yield index, f"there is no feedback kind {kind!r} for {problem.id}{hint(kind, valid)}"
 
 
 def _roles(config: RunConfig) -> Iterator[tuple[Place, str]]:

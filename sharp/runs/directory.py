@@ -26,7 +26,7 @@ from hpc.errors import RunDirectoryError
 from hpc.files import make_directory, write_atomic, writing
 from sharp import __version__
 from sharp.config import RunConfig, to_plain
-from sharp.documents import Document, hint, validate
+from sharp.documents import Document, validate
 from sharp.errors import ConfigurationError, DataError, SpecificationError
 from sharp.evaluation.datasets import DataSet, Splits, make_splits, open_dataset
 from sharp.llm.backends import make_backend
@@ -34,7 +34,7 @@ from sharp.llm.cards import ModelCard, load_card, played
 from sharp.llm.hosting import is_hosted
 from sharp.numerics.reference import ProgressCallback, ensure_dataset
 from sharp.problems import Problem, load_problem
-from sharp.runs.configure import problem_of
+from sharp.runs.configure import problem_of, unknown_kinds
 from sharp.runs.manifest import FORMAT, read_manifest
 from sharp.runs.prior import keep_prior, recorded_prior
 from sharp.stages.prompts import prompt_hashes
@@ -125,14 +125,8 @@ def create_run(
 
 def check_feedback(config: RunConfig, problem: Problem) -> None:
     """Raise ConfigurationError where a problem has no feedback of a kind that is asked for, such as a residual."""
-    from sharp.feedback import measures_for
-
-    valid = [*measures_for(problem), "none"]
-    for kind in config.feedback.kinds:
-        if kind not in valid:
-            raise ConfigurationError(
-                f"feedback.kinds: there is no feedback kind {kind!r} for {problem.id}{hint(kind, valid)}"
-            )
+    for _, text in unknown_kinds(config, problem):
+        raise ConfigurationError(f"feedback.kinds: {text}")
 
 
 def check_models(cards: Iterable[ModelCard]) -> None:

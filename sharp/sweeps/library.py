@@ -7,7 +7,7 @@ from functools import cache, cached_property
 
 from sharp.config import RunConfig
 from sharp.llm.cards import ModelCard, load_card
-from sharp.problems import Problem, coarsened, load_problem
+from sharp.problems import Problem, load_problem
 from sharp.runs.directory import models_of, with_servers
 from sharp.stages.prompts import prompt_hashes
 
@@ -16,7 +16,7 @@ class Library:
     """Reads each problem and card when it is first wanted; raises `InputError` as reading them does."""
 
     def __init__(self) -> None:
-        self._problem = cache(lambda name, factor: coarsened(load_problem(name), factor))
+        self._problem = cache(load_problem)
         self._card = cache(load_card)
 
     def problem_of(self, config: RunConfig) -> Problem:

@@ -1,13 +1,13 @@
 """Compares the tournament with running all 32 of the same candidates: evaluations, and the error at the end.
 
-    python benchmarks/bench_methods.py FOLDER [--play]
+    python benchmarks/bench_methods.py FOLDER [--play] [--problems NAME ...]
 
 With `--play` the sweep is carried out first, or carried on (hours on two cores; it may be interrupted). The table is
-made from the journals of the runs that are finished. Each problem has two rows: by
-`errors`, and by the same down to the `floor`, the data's own distance from the solution, below which an error shows
-agreement with the data's faults. `needed` are the evaluations until the tournament had the error that best-of-32 ended
-with, `ratio` its last error over that one. The playbook plays all models: the figures compare two ways of spending
-evaluations on its programs, and say nothing of language models.
+made from the journals of the runs that are finished. The two costly problems are solved on coarser grids, with data
+made for them. Each problem has two rows: by `errors`, and by the same down to the `floor`, the data's own distance from
+the solution, below which an error shows agreement with the data's faults. `needed` are the evaluations until the
+tournament had the error that best-of-32 ended with, `ratio` its last error over that one. The playbook plays all
+models: the figures compare two ways of spending evaluations on its programs, and say nothing of language models.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ SEEDS = 10
 CANDIDATES = 32
 MOST = 0.4 * CANDIDATES  # evaluations at which at least 60 % are saved
 SAMPLES = {"darcy": 4, "navier-stokes": 4}
+COARSEN = {"darcy": 2, "navier-stokes": 4}
 COLUMNS = {
     "problem": 18,
     "count": 7,
@@ -97,30 +98,42 @@ class Pair:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Compare the tournament with best-of-32.")
-    parser.add_argument("folder", type=Path, help="folder of the sweep")
+    parser.add_argument("folder", type=Path, help="where the sweep is, or goes")
     parser.add_argument("--play", action="store_true", help="carry the sweep out first")
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=PROBLEMS, help="of these alone")
     arguments = parser.parse_args()
     if arguments.play:
-        play(arguments.folder)
+        play(arguments.folder, arguments.problems)
     print("".join(f"{name:>{width}}" for name, width in COLUMNS.items()))
-    for problem in PROBLEMS:
+    for problem in arguments.problems:
         pairs = tuple(pairs_of(arguments.folder, problem))
         if pairs:
             show(problem, "errors", pairs)
             show("", "floor", tuple(pair.down_to_floor() for pair in pairs))
 
 
-def play(folder: Path) -> None:
+def play(folder: Path, problems: Sequence[str]) -> None:
     """Carry the sweep out, or on."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "equal-candidates.yaml"
     rows = (
-        f"    {name}: {{problem: {name}, evaluation.validation: {size}, evaluation.test: {size}}}\n"
-        for name in PROBLEMS
+        f"    {name}: {{problem: {name}, evaluation.validation: {size}, evaluation.test: {size}, "
+        f"evaluation.coarsen: {COARSEN.get(name, 1)}}}\n"
+        for name in problems
         for size in [SAMPLES.get(name, 8)]
     )
     file.write_text(HEAD + "".join(rows))
-    command = [sys.executable, "-P", "-m", "sharp.cli", "sweep", str(file), "--folder", str(folder), "--yes"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "sharp.cli",
+        "sweep",
+        str(file),
+        "--folder",
+        str(folder / "sweep"),
+        "--yes",
+    ]
     subprocess.run(command, check=True)
 
 
@@ -131,7 +144,7 @@ def pairs_of(folder: Path, problem: str) -> Iterator[Pair]:
             path
             for mode in ("tournament", "best-of-n")
             for order in (f"{problem}-{mode}-s{seed}", f"{mode}-s{seed}-{problem}")
-            if (path := folder / "runs" / order).is_dir()
+            if (path := folder / "sweep" / "runs" / order).is_dir()
         ]
         first, second = map(course, found) if len(found) == 2 else (None, None)
         if first and second:

@@ -37,10 +37,14 @@ class Capped:
 
 
 class Events:
-    """The lines of a private pipe, each with the monotonic time of its arrival; a flood is cut off."""
+    """The lines of a private pipe, each with the monotonic time of its arrival; a flood is cut off.
 
-    def __init__(self) -> None:
+    `answer` is asked with every line; what it returns, if anything, is kept as a line of its own, and sent.
+    """
+
+    def __init__(self, answer: Callable[[str], str | None], send: Callable[[str], None]) -> None:
         self.lines: list[tuple[float, str]] = []
+        self._answer, self._send = answer, send
         self._unfinished = b""
 
     def add(self, data: bytes) -> None:
@@ -48,8 +52,16 @@ class Events:
         now = time.monotonic()
         *complete, rest = (self._unfinished + data).split(b"\n")
         self._unfinished = rest[:_MAX_LINE]
-        room = _MAX_EVENTS - len(self.lines)
-        self.lines += [(now, line[:_MAX_LINE].decode(errors="replace")) for line in complete[:room]]
+        for line in complete:
+            self._take(now, line[:_MAX_LINE].decode(errors="replace"))
+
+    def _take(self, moment: float, line: str) -> None:
+        if len(self.lines) >= _MAX_EVENTS:
+            return
+        self.lines.append((moment, line))
+        if (answer := self._answer(line)) is not None:
+            self.lines.append((time.monotonic(), answer))
+            self._send(answer)
 
 
 class Streams:

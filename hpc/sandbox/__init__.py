@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from hpc.sandbox.choice import Policy, Probed, open_interpreter, probe
 from hpc.sandbox.interpreter import ColdInterpreter, WarmInterpreter
-from hpc.sandbox.protocol import EVENTS_FD, Bounds, Completed, Interpreter
+from hpc.sandbox.protocol import ANSWERS_FD, EVENTS_FD, Answer, Bounds, Completed, Interpreter, no_answer
 from hpc.sandbox.tiers import ApptainerSandbox, BubblewrapSandbox, LandlockSandbox, RlimitsSandbox, Tier
 from hpc.sandbox.view import clean_environment, gpu_devices
 
 __all__ = [
+    "ANSWERS_FD",
     "EVENTS_FD",
+    "Answer",
     "ApptainerSandbox",
     "Bounds",
     "BubblewrapSandbox",
@@ -24,6 +26,7 @@ __all__ = [
     "WarmInterpreter",
     "clean_environment",
     "gpu_devices",
+    "no_answer",
     "open_interpreter",
     "probe",
 ]

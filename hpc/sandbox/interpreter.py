@@ -10,7 +10,7 @@ from typing import Self
 
 from hpc.errors import InfrastructureError
 from hpc.sandbox.launch import Launcher
-from hpc.sandbox.protocol import Bounds, Completed
+from hpc.sandbox.protocol import Answer, Bounds, Completed, no_answer
 from hpc.sandbox.tiers import Tier
 from hpc.sandbox.view import View, clean_environment
 
@@ -51,6 +51,7 @@ class ColdInterpreter(_OfTier):
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
         preload: Sequence[str] = (),  # noqa: ARG002  for warm interpreters
+        answer: Answer = no_answer,
     ) -> Completed:
         """Run a script; see `Interpreter.run`."""
         return self._sandbox.run(
@@ -60,6 +61,7 @@ class ColdInterpreter(_OfTier):
             environment=environment,
             readable=[*readable, script],
             writable=writable,
+            answer=answer,
         )
 
 
@@ -91,13 +93,14 @@ class WarmInterpreter(_OfTier):
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
         preload: Sequence[str] = (),
+        answer: Answer = no_answer,
     ) -> Completed:
         """Run a script; see `Interpreter.run`."""
         view = View.of((*readable, script), (scratch, *writable))
         variables = clean_environment(_NOWHERE, bounds.threads) | dict(environment)
         launcher = self._launcher(view, variables, tuple(preload))
         program = {"script": str(script.absolute())}
-        return self._sandbox.run_in(launcher, program, view, bounds, environment)
+        return self._sandbox.run_in(launcher, program, view, bounds, environment, answer)
 
     def close(self) -> None:
         """End all launchers; the next run starts anew."""

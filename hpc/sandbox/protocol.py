@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
 EVENTS_FD = "SANDBOX_EVENTS_FD"
 """Environment variable that tells a program the descriptor of its private pipe."""
+
+ANSWERS_FD = "SANDBOX_ANSWERS_FD"
+"""Environment variable that tells a program the descriptor from which it reads what it is answered."""
+
+Answer = Callable[[str], str | None]
+"""Returns the line that a program is answered to a line of its private pipe, or None for no answer."""
+
+
+def no_answer(line: str) -> None:
+    """Answer nothing."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +46,8 @@ class Completed:
 
     Exactly one of `exit_code` and `signal` is set, and at most one of the bounds was broken; `timed_out`
     also stands for too much processor time. `cpu_s` counts all its processes; `peak_rss_mb` is the largest
-    sum of resident sets seen over the tree. `events` pairs each line of the private pipe with the seconds
-    after the start at which it arrived.
+    sum of resident sets seen over the tree. `events` pairs each line of the private pipe, and each answer to one,
+    with the seconds after the start at which it arrived or was sent.
     """
 
     exit_code: int | None
@@ -75,13 +85,14 @@ class Interpreter(Protocol):
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
         preload: Sequence[str] = (),
+        answer: Answer = no_answer,
     ) -> Completed:
         """Run a script in the folder `scratch`, as `python -I -B -u script` does, until it ends or breaks a bound.
 
         `environment` is added to the clean one. `readable` and `writable` name what the script needs outside
         `scratch`, besides the system and the interpreter. `preload` names modules that a warm interpreter has
-        imported already; a cold one ignores it. Raises `InfrastructureError` where the machine, not the script,
-        failed.
+        imported already; a cold one ignores it. `answer` is asked with each line of the script's private pipe; what it
+        raises ends the script. Raises `InfrastructureError` where the machine, not the script, failed.
         """
         ...
 

@@ -6,15 +6,15 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from hpc.errors import InfrastructureError
 from hpc.processes import Tree
 from hpc.sandbox.disk import Disk
 from hpc.sandbox.launch import Launcher
-from hpc.sandbox.protocol import Bounds, Completed
+from hpc.sandbox.protocol import Answer, Bounds, Completed
 from hpc.streams import Capped, Events, Streams
 
 Broken = Literal["time", "memory", "processes", "disk", "output"]
@@ -26,15 +26,18 @@ _KILL_S = 60.0
 _MB = 1 << 20
 
 
-def supervise(launcher: Launcher, request: Mapping[str, Any], scratch: Path, bounds: Bounds) -> Completed:
+def supervise(
+    launcher: Launcher, request: Mapping[str, Any], scratch: Path, bounds: Bounds, answer: Answer
+) -> Completed:
     """Have a launcher run a program, watch it, and leave nothing of it behind.
 
-    If this is interrupted, the launcher is ended and the program with it. Raises `InfrastructureError`
-    where the program could not be started, or the launcher or the machine failed it.
+    If this is interrupted, or `answer` raises, the launcher is ended and the program with it. Raises
+    `InfrastructureError` where the program could not be started, or the launcher or the machine failed it.
     """
     try:
-        with Tree(launcher.pid) as tree, Streams() as streams:
-            return _Run(launcher, tree, streams, scratch, bounds).complete(request)
+        with Tree(launcher.pid) as tree, Streams() as streams, _reply_pipe() as (far_end, send):
+            run = _Run(launcher, tree, streams, Events(answer, send), scratch, bounds)
+            return run.complete(request, far_end)
     except BaseException:
         launcher.close()
         raise
@@ -44,11 +47,17 @@ class _Run:
     """One program under watch."""
 
     def __init__(
-        self, launcher: Launcher, tree: Tree, streams: Streams, scratch: Path, bounds: Bounds
+        self,
+        launcher: Launcher,
+        tree: Tree,
+        streams: Streams,
+        events: Events,
+        scratch: Path,
+        bounds: Bounds,
     ) -> None:
         self._launcher, self._tree, self._streams, self._bounds = launcher, tree, streams, bounds
         self._stdout, self._stderr = Capped(bounds.output_bytes), Capped(bounds.output_bytes)
-        self._events = Events()
+        self._events = events
         self._disk = Disk(scratch, bounds.scratch_mb * _MB)
         self._cpu_s = 0.0
         self._refused: str | None = None
@@ -57,11 +66,15 @@ class _Run:
         self._lost = False
         streams.listen(launcher.descriptor, self._hear)
 
-    def complete(self, request: Mapping[str, Any]) -> Completed:
-        """Start the program, wait for its end or the first broken bound, and end what is left."""
-        with _pipes(self._streams, self._stdout.add, self._stderr.add, self._events.add) as descriptors:
+    def complete(self, request: Mapping[str, Any], replies: IO[bytes]) -> Completed:
+        """Start the program, wait for its end or the first broken bound, and end what is left.
+
+        `replies` is the end of the pipe by which it is answered, closed here once the program has it.
+        """
+        receivers = self._stdout.add, self._stderr.add, self._events.add
+        with replies, _pipes(self._streams, *receivers) as descriptors:
             started = time.monotonic()
-            self._launcher.request(request, descriptors)
+            self._launcher.request(request, [*descriptors, replies.fileno()])
         broken = self._watch(started)
         wall_s = time.monotonic() - started
         self._end(grace_s=_GRACE_S if broken == "time" else 0.0)
@@ -165,3 +178,17 @@ def _pipes(streams: Streams, *receivers: Callable[[bytes], None]) -> Iterator[li
             stack.callback(os.close, far)
             far_ends.append(far)
         yield far_ends
+
+
+@contextmanager
+def _reply_pipe() -> Iterator[tuple[IO[bytes], Callable[[str], None]]]:
+    """Make a pipe to a program; give the far end, and what sends a line, which a program may also miss."""
+    far, near = os.pipe()
+    os.set_blocking(near, False)
+
+    def send(line: str) -> None:
+        with suppress(BrokenPipeError, BlockingIOError):
+            os.write(near, f"{line}\n".encode())
+
+    with os.fdopen(far, "rb", buffering=0) as far_end, os.fdopen(near, "wb", buffering=0):
+        yield far_end, send

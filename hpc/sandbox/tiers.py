@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from hpc.errors import InfrastructureError
 from hpc.sandbox.inside import calls, landlock
 from hpc.sandbox.launch import Launcher
-from hpc.sandbox.protocol import EVENTS_FD, Bounds, Completed
+from hpc.sandbox.protocol import ANSWERS_FD, EVENTS_FD, Answer, Bounds, Completed, no_answer
 from hpc.sandbox.supervise import processor_s, supervise
 from hpc.sandbox.view import INSIDE, View, clean_environment, devices, gpu_devices, system_paths
 
@@ -66,17 +66,18 @@ class Tier:
         environment: Mapping[str, str],
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
+        answer: Answer = no_answer,
     ) -> Completed:
         """Run a command in the folder `scratch` until it ends or breaks a bound.
 
         `environment` is added to the clean one. `readable` and `writable` name what the program needs outside
-        `scratch`, besides the system and the interpreter. Raises `InfrastructureError` where the machine, not the
-        program, failed.
+        `scratch`, besides the system and the interpreter; `answer` is asked with each line of its private pipe.
+        Raises `InfrastructureError` where the machine, not the program, failed.
         """
         view = View.of(readable, (scratch, *writable))
         launcher = self.launch(view, clean_environment(Path("/"), bounds.threads), isolated=True)
         try:
-            return self.run_in(launcher, {"command": list(command)}, view, bounds, environment)
+            return self.run_in(launcher, {"command": list(command)}, view, bounds, environment, answer)
         finally:
             launcher.close()
 
@@ -97,10 +98,12 @@ class Tier:
         view: View,
         bounds: Bounds,
         environment: Mapping[str, str],
+        answer: Answer = no_answer,
     ) -> Completed:
         """Run a program (`command` or `script`) in a launcher; the view's first writable path is its scratch."""
         scratch = view.writable[0]
-        variables = clean_environment(scratch, bounds.threads) | dict(environment) | {EVENTS_FD: "3"}
+        pipes = {EVENTS_FD: "3", ANSWERS_FD: "4"}
+        variables = clean_environment(scratch, bounds.threads) | dict(environment) | pipes
         request = {
             "command": None,
             "script": None,
@@ -110,7 +113,7 @@ class Tier:
             "bonds": self._bonds(view, bounds, launcher.tasks),
         }
         with _one_at_a_time:
-            return supervise(launcher, request, scratch, bounds)
+            return supervise(launcher, request, scratch, bounds, answer)
 
     def _bonds(self, view: View, bounds: Bounds, tasks: int) -> dict[str, Any]:
         bound = self.files_bound and landlock.abi() > 0

@@ -18,9 +18,9 @@ from sharp.errors import BudgetExceeded
 
 if TYPE_CHECKING:
     from sharp.config import RunConfig
+    from sharp.evaluation.protocol import Scores
     from sharp.report import ReportFiles
     from sharp.runs.directory import Run
-    from sharp.stages.state import Tournament
 
 # After these, resuming the run as it is would end the same way.
 _NOT_RESUMABLE = (Fenced, JournalMismatch, RunLocked, RunVersionError)
@@ -161,11 +161,11 @@ def carry_on(run: Run, *, takeover: bool, as_json: bool) -> None:
             progress.on_warning(f"these prompts differ from the run's beginning: {', '.join(changed)}")
         state = execute(run, takeover=takeover, listener=progress.on_effect, warn=progress.on_warning)
         files = write_report(run, state)
-    summary = _summary(run.path, state, files)
+    scores = state.test.scores if state.test is not None else None
     if as_json:
-        echo_json(summary)
+        echo_json(_summary(run.path, state.best, scores, files))
     else:
-        click.echo(_in_words(summary))
+        click.echo(_in_words(state.best, scores, files))
     if state.best is None:
         raise click.exceptions.Exit(NO_SOLVER)
 
@@ -186,11 +186,10 @@ def _advice(path: Path) -> Iterator[None]:
         raise
 
 
-def _summary(path: Path, state: Tournament, files: ReportFiles) -> dict[str, Any]:
-    scores = state.test.scores if state.test is not None else None
+def _summary(path: Path, best: str | None, scores: Scores | None, files: ReportFiles) -> dict[str, Any]:
     return {
         "run": str(path),
-        "best": state.best,
+        "best": best,
         "test_nrmse": scores.nrmse if scores else None,
         "test_nrmse_truth": scores.nrmse_truth if scores else None,
         "test_floor": scores.floor if scores else None,
@@ -199,23 +198,21 @@ def _summary(path: Path, state: Tournament, files: ReportFiles) -> dict[str, Any
     }
 
 
-def _in_words(summary: dict[str, Any]) -> str:
-    if summary["best"] is None:
-        return f"No candidate ran successfully.\nReport: {summary['report']}"
-    lines = [f"Winner: {summary['best']}"]
-    lines += _errors_in_words(summary)
-    return "\n".join([*lines, f"Report: {summary['report']}", f"Solver: {summary['solver']}"])
+def _in_words(best: str | None, scores: Scores | None, files: ReportFiles) -> str:
+    if best is None:
+        return f"No candidate ran successfully.\nReport: {files.html}"
+    lines = [f"Winner: {best}", *(_errors_in_words(scores) if scores else ())]
+    return "\n".join([*lines, f"Report: {files.html}", f"Solver: {files.solver}"])
 
 
-def _errors_in_words(summary: dict[str, Any]) -> Iterator[str]:
-    if summary["test_floor"] == 0:
-        yield f"Error on test data, against self-converged solutions: {summary['test_nrmse']:.3e}"
+def _errors_in_words(scores: Scores) -> Iterator[str]:
+    if scores.against_truth:
+        yield f"Error on test data, against self-converged solutions: {scores.nrmse:.3e}"
         return
-    if summary["test_nrmse"] is not None:
-        yield f"Error on test data, against the data set:  {summary['test_nrmse']:.3e}"
-    if summary["test_nrmse_truth"] is not None:
-        yield f"Error on test data, against the solution:  {summary['test_nrmse_truth']:.3e}"
-        yield f"The data set's own distance from it:       {summary['test_floor']:.3e}"
+    yield f"Error on test data, against the data set:  {scores.nrmse:.3e}"
+    if scores.nrmse_truth is not None:
+        yield f"Error on test data, against the solution:  {scores.nrmse_truth:.3e}"
+        yield f"The data set's own distance from it:       {scores.floor:.3e}"
 
 
 def default_path(config: RunConfig) -> Path:

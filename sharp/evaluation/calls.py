@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from numpy.typing import NDArray
@@ -54,16 +53,12 @@ class Work:
         yield from ((name, first) for name in self.repetitions)
         yield from ((call.name, call) for call in others)
 
-    def inputs(self) -> dict[str, Array]:
-        """Return the input arrays by the name of their file."""
-        return {_file(call, name): array for call in self.calls for name, array in call.arrays.items()}
-
     def description(self) -> dict[str, Any]:
         """Return the plain form that the harness reads."""
         calls = [
             {
                 "name": name,
-                "arrays": {port: _file(call, port) for port in call.arrays},
+                "arrays": {port: input_file(call, port) for port in call.arrays},
                 "parameters": dict(call.parameters),
                 "returns": dict(call.returns),
             }
@@ -72,15 +67,21 @@ class Work:
         return {"function": self.function, "calls": calls, "grace_s": self.grace_s}
 
 
-def call_times(events: Sequence[tuple[float, str]], work: Work, end_s: float) -> dict[str, float] | None:
-    """Return the seconds of each call that returned, by name, from the moments at which words arrived.
+def input_file(call: Call, port: str) -> str:
+    """Return the name of the file by which a call is given an array."""
+    return f"input-{call.name}-{port}.npy"
 
-    None where the words are not exactly those of the harness, as far as it came, or where more time passed after a
-    call, until the next word or the end of the process at `end_s`, than saving its results can take: then somebody
-    else has had a hand in them, and no time between them is to be believed.
+
+def call_times(events: Sequence[tuple[float, str]], work: Work, end_s: float) -> dict[str, float] | None:
+    """Return the seconds of each call that returned, by name: from the moment when it got its inputs to its `done`.
+
+    None where the words are not exactly those of the harness and the answers to it, as far as it came, or where more
+    time passed after a call, until the next word or the end of the process at `end_s`, than saving its results can
+    take: then somebody else has had a hand in them, and no time between them is to be believed.
     """
     names = [name for name, _ in work.sequence()]
-    expected = ["load", *chain.from_iterable((f"call {name}", f"done {name}") for name in names)]
+    words = ("ready", "call", "done")
+    expected = ["load", *(f"{word} {name}" for name in names for word in words)]
     said = [line for _, line in events]
     if len(said) > len(expected) or not all(map(_agree, said, expected)):
         return None
@@ -97,7 +98,7 @@ def call_times(events: Sequence[tuple[float, str]], work: Work, end_s: float) ->
 
 
 def load_time(events: Sequence[tuple[float, str]]) -> float:
-    """Return the seconds from the first word, at which a module is loaded, to the second, the first call."""
+    """Return the seconds from the first word, at which a module is loaded, to the second, when it has been."""
     return events[1][0] - events[0][0]
 
 
@@ -109,7 +110,3 @@ def _saving_s(call: Call) -> float:
 
 def _agree(said: str, expected: str) -> bool:
     return said in (expected, expected.replace("done ", "failed ", 1))
-
-
-def _file(call: Call, port: str) -> str:
-    return f"input-{call.name}-{port}.npy"

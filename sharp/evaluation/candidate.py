@@ -23,6 +23,7 @@ from hpc.records import encode_text
 from hpc.sandbox import Bounds, Completed
 from sharp.evaluation.calls import Call, Work, call_times, load_time
 from sharp.evaluation.code import libraries_imported
+from sharp.evaluation.handover import Handover
 from sharp.evaluation.machine import (
     Runner,
     check_gpu,
@@ -45,6 +46,7 @@ _HARNESS = Path(__file__).with_name("harness.py")
 _MAX_TEXT = 4000
 _OWN_MB = 2048
 _SAME = 1e-5
+_OF_HARNESS = ("dataclasses", "inspect", "linecache", "pathlib", "platform", "traceback")
 _PRELOAD = {"SciPy": ("scipy", "scipy.fft", "scipy.sparse.linalg"), "JAX": ("jax",)}
 _NUMBER = r"([0-9]{0,15}\.?[0-9]{1,20}(?:e[-+]?[0-9]{1,2})?)"
 _DT = re.compile(rf"(?<![A-Za-z0-9])dt\s*[=:]\s*{_NUMBER}", re.IGNORECASE)
@@ -105,6 +107,7 @@ def run_candidate(
         bounds=_bounds(limits, work),
         environment={},
         preload=preload(code),
+        answer=Handover(scratch, work),
     )
     completed = replace(
         completed, stdout=_relative(completed.stdout, scratch), stderr=_relative(completed.stderr, scratch)
@@ -119,12 +122,12 @@ def internal_steps(stdout: str) -> tuple[float | None, int | None]:
 
 
 def preload(code: str) -> tuple[str, ...]:
-    """Return the modules that are imported before a code runs, of those that it imports.
+    """Return the modules that are imported before a code runs: those of the harness, and some of those that it imports.
 
     JAX reads its settings from the environment on import: a code that sets some has to import it itself.
     """
     wanted = [name for name in libraries_imported(code) if name != "JAX" or "JAX_" not in code]
-    return ("numpy", *(module for name in wanted for module in _PRELOAD.get(name, ())))
+    return ("numpy", *_OF_HARNESS, *(module for name in wanted for module in _PRELOAD.get(name, ())))
 
 
 def _bounds(limits: Limits, work: Work) -> Bounds:
@@ -142,8 +145,6 @@ def _fill(scratch: Path, code: str, work: Work, x64: bool | None) -> None:
     (scratch / COMPILED).mkdir(exist_ok=True)
     (scratch / "solver.py").write_bytes(encode_text(code))
     (scratch / "call.json").write_text(json.dumps({**work.description(), "x64": x64, "compiled": COMPILED}))
-    for name, array in work.inputs().items():
-        np.save(scratch / name, array, allow_pickle=False)
 
 
 def _relative(text: str, scratch: Path) -> str:
@@ -245,7 +246,7 @@ def _place(completed: Completed) -> str:
     word, _, call = (completed.events[-1][1] if completed.events else "load").partition(" ")
     if word in ("done", "failed"):
         return "after the solver had returned"
-    if word != "call":
+    if word == "load":
         return "before the solver was called, while its module was loading"
     return "in the solver" if call == "scored" else f"in the solver (call {call})"
 

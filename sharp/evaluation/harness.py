@@ -1,10 +1,11 @@
 """Runs one candidate solver: a script that is copied into the sandbox and knows nothing of the rest.
 
-It reads `solver.py`, `call.json` and the inputs in the working folder and makes the calls that are listed
-there, the one that counts first. Of each it leaves `outcome-<call>.json` and, for every array of the agreed
-form that came back, `output-<call>-<name>.npy`, before it goes on to the next. On the private pipe it announces
-`load`, then `call <call>` and `done <call>` or `failed <call>`, so that time is measured outside. It is trusted
-only until the candidate's code is loaded: whatever it leaves is checked again by the scorer.
+It reads `solver.py` and `call.json` in the working folder and makes the calls that are listed there, the one that
+counts first. Of each it leaves `outcome-<call>.json` and, for every array of the agreed form that came back,
+`output-<call>-<name>.npy`, before it goes on to the next. On the private pipe it announces `load`, then
+`ready <call>`, upon which it is answered `call <call>` and finds the inputs in the folder, and `done <call>` or
+`failed <call>`: so time is measured outside, and no code sees inputs before it runs. It is trusted only until the
+candidate's code is loaded: whatever it leaves is checked again by the scorer.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def main() -> None:
     folder = Path.cwd()
     work = json.loads((folder / "call.json").read_text())
     set_up_jax(work["x64"], folder / work["compiled"])
-    bench = Bench(folder, work["function"], read_inputs(folder, work["calls"]))
+    bench = Bench(folder, work["function"])
     first, *others = work["calls"]
     started = time.monotonic()
     if bench.attempt(first) is None:
@@ -99,20 +100,15 @@ def set_up_jax(x64: bool | None, compiled: Path) -> None:
             jax.config.update(name, value)  # type: ignore[no-untyped-call]
 
 
-def read_inputs(folder: Path, calls: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
-    """Read the input arrays of all calls by file name, before any of the candidate's code runs."""
-    names = {name for call in calls for name in call["arrays"].values()}
-    return {name: np.load(folder / name, allow_pickle=False) for name in names}
-
-
 class Bench:
     """Where the candidate's solver is called; it is loaded within the first call."""
 
-    def __init__(self, folder: Path, function: str, inputs: Mapping[str, Array]) -> None:
+    def __init__(self, folder: Path, function: str) -> None:
         self._folder = folder
         self._function = function
-        self._inputs = inputs
+        self._inputs: dict[str, Array] = {}
         self._announce: TextIO = os.fdopen(int(os.environ["SANDBOX_EVENTS_FD"]), "w", buffering=1)
+        self._answers: TextIO = os.fdopen(int(os.environ["SANDBOX_ANSWERS_FD"]))
         self._solver: Callable[..., Any] | None = None
 
     def attempt(self, call: Mapping[str, Any]) -> dict[str, str] | None:
@@ -129,12 +125,11 @@ class Bench:
     def _perform(self, call: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Call the solver, save its arrays and return their `{name: {dtype, shape}}` as returned."""
         solver = self._load()
-        arguments = {name: self._inputs[file].copy() for name, file in call["arrays"].items()}
-        arguments |= call["parameters"]
-        check_signature(solver, self._function, arguments)
-        self._say("call", call)
+        check_signature(solver, self._function, [*call["arrays"], *call["parameters"]])
+        self._await_inputs(call)
         try:
-            returned = collect(solver(*arguments.values()), call["returns"])
+            arrays = [self._input(file).copy() for file in call["arrays"].values()]
+            returned = collect(solver(*arrays, *call["parameters"].values()), call["returns"])
         except BaseException:
             self._say("failed", call)
             raise
@@ -149,6 +144,19 @@ class Bench:
             self._announce.write("load\n")
             self._solver = load(self._folder / _FILE, self._function)
         return self._solver
+
+    def _await_inputs(self, call: Mapping[str, Any]) -> None:
+        """Have the inputs of a call put into the folder; the clock of the call runs from the answer."""
+        self._say("ready", call)
+        answer = self._answers.readline().rstrip("\n")
+        if answer != f"call {call['name']}":
+            raise CandidateError("policy", f"Its inputs could not be put into its folder ({answer}).")
+
+    def _input(self, file: str) -> Array:
+        """Return an input as it was when first asked for, whatever the candidate has done to its file since."""
+        if file not in self._inputs:
+            self._inputs[file] = np.load(self._folder / file, allow_pickle=False)
+        return self._inputs[file]
 
     def _say(self, word: str, call: Mapping[str, Any]) -> None:
         self._announce.write(f"{word} {call['name']}\n")
@@ -183,14 +191,14 @@ def load(path: Path, function: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def check_signature(solver: Callable[..., Any], name: str, arguments: Mapping[str, Any]) -> None:
+def check_signature(solver: Callable[..., Any], name: str, arguments: Sequence[str]) -> None:
     """Raise `CandidateError` unless the solver can be called with the arguments by position."""
     try:
         signature = inspect.signature(solver)
     except (TypeError, ValueError):  # a callable that does not tell; the call will
         return
     try:
-        signature.bind(*arguments.values())
+        signature.bind(*arguments)
     except TypeError as error:
         wanted = f"{name}({', '.join(arguments)})"
         message = f"It is called as {wanted}, but defined as {name}{signature}: {error}."

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hpc.errors import InfrastructureError
-from hpc.sandbox import Bounds, Completed, gpu_devices
+from hpc.sandbox import Answer, Bounds, Completed, gpu_devices, no_answer
 from hpc.sandbox.disk import Disk
 from sharp.evaluation.calls import Work
 from sharp.evaluation.outcome import Environment
@@ -34,6 +34,7 @@ class Runner(Protocol):
         bounds: Bounds,
         environment: Mapping[str, str],
         preload: Sequence[str] = (),
+        answer: Answer = no_answer,
     ) -> Completed:
         """Run a script; see `Interpreter.run`."""
         ...

@@ -85,7 +85,7 @@ def _outcome(evidence: Evidence) -> str:
         return f"Winner {state.best} failed on test data ({state.test.failure.kind})"
     scores = state.test.scores
     assert scores is not None
-    if scores.floor == 0:
+    if scores.against_truth:
         error = error_text(scores.nrmse)
         return f"Winner {state.best}: error on test data {error} against self-converged solutions"
     parts = [f"Winner {state.best}: error on test data {error_text(scores.nrmse)} against the data set"]

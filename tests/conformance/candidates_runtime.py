@@ -190,14 +190,26 @@ np.seterr(all='raise')
     ),
     Candidate(
         "work before the call",
-        "reads its inputs and sleeps while it is imported",
+        "looks for its inputs while it is imported, and sleeps",
         on_import("""
-for name in os.listdir('.'):
-    if name.endswith('.npz'):
-        with np.load(name) as stored: [stored[key].sum() for key in stored]
+for folder, _, names in os.walk('.'):
+    for name in names:
+        if name.startswith('input'): breach('found', os.path.join(folder, name))
 time.sleep(.3)
 """),
         outcomes(HONEST),
+    ),
+    Candidate(
+        "inputs ahead of the call",
+        "asks for its inputs in the harness' name while it is imported, and works on them",
+        on_import("""
+os.write(int(os.environ['SANDBOX_EVENTS_FD']), b'ready scored\\n')
+os.read(int(os.environ['SANDBOX_ANSWERS_FD']), 100)
+np.load('input-scored-u0_batch.npy')
+time.sleep(1.5)
+"""),
+        outcomes(HONEST),
+        seconds=0.5,
     ),
     Candidate(
         "solver that lies about itself",

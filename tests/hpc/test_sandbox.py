@@ -15,7 +15,17 @@ import pytest
 from sandbox_tiers import BOUNDS, TIERS, nothing_left, tier
 
 from hpc.errors import InfrastructureError
-from hpc.sandbox import EVENTS_FD, Bounds, Completed, Tier, clean_environment, gpu_devices
+from hpc.sandbox import (
+    ANSWERS_FD,
+    EVENTS_FD,
+    Answer,
+    Bounds,
+    Completed,
+    Tier,
+    clean_environment,
+    gpu_devices,
+    no_answer,
+)
 
 
 @pytest.fixture(params=TIERS)
@@ -39,10 +49,15 @@ def run_once(tmp_path: Path):
 
 
 def run_program(
-    sandbox: Tier, scratch: Path, program: str, bounds: Bounds = BOUNDS, **environment: str
+    sandbox: Tier,
+    scratch: Path,
+    program: str,
+    bounds: Bounds = BOUNDS,
+    answer: Answer = no_answer,
+    **environment: str,
 ) -> Completed:
     command = [sys.executable, "-I", "-S", "-u", "-c", program]
-    return sandbox.run(command, scratch=scratch, bounds=bounds, environment=environment)
+    return sandbox.run(command, scratch=scratch, bounds=bounds, environment=environment, answer=answer)
 
 
 def test_reports_exit_output_and_use(run):
@@ -65,7 +80,9 @@ def test_environment_holds_no_secrets_and_a_private_home(run, tmp_path, monkeypa
     done = run("import os; print(sorted(os.environ.items())); print(os.getcwd())", EXTRA="yes")
     listing, folder = done.stdout.splitlines()
     variables = dict(eval(listing))
-    assert set(variables) - {EVENTS_FD, "EXTRA", "LC_CTYPE"} == set(clean_environment(tmp_path, 1))
+    assert set(variables) - {EVENTS_FD, ANSWERS_FD, "EXTRA", "LC_CTYPE"} == set(
+        clean_environment(tmp_path, 1)
+    )
     assert "secret" not in listing
     assert "proxy" not in listing
     assert variables["HOME"] == variables["TMPDIR"] == folder == str(tmp_path)
@@ -89,7 +106,7 @@ def test_stdin_is_closed_and_no_descriptor_of_the_caller_is_open(run):
     done = run("import os, sys; print(repr(sys.stdin.read())); print(sorted(os.listdir('/proc/self/fd')))")
     text, descriptors = done.stdout.splitlines()
     assert text == "''"
-    assert len(eval(descriptors)) == 5  # three standard ones, the private pipe, the listing itself
+    assert len(eval(descriptors)) == 6  # three standard ones, two private pipes, the listing itself
 
 
 def test_program_leads_its_own_session(run):
@@ -280,6 +297,41 @@ def test_events_carry_the_time_of_their_arrival(run):
     (call, first), (done, second) = run(ANNOUNCE + program).events
     assert (first, second) == ("call", "done")
     assert 0.5 < done - call < 60
+
+
+ASK = (
+    ANNOUNCE
+    + f"""
+answers = os.fdopen(int(os.environ['{ANSWERS_FD}']))
+os.write(fd, b'how many?\\nwhat for?\\nwhich?\\n')
+print(answers.readline(), answers.readline(), end='', flush=True)
+"""
+)
+
+
+def test_lines_are_answered_in_turn_and_answers_are_kept_among_them(run):
+    answers = {"how many?": "two", "which?": "both"}
+    done = run(ASK, answer=answers.get)
+    assert done.stdout == "two\n both\n"
+    assert [line for _, line in done.events] == ["how many?", "two", "what for?", "which?", "both"]
+    moments = {line: moment for moment, line in done.events}
+    assert moments["how many?"] <= moments["two"] <= moments["both"]
+
+
+def test_answers_may_be_missed(run_once):
+    tell = "for _ in range(300): os.write(fd, b'more\\n')\nos._exit(0)"
+    done = run_once(
+        f"{ANNOUNCE}os.close(int(os.environ['{ANSWERS_FD}']))\n{tell}", answer=lambda _: "y" * 5000
+    )
+    assert done.exit_code == 0
+
+
+def test_what_an_answer_raises_ends_the_program(run_once):
+    def refuse(line: str) -> None:
+        raise InfrastructureError(f"Nothing is known of {line}.")
+
+    with pytest.raises(InfrastructureError, match=r"Nothing is known of how many\?"):
+        run_once(f"{ASK}time.sleep(600)", answer=refuse)
 
 
 def test_flood_of_events_is_cut_off(run_once):

@@ -264,7 +264,7 @@ def test_environment_and_descriptors_hold_nothing_of_the_caller(ground):
     given = dict(ground.results["own environment"])
     assert json.loads(given.pop("GIVEN"))["secret"] == SECRET
     assert SECRET not in str(given)
-    assert ground.results["descriptors"] == 5  # three standard ones, the private pipe, the listing itself
+    assert ground.results["descriptors"] == 6  # three standard ones, two private pipes, the listing itself
 
 
 def test_what_a_program_needs_is_allowed(ground):

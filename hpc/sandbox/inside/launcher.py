@@ -1,7 +1,7 @@
 """The trusted process inside the sandbox: starts programs on request and buries them to the last one.
 
 It is single-threaded, holds a socket to whoever started it as its standard input, and serves one request at
-a time: a JSON object and three descriptors (stdout, stderr, events). It answers with JSON objects:
+a time: a JSON object and four descriptors (stdout, stderr, events, answers). It answers with JSON objects:
 `{"ready": names of modules that could not be imported}` once; then for each request `{"failed": reason}` if
 the program could not be started, or else `{"ended": wait status}` when its first process has ended and
 `{"over": [processor seconds, largest resident set in KB]}` when no process is left of it. As the subreaper of
@@ -67,7 +67,7 @@ class _Keeper:
     def serve(self) -> Program:
         """Start what is asked for and watch it to the end, again and again."""
         while True:
-            message, descriptors, _, _ = socket.recv_fds(self._control, _MAX_REQUEST, 3)
+            message, descriptors, _, _ = socket.recv_fds(self._control, _MAX_REQUEST, 4)
             if not message:
                 sys.exit()
             program = self._start(json.loads(message), descriptors)

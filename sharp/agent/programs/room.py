@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 
-from hpc.sandbox import Bounds, Completed, Policy, open_interpreter
+from hpc.sandbox import Answer, Bounds, Completed, Policy, no_answer, open_interpreter
 from sharp.evaluation.calls import Work
 from sharp.evaluation.candidate import Result, run_candidate
 from sharp.evaluation.protocol import Limits
@@ -39,10 +39,16 @@ class Room:
         bounds: Bounds,
         environment: Mapping[str, str],
         preload: Sequence[str] = (),  # noqa: ARG002  the same for all
+        answer: Answer = no_answer,
     ) -> Completed:
         """Run a script as an `Interpreter` does."""
         return self._interpreter.run(
-            script, scratch=scratch, bounds=bounds, environment=environment, preload=_PRELOADED
+            script,
+            scratch=scratch,
+            bounds=bounds,
+            environment=environment,
+            preload=_PRELOADED,
+            answer=answer,
         )
 
     def result(self, code: str, work: Work, limits: Limits) -> Result:

@@ -10,7 +10,8 @@ from sharp.evaluation.calls import Call, Work, call_times, load_time
 FIRST = Call("scored", {"a": np.zeros(2)}, {"beta": 1.0}, {"u": (2,)})
 OTHER = Call("other", {"a": np.ones(3)}, {}, {"u": (3,)})
 WORK = Work("solver", (FIRST, OTHER), repeats=2)
-WORDS = ["load", "call scored", "done scored", "call repeat-1", "done repeat-1", "call other", "done other"]
+NAMES = ("scored", "repeat-1", "other")
+WORDS = ["load", *(f"{word} {name}" for name in NAMES for word in ("ready", "call", "done"))]
 END = len(WORDS) + 0.5
 
 
@@ -26,7 +27,7 @@ def test_the_first_call_is_repeated_before_the_others():
 def test_repetitions_share_the_input_files_of_the_first_call():
     calls = WORK.description()["calls"]
     assert calls[0]["arrays"] == calls[1]["arrays"] == {"a": "input-scored-a.npy"}
-    assert set(WORK.inputs()) == {"input-scored-a.npy", "input-other-a.npy"}
+    assert calls[2]["arrays"] == {"a": "input-other-a.npy"}
 
 
 def test_times_lie_between_the_words_of_a_call():
@@ -40,7 +41,7 @@ def test_a_run_that_was_cut_off_keeps_the_times_that_it_has(length):
 
 
 def test_a_module_is_loaded_until_the_first_call():
-    assert load_time([(0.5, "load"), (2.0, "call scored"), (9.0, "done scored")]) == 1.5
+    assert load_time([(0.5, "load"), (2.0, "ready scored"), (4.0, "call scored")]) == 1.5
 
 
 def test_calls_that_failed_have_no_time():
@@ -51,20 +52,22 @@ def test_calls_that_failed_have_no_time():
 @pytest.mark.parametrize(
     "words",
     [
-        ["call scored", *WORDS],
-        ["load", "call scored", "done scored", "done scored"],
-        ["load", "call scored", "done scored", "call scored", "done scored"],
+        ["ready scored", "call scored", *WORDS],
+        ["load", "ready scored", "call scored", "ready scored", "call scored", "done scored"],
+        ["load", "ready scored", "call scored", "done scored", "done scored"],
+        ["load", "ready scored", "call scored", "done scored", "call scored", "done scored"],
         [*WORDS, "done other"],
         ["load", "done scored"],
-        ["load", "call scored", "DONE scored"],
-        ["done scored", "load", "call scored"],
+        ["load", "ready scored", "refused scored: File exists"],
+        ["load", "ready scored", "call scored", "DONE scored"],
+        ["done scored", "load", "ready scored"],
     ],
 )
 def test_any_other_words_make_times_untrusted(words):
     assert call_times(events(*words), WORK, END) is None
 
 
-@pytest.mark.parametrize("late", range(3, len(WORDS) + 1))
+@pytest.mark.parametrize("late", range(4, len(WORDS) + 1))
 def test_long_work_after_a_call_that_is_said_to_be_done_makes_times_untrusted(late):
     moments = [moment + 60 * (moment >= late) for moment in range(len(WORDS) + 1)]
     seen = [(float(moment), word) for moment, word in zip(moments[:-1], WORDS, strict=True)]

@@ -302,12 +302,14 @@ def test_jax_precision_is_that_of_the_request_and_recorded(run, x64, dtype):
     assert {"jax", "device"} <= done.environment.keys()
 
 
-def test_generators_and_lazy_arrays_are_computed_within_the_call(run, tmp_path):
+def test_generators_are_computed_within_the_call(run):
     rows = "return (time.sleep(1) or row for row in np.repeat(u0_batch[:, None], 3, axis=1))"
     done = run("import time\n" + DEF + rows)
     assert done.first.arrays["u"].shape == (2, 3, 4)
     assert done.run_time_s > 1
-    (tmp_path / "output-scored-u.npy").unlink()
+
+
+def test_lazy_arrays_are_computed_within_the_call(run):
     lazy = "class Lazy:\n    def __array__(self, dtype=None, copy=None): time.sleep(2); return np.ones((2, 3, 4))\n"
     done = run("import time\n" + lazy + DEF + "return Lazy()")
     assert done.first.failure is None
@@ -373,6 +375,7 @@ SAY = "import os\nsay = lambda words: os.write(int(os.environ['SANDBOX_EVENTS_FD
 @pytest.mark.parametrize(
     "code",
     [
+        SAY + "say(b'ready scored\\n')\n" + DEF + "return " + GOOD,
         SAY + "say(b'call scored\\ndone scored\\n')\n" + DEF + "return " + GOOD,
         SAY + DEF + "say(b'done scored\\n'); time.sleep(.3)\n    return " + GOOD,
         SAY + DEF + "time.sleep(.3); say(b'call scored\\n')\n    return " + GOOD,
@@ -385,6 +388,62 @@ def test_words_of_the_candidates_own_cost_it_the_time_of_the_whole_process(run, 
     assert done.environment["timing"] == "untrusted"
     assert done.run_time_s == done.completed.wall_s
     assert done.load_s is None
+
+
+LOOK = (
+    "import os\ndef inputs(): return sorted(name for name in os.listdir('.') if name.startswith('input-'))\n"
+)
+
+
+def test_no_inputs_are_there_while_a_module_is_loaded_nor_those_of_a_later_call(run):
+    later = replace(SCORED, name="later")
+    work = replace(ONE, calls=(SCORED, later), repeats=2)
+    code = LOOK + "print(inputs())\n" + DEF + "print(inputs())\n    return " + GOOD
+    done = run(code, work)
+    assert [result.failure for result in done.results.values()] == [None, None]
+    assert done.completed.stdout.splitlines() == [
+        "[]",
+        "['input-scored-t_coordinate.npy', 'input-scored-u0_batch.npy']",
+    ]
+
+
+AHEAD = r"""
+import os, time
+import numpy as np
+os.write(int(os.environ["SANDBOX_EVENTS_FD"]), b"ready scored\n")
+os.read(int(os.environ["SANDBOX_ANSWERS_FD"]), 100)
+known = np.load("input-scored-u0_batch.npy")
+time.sleep(1)
+def solver(u0_batch, t_coordinate, beta):
+    return np.repeat(known[:, None], 3, axis=1)
+"""
+
+
+def test_work_on_inputs_that_were_asked_for_ahead_counts_as_run_time(run):
+    done = run(AHEAD)
+    assert done.first.failure is None
+    assert done.environment["timing"] == "untrusted"
+    assert done.run_time_s > 1
+
+
+@pytest.mark.parametrize(
+    "left",
+    ["open('input-scored-u0_batch.npy', 'w')", "os.symlink('solver.py', 'input-scored-t_coordinate.npy')"],
+)
+def test_what_lies_in_the_place_of_inputs_is_left_alone_and_is_the_candidates_fault(run, left, tmp_path):
+    code = f"import os\n{left}\n{DEF}return {GOOD}"
+    done = run(code)
+    assert done.first.failure.kind == "policy"
+    assert "could not be put into its folder (refused scored: File exists)" in done.first.failure.message
+    assert (tmp_path / "solver.py").read_text() == code
+
+
+def test_repetitions_have_the_inputs_of_the_first_call_whatever_becomes_of_the_files(run):
+    spoil = "np.save('input-scored-u0_batch.npy', u0_batch + 1)\n    return " + GOOD
+    done = run(DEF + spoil, replace(ONE, repeats=2))
+    assert done.first.failure is None
+    assert len(done.repeat_times_s) == 1
+    assert "repeats_differ" not in done.environment
 
 
 def test_results_with_a_second_name_are_refused(run, tmp_path):
@@ -429,6 +488,9 @@ def test_results_of_further_calls_stand_beside_the_first(run):
     np.testing.assert_array_equal(done.results["b"].arrays["u"], 4 * done.first.arrays["u"])
 
 
+OF_HARNESS = {"dataclasses", "inspect", "linecache", "pathlib", "platform", "traceback"}
+
+
 @pytest.mark.parametrize(
     ("code", "modules"),
     [
@@ -441,7 +503,8 @@ def test_results_of_further_calls_stand_beside_the_first(run):
     ],
 )
 def test_what_a_code_imports_is_imported_beforehand(code, modules):
-    assert list(preload(code)) == modules
+    assert [name for name in preload(code) if name not in OF_HARNESS] == modules
+    assert set(preload(code)) > OF_HARNESS
 
 
 def test_a_code_of_both_libraries_has_both_imported():

@@ -193,6 +193,23 @@ def test_the_note_tells_how_it_was_measured() -> None:
         assert part in note
 
 
+def test_other_operators_are_compared_on_a_few_of_many_samples() -> None:
+    problem, inputs, truth = CASES["advection"]
+    start, u = inputs.arrays["u0_batch"][:1], truth["u"][:1]
+    factors = np.array([1.0, -2.0, 3.0, 1.0, 2.0, 1.0, 1.0, 1.0, -1.0, 1.0])[
+        :, None
+    ]  # of 0, 3, 6, 9 all are 1
+    many = Inputs({"u0_batch": factors * start}, T, inputs.x)
+    spoilt = factors[:, :, None] * u
+    spoilt[1, 20:] *= 1.1
+    all_of_them = residual(problem, many, {"u": spoilt})
+    alone = residual(problem, replace(many, arrays={"u0_batch": start}), {"u": u})
+    assert equations(all_of_them) > 2 * equations(alone)
+    compared = alone.note.partition("the equations alone give ")[2]
+    told = f"the equations alone give {equations(all_of_them):.2e}; in 4 of the samples {compared}"
+    assert all_of_them.note.endswith(told)
+
+
 @pytest.mark.parametrize(("count", "first", "last"), [(5, 2, 2), (6, 2, 3), (51, 3, 47), (201, 11, 197)])
 def test_frames_leave_out_the_start_and_the_ends(count: int, first: int, last: int) -> None:
     frames = evaluated_frames(count)

@@ -10,7 +10,8 @@
 `throughput` evaluates the same distinct candidates with `naive_evaluator.py` (a fresh process each, needs matplotlib)
 and with a sandboxed warm worker, and compares evaluations per processor-second: over so many candidates with the start
 of the worker, and beyond its first one; medians over rounds. Before that it writes to 4 GB of memory once: a virtual
-machine may get its memory from the host only then, which would fall to whichever comes first.
+machine may get its memory from the host only then, which would fall to whichever comes first. `NumPy, no solution` has
+a data set alone, as the usual way has; the others are scored against the solution as well.
 `overhead` is the wall time of an evaluation beyond the solver call, warm and cold, and of a solver that takes ten
 seconds. `scoring` times nRMSE of 100 x 201 x 1024 values in single precision. `cache` times a hit. `kill` stops
 candidates that fight back (SIGTERM ignored, daemons in sessions of their own) and reports how long after the limit the
@@ -23,6 +24,7 @@ import argparse
 import asyncio
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -40,7 +42,7 @@ from hpc.processes import descendants
 from hpc.sandbox import Bounds, Policy, open_interpreter
 from sharp.evaluation.cache import EvaluationCache, cache_home
 from sharp.evaluation.cached import CachedEvaluator
-from sharp.evaluation.datasets import DataSet, make_splits
+from sharp.evaluation.datasets import DataSet, make_splits, open_dataset
 from sharp.evaluation.local import LocalEvaluator
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Limits
 from sharp.evaluation.scoring import relative_errors
@@ -158,13 +160,17 @@ def main() -> None:
 
 def throughput(scratch: Path, candidates: int, samples: int, rounds: int) -> None:
     """Compare evaluations per processor-second."""
-    data = make_dataset(PROBLEM, scratch / "advection.hdf5", samples=samples + 2, seed=1, kind="pdebench")
+    both = make_dataset(PROBLEM, scratch / "advection.hdf5", samples=samples + 2, seed=1, kind="pdebench")
     subprocess.run([sys.executable, "-c", f"bytearray(b'x') * {TOUCHED}"], check=True)
     print("Processor seconds an evaluation, and how many times more evaluations a processor-second yields:")
     print(
-        f"{'candidate':10} {'usual way':>10} {'ours':>7} {'times':>6} {'first':>7} {'further':>8} {'times':>6}"
+        f"{'candidate':18} {'usual way':>10} {'ours':>7} {'times':>6} {'first':>7} {'further':>8} {'times':>6}"
     )
-    for name, template in (("NumPy", NUMPY), ("JAX", JAX)):
+    for name, template, data in (
+        ("NumPy", NUMPY, both),
+        ("NumPy, no solution", NUMPY, without_solution(both, scratch / "alone")),
+        ("JAX", JAX, both),
+    ):
         kept = []
         for turn in range(rounds):
             numbers = range(turn * (candidates + 1), (turn + 1) * (candidates + 1))
@@ -172,9 +178,15 @@ def throughput(scratch: Path, candidates: int, samples: int, rounds: int) -> Non
             kept.append(compared(scratch / f"{name}-{turn}", data, first, codes, samples))
         medians = [statistics.median(values) for values in zip(*kept, strict=True)]
         print(
-            "{:10} {:10.3f} {:7.3f} {:6.1f} {:7.3f} {:8.3f} {:6.1f}".format(name, *medians),
+            "{:18} {:10.3f} {:7.3f} {:6.1f} {:7.3f} {:8.3f} {:6.1f}".format(name, *medians),
             flush=True,
         )
+
+
+def without_solution(data: DataSet, folder: Path) -> DataSet:
+    """Return a copy of a data set that comes, as published files do, without the solution of its samples."""
+    folder.mkdir()
+    return open_dataset(Path(shutil.copy(data.path, folder)), PROBLEM)
 
 
 def compared(

@@ -32,6 +32,7 @@ CANDIDATES = 32
 MOST = 0.4 * CANDIDATES  # evaluations at which at least 60 % are saved
 SAMPLES = {"darcy": 4, "navier-stokes": 4}
 COARSEN = {"darcy": 2, "navier-stokes": 4}
+SWEEP = "sweep"  # a folder of its own beside the file: a new sweep wants an empty one
 COLUMNS = {
     "problem": 18,
     "count": 7,
@@ -123,18 +124,8 @@ def play(folder: Path, problems: Sequence[str]) -> None:
         for size in [SAMPLES.get(name, 8)]
     )
     file.write_text(HEAD + "".join(rows))
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "sharp.cli",
-        "sweep",
-        str(file),
-        "--folder",
-        str(folder / "sweep"),
-        "--yes",
-    ]
-    subprocess.run(command, check=True)
+    sharp = [sys.executable, "-P", "-m", "sharp.cli"]
+    subprocess.run([*sharp, "sweep", str(file), "--folder", str(folder / SWEEP), "--yes"], check=True)
 
 
 def pairs_of(folder: Path, problem: str) -> Iterator[Pair]:
@@ -144,7 +135,7 @@ def pairs_of(folder: Path, problem: str) -> Iterator[Pair]:
             path
             for mode in ("tournament", "best-of-n")
             for order in (f"{problem}-{mode}-s{seed}", f"{mode}-s{seed}-{problem}")
-            if (path := folder / "sweep" / "runs" / order).is_dir()
+            if (path := folder / SWEEP / "runs" / order).is_dir()
         ]
         first, second = map(course, found) if len(found) == 2 else (None, None)
         if first and second:

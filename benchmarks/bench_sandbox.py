@@ -17,8 +17,9 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from hpc.sandbox import Bounds, ColdInterpreter, Interpreter, Policy, WarmInterpreter, open_interpreter, probe
+from hpc.sandbox import Bounds, Interpreter, Policy, open_interpreter, probe
 
+COLUMNS = "cold, nothing imported", "cold, NumPy SciPy h5py", "warm, the same", "cold, JAX", "warm, JAX"
 NUMERICS = ("numpy", "scipy", "h5py")
 BOUNDS = Bounds(wall_s=120, memory_mb=4000)
 
@@ -28,7 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Time an empty program in each sandbox tier.")
     parser.add_argument("--repeat", type=int, default=15)
     repeat = parser.parse_args().repeat
-    print(f"{'tier':12}" + "".join(f"{name:>24}" for name in columns()))
+    print(f"{'tier':12}" + "".join(f"{name:>24}" for name in COLUMNS))
     for probed in probe():
         if probed.usable:
             row = measured(probed.tier, repeat)
@@ -37,19 +38,13 @@ def main() -> None:
             print(f"{probed.tier:12} not usable here: {probed.reason}")
 
 
-def columns() -> tuple[str, ...]:
-    """Return what is measured."""
-    return "cold, nothing imported", "cold, NumPy SciPy h5py", "warm, the same", "cold, JAX", "warm, JAX"
-
-
 def measured(tier: str, repeat: int) -> list[float]:
     """Return the median seconds of each column."""
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         warm = stack.enter_context(open_interpreter(Policy(tier), warm=True))
-        assert isinstance(warm, WarmInterpreter), "this kernel cannot keep forks apart"
+        assert warm.warm, "this kernel cannot keep forks apart"
         cold = stack.enter_context(open_interpreter(Policy(tier), warm=False))
-        assert isinstance(cold, ColdInterpreter)
         ways = [
             program(home, cold, ()),
             program(home, cold, NUMERICS),

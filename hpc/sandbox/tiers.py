@@ -98,7 +98,7 @@ class Tier:
         view: View,
         bounds: Bounds,
         environment: Mapping[str, str],
-        answer: Answer = no_answer,
+        answer: Answer,
     ) -> Completed:
         """Run a program (`command` or `script`) in a launcher; the view's first writable path is its scratch."""
         scratch = view.writable[0]

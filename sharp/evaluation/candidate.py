@@ -46,6 +46,7 @@ _HARNESS = Path(__file__).with_name("harness.py")
 _MAX_TEXT = 4000
 _OWN_MB = 2048
 _SAME = 1e-5
+# Of what the harness imports; what NumPy does not bring along every fork would import anew.
 _OF_HARNESS = ("dataclasses", "inspect", "linecache", "pathlib", "platform", "traceback")
 _PRELOAD = {"SciPy": ("scipy", "scipy.fft", "scipy.sparse.linalg"), "JAX": ("jax",)}
 _NUMBER = r"([0-9]{0,15}\.?[0-9]{1,20}(?:e[-+]?[0-9]{1,2})?)"

@@ -33,10 +33,9 @@ class Handover:
         try:
             self._write(self._calls[name])
         except OSError as error:
-            check_still_space(
-                self._scratch, self._work, f"{self._scratch} could not be filled: {error.strerror or error}."
-            )
-            return f"refused {name}: {error.strerror or error}"
+            why = error.strerror or str(error)
+            check_still_space(self._scratch, self._work, f"{self._scratch} could not be filled: {why}.")
+            return f"refused {name}: {why}"
         return f"call {name}"
 
     def _write(self, call: Call) -> None:

@@ -6,8 +6,6 @@ was agreed. Arrays are mapped, not read: no process that could change or truncat
 
 from __future__ import annotations
 
-import math
-import mmap
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -87,19 +85,8 @@ def _read(path: Path, shape: tuple[int, ...]) -> Array:
         found, by_columns, dtype = npy.read_array_header_1_0(file)
         if found != shape or by_columns or dtype not in (np.float32, np.float64) or not dtype.isnative:
             raise ValueError(f"{path} is of another form")
-        return _mapped(file, shape, dtype)
-
-
-def _mapped(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return the array that begins where a file stands; raises `ValueError` where the file ends before it does.
-
-    To copy a large array would take nearly as long as to compare it with the reference, most of it for fresh memory.
-    """
-    count, start = math.prod(shape), file.tell()
-    pages = mmap.mmap(
-        file.fileno(), start + count * dtype.itemsize, mmap.MAP_PRIVATE | mmap.MAP_POPULATE, mmap.PROT_READ
-    )
-    return np.frombuffer(pages, dtype, count, start).reshape(shape)
+        # To copy a large array would take nearly as long as to compare it with the reference.
+        return np.asarray(np.memmap(file, dtype, "r", file.tell(), shape))
 
 
 @contextmanager

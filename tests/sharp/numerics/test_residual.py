@@ -196,9 +196,7 @@ def test_the_note_tells_how_it_was_measured() -> None:
 def test_other_operators_are_compared_on_a_few_of_many_samples() -> None:
     problem, inputs, truth = CASES["advection"]
     start, u = inputs.arrays["u0_batch"][:1], truth["u"][:1]
-    factors = np.array([1.0, -2.0, 3.0, 1.0, 2.0, 1.0, 1.0, 1.0, -1.0, 1.0])[
-        :, None
-    ]  # of 0, 3, 6, 9 all are 1
+    factors = np.array([1.0, -2, 3, 1, 2, 1, 1, 1, -1, 1])[:, None]  # 1 for the compared: 0, 3, 6, 9
     many = Inputs({"u0_batch": factors * start}, T, inputs.x)
     spoilt = factors[:, :, None] * u
     spoilt[1, 20:] *= 1.1

@@ -2,8 +2,8 @@
 
     python benchmarks/bench_controller.py [--problem reaction-diffusion] [--repeat 5]
 
-A run is played once with the playbook. Then the same run is played again and again with its own answers as
-`models.recorded` and its evaluations from the cache, so that neither models nor programs take time: what is left is
+A run is played once with the rule-based model. Then the same run is played again and again with its own answers as
+`models.replay_from` and its evaluations from the cache, so that neither models nor programs take time: what is left is
 reading replies, applying patches, deciding, the journal and the checkpoints, all flushed to disk. Printed are the
 wall and processor seconds of a whole repetition, of a round (the time from barrier to barrier) and of the slowest
 round, medians over the repetitions. Everything lies in a temporary folder; data are kept in the data folder.
@@ -21,15 +21,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sharp.runs.configure import load_config
-from sharp.runs.directory import create_run
-from sharp.runs.effects import Progress
+from sharp.runs.creation import create_run
+from sharp.runs.effects import ProgressEvent
 from sharp.runs.execute import execute
 
 SMALL = (
     "evaluation.validation=8",
     "evaluation.test=8",
     "evaluation.data_seed=7",
-    "synthesis.rejudge=fixed",
+    "synthesis.next_cycle=fixed",
     "synthesis.max_cycles=2",
 )
 
@@ -41,7 +41,7 @@ class Rounds:
     last: float = field(default_factory=time.perf_counter)
     seconds: list[float] = field(default_factory=list)
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: ProgressEvent) -> None:
         """Note the moment of a barrier."""
         if progress.phase == "barrier":
             now = time.perf_counter()
@@ -63,7 +63,7 @@ def main() -> None:
         first = Path(scratch, "first")
         paid, _ = play(options.problem, first, ())
         repeated = [
-            play(options.problem, Path(scratch, f"again-{n}"), (f"models.recorded={first}",))
+            play(options.problem, Path(scratch, f"again-{n}"), (f"models.replay_from={first}",))
             for n in range(options.repeat)
         ]
     print(f"{'':<34}{'wall s':>9}{'cpu s':>9}")

@@ -24,36 +24,30 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "slurm"))
 from private_slurm import PrivateSlurm, missing, started
 
-from hpc.parking import Parking
-from hpc.slurm.book import JobBook
-from hpc.slurm.campaign import Campaign, create_campaign
-from hpc.slurm.client import Slurm
-from hpc.slurm.commands import Commands
-from hpc.slurm.profile import Cluster
-from hpc.work.arrays import Program
-from hpc.work.dispatch import Dispatcher
-from hpc.work.pilot import Terms, serve
-from hpc.work.queue import Entry
-from sharp.clusters import render_script
+from hpc.queue import Dispatcher, PilotOptions, WorkItem, serve
+from hpc.quiescence import QuiescenceTracker
+from hpc.slurm import Campaign, ClusterProfile, Commands, Slurm, acquire_control, create_campaign
+from sharp.runs.cluster.profiles import render_script
 
 REQUIRED = 1.5
 LOOK_S = 0.1
 
 
-async def touch(entry: Entry) -> None:
+async def touch(entry: WorkItem) -> None:
     """Do an entry."""
     (entry.folder / entry.id).touch()
 
 
 def element(terms: Mapping[str, Any]) -> None:
     """Be an element that does trivial entries."""
-    asyncio.run(serve(Terms(**terms), touch))
+    asyncio.run(serve(PilotOptions(**terms), touch))
 
 
 def main() -> None:
@@ -99,10 +93,14 @@ async def _packed(cluster: PrivateSlurm, folder: Path, tasks: int, elements: int
     results.mkdir()
     campaign = _campaign(folder, math.ceil(tasks / elements), elements)
     slurm = Slurm(Commands(environment=cluster.environment), source="squeue")
-    entries = [Entry(f"task-{number}", results, 10) for number in range(tasks)]
-    with JobBook(campaign.book) as book:
+    entries = [WorkItem(f"task-{number}", results, 10) for number in range(tasks)]
+    with acquire_control(campaign) as control:
         async with Dispatcher(
-            campaign, book, slurm, Parking(), pilot=Program(element), render=render_script, warn=print
+            replace(control, slurm=slurm),
+            QuiescenceTracker(),
+            pilot=element,
+            render=render_script,
+            warn=print,
         ) as dispatcher:
             start = time.perf_counter()
             await asyncio.gather(*(dispatcher.perform(each, (results / each.id).exists) for each in entries))
@@ -113,9 +111,13 @@ async def _packed(cluster: PrivateSlurm, folder: Path, tasks: int, elements: int
 
 def _campaign(folder: Path, pack: int, parallel: int) -> Campaign:
     role = {"time": "10min", "memory": "100MB"}
-    fields = {"name": "private", "status": "squeue", "dispatch": {"pack": pack, "parallel": parallel}}
+    fields = {
+        "name": "private",
+        "job_state_source": "squeue",
+        "dispatch": {"items_per_worker": pack, "max_workers": parallel},
+    }
     roles = dict.fromkeys(("controller", "server", "evaluate"), role)
-    return create_campaign(folder, Cluster.model_validate({**fields, "roles": roles}))
+    return create_campaign(folder, ClusterProfile.model_validate({**fields, "roles": roles}))
 
 
 def _bare(cluster: PrivateSlurm, tasks: int) -> float:

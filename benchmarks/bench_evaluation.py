@@ -39,15 +39,16 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as in a worker; read when NumPy is l
 import numpy as np
 
 from hpc.processes import descendants
-from hpc.sandbox import Bounds, Policy, open_interpreter
+from hpc.sandbox import SandboxLimits, SandboxPolicy, open_interpreter
 from sharp.evaluation.cache import EvaluationCache, cache_home
 from sharp.evaluation.cached import CachedEvaluator
-from sharp.evaluation.datasets import DataSet, make_splits, open_dataset
 from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Limits
-from sharp.evaluation.scoring import relative_errors
-from sharp.numerics.reference import make_dataset
+from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.problems import load_problem
+from sharp.problems.limits import ResourceLimits
+from sharp.reference.datasets import DataSet, make_splits, open_dataset
+from sharp.reference.error_norms import relative_errors
+from sharp.reference.generation import make_dataset
 
 PROBLEM = load_problem("advection")
 TOUCHED = 4 << 30
@@ -241,9 +242,9 @@ def kill(scratch: Path, repeat: int) -> None:
     """Stop candidates that fight back."""
     script = scratch / "fighting.py"
     script.write_text(FIGHTING)
-    bounds = Bounds(wall_s=0.5, memory_mb=1000)
+    bounds = SandboxLimits(wall_s=0.5, memory_mb=1000)
     for warm in (True, False):
-        with open_interpreter(Policy(), warm=warm) as interpreter:
+        with open_interpreter(SandboxPolicy(), warm=warm) as interpreter:
             late, left = [], 0
             for number in range(repeat):
                 folder = scratch / f"{warm}-{number}"
@@ -298,7 +299,7 @@ async def hits(scratch: Path, data: DataSet, repeat: int) -> list[float]:
         run = scratch / f"run-{number}"
         async with LocalEvaluator(run, PROBLEM, data, splits, workers=1) as inner:
             cache = EvaluationCache(cache_home())
-            cached = CachedEvaluator(inner, cache, run_dir=run, task=inner.task, policy=Policy())
+            cached = CachedEvaluator(inner, cache, run_dir=run, task=inner.task, policy=SandboxPolicy())
             started = time.monotonic()
             result = checked(await cached.evaluate(request))
             times.append(time.monotonic() - started)
@@ -308,7 +309,7 @@ async def hits(scratch: Path, data: DataSet, repeat: int) -> list[float]:
 
 def ask(data: DataSet, code: str) -> EvaluationRequest:
     """Return the request for a validation run."""
-    return EvaluationRequest(PROBLEM.label, data.label, "validation", code, Limits(120, 8000, 1))
+    return EvaluationRequest(PROBLEM.label, data.label, "validation", code, ResourceLimits(120, 8000, 1))
 
 
 async def evaluations(

@@ -21,12 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from hpc.checkpoints import Column, latest_checkpoint, read_checkpoint
-from hpc.journal import Journal, read_run
+from hpc.journal import Journal, StateArray, latest_checkpoint, read_checkpoint, read_run
 
 REPEATS = 5
 Asked = tuple[str, dict[str, Any], dict[str, Any]]
-STATUS = "import sys; from pathlib import Path; from hpc.journal import read_run; read_run(Path(sys.argv[1]))"
+STATUS = "import sys; from pathlib import Path; from hpc.journal.journal import read_run; read_run(Path(sys.argv[1]))"
 
 
 def program(rng: random.Random) -> str:
@@ -48,18 +47,18 @@ def effects(rng: random.Random) -> list[Asked]:
     return genesis + judged
 
 
-def state(asked: list[Asked]) -> dict[str, Column]:
+def state(asked: list[Asked]) -> dict[str, StateArray]:
     """Return twenty columns: code, texts and numbers of the candidates, metrics by cycle, round and judge."""
     n = 100
-    numbers = {f"candidates/x{k}": Column(np.random.default_rng(k).random(n)) for k in range(8)}
-    texts = {f"candidates/t{k}": Column([f"c{i:03d}" for i in range(n)]) for k in range(8)}
+    numbers = {f"candidates/x{k}": StateArray(np.random.default_rng(k).random(n)) for k in range(8)}
+    texts = {f"candidates/t{k}": StateArray([f"c{i:03d}" for i in range(n)]) for k in range(8)}
     return {
         **numbers,
         **texts,
-        "candidates/code": Column([reply["text"] for _, _, reply in asked[:n]]),
-        "candidates/nrmse_per_sample": Column(np.random.default_rng(9).random((n, 100))),
-        "rounds/metric": Column(np.full((3, 6, 3), np.nan), "nRMSE", ("cycle", "round", "judge")),
-        "rounds/candidate": Column(np.zeros((3, 6, 3), np.int64)),
+        "candidates/code": StateArray([reply["text"] for _, _, reply in asked[:n]]),
+        "candidates/nrmse_per_sample": StateArray(np.random.default_rng(9).random((n, 100))),
+        "rounds/metric": StateArray(np.full((3, 6, 3), np.nan), "nRMSE", ("cycle", "round", "judge")),
+        "rounds/candidate": StateArray(np.zeros((3, 6, 3), np.int64)),
     }
 
 

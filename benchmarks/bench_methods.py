@@ -6,8 +6,8 @@ With `--play` the sweep is carried out first, or carried on (hours on two cores;
 made from the journals of the runs that are finished. The two costly problems are solved on coarser grids, with data
 made for them. Each problem has two rows: by `errors`, and by the same down to the `floor`, the data's own distance from
 the solution, below which an error shows agreement with the data's faults. `needed` are the evaluations until the
-tournament had the error that best-of-32 ended with, `ratio` its last error over that one. The playbook plays all
-models: the figures compare two ways of spending evaluations on its programs, and say nothing of language models.
+tournament had the error that best-of-32 ended with, `ratio` its last error over that one. The rule-based model plays
+all models: the figures compare two ways of spending evaluations on its programs, and say nothing of language models.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from math import inf
 from pathlib import Path
 from statistics import median
 
-from hpc.journal import read_run
-from hpc.records import natural
-from sharp.statistics.reaching import reaching
+from hpc.journal import natural_sort_key, read_run
+from sharp.experiments.statistics.evaluations_to_target import evaluations_to_target
 
 PROBLEMS = ("advection", "burgers", "reaction-diffusion", "darcy", "navier-stokes")
 SEEDS = 10
@@ -82,7 +81,7 @@ class Pair:
     @property
     def needed(self) -> float:
         """Evaluations until the tournament had the error that best-of-32 ended with; infinite if it never had."""
-        compared = reaching(self.tournament.errors, self.all_run.errors)
+        compared = evaluations_to_target(self.tournament.errors, self.all_run.errors)
         assert compared is not None, "nothing of 32 programs ran"
         return inf if compared.needed is None else compared.needed
 
@@ -125,7 +124,7 @@ def play(folder: Path, problems: Sequence[str]) -> None:
     )
     file.write_text(HEAD + "".join(rows))
     sharp = [sys.executable, "-P", "-m", "sharp.cli"]
-    subprocess.run([*sharp, "sweep", str(file), "--folder", str(folder / SWEEP), "--yes"], check=True)
+    subprocess.run([*sharp, "sweep", str(file), "--dir", str(folder / SWEEP), "--yes"], check=True)
 
 
 def pairs_of(folder: Path, problem: str) -> Iterator[Pair]:
@@ -149,9 +148,9 @@ def course(path: Path) -> Course | None:
         return None
     runs = (e for e in record.effects.values() if e.kind == "evaluate" and e.request["split"] == "validation")
     tournament = (run for run in runs if not run.path.startswith("finalize"))
-    scores = [run.reply["scores"] for run in sorted(tournament, key=lambda run: natural(run.path))]
+    scores = [run.reply["scores"] for run in sorted(tournament, key=lambda run: natural_sort_key(run.path))]
     errors = accumulate((each["nrmse"] if each else inf for each in scores), min)
-    return Course(tuple(errors), next(each["floor"] for each in scores if each))
+    return Course(tuple(errors), next(each["data_error"] for each in scores if each))
 
 
 def show(problem: str, counted: str, pairs: Sequence[Pair]) -> None:

@@ -14,14 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sharp.evaluation.datasets import make_splits
 from sharp.neural.baseline import Scorer
 from sharp.neural.operator import count_parameters
-from sharp.neural.samples import initial_states, training_set
-from sharp.neural.settings import Settings
+from sharp.neural.settings import TrainingConfig
 from sharp.neural.training import CHECKPOINT, train
-from sharp.numerics.reference import ensure_dataset
+from sharp.neural.training_data import initial_states, training_set
 from sharp.problems import Problem, load_problem
+from sharp.reference.datasets import make_splits
+from sharp.reference.generation import ensure_dataset
 
 
 def main() -> None:
@@ -43,13 +43,13 @@ def main() -> None:
 
 def measure(problem: Problem, samples: int, held_out: int, epochs: int) -> str:
     """Train twice, for ten epochs and for more, whose difference has no compilation; return a line of the table."""
-    settings = Settings(samples=samples, epochs=epochs)
+    settings = TrainingConfig(samples=samples, epochs=epochs)
     dataset = ensure_dataset(problem, 2 * held_out, seed=2022, kind="pdebench")
     data = training_set(problem, settings)
     scorer = Scorer(problem, dataset, make_splits(dataset.n_samples, held_out, held_out).validation)
 
     def trained(count: int) -> Any:
-        chosen = Settings(samples=samples, epochs=count)
+        chosen = TrainingConfig(samples=samples, epochs=count)
         with tempfile.TemporaryDirectory() as folder:
             state = train(data, chosen, Path(folder), lambda _: 0.0, lambda _: None)
             return state, (Path(folder) / CHECKPOINT).stat().st_size

@@ -19,14 +19,14 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from sharp.agentbench.cases import load_case
 from sharp.problems import Problem
-from sharp.solving.answer import Options, answer
-from sharp.solving.exact import exact_errors
-from sharp.solving.method import Deadline
-from sharp.solving.pinn import Pinn
-from sharp.solving.solution import Solution
-from sharp.solving.system import system_of
+from sharp.problems.cases import load_case
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.driver import SolveOptions, solve_problem
+from sharp.solvers.exact import exact_errors
+from sharp.solvers.method import Deadline
+from sharp.solvers.pinn.method import Pinn
+from sharp.solvers.system import system_of
 
 CASES = (
     "poisson-charged-film",
@@ -96,15 +96,15 @@ def compare(name: str, options: argparse.Namespace) -> Row:
     """Solve a case by both."""
     problem = load_case(name).problem
 
-    def classical() -> Solution:
-        wanted = Options(
+    def classical() -> DiscreteSolution:
+        wanted = SolveOptions(
             accuracy=options.accuracy, time_limit=options.seconds, cross_check=False, compare=False
         )
-        found = answer(problem, wanted).solution
+        found = solve_problem(problem, wanted).solution
         assert found is not None, f"{name} has a classical solution"
         return found
 
-    def network() -> Solution:
+    def network() -> DiscreteSolution:
         deadline = Deadline.within(options.seconds)
         return Pinn().solve(system_of(problem), options.width, options.accuracy, deadline)
 
@@ -115,7 +115,7 @@ def compare(name: str, options: argparse.Namespace) -> Row:
     return Row(name, first, second, str(solution.facts["ended as"]))
 
 
-def measured(problem: Problem, solve: Callable[[], Solution]) -> tuple[Measured, Solution]:
+def measured(problem: Problem, solve: Callable[[], DiscreteSolution]) -> tuple[Measured, DiscreteSolution]:
     """Return what a solution took and how good it is."""
     begun, before = time.perf_counter(), processor_seconds()
     solution = solve()

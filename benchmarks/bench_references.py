@@ -21,9 +21,10 @@ import scipy.interpolate
 import scipy.sparse.linalg
 from jax import lax
 
-from sharp.numerics.reference import family_module, output_times
-from sharp.numerics.spectral import relative_l2
 from sharp.problems import Problem, load_problem
+from sharp.reference.families import family_of
+from sharp.reference.generation import output_times
+from sharp.reference.spectral import relative_l2
 
 PROBLEMS = ("advection", "burgers", "reaction-diffusion", "navier-stokes", "darcy")
 Plain = Callable[..., Any]
@@ -53,11 +54,11 @@ def main() -> None:
 
 def compare(problem: Problem, samples: int, intervals: int, seed: int) -> str:
     """Time both ways and the truth on the same initial conditions; return a line of the table."""
-    module, t = family_module(problem), output_times(problem)
-    drawn = module.sample_initial(problem, samples, seed)
-    ours, seconds = timed(lambda: module.solve_pdebench(problem, drawn.arrays, t))
+    family, t = family_of(problem), output_times(problem)
+    drawn = family.sample_initial(problem, samples, seed)
+    ours, seconds = timed(lambda: family.solve_pdebench(problem, drawn.arrays, t))
     truth, truth_seconds = timed(
-        lambda: module.solve_truth(problem, drawn.arrays, t, evaluate=drawn.evaluate)
+        lambda: family.solve_reference(problem, drawn.arrays, t, evaluate=drawn.evaluate)
     )
     data, exact = together(ours), together(truth.arrays)
     plain = straightforward(problem, drawn.arrays, intervals)

@@ -17,11 +17,11 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from hpc.sandbox import Bounds, Interpreter, Policy, open_interpreter, probe
+from hpc.sandbox import Interpreter, SandboxLimits, SandboxPolicy, open_interpreter, probe_tiers
 
 COLUMNS = "cold, nothing imported", "cold, NumPy SciPy h5py", "warm, the same", "cold, JAX", "warm, JAX"
 NUMERICS = ("numpy", "scipy", "h5py")
-BOUNDS = Bounds(wall_s=120, memory_mb=4000)
+BOUNDS = SandboxLimits(wall_s=120, memory_mb=4000)
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=15)
     repeat = parser.parse_args().repeat
     print(f"{'tier':12}" + "".join(f"{name:>24}" for name in COLUMNS))
-    for probed in probe():
+    for probed in probe_tiers():
         if probed.usable:
             row = measured(probed.tier, repeat)
             print(f"{probed.tier:12}" + "".join(f"{1e3 * seconds:24.0f}" for seconds in row), flush=True)
@@ -42,9 +42,9 @@ def measured(tier: str, repeat: int) -> list[float]:
     """Return the median seconds of each column."""
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        warm = stack.enter_context(open_interpreter(Policy(tier), warm=True))
+        warm = stack.enter_context(open_interpreter(SandboxPolicy(tier), warm=True))
         assert warm.warm, "this kernel cannot keep forks apart"
-        cold = stack.enter_context(open_interpreter(Policy(tier), warm=False))
+        cold = stack.enter_context(open_interpreter(SandboxPolicy(tier), warm=False))
         ways = [
             program(home, cold, ()),
             program(home, cold, NUMERICS),

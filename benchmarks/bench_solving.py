@@ -1,6 +1,7 @@
 """How `sharp solve` fares on the cases of the agent benchmark: errors, times, and verdicts that are wrong.
 
-    python benchmarks/bench_solving.py [--category heat] [--case ID …] [--no-check] [--time-limit 60] [--json FILE]
+    python benchmarks/bench_solving.py [--category heat] [--case ID …] [--no-cross-check] [--time-limit 60]
+        [--json FILE]
 
 Every case is solved from its specification with the exact solution hidden from the checks; then the error against it
 is measured at held-out points. A verdict is wrong where a solution is called verified and its error is above ten times
@@ -16,11 +17,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sharp.agentbench.cases import list_cases, load_case
 from sharp.errors import InputError
-from sharp.solving.answer import Answer, Options, answer
-from sharp.solving.exact import exact_errors
-from sharp.solving.verification import RESIDUAL, SECOND
+from sharp.problems.cases import list_cases, load_case
+from sharp.solvers.driver import SolveOptions, solve_problem
+from sharp.solvers.exact import exact_errors
+from sharp.solvers.solution import Solution
+from sharp.solvers.verification import CROSS_CHECK, RESIDUAL
 
 FACTOR = 10.0
 
@@ -59,14 +61,16 @@ def main() -> None:
     )
     parser.add_argument("--category", default="*")
     parser.add_argument("--case", nargs="*", default=[])
-    parser.add_argument("--no-check", action="store_true")
+    parser.add_argument("--no-cross-check", action="store_true")
     parser.add_argument("--time-limit", type=float, default=60.0)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     names = options.case or [
         name for name, path in list_cases().items() if options.category in ("*", path.parent.name)
     ]
-    wanted = Options(time_limit=options.time_limit, cross_check=not options.no_check, compare=False)
+    wanted = SolveOptions(
+        time_limit=options.time_limit, cross_check=not options.no_cross_check, compare=False
+    )
     rows = []
     for name in names:
         rows.append(measure(name, wanted))
@@ -76,36 +80,38 @@ def main() -> None:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
 
 
-def measure(name: str, options: Options) -> Row:
+def measure(name: str, options: SolveOptions) -> Row:
     """Solve one case."""
     try:
         problem = load_case(name).problem
-        found = answer(problem, options)
+        found = solve_problem(problem, options)
     except InputError as error:
         return Row(name, "error", 0.0, sentence=str(error).partition("\n")[0])
     return row_of(name, found)
 
 
-def row_of(name: str, found: Answer) -> Row:
+def row_of(name: str, found: Solution) -> Row:
     """Return the row of an answer."""
-    base = Row(name, found.outcome, found.accuracy, seconds=found.seconds, sentence=found.sentence)
-    if found.solution is None or found.trial is None:
+    base = Row(
+        name, found.verdict.status, found.accuracy, seconds=found.seconds, sentence=found.verdict.reason
+    )
+    if found.discrete is None or found.trial is None:
         return base
-    checks = {check.name: check.value for check in found.checks}
-    errors = exact_errors(found.problem, found.solution)
+    checks = {check.name: check.value for check in found.verdict.checks}
+    errors = exact_errors(found.problem, found.discrete)
     return Row(
         name,
-        found.outcome,
+        found.verdict.status,
         found.accuracy,
-        found.solution.method,
-        found.solution.resolution,
+        found.discrete.method,
+        found.discrete.resolution,
         found.seconds,
         found.trial.refinement.error,
         checks.get(RESIDUAL),
-        checks.get(SECOND),
+        checks.get(CROSS_CHECK),
         errors.l2 if errors else None,
         errors.maximum if errors else None,
-        found.sentence,
+        found.verdict.reason,
     )
 
 

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_startup.py [--repeat 9]
 
-The run that is resumed holds 100 candidates and stopped before its first judge. Its answers are the playbook's,
+The run that is resumed holds 100 candidates and stopped before its first judge. Its answers are the rule-based model's,
 recorded through the journal; its data set has the default 200 samples. `resume` is timed from the start of the process
 to the moment at which it asks for the first effect that is not recorded; nothing is paid for.
 """
@@ -22,15 +22,15 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from hpc.journal import Journal
-from hpc.parking import Parking
+from hpc.quiescence import QuiescenceTracker
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.llm.ledger import Effect
-from sharp.llm.playbook import PlaybookBackend
 from sharp.methods.pde_sharp import pde_sharp
+from sharp.rule_based.backend import RuleBasedBackend
 from sharp.runs.configure import load_config
-from sharp.runs.directory import create_run
+from sharp.runs.creation import create_run
 from sharp.runs.effects import JournaledEffects
-from sharp.stages.session import Session
+from sharp.tournament.run_context import RunContext
 
 CANDIDATES = 100
 SHARP = [sys.executable, "-P", "-m", "sharp.cli"]
@@ -80,19 +80,19 @@ def main() -> None:
 
 def record(path: Path) -> None:
     """Make a run that stopped before its first judge."""
-    options = [f"genesis.candidates={CANDIDATES}", "evaluation.reference=truth"]
+    options = [f"genesis.candidates={CANDIDATES}", "evaluation.data_kind=reference"]
     run = create_run(load_config("advection", options), path)
     with Journal.open(path) as journal:
         effects = JournaledEffects(
             journal,
-            {"playbook": PlaybookBackend("playbook")},
+            {"rule-based": RuleBasedBackend("rule-based")},
             Nobody(),
             guard=stop_at_the_first_judge,
             donor=lambda _: None,
             listener=lambda _: None,
-            parking=Parking(),
+            parking=QuiescenceTracker(),
         )
-        session = Session(run.config, run.problem, run.cards, run.manifest["data"]["label"], effects)
+        session = RunContext(run.config, run.problem, run.cards, run.manifest["data"]["label"], effects)
         with suppress(Stopped):
             asyncio.run(pde_sharp(session))
 

@@ -2,8 +2,8 @@
 
     python benchmarks/bench_sweeps.py [--repeat 5]
 
-Sweeps are made of one real run (the playbook on advection), whose directory stands for each finished cell by hard
-links; rows of the record are those that such runs leave. Commands are timed as processes of their own, imports
+Sweeps are made of one real run (the rule-based model on advection), whose directory stands for each finished cell by
+hard links; rows of the record are those that such runs leave. Commands are timed as processes of their own, imports
 included.
 """
 
@@ -21,25 +21,24 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from sharp.sweeps.file import read_sweep
-from sharp.sweeps.library import Library
-from sharp.sweeps.local import in_hand, keep_file
-from sharp.sweeps.plan import SweepPlan, make_plan
-from sharp.sweeps.publish import publish
-from sharp.sweeps.row import Row
+from sharp.experiments.run_summary import RunSummary
+from sharp.experiments.sweeps.file import read_sweep
+from sharp.experiments.sweeps.plan import SweepPlan, make_plan
+from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.experiments.sweeps.runner import acquire_sweep, keep_file, publish_sweep
 
 SHARP = [sys.executable, "-P", "-m", "sharp.cli"]
 REQUIRED_S = {"plan 1,000 cells": 5.0, "status of 1,000 runs": 2.0, "resume 100 finished runs": 5.0}
 SMALL = """\
   problem: advection
-  evaluation: {reference: truth, validation: 2, test: 2, smoke: 1}
+  evaluation: {data_kind: reference, validation: 2, test: 2, smoke: 1}
   genesis: {candidates: 4}
-  models: {judges: [playbook]}
+  models: {judges: [rule-based]}
   synthesis: {max_cycles: 1, max_rounds: 1}
 """
 THOUSAND = """\
-  models.judges: {one: [playbook], two: [playbook, o3], three: [gpt-4o, o3, playbook], four: [o3, o3, o3, o3]}
-  feedback.kinds: [[nrmse], [residual], [nrmse, residual], [nrmse, cfl], [none]]
+  models.judges: {one: [rule-based], two: [rule-based, o3], three: [gpt-4o, o3, rule-based], four: [o3, o3, o3, o3]}
+  feedback.metrics: [[nrmse], [residual], [nrmse, residual], [nrmse, cfl], [none]]
   synthesis.mode: [tournament, best-of-n]
 """
 
@@ -64,8 +63,8 @@ def main() -> None:
         print(f"{'what':28} {'median s':>9} {'least s':>9} {'required s':>11}")
         for name, command in commands.items():
             show(name, [timed(partial(call, command)) for _ in range(repeat)])
-        record = make_plan(large.sweep, large.folder, Library()).record
-        write = partial(publish, large.folder, "large", "", record)
+        record = make_plan(large.sweep, large.folder, ResourceCache()).record
+        write = partial(publish_sweep, large.folder, "large", "", record)
         show("table of 1,000 runs", [timed(write) for _ in range(repeat)])
 
 
@@ -73,7 +72,7 @@ def one_run(folder: Path) -> Path:
     """Carry out a sweep of one cell, and return the directory of its run."""
     path = folder / "one.yaml"
     path.write_text(f"name: one\nbase:\n{SMALL}matrix:\n  seed: [0]\n")
-    call(["sweep", str(path), "--folder", str(folder / "one"), "--yes"])
+    call(["sweep", str(path), "--dir", str(folder / "one"), "--yes"])
     return folder / "one" / "runs" / "s0"
 
 
@@ -81,44 +80,44 @@ def finished(folder: Path, name: str, run: Path, matrix: str) -> SweepPlan:
     """Make a sweep all of whose cells are finished."""
     path = folder / f"{name}.yaml"
     path.write_text(f"name: {name}\nbase:\n{SMALL}matrix:\n{matrix}")
-    plan = make_plan(read_sweep(path), folder / name, Library())
+    plan = make_plan(read_sweep(path), folder / name, ResourceCache())
     keep_file(plan)
     for cell in plan.cells:
         shutil.copytree(run, plan.folder / "runs" / cell.id, copy_function=os.link)
-    with in_hand(plan) as (writer, _):
+    with acquire_sweep(plan) as (writer, _):
         for number, cell in enumerate(plan.cells):
             writer.row(cell.id, row(number))
     return plan
 
 
-def row(number: int) -> Row:
+def row(number: int) -> RunSummary:
     """Return a row as full as those of real runs."""
-    return Row(
+    return RunSummary(
         "finished",
         problem="advection",
         method="pde-sharp",
         roles={"analyst": "o3", "generator": "o3", "judge 1": "o3", "reporter": "o3"},
-        playbook="none",
+        rule_based="none",
         winner="h1.2.1",
         winner_strategy="numerical",
         nrmse=1e-4 * (1 + number),
-        nrmse_truth=1e-4 * (2 + number),
-        floor=1e-3,
+        nrmse_reference=1e-4 * (2 + number),
+        data_error=1e-3,
         flag="below",
         validation_nrmse=2e-4 * (1 + number),
         run_time_s=0.25,
         device="cpu",
         rounds=4,
         cycles=1,
-        best_after=tuple(2e-4 * (1 + number) * (14 - after) for after in range(14)),
-        round_best=(8e-4, 6e-4, 4e-4, 2e-4),
+        best_by_evaluation=tuple(2e-4 * (1 + number) * (14 - after) for after in range(14)),
+        best_by_round=(8e-4, 6e-4, 4e-4, 2e-4),
         evaluations=14,
         executions=40,
         calls=60,
         prompt_tokens=1_000_000 + number,
         completion_tokens=100_000,
         dollars=1.25,
-        whole_dollars=1.25,
+        standalone_dollars=1.25,
         evaluation_seconds=100.0,
         seconds=1000.0,
         strategies={"numerical": 30, "analytical": 2},

@@ -1,1 +1,1 @@
-"""How work runs: journal, checkpoints, leases, sandboxes and (later) Slurm. Knows nothing of PDEs."""
+"""How work runs on one machine or on Slurm, and outlives it: journal, sandbox, queue, servers, campaigns."""

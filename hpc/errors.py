@@ -1,33 +1,50 @@
-"""The exceptions of the execution layer.
+"""The exceptions of the execution layer, and the root of all that a user may meet.
 
-HpcError
-├── RunDirectoryError        the run directory cannot be used as it is
-│   ├── RunLocked            another controller works on this run
-│   ├── Fenced               a newer controller has taken this run over; this one must stop
-│   ├── RunVersionError      the run was written by an incompatible version
-│   ├── JournalMismatch      a recorded effect was asked something else than now
-│   └── StorageFull          a write failed for want of space or quota; what was recorded before stands
-├── ReplayMiss               a replay needed an effect that was never recorded
-├── WorkCancelled            somebody cancelled the jobs that the work was given to: it is not given to others
-└── InfrastructureError      the machine failed, not the candidate: retried, never charged to a candidate
+ExpectedError
+└── HpcError
+    ├── RunDirectoryError        the run directory cannot be used as it is
+    │   ├── RunLocked            another controller works on this run
+    │   ├── Fenced               a newer controller has taken this run over; this one must stop
+    │   ├── RunVersionError      the run was written by an incompatible version
+    │   ├── JournalMismatch      a recorded effect was asked something else than now
+    │   └── StorageFull          a write failed for want of space or quota; what was recorded before stands
+    ├── ReplayMiss               a replay needed an effect that was never recorded
+    ├── WorkCancelled            somebody cancelled the jobs that the work was given to: it is not given to others
+    └── InfrastructureError      the machine failed, not the candidate: retried, never charged to a candidate
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
 
-class HpcError(Exception):
-    """Base of all errors of the execution layer; the message is a sentence for the user."""
+
+class ExpectedError(Exception):
+    """Root of all foreseen errors: the message is a sentence for the user.
+
+    `exit_code` is what a command ends with (docs/cli.md); `transient` says that the same may succeed later.
+    """
+
+    exit_code: ClassVar[int] = 1
+    transient: ClassVar[bool] = False
+
+
+class HpcError(ExpectedError):
+    """Base of all errors of the execution layer."""
 
 
 class RunDirectoryError(HpcError):
     """The run directory cannot be used as it is."""
 
+    exit_code = 5
+
 
 class RunLocked(RunDirectoryError):
     """Another controller works on this run."""
 
+    transient = True
 
-class Fenced(RunDirectoryError):
+
+class LeaseLost(RunDirectoryError):
     """A newer controller has taken this run over; this one must stop without writing."""
 
 
@@ -42,14 +59,27 @@ class JournalMismatch(RunDirectoryError):
 class StorageFull(RunDirectoryError):
     """A write failed for want of space or quota; everything recorded before it stands."""
 
+    transient = True
+
 
 class ReplayMiss(HpcError):
     """A replay needed an effect that was never recorded."""
+
+    exit_code = 5
 
 
 class WorkCancelled(HpcError):
     """Somebody cancelled the jobs that the work was given to; it is not given to others."""
 
+    exit_code = 130
+
 
 class InfrastructureError(HpcError):
     """The machine failed, not the candidate: to be retried, never charged to a candidate."""
+
+    exit_code = 7
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same may succeed later."""
+    return isinstance(error, OSError) or (isinstance(error, ExpectedError) and error.transient)

@@ -7,19 +7,27 @@ renamed, and the directory is flushed too. An append is there in full or not at 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from hpc.errors import RunDirectoryError, StorageFull
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Record = TypeVar("Record")
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def translate_os_errors(path: Path) -> Iterator[None]:
     """Turn an `OSError` into `StorageFull` (no space, quota, size limit) or else `RunDirectoryError`."""
     try:
         yield
@@ -33,7 +41,7 @@ def writing(path: Path) -> Iterator[None]:
         raise RunDirectoryError(f"{path} could not be written: {reason}.") from error
 
 
-def temporary(path: Path) -> Path:
+def temp_path(path: Path) -> Path:
     """Return a fresh name beside `path`, of the form that `remove_leftovers` knows."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
 
@@ -63,28 +71,45 @@ def sync_directory(directory: Path) -> None:
         os.close(fd)
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Create or replace a file so that it holds all of `data` or what it held before."""
-    draft = temporary(path)
+def write_atomic(path: Path, data: bytes, *, flush: bool = True) -> None:
+    """Create or replace a file so that it holds all of `data` or what it held before.
+
+    Without `flush` it may be gone, or empty, after a loss of power: for what can be made again.
+    """
+    draft = temp_path(path)
     try:
-        with writing(path):
-            _create(draft, data)
+        with translate_os_errors(path):
+            _create(draft, data, flush=flush)
             draft.replace(path)
-            sync_directory(path.parent)
+            if flush:
+                sync_directory(path.parent)
     except BaseException:
         with suppress(OSError):
             draft.unlink()
         raise
 
 
+def write_record(path: Path, record: DataclassInstance) -> None:
+    """Create or replace a JSON file with the fields of a dataclass."""
+    write_atomic(path, json.dumps(asdict(record), ensure_ascii=False).encode())
+
+
+def read_record(path: Path, kind: type[Record]) -> Record | None:
+    """Return the dataclass of plain values that a JSON file holds; None where it is not there or cannot be read."""
+    try:
+        return kind(**json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
 def cut(path: Path, size: int) -> None:
     """Cut a file off after `size` bytes."""
-    with writing(path), path.open("r+b") as file:
+    with translate_os_errors(path), path.open("r+b") as file:
         os.ftruncate(file.fileno(), size)
         os.fsync(file.fileno())
 
 
-def cut_torn_tail(path: Path) -> None:
+def truncate_partial_line(path: Path) -> None:
     """Cut off what a killed writer left of its last line, so that the next line stands for itself."""
     with suppress(FileNotFoundError):
         data = path.read_bytes()
@@ -96,16 +121,17 @@ def cut_torn_tail(path: Path) -> None:
 def make_directory(path: Path) -> None:
     """Create a directory for good, unless it is there."""
     if not path.is_dir():
-        with writing(path):
+        with translate_os_errors(path):
             path.mkdir(parents=True, exist_ok=True)
             sync_directory(path.parent)
 
 
-def _create(path: Path, data: bytes) -> None:
+def _create(path: Path, data: bytes, *, flush: bool) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         write_all(fd, data)
-        os.fsync(fd)
+        if flush:
+            os.fsync(fd)
     finally:
         os.close(fd)
 
@@ -115,7 +141,7 @@ class AppendFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with writing(path):
+        with translate_os_errors(path):
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
             sync_directory(path.parent)
 
@@ -123,7 +149,7 @@ class AppendFile:
         """Write one line in one call and flush it; raises `StorageFull` or `RunDirectoryError`."""
         start = os.fstat(self._fd).st_size
         try:
-            with writing(self.path):
+            with translate_os_errors(self.path):
                 write_all(self._fd, line)
                 os.fsync(self._fd)
         except BaseException:

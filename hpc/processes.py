@@ -53,7 +53,7 @@ def children_scanned() -> Callable[[int], list[int]]:
 
 
 @dataclass(frozen=True)
-class Usage:
+class ProcessUsage:
     """What some processes use: their number, the sum of their resident sets, their processor time."""
 
     processes: int
@@ -61,7 +61,7 @@ class Usage:
     cpu_s: float
 
 
-def usage(pids: Iterable[int]) -> Usage:
+def usage(pids: Iterable[int]) -> ProcessUsage:
     """Return what processes use, in bytes and seconds, with the time of their children that have ended.
 
     Those that are gone count nothing.
@@ -69,10 +69,10 @@ def usage(pids: Iterable[int]) -> Usage:
     found = [fields for pid in pids if (fields := _status(pid))]
     ticks = sum(int(ticks) for fields in found for ticks in fields[11:15])
     pages = sum(int(fields[21]) for fields in found)
-    return Usage(len(found), pages * resource.getpagesize(), ticks / _TICKS)
+    return ProcessUsage(len(found), pages * resource.getpagesize(), ticks / _TICKS)
 
 
-def tasks_of_user() -> int:
+def count_user_threads() -> int:
     """Return how many tasks (threads) run under the caller's user id: what `RLIMIT_NPROC` counts."""
     user, tasks = os.getuid(), 0
     for pid, fields in _statuses():
@@ -119,7 +119,7 @@ def die_with_parent() -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-class Tree:
+class ProcessTree:
     """The processes below a keeper, which reaps its own orphans, and those that fall to us should it die.
 
     A context. Once the keeper is lost, every child of this process that has appeared since the beginning is
@@ -131,7 +131,7 @@ class Tree:
         self._others: set[int] = set()
         self.peak_rss = 0
 
-    def __enter__(self) -> Tree:
+    def __enter__(self) -> ProcessTree:
         self._others = set(children(os.getpid()))
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         return self
@@ -142,7 +142,7 @@ class Tree:
             time.sleep(0.005)
         _prctl(_PR_SET_CHILD_SUBREAPER, 0)
 
-    def lose_keeper(self) -> None:
+    def adopt_orphans(self) -> None:
         """Take it that the keeper is gone, and its id perhaps another process's."""
         self._keeper = None
 
@@ -153,7 +153,7 @@ class Tree:
         adopted = [pid for pid in children(os.getpid()) if pid not in self._others and not _bury(pid)]
         return [*adopted, *descendants(*adopted)]
 
-    def look(self) -> Usage:
+    def look(self) -> ProcessUsage:
         """Return what the processes use."""
         found = usage(self.members())
         self.peak_rss = max(self.peak_rss, found.rss)

@@ -1,7 +1,7 @@
 """The configuration of a run: every option of the paper is a key here, with its section and default.
 
-Requirement numbers (A1, R16, …) refer to the resolutions of open points listed in `docs/configuration.md`, which is
-generated from this module.
+Sections are those of the paper (arXiv 2511.00183). What it leaves open, and what is done here, is listed in
+`docs/configuration.md`, which is generated from this module.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil, inf
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from hpc.slurm.profile import Minutes
+from hpc.slurm import Minutes
 from sharp.evaluation.launcher import checked_launcher
 from sharp.llm.cards import checked_url
 
 Method = Literal[
     "pde-sharp", "codepde", "codepde-refine", "cot-reflection", "moa", "cepo", "funsearch", "aide"
 ]
-"""The methods that a run can carry out; each is a file of `sharp/methods`."""
+"""The built-in methods that a run can carry out; each is a file of `sharp/methods`."""
 
-Doubtful = Literal["timeout", "memory", "import", "exception"]
+RetryableFailure = Literal["timeout", "memory", "import", "exception"]
 """Kinds of a program's failure that can be the machine's doing."""
 
 
@@ -50,29 +50,29 @@ class Server(_Section):
 class Models(_Section):
     """Which model plays which role (paper section 4.1); names of model cards."""
 
-    analyst: str = Field("playbook", description="model of the analysis stage")
-    generator: str = Field("playbook", description="model that writes the candidates")
+    analyst: str = Field("rule-based", description="model of the analysis stage")
+    generator: str = Field("rule-based", description="model that writes the candidates")
     judges: tuple[str, ...] = Field(
-        ("playbook", "playbook", "playbook"),
+        ("rule-based", "rule-based", "rule-based"),
         min_length=1,
         max_length=9,
         description="one model for each judge; the paper uses three, any mix, the same model thrice is allowed",
     )
     reporter: str = Field(
-        "playbook", description="model that writes the report's prose; its numbers come from the run"
+        "rule-based", description="model that writes the report's prose; its numbers come from the run"
     )
     writer: str = Field(
-        "playbook", description="model that writes the prompts of the analysis where it is asked to (B.2.1)"
+        "rule-based", description="model that writes the prompts of the analysis where it is asked to (B.2.1)"
     )
     servers: Mapping[str, Server] = Field(
         default_factory=dict, description="per model card: where its server is"
     )
-    played_by: Literal["playbook"] | None = Field(
+    override: Literal["rule-based"] | None = Field(
         None,
-        description="the playbook answers for every model, under that model's name and at no price: for trying a study "
-        "without models; reports say so",
+        description="the rule-based model answers for every model, under that model's name and at no price: for "
+        "trying a study without models; reports say so",
     )
-    recorded: Path | None = Field(
+    replay_from: Path | None = Field(
         None,
         description="an earlier run whose answers, by place, stand in for all models; "
         "what it does not hold is refused",
@@ -82,8 +82,8 @@ class Models(_Section):
     concurrency: int = Field(16, ge=1, description="calls in flight per model")
 
 
-class Sampling(_Section):
-    """How replies are drawn in one role (the paper gives no values: A32); None takes the model card's."""
+class SamplingParams(_Section):
+    """How replies are drawn in one role (the paper gives no values); None takes the model card's."""
 
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature")
     max_tokens: int | None = Field(None, ge=16, description="tokens of one answer at most")
@@ -92,12 +92,12 @@ class Sampling(_Section):
 class SamplingByRole(_Section):
     """Sampling for each role."""
 
-    analysis: Sampling = Sampling()
-    genesis: Sampling = Sampling()
-    judge: Sampling = Sampling()
-    search: Sampling = Sampling()
-    debug: Sampling = Sampling()
-    reporter: Sampling = Sampling()
+    analysis: SamplingParams = SamplingParams()
+    genesis: SamplingParams = SamplingParams()
+    judge: SamplingParams = SamplingParams()
+    search: SamplingParams = SamplingParams()
+    debug: SamplingParams = SamplingParams()
+    reporter: SamplingParams = SamplingParams()
 
 
 class AnalysisOptions(_Section):
@@ -106,12 +106,10 @@ class AnalysisOptions(_Section):
     prompting: Literal["multi-step", "merged", "written-multi", "written-single"] = Field(
         "multi-step",
         description="five prompts in one conversation, or a single one; our own, or written by models.writer (ablation "
-        "B.2.1, R8)",
+        "B.2.1)",
     )
     stability: bool = Field(True, description="derive symbolic time-step bounds (ablation B.2.2 omits it)")
-    per_candidate: bool = Field(
-        False, description="analyse once for each candidate instead of once a run (A28)"
-    )
+    per_candidate: bool = Field(False, description="analyse once for each candidate instead of once a run")
 
     @property
     def written(self) -> bool:
@@ -128,24 +126,25 @@ class GenesisOptions(_Section):
     """Stage 2 (paper section 3.2)."""
 
     candidates: int = Field(32, ge=1, le=999, description="programs written, none executed (B.2.4 varies it)")
-    per_call: int = Field(
+    samples_per_call: int = Field(
         1, ge=1, le=128, description="programs asked for in one call (`n` of the chat protocol)"
     )
-    reuse: Path | None = Field(
+    replay_from: Path | None = Field(
         None,
-        description="an earlier run whose analysis and genesis answers serve wherever the same is asked (R15)",
+        description="an earlier run whose analysis and genesis answers serve wherever the same is asked, as the same "
+        "programs do for every jury of B.2.5",
     )
-    reuse_repairs: bool = Field(
+    replay_repairs: bool = Field(
         False,
         description="its answers to the debugging of programs that all are run (best of N) serve in the same way",
     )
-    prior_report: Path | None = Field(
+    prior_run: Path | None = Field(
         None,
         description="an earlier run on the same problem and data; what it tried and found stands in the prompts that "
-        "ask for programs (A31, R44)",
+        "ask for programs (section 3)",
     )
     two_step: bool = Field(
-        True, description="derive first, code second on the analytical and transformed branches (R12)"
+        True, description="derive first, code second on the analytical and transformed branches (section 3.2)"
     )
 
 
@@ -153,69 +152,67 @@ class SynthesisOptions(_Section):
     """Stage 3 (paper section 3.3)."""
 
     mode: Literal["tournament", "best-of-n"] = Field(
-        "tournament", description="judged tournament, or run every candidate and take the best (R26)"
+        "tournament", description="judged tournament, or run every candidate and take the best (B.2.5)"
     )
     criteria: Literal["dynamic", "fixed", "self-generated"] = Field(
-        "dynamic", description="how judges get their criteria (R25)"
+        "dynamic", description="how judges get their criteria (B.2.5)"
     )
     shortlist: int | None = Field(
-        None, ge=1, description="length of a short list; by default half of the pool, at least 3 (A4)"
+        None, ge=1, description="length of a short list; by default half of the pool, at least 3"
     )
     distinct_nominees: bool = Field(
-        False, description="a judge whose nominee is taken gets the next of its list (A5)"
+        False, description="a judge whose nominee is taken gets the next of its list"
     )
-    max_rounds: int = Field(4, ge=1, description="rounds in a cycle, the nominees' run being the first (A3)")
-    max_cycles: int = Field(3, ge=1, description="judging cycles at most (A1)")
-    rejudge: Literal["if-not-saturated", "never", "always", "fixed"] = Field(
+    max_rounds: int = Field(4, ge=1, description="rounds in a cycle, the nominees' run being the first")
+    max_cycles: int = Field(3, ge=1, description="judging cycles at most")
+    next_cycle: Literal["if-not-saturated", "never", "always", "fixed"] = Field(
         "if-not-saturated",
         description="when another cycle follows: after a cycle that hit its round limit without saturating; never; "
-        "after every cycle; after every cycle, and each cycle plays all its rounds (A1, R63)",
+        "after every cycle; after every cycle, and each cycle plays all its rounds (B.2.7)",
     )
-    tolerance: float = Field(
-        0.01, ge=0, lt=1, description="relative gain below which a round counts as stale (A2)"
+    min_relative_gain: float = Field(
+        0.01, ge=0, lt=1, description="relative gain below which a round counts as stale"
     )
-    patience: int = Field(2, ge=1, description="stale rounds that saturate the first cycle (A2)")
-    later_patience: int = Field(1, ge=1, description="stale rounds that saturate a later cycle (A2)")
-    repairs: int = Field(4, ge=0, description="debugging attempts for one program (A11)")
-    patch_retries: int = Field(
-        2, ge=0, description="times a judge is asked again for a patch that fails (A8)"
-    )
+    patience: int = Field(2, ge=1, description="stale rounds that saturate the first cycle")
+    later_patience: int = Field(1, ge=1, description="stale rounds that saturate a later cycle")
+    repairs: int = Field(4, ge=0, description="debugging attempts for one program")
+    patch_retries: int = Field(2, ge=0, description="times a judge is asked again for a patch that fails")
     pool: Literal["shortlisted", "all"] = Field(
         "shortlisted",
-        description="originals shown again in later cycles: the union of short lists, or all (A14)",
+        description="originals shown again in later cycles: the union of short lists, or all",
     )
-    shuffle: bool = Field(True, description="seeded order of candidates for each judge and cycle (A15)")
+    shuffle: bool = Field(True, description="seeded order of candidates for each judge and cycle")
 
 
 class FeedbackOptions(_Section):
     """What judges learn from a run (paper section 3.3, appendix D.1)."""
 
-    kinds: tuple[str, ...] = Field(
+    metrics: tuple[str, ...] = Field(
         ("nrmse",),
         min_length=1,
         description="nrmse (against validation data), residual (no data), none (pass or fail), and any measure that "
-        "`sharp feedback` lists for the problem (R31, R32); nrmse ranks programs if it is among them, else the first",
+        "`sharp metrics` lists for the problem (B.2.6); nrmse ranks programs if it is among them, else the first",
     )
     weights: Mapping[str, float] = Field(
         default_factory=dict,
-        description="per kind: its weight in a combined score, which then ranks programs (R31)",
+        description="per kind: its weight in a combined score, which then ranks programs (B.2.6)",
     )
-    reveal_floor: bool = Field(False, description="tell judges the data set's own distance from truth (A29)")
+    reveal_data_error: bool = Field(False, description="tell judges the data set's own distance from truth")
 
     @model_validator(mode="after")
     def _none_stands_alone(self) -> FeedbackOptions:
-        if "none" in self.kinds and len(self.kinds) > 1:
+        if "none" in self.metrics and len(self.metrics) > 1:
             raise ValueError("feedback kind 'none' cannot be combined with others")
         return self
 
     @model_validator(mode="after")
     def _kinds_are_distinct_and_weights_theirs(self) -> FeedbackOptions:
-        twice = [kind for index, kind in enumerate(self.kinds) if kind in self.kinds[:index]]
+        twice = [kind for index, kind in enumerate(self.metrics) if kind in self.metrics[:index]]
         if twice:
             raise ValueError(f"feedback kind '{twice[0]}' is given twice")
         for kind, weight in self.weights.items():
-            if kind not in self.kinds or kind == "none":
-                raise ValueError(f"weight of '{kind}': expected one of the kinds {', '.join(self.kinds)}")
+            if kind not in self.metrics or kind == "none":
+                raise ValueError(f"weight of '{kind}': expected one of the kinds {', '.join(self.metrics)}")
             if not 0 < weight < inf:
                 raise ValueError(f"weight of '{kind}': expected a positive number, found {weight:g}")
         return self
@@ -228,7 +225,7 @@ class EvaluationOptions(_Section):
         None,
         description="data file (PDEBench layout); by default one is generated once and kept in the data folder",
     )
-    reference: Literal["pdebench", "truth"] | None = Field(
+    data_kind: Literal["pdebench", "reference"] | None = Field(
         None,
         description="kind of generated data: the published generator's scheme, or self-converged; by default the first "
         "for the families that have such a generator, the second for all other problems",
@@ -240,11 +237,9 @@ class EvaluationOptions(_Section):
         "generated data (PDEBench's reduced resolution)",
     )
     data_seed: int = Field(2022, ge=0, description="seed of generated initial conditions")
-    validation: int = Field(
-        100, ge=1, description="samples that feedback comes from: the last of the file (A20)"
-    )
-    test: int = Field(100, ge=1, description="samples scored once at the end: the first of the file (A20)")
-    smoke: int = Field(2, ge=1, description="validation samples of the short run that comes first (A11)")
+    validation: int = Field(100, ge=1, description="samples that feedback comes from: the last of the file")
+    test: int = Field(100, ge=1, description="samples scored once at the end: the first of the file")
+    smoke: int = Field(2, ge=1, description="validation samples of the short run that comes first")
     wall_s: float | None = Field(
         None, gt=0, description="seconds for one run; by default the problem's limit"
     )
@@ -253,9 +248,7 @@ class EvaluationOptions(_Section):
     )
     threads: int = Field(1, ge=1, description="threads for a candidate's linear algebra")
     workers: int = Field(2, ge=1, description="evaluations at a time on this machine")
-    shards: int = Field(
-        1, ge=1, description="processes that share the samples of one validation or test run (N8)"
-    )
+    shards: int = Field(1, ge=1, description="processes that share the samples of one validation or test run")
     mpi: str | None = Field(
         None,
         description="launcher for shards over MPI ranks, such as `mpiexec -n {shards}` or `srun -K -n {shards}`; by "
@@ -264,35 +257,33 @@ class EvaluationOptions(_Section):
     timing_repeats: int = Field(
         3,
         ge=1,
-        description="solver calls in the winner's test run: the first may compile, the others give the steady run time "
-        "(N17)",
+        description="solver calls in the winner's test run: the first may compile, the others give the steady run time",
     )
-    hopeless: float | None = Field(
+    early_stop_factor: float | None = Field(
         None,
         ge=1,
         description="stop a validation run, unrepaired, once its samples prove an nRMSE above this factor times the "
-        "best before the round (N8); by default every run goes to its end",
+        "best before the round; by default every run goes to its end",
     )
     cache: Literal["use", "refresh", "off"] = Field(
         "use",
-        description="results of earlier runs, by content: use them, measure anew and replace them, or leave them alone "
-        "(N4)",
+        description="results of earlier runs, by content: use them, measure anew and replace them, or leave them alone",
     )
     sandbox: Literal["auto", "bubblewrap", "landlock", "apptainer", "rlimits"] = Field(
-        "auto", description="how programs are confined; by default as tightly as the machine allows (N2)"
+        "auto", description="how programs are confined; by default as tightly as the machine allows"
     )
     require_sandbox: bool = Field(
         False, description="refuse to run programs where they cannot be kept from other files and the network"
     )
     sandbox_image: Path | None = Field(None, description="image that the apptainer sandbox runs programs in")
-    x64: bool | None = Field(None, description="JAX 64-bit mode: on, off, or as written in the program (A30)")
+    x64: bool | None = Field(None, description="JAX 64-bit mode: on, off, or as written in the program")
     x64_check: bool = Field(
         True,
         description="score the finalists (the winner and each judge's best, four at most) once more in 64-bit mode on "
-        "validation data (A30)",
+        "validation data",
     )
     convergence_check: bool = Field(
-        True, description="measure the winner's order of accuracy on smooth solutions (A18)"
+        True, description="measure the winner's order of accuracy on smooth solutions"
     )
 
     @model_validator(mode="after")
@@ -310,7 +301,7 @@ class EvaluationOptions(_Section):
 
 
 class ContextOptions(_Section):
-    """What happens when a conversation outgrows a model's context (A13)."""
+    """What happens when a conversation outgrows a model's context."""
 
     policy: Literal["error", "drop-code"] = Field(
         "drop-code",
@@ -322,7 +313,7 @@ class ContextOptions(_Section):
 class RefineOptions(_Section):
     """CodePDE-R: the best of CodePDE's programs refined (paper section 4.1; arXiv 2505.08783)."""
 
-    seeds: tuple[int, ...] = Field(
+    parents: tuple[int, ...] = Field(
         (3, 4, 5),
         min_length=1,
         description="numbers of best programs shown together, one batch of calls for each",
@@ -420,7 +411,9 @@ class RetryOptions(_Section):
         None,
         description="the earlier run: its answers serve wherever the same is asked, except for these failures",
     )
-    failed: tuple[Doubtful, ...] = Field((), description="kinds of failure whose evaluations are made again")
+    failed: tuple[RetryableFailure, ...] = Field(
+        (), description="kinds of failure whose evaluations are made again"
+    )
 
     @model_validator(mode="after")
     def _go_together(self) -> RetryOptions:
@@ -453,11 +446,13 @@ class RunConfig(_Section):
 
     problem: str = Field(description="id of a shipped problem or path of a specification")
     method: Annotated[
-        Method,
+        Method | str,
         Field(
-            description="PDE-SHARP, or one of the methods that the paper compares it with (docs/methods.md)"
+            description="PDE-SHARP, one of the methods that the paper compares it with (docs/methods.md), or one of a "
+            "plug-in (docs/extending.md)",
         ),
     ] = "pde-sharp"
+    options: dict[str, str | float | bool] = Field({}, description="options of a method of a plug-in")
     seed: Annotated[int, Field(ge=0, description="seed of every random choice of the run")] = 0
     models: Models = Models()
     sampling: SamplingByRole = SamplingByRole()
@@ -478,8 +473,8 @@ class RunConfig(_Section):
 
     @model_validator(mode="after")
     def _is_told_of_a_run_only_where_it_listens(self) -> RunConfig:
-        if self.genesis.prior_report is not None and self.method != "pde-sharp":
-            raise ValueError(f"genesis.prior_report goes with method pde-sharp, not with {self.method}")
+        if self.genesis.prior_run is not None and self.method != "pde-sharp":
+            raise ValueError(f"genesis.prior_run goes with method pde-sharp, not with {self.method}")
         return self
 
     @property
@@ -494,13 +489,15 @@ class RunConfig(_Section):
 
     @property
     def method_options(self) -> BaseModel | None:
-        """The section of the method alone; None for PDE-SHARP, whose stages have sections of their own, and CodePDE."""
+        """The section of the method alone; None for PDE-SHARP, CodePDE and plug-ins."""
+        if self.method not in get_args(Method):
+            return None
         section = "refine" if self.method == "codepde-refine" else self.method.replace("-", "_")
         options: BaseModel | None = getattr(self, section, None)
         return options
 
     def shortlist_length(self, pool: int) -> int:
-        """Return the length of a short list for a pool of this size: half of it, at least 3 (A4)."""
+        """Return the length of a short list for a pool of this size: half of it, at least 3."""
         return min(pool, self.synthesis.shortlist or max(3, ceil(pool / 2)))
 
 

@@ -95,11 +95,11 @@ def test_the_installed_command_finds_everything(installed: Command) -> None:
     assert str(ROOT) not in where
     assert installed("sharp", "--version").startswith("sharp, version ")
     problems = json.loads(installed("sharp", "problems", "list", "--json"))
-    assert len(problems) == len(list((ROOT / "data" / "problems").glob("*.yaml")))
+    assert len(problems) == len(list((ROOT / "data" / "problems").rglob("*.yaml")))
     models = json.loads(installed("sharp", "models", "list", "--json"))
     assert len(models) == len(list((ROOT / "models").glob("*.yaml")))
     assert "#SBATCH --gres=gpu:1" in installed(
-        "sharp", "profile", "show", "gpu-cluster", "--script", "evaluate"
+        "sharp", "cluster", "show", "gpu-cluster", "--script", "evaluate"
     )
     assert "Break-even" in installed("sharp", "run", "burgers", "--dry-run")
 
@@ -107,10 +107,10 @@ def test_the_installed_command_finds_everything(installed: Command) -> None:
 @pytest.mark.slow
 def test_every_prompt_and_page_template_loads_from_the_installation(installed: Command) -> None:
     code = (
-        "from sharp.stages.prompts import prompt_hashes; from importlib import import_module; from pkgutil import *\n"
+        "from sharp.llm.prompts import prompt_hashes; from importlib import import_module; from pkgutil import *\n"
         "import hpc, sharp\n"
         "[import_module(m.name) for p in (hpc, sharp) for m in walk_packages(p.__path__, p.__name__ + '.')\n"
-        " if not m.name.endswith(('.__main__', '.harness', '.start', '.pinn_worker'))]\n"
+        " if not m.name.endswith(('.__main__', '.harness', '.start', '.pinn.worker'))]\n"
         "print(*sorted(prompt_hashes()))"
     )
     prompts = (file.relative_to(ROOT / "prompts") for file in (ROOT / "prompts").rglob("*.md"))
@@ -122,14 +122,14 @@ def test_every_prompt_and_page_template_loads_from_the_installation(installed: C
 @pytest.mark.slow
 def test_an_installed_run_ends_with_a_report(installed: Command) -> None:
     small = (
-        "evaluation.reference=truth",
+        "evaluation.data_kind=reference",
         "evaluation.validation=1",
         "evaluation.test=1",
         "evaluation.smoke=1",
     )
     smaller = (
         "genesis.candidates=2",
-        "models.judges=[playbook]",
+        "models.judges=[rule-based]",
         "synthesis.max_rounds=1",
         "synthesis.max_cycles=1",
     )

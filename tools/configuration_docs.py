@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from hpc.slurm.profile import Minutes
+from hpc.slurm import Minutes
 from sharp.config import RunConfig, Server
 
 TARGET = Path(__file__).parent.parent / "docs" / "configuration.md"
@@ -21,34 +21,34 @@ A run is described by one YAML file (`sharp run FILE.yaml`) or by a problem's id
 `sharp run burgers --set synthesis.max_rounds=3`. The resolved configuration is frozen into `RUN/run.yaml`. Only budgets may
 change afterwards (`sharp resume RUN --budget calls=500`).
 
-This page is generated from `sharp/config.py` by `tools/configuration_docs.py`; a test keeps it true. Labels such as A2 or R25
-stand for points that the paper (arXiv 2511.00183) leaves open or asks for; the defaults are its values where it gives any.
+This page is generated from `sharp/config.py` by `tools/configuration_docs.py`; a test keeps it true. Sections are those of the
+paper (arXiv 2511.00183); the defaults are its values where it gives any. What it leaves open is listed at the end.
 """
 
 POINTS = """
 ## Points the paper leaves open
 
-| label | question | default here |
-| --- | --- | --- |
-| A1 | does saturation end the run or start a new cycle? | a cycle that hit its round limit is judged again, a saturated one ends the run |
-| A2 | what is saturation? | best-so-far gains less than 1 % in 2 consecutive rounds (1 in later cycles, against the incumbent) |
-| A3 | is the nominees' run a round? | yes, the first |
-| A4 | how long is a short list? | half of the pool, at least 3 |
-| A5 | two judges nominate the same program | it is run once, both keep it |
-| A6 | which program may a patch start from? | any executed one, declared as `base_id` |
-| A7, A8 | format of patches, and what if one does not apply | SEARCH/REPLACE or unified diff; exact, whitespace-tolerant, unique fuzzy match, asked again twice (last time for the whole file), forfeit |
-| A9 | a patch that changes nothing | an executed twin's result is reused, nothing is paid |
-| A11 | who debugs? | the author model, at most 4 times, on a small smoke set first |
-| A13 | a judge's memory | one conversation per cycle; shortened only by dropping marked code, with a notice |
-| A14 | pool of later cycles | all hybrids with results, and originals that some judge short-listed |
-| A15 | order of candidates | seeded shuffle per judge and cycle |
-| A16 | feedback `none` | a short run that passes or fails; the judges' last programs decide by majority |
-| A20 | splits | test: first samples of the file, validation: last ones; test is scored once |
-| A21 | which program wins? | lowest validation metric of all that ran; ties by length, then id; measured times are noise and would make runs differ |
-| A27 | unreadable analysis verdict | asked once more, then "continue" |
-| A28 | analysis once or per candidate? | once a run |
-| A30 | precision | as written in the program; the finalists (the winner and each judge's best) are scored once more in 64-bit mode |
-| A31 | an earlier report as input | off; given, its digest stands in the prompts for programs, without anything of test data |
+| question | default here |
+| --- | --- |
+| does saturation end the run or start a new cycle? | a cycle that hit its round limit is judged again, a saturated one ends the run |
+| what is saturation? | best-so-far gains less than 1 % in 2 consecutive rounds (1 in later cycles, against the incumbent) |
+| is the nominees' run a round? | yes, the first |
+| how long is a short list? | half of the pool, at least 3 |
+| two judges nominate the same program | it is run once, both keep it |
+| which program may a patch start from? | any executed one, declared as `base_id` |
+| format of patches, and what if one does not apply | SEARCH/REPLACE or unified diff; exact, whitespace-tolerant, unique fuzzy match, asked again twice (last time for the whole file), forfeit |
+| a patch that changes nothing | an executed twin's result is reused, nothing is paid |
+| who debugs? | the author model, at most 4 times, on a small smoke set first |
+| a judge's memory | one conversation per cycle; shortened only by dropping marked code, with a notice |
+| pool of later cycles | all hybrids with results, and originals that some judge short-listed |
+| order of candidates | seeded shuffle per judge and cycle |
+| feedback `none` | a short run that passes or fails; the judges' last programs decide by majority |
+| splits | test: first samples of the file, validation: last ones; test is scored once |
+| which program wins? | lowest validation metric of all that ran; ties by length, then id; measured times are noise and would make runs differ |
+| unreadable analysis verdict | asked once more, then "continue" |
+| analysis once or per candidate? | once a run |
+| precision | as written in the program; the finalists (the winner and each judge's best) are scored once more in 64-bit mode |
+| an earlier report as input | off; given, its digest stands in the prompts for programs, without anything of test data |
 """
 
 

@@ -6,14 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from sharp.feedback import ALL, Measure
+from sharp.reference.feedback import all_metrics
+from sharp.reference.metrics import FeedbackMetric
 
 TARGET = Path(__file__).parent.parent / "docs" / "feedback.md"
 
 HEAD = """# Feedback to judges
 
-What judges learn of a program that was run is chosen by `feedback.kinds`: `none` (only whether it runs), or one or
-more of the measures below (`sharp feedback --problem burgers` lists those of a problem). Every measure is dimensionless
+What judges learn of a program that was run is chosen by `feedback.metrics`: `none` (only whether it runs), or one or
+more of the measures below (`sharp metrics --problem burgers` lists those of a problem). Every measure is dimensionless
 and at least 0; smaller is better, and a perfect solution has 0 up to what the output grid can tell. `nrmse` ranks
 programs if it is among the kinds, otherwise the first kind does; with weights a combined score does:
 
@@ -30,7 +31,7 @@ nothing that judges see of a run is derived from any.
 Judges are told what each kind is, what it is normalised by, and what ranks. Measures see only what they need: the
 reference solution, or the solver's answer on a coarser grid, is computed and handed to those alone that ask for it.
 
-This page is generated from `sharp.feedback` by `tools/feedback_docs.py`; a test keeps it true.
+This page is generated from `sharp.reference.feedback` by `tools/feedback_docs.py`; a test keeps it true.
 """
 
 
@@ -41,20 +42,20 @@ def main() -> None:
 
 def page() -> str:
     """Return the page's Markdown."""
-    groups: dict[str, list[Measure]] = defaultdict(list)
-    for measure in ALL.values():
+    groups: dict[str, list[FeedbackMetric]] = defaultdict(list)
+    for measure in all_metrics().values():
         groups[_whom(measure)].append(measure)
     return "\n".join([HEAD, *(_part(whom, measures) for whom, measures in groups.items())])
 
 
-def _part(whom: str, measures: Iterable[Measure]) -> str:
+def _part(whom: str, measures: Iterable[FeedbackMetric]) -> str:
     return "\n".join([f"## For {whom}\n", *(line for measure in measures for line in _lines(measure))])
 
 
-def _lines(measure: Measure) -> Iterator[str]:
-    needs = ["reference data"] * measure.needs_reference + [
+def _lines(measure: FeedbackMetric) -> Iterator[str]:
+    needs = ["reference data"] * measure.needs_data + [
         "a second call on a coarser grid"
-    ] * measure.needs_coarse
+    ] * measure.needs_coarse_run
     yield f"### {measure.name}: {measure.title}\n"
     yield f"{measure.description}\n"
     yield f"- Looks at: {measure.shape}."
@@ -63,7 +64,7 @@ def _lines(measure: Measure) -> Iterator[str]:
     yield f"- Source: {measure.source}.\n"
 
 
-def _whom(measure: Measure) -> str:
+def _whom(measure: FeedbackMetric) -> str:
     return ", ".join(measure.families) or "every problem"
 
 

@@ -11,5 +11,6 @@ command -v chromium >/dev/null || as_root_install chromium || echo "test: no chr
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
 .venv/bin/mypy
+.venv/bin/lint-imports
 # Clusters, servers and limits of time are real here, and machines are shared: what fails is tried once more, and named.
 exec .venv/bin/python -m pytest -n "${TEST_WORKERS:-2}" --reruns 1 -rR "$@"

@@ -11,28 +11,35 @@ from pathlib import Path
 from typing import get_args
 
 from hpc.doctor.findings import Finding, carefully, failure, good, note, seen_at, warning
-from hpc.doctor.machine import Order
+from hpc.doctor.machine import CheckRequest
 from hpc.errors import HpcError
 from hpc.files import write_atomic
-from hpc.slurm.client import Slurm
-from hpc.slurm.errors import SlurmError
-from hpc.slurm.parsing import Job
-from hpc.slurm.polling import Poll
-from hpc.slurm.profile import Cluster, RoleName
-from hpc.slurm.script import Script, log_pattern, python_command, role_script
+from hpc.slurm import (
+    AdaptivePoller,
+    ClusterProfile,
+    Job,
+    RoleName,
+    Script,
+    Slurm,
+    SlurmError,
+    log_pattern,
+    python_command,
+    role_script,
+)
 
 Renderer = Callable[[Script], str]
 
 _REQUIRED = ("sbatch", "squeue", "scancel", "scontrol", "sinfo")
-_NAME = "sharp-doctor"
+_NAME = "doctor"
 _JOB_MINUTES = 10
 _ASK_S = 3.0
 _LOOK_S = 0.5
 _SKEW_S = 5.0
 _ROLES: tuple[RoleName, ...] = get_args(RoleName)
+_DISPATCH, _SERVING = "section dispatch", "section serving"
 
 
-def examine_submission(slurm: Slurm, cluster: Cluster | None, render: Renderer) -> Iterator[Finding]:
+def examine_submission(slurm: Slurm, cluster: ClusterProfile | None, render: Renderer) -> Iterator[Finding]:
     """Yield what can be found out where jobs are submitted, without submitting one."""
     missing = [name for name in _REQUIRED if slurm.commands.find(name) is None]
     if missing:
@@ -59,19 +66,19 @@ class NodeCheck:
     """
 
     slurm: Slurm
-    cluster: Cluster
+    cluster: ClusterProfile
     render: Renderer
     folder: Path
     wait_s: float
     grace_s: float = 20.0
 
-    def examine(self, role: RoleName, order: Order) -> Iterator[Finding]:
+    def examine(self, role: RoleName, order: CheckRequest) -> Iterator[Finding]:
         """Submit the job, wait, and yield what it found; a job that does not report is a finding too."""
         return carefully(f"{role} job", lambda: self._examine(role, order))
 
-    def _examine(self, role: RoleName, order: Order) -> Iterator[Finding]:
+    def _examine(self, role: RoleName, order: CheckRequest) -> Iterator[Finding]:
         token = f"doctor-{secrets.token_hex(6)}"
-        paths = {kind: self.folder / f".sharp-{token}.{kind}" for kind in ("order", "report")}
+        paths = {kind: self.folder / f".{token}.{kind}" for kind in ("order", "report")}
         write_atomic(paths["order"], json.dumps(asdict(order)).encode())
         submitted = time.time()
         try:
@@ -91,13 +98,13 @@ class NodeCheck:
             name=_NAME,
             token=token,
             command=python_command(self.cluster, "hpc.doctor", str(order), str(report)),
-            log=log_pattern(self.folder, "sharp-doctor-%j.out"),
+            log=log_pattern(self.folder, "doctor-%j.out"),
             directives={"time": min(_JOB_MINUTES, self.cluster.role(role).time)},
         )
         return self.render(script)
 
     def _await(self, role: RoleName, job: str, report: Path, submitted: float) -> Iterator[Finding]:
-        log = self.folder / f"sharp-doctor-{job}.out"
+        log = self.folder / f"doctor-{job}.out"
         trouble = self._wait(role, job, report, log)
         if trouble is not None:
             yield trouble
@@ -111,10 +118,10 @@ class NodeCheck:
 
     def _wait(self, role: RoleName, job: str, report: Path, log: Path) -> Finding | None:
         """Wait for the report; return what to say where none comes."""
-        poll = Poll(self.slurm, first_s=_ASK_S, most_s=30.0)
+        poll = AdaptivePoller(self.slurm, first_s=_ASK_S, most_s=30.0)
         deadline, lost_at = time.monotonic() + self.wait_s, None
         while not _appears(report):
-            seen = poll.look([job]).jobs.get(job)
+            seen = poll.poll([job]).jobs.get(job)
             ended = seen is not None and seen.state.ended
             lost_at = (lost_at or time.monotonic() + self.grace_s) if ended else None
             if lost_at is not None and time.monotonic() > lost_at:
@@ -134,7 +141,7 @@ class NodeCheck:
         remedy = (
             f"Correct `setup` or `python` in the cluster profile (log: {log})."
             if end
-            else f"Compute nodes may not see {self.folder}: choose a shared one with --folder."
+            else f"Compute nodes may not see {self.folder}: choose a shared one with --dir."
         )
         return failure(f"{role} job", found, remedy)
 
@@ -154,7 +161,7 @@ def _check_answers(slurm: Slurm) -> Iterator[Finding]:
     yield good("slurm", f"version {slurm.version()}, {len(slurm.partitions())} kinds of nodes")
 
 
-def _check_config(slurm: Slurm, cluster: Cluster | None) -> Iterator[Finding]:
+def _check_config(slurm: Slurm, cluster: ClusterProfile | None) -> Iterator[Finding]:
     config = slurm.config()
     largest = int(config.get("MaxArraySize", 1001))
     wanted = cluster.limits.max_array_size if cluster else None
@@ -171,7 +178,7 @@ def _check_config(slurm: Slurm, cluster: Cluster | None) -> Iterator[Finding]:
         yield note("requeue", "jobs are not requeued by default", "Nothing to do: jobs ask for it.")
 
 
-def _check_submit_limits(slurm: Slurm, cluster: Cluster | None) -> Iterator[Finding]:
+def _check_submit_limits(slurm: Slurm, cluster: ClusterProfile | None) -> Iterator[Finding]:
     """Compare limits on jobs at once, where accounting knows any, with what the profile says."""
     try:
         known = slurm.submit_limits()
@@ -191,10 +198,10 @@ def _check_submit_limits(slurm: Slurm, cluster: Cluster | None) -> Iterator[Find
         yield warning("jobs at once", found, f"Set `limits.max_jobs: {least}` in the cluster profile.")
 
 
-def _accounting(config: Mapping[str, str], cluster: Cluster | None) -> Finding:
+def _accounting(config: Mapping[str, str], cluster: ClusterProfile | None) -> Finding:
     if not config.get("AccountingStorageType", "").endswith("/none"):
         return good("accounting", f"sacct answers from {config.get('AccountingStorageType', '?')}")
-    if cluster is not None and cluster.status == "sacct":
+    if cluster is not None and cluster.job_state_source == "sacct":
         remedy = "Set `status: squeue` in the cluster profile."
         return failure("accounting", "this cluster keeps no accounts, the profile wants them", remedy)
     remedy = "Nothing to do: states come from squeue, costs from what jobs measure themselves."
@@ -208,7 +215,7 @@ def _check_variables(environment: Mapping[str, str]) -> Iterator[Finding]:
         yield note("variables", f"{', '.join(ignored)} will be ignored", remedy)
 
 
-def _check_partitions(slurm: Slurm, cluster: Cluster) -> Iterator[Finding]:
+def _check_partitions(slurm: Slurm, cluster: ClusterProfile) -> Iterator[Finding]:
     partitions = slurm.partitions()
     up = {partition.name for partition in partitions if partition.up}
     for role in _ROLES:
@@ -220,7 +227,7 @@ def _check_partitions(slurm: Slurm, cluster: Cluster) -> Iterator[Finding]:
     yield good("partitions", f"up: {', '.join(sorted(up))}")
 
 
-def _check_role(slurm: Slurm, cluster: Cluster, role: RoleName, render: Renderer) -> Iterator[Finding]:
+def _check_role(slurm: Slurm, cluster: ClusterProfile, role: RoleName, render: Renderer) -> Iterator[Finding]:
     command = python_command(cluster, "hpc.doctor")
     try:
         script = role_script(cluster, role, name=_NAME, token=_NAME, command=command, log="/dev/null")
@@ -249,3 +256,48 @@ def _tail(log: Path) -> str:
         return log.read_text(errors="replace").strip()[-300:]
     except OSError:
         return ""
+
+
+def check_profile(cluster: ClusterProfile) -> Iterator[Finding]:
+    """Compare the sections `dispatch` and `serving` with the roles and limits that they live by."""
+    for section, faults in ((_DISPATCH, _dispatch(cluster)), (_SERVING, _serving(cluster))):
+        found = list(faults)
+        yield from found or [good(section, "it fits the roles and limits of the profile")]
+
+
+def _dispatch(cluster: ClusterProfile) -> Iterator[Finding]:
+    dispatch, limit = cluster.dispatch, cluster.limits.max_jobs
+    time_s = 60 * cluster.roles.evaluate.time
+    # A controller, its successor, and at least one to evaluate.
+    least = 3 if cluster.submit_from_compute else 1
+    if limit is not None and limit < least:
+        found = f"limits.max_jobs is {limit}; a controller, its successor and an evaluation are {least} jobs"
+        yield warning(_DISPATCH, found, f"Set `limits.max_jobs` to {least} or more.")
+    elif limit is not None and dispatch.max_workers > limit:
+        found = f"dispatch.max_workers is {dispatch.max_workers}, but limits.max_jobs {limit}"
+        yield warning(
+            "dispatch", found, f"Set `dispatch.max_workers` to {limit} or less, or raise `limits.max_jobs`."
+        )
+    if dispatch.idle_timeout >= time_s:
+        found = (
+            f"dispatch.idle_timeout is {dispatch.idle_timeout} s, the time of the role evaluate {time_s} s"
+        )
+        yield warning(
+            _DISPATCH, found, "Shorten `dispatch.idle_timeout`: jobs would wait away their whole time."
+        )
+
+
+def _serving(cluster: ClusterProfile) -> Iterator[Finding]:
+    serving, time_s = cluster.serving, 60 * cluster.roles.server.time
+    if (reserved_s := serving.renew_before + serving.drain_timeout) >= time_s:
+        found = (
+            f"serving.renew_before and serving.drain_timeout are {reserved_s} s together, the time of the role server "
+            f"is {time_s} s"
+        )
+        remedy = "Shorten them, or give `roles.server` more `time`: servers would be replaced as soon as they answer."
+        yield warning(_SERVING, found, remedy)
+    elif serving.startup_timeout >= time_s:
+        found = (
+            f"serving.startup_timeout is {serving.startup_timeout} s, the time of the role server {time_s} s"
+        )
+        yield warning(_SERVING, found, "Shorten it, or give `roles.server` more `time`.")

@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
+import shlex
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from hpc.doctor.findings import Finding, carefully, failure, good, warning
-from hpc.doctor.serving import check_serving, check_weights
 from hpc.doctor.storage import check_kind, check_quota, check_space, check_writing
-from hpc.slurm.client import Slurm
-from hpc.slurm.errors import SlurmError
+from hpc.slurm import Slurm, SlurmError
 
-_LIBRARIES = ("numpy", "scipy", "h5py", "jax", "zarr")
 _OPEN_FILES = 1024
 _JAX_S = 180
 _JAX = "import jax; print(jax.default_backend(), jax.device_count())"
 _GPU_QUERY = ("--query-gpu=name,memory.total,driver_version", "--format=csv,noheader")
 _ISOLATING = ("bubblewrap", "landlock", "apptainer")
+# vLLM imports PyTorch before it says anything; from a cold shared file system that takes minutes.
+_VERSION_S = 300
+_TENSORS = ("*.safetensors", "*.bin", "*.gguf")
 
 
 @dataclass(frozen=True)
-class Order:
+class CheckRequest:
     """What to check: the folder of runs, and what jobs on this machine are to have.
 
     `weights` maps model cards to folders, `serving` is the command that serves models. `shared` says that other nodes
     have to see the folder, `jax` that JAX is to compute on the GPUs. `submission` is a batch script that jobs here
-    are to submit.
+    are to submit. `libraries` are those that the interpreter needs, and come with the distribution `package`.
     """
 
     folder: str
@@ -49,13 +51,15 @@ class Order:
     sandbox_tier: str = "auto"
     sandbox_required: bool = False
     submission: str | None = None
+    libraries: Sequence[str] = ()
+    package: str = ""
 
 
-def examine(order: Order) -> Iterator[Finding]:
+def examine(order: CheckRequest) -> Iterator[Finding]:
     """Yield the findings of every check of this machine."""
     folder = Path(order.folder)
     checks = {
-        "python": check_python,
+        "python": lambda: check_python(order.libraries, order.package),
         "file system": lambda: check_kind(folder, shared=order.shared),
         "rename": lambda: check_writing(folder),
         "free space": lambda: check_space(folder),
@@ -65,24 +69,24 @@ def examine(order: Order) -> Iterator[Finding]:
         "sandbox": lambda: check_sandbox(order),
         "gpu": lambda: check_gpus(order.gpus, jax=order.jax),
         "serving": lambda: check_serving(order.serving),
-        "weights": lambda: check_weights(order.weights),
+        "model_paths": lambda: check_weights(order.weights),
         "submission": lambda: check_submission(order.submission),
     }
     for name, check in checks.items():
         yield from carefully(name, check)
 
 
-def whereabouts() -> dict[str, Any]:
+def host_info() -> dict[str, Any]:
     """Return the machine's name, its name in Slurm where it is a node, and its time."""
     return {"host": socket.gethostname(), "node": os.environ.get("SLURMD_NODENAME"), "time": time.time()}
 
 
-def check_python() -> Iterator[Finding]:
-    """Name the interpreter and the libraries that evaluations need and it has not."""
-    missing = [name for name in _LIBRARIES if find_spec(name) is None]
+def check_python(libraries: Sequence[str] = (), package: str = "") -> Iterator[Finding]:
+    """Name the interpreter, and the libraries that jobs need and it has not; installing `package` brings them."""
+    missing = [name for name in libraries if find_spec(name) is None]
     version = ".".join(map(str, sys.version_info[:3]))
     if missing:
-        remedy = f"Install pde-sharp for this interpreter: {sys.executable} -m pip install pde-sharp"
+        remedy = f"Install {package} for this interpreter: {sys.executable} -m pip install {package}"
         yield failure("python", f"{sys.executable} has no {', '.join(missing)}", remedy)
     else:
         yield good("python", f"Python {version} at {sys.executable} with all libraries")
@@ -116,11 +120,11 @@ def check_limits() -> Iterator[Finding]:
     yield good("limits", f"{os.cpu_count()} CPUs, {files} open files")
 
 
-def check_sandbox(order: Order) -> Iterator[Finding]:
+def check_sandbox(order: CheckRequest) -> Iterator[Finding]:
     """Try every way of confining programs, and say which would be used."""
-    from hpc.sandbox import probe
+    from hpc.sandbox import probe_tiers
 
-    probed = probe(Path(order.sandbox_image) if order.sandbox_image else None)
+    probed = probe_tiers(Path(order.sandbox_image) if order.sandbox_image else None)
     wanted = _ISOLATING if order.sandbox_tier == "auto" else (order.sandbox_tier,)
     usable = [one.tier for one in probed if one.usable and one.tier in _ISOLATING and one.tier in wanted]
     if usable:
@@ -170,7 +174,7 @@ def _check_driver(smi: str) -> Iterator[Finding]:
     done = subprocess.run([smi, *_GPU_QUERY], capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
         remedy = "The node's driver is broken: add the node to `exclude` and tell your administrators."
-        yield failure("gpu", f"nvidia-smi: {_last_line(done.stdout + done.stderr)}", remedy)
+        yield failure("gpu", f"nvidia-smi: {_last_line(done.stderr, done.stdout)}", remedy)
     else:
         yield good("gpu", "; ".join(done.stdout.split("\n")).strip("; "))
 
@@ -191,5 +195,70 @@ def _check_jax(expected: int) -> Iterator[Finding]:
         yield good("jax", f"JAX computes on {backend} ({count} devices)")
 
 
-def _last_line(text: str) -> str:
-    return next((line for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
+def version_command(command: str) -> list[str]:
+    """Return the command line that asks a server's program for its version: `vllm serve` becomes `vllm --version`."""
+    words = shlex.split(command)
+    return [*(words[:-1] if len(words) > 1 and words[-1] == "serve" else words), "--version"]
+
+
+def check_serving(command: str | None) -> Iterator[Finding]:
+    """Let the program that serves models say its version, in the environment of this process."""
+    if command is None:
+        return
+    argv = version_command(command)
+    remedy = (
+        "Correct `serving.command` in the cluster profile (vLLM in an environment of its own: /path/to/vllm serve), or "
+        "load what it needs in `setup` of the role server."
+    )
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_VERSION_S, check=False)
+    except subprocess.TimeoutExpired:
+        slow = f"{shlex.join(argv)} gave no answer within {_VERSION_S} s"
+        yield warning("serving", slow, "Put the program's environment on a faster file system.")
+        return
+    except OSError as error:
+        yield failure("serving", f"{argv[0]} cannot be run: {error.strerror}", remedy)
+        return
+    said = _last_line(done.stdout, done.stderr)
+    if done.returncode == 0:
+        yield good("serving", f"{shlex.join(argv)}: {said}")
+    else:
+        yield failure("serving", f"{shlex.join(argv)} ended with {done.returncode}: {said}", remedy)
+
+
+def check_weights(weights: Mapping[str, str]) -> Iterator[Finding]:
+    """Look for the files of models, by path, and whether they can be read here; nothing is loaded."""
+    for card, name in weights.items():
+        folder = Path(name)
+        wrong = _fault_of(folder)
+        if wrong:
+            remedy = f"Correct `model_paths.{card}` in the cluster profile, or download the model there."
+            yield failure("model_paths", f"{card}: {wrong}", remedy)
+        else:
+            yield good("model_paths", f"{card}: {folder}")
+
+
+def _fault_of(folder: Path) -> str:
+    """Return what is wrong with a model's folder, nothing where it looks whole."""
+    if not os.access(folder, os.R_OK | os.X_OK) or not folder.is_dir():
+        return f"{folder} is no folder that can be read here"
+    tensors = [file for pattern in _TENSORS for file in folder.glob(pattern)]
+    if not (folder / "config.json").is_file() or not tensors:
+        return f"{folder} lacks config.json or its tensors"
+    try:
+        json.loads((folder / "config.json").read_bytes())
+    except (OSError, ValueError) as error:
+        return f"{folder / 'config.json'} cannot be read: {error}"
+    return _unreadable(tensors)
+
+
+def _unreadable(files: Sequence[Path]) -> str:
+    # A link into a cache of the hub may lead nowhere.
+    bad = [file for file in files if not os.access(file, os.R_OK)]
+    return f"{bad[0]} cannot be read ({len(bad)} of {len(files)} files)" if bad else ""
+
+
+def _last_line(*texts: str) -> str:
+    """Return the last line of the first text that has any."""
+    lines = (line.strip() for text in texts for line in reversed(text.splitlines()))
+    return next(filter(None, lines), "it said nothing")

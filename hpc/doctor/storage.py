@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hpc.doctor.findings import Finding, failure, good, note, warning
-from hpc.files import sync_directory, temporary, write_atomic
+from hpc.files import sync_directory, temp_path, write_atomic
 
 _GB = 1 << 30
 _FREE_GB = 5
@@ -38,7 +38,7 @@ def check_kind(folder: Path, *, shared: bool) -> Iterator[Finding]:
     """Name the file system; where other nodes have to see the folder, doubt one that is this machine's own."""
     kind = file_system(folder.resolve(), Path("/proc/mounts").read_text())
     if shared and kind in _LOCAL:
-        remedy = "Put runs on storage that compute nodes see: sharp doctor --folder DIR checks a folder."
+        remedy = "Put runs on storage that compute nodes see, and check that folder (--dir DIR)."
         yield warning("file system", f"{folder} is on {kind}, usually one machine's own", remedy)
     else:
         yield good("file system", f"{folder} is on {kind}")
@@ -47,7 +47,7 @@ def check_kind(folder: Path, *, shared: bool) -> Iterator[Finding]:
 def check_writing(folder: Path) -> Iterator[Finding]:
     """Write, flush and rename a file, and claim a name by a hard link, as journals and leases do."""
     remedy = "Put runs on another file system; without this a killed job may leave half a file."
-    probe = temporary(folder / "sharp-doctor")
+    probe = temp_path(folder / "doctor")
     start = time.monotonic()
     try:
         for content in (b"old", b"new"):
@@ -71,7 +71,7 @@ def check_space(folder: Path) -> Iterator[Finding]:
     """Compare the free space and the free inodes with what a few runs need."""
     usage = os.statvfs(folder)
     free = usage.f_bavail * usage.f_frsize / _GB
-    remedy = "Remove old runs or choose another folder (sharp doctor --folder DIR)."
+    remedy = "Remove old runs or choose another folder (--dir DIR)."
     space = f"{free:.1f} GB free in {folder}"
     yield good("free space", space) if free >= _FREE_GB else warning("free space", space, remedy)
     if usage.f_files and usage.f_favail < _FREE_FILES:
@@ -97,7 +97,7 @@ def check_quota(folder: Path) -> Iterator[Finding]:
 
 
 def _check_link(probe: Path) -> Iterator[Finding]:
-    claim = temporary(probe)
+    claim = temp_path(probe)
     try:
         os.link(probe, claim)
         try:

@@ -1,32 +1,6 @@
 """Running untrusted programs within bounds, and leaving nothing of them behind; see docs/sandbox.md."""
 
-from __future__ import annotations
+import lazy_loader
 
-from hpc.sandbox.choice import Policy, Probed, open_interpreter, probe
-from hpc.sandbox.interpreter import ColdInterpreter, WarmInterpreter
-from hpc.sandbox.protocol import ANSWERS_FD, EVENTS_FD, Answer, Bounds, Completed, Interpreter, no_answer
-from hpc.sandbox.tiers import ApptainerSandbox, BubblewrapSandbox, LandlockSandbox, RlimitsSandbox, Tier
-from hpc.sandbox.view import clean_environment, gpu_devices
-
-__all__ = [
-    "ANSWERS_FD",
-    "EVENTS_FD",
-    "Answer",
-    "ApptainerSandbox",
-    "Bounds",
-    "BubblewrapSandbox",
-    "ColdInterpreter",
-    "Completed",
-    "Interpreter",
-    "LandlockSandbox",
-    "Policy",
-    "Probed",
-    "RlimitsSandbox",
-    "Tier",
-    "WarmInterpreter",
-    "clean_environment",
-    "gpu_devices",
-    "no_answer",
-    "open_interpreter",
-    "probe",
-]
+# The face of this package is `__init__.pyi`; a module is loaded when one of its names is first asked for.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

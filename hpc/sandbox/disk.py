@@ -16,14 +16,14 @@ _BLOCK = 512
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Disk:
+class DiskUsageMonitor:
     """The use of a folder, looked at every now and then."""
 
     def __init__(self, folder: Path, limit: int) -> None:
         self._folder, self._limit = folder, limit
         self._next = time.monotonic() + _INTERVAL_S
 
-    def full(self, holders: Callable[[], Iterable[int]]) -> bool:
+    def limit_exceeded(self, holders: Callable[[], Iterable[int]]) -> bool:
         """Tell whether the folder, with deleted files that processes hold, is beyond the limit in bytes.
 
         False where it is too early to look again.
@@ -31,12 +31,12 @@ class Disk:
         begun = time.monotonic()
         if begun < self._next:
             return False
-        full = self.beyond(holders())
+        full = self.exceeds_now(holders())
         took = time.monotonic() - begun
         self._next = begun + max(_INTERVAL_S, took / _SHARE)
         return full
 
-    def beyond(self, holders: Iterable[int]) -> bool:
+    def exceeds_now(self, holders: Iterable[int]) -> bool:
         """Look now, whatever the time. A folder that cannot be looked into counts as beyond any limit."""
         used = sum(held_bytes(pid) for pid in holders)
         try:

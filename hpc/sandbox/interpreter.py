@@ -10,9 +10,9 @@ from typing import Self
 
 from hpc.errors import InfrastructureError
 from hpc.sandbox.launch import Launcher
-from hpc.sandbox.protocol import Answer, Bounds, Completed, no_answer
+from hpc.sandbox.protocol import PipeResponder, SandboxLimits, SandboxResult, no_answer
 from hpc.sandbox.tiers import Tier
-from hpc.sandbox.view import View, clean_environment
+from hpc.sandbox.view import AccessPaths, clean_environment
 
 _MAX_LAUNCHERS = 4
 _NOWHERE = Path("/nonexistent")
@@ -36,7 +36,7 @@ class _OfTier:
         self.close()
 
 
-class ColdInterpreter(_OfTier):
+class FreshInterpreter(_OfTier):
     """A fresh interpreter for every script."""
 
     warm = False
@@ -46,13 +46,13 @@ class ColdInterpreter(_OfTier):
         script: Path,
         *,
         scratch: Path,
-        bounds: Bounds,
+        bounds: SandboxLimits,
         environment: Mapping[str, str],
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
         preload: Sequence[str] = (),  # noqa: ARG002  for warm interpreters
-        answer: Answer = no_answer,
-    ) -> Completed:
+        answer: PipeResponder = no_answer,
+    ) -> SandboxResult:
         """Run a script; see `Interpreter.run`."""
         return self._sandbox.run(
             [self._sandbox.python, "-I", "-B", "-u", str(script)],
@@ -65,7 +65,7 @@ class ColdInterpreter(_OfTier):
         )
 
 
-class WarmInterpreter(_OfTier):
+class ForkServerInterpreter(_OfTier):
     """Forks of an interpreter that has imported the modules already, each isolated from all others.
 
     A launcher is kept for each set of modules and variables, and started again should it have died. In the
@@ -78,7 +78,7 @@ class WarmInterpreter(_OfTier):
 
     def __init__(self, sandbox: Tier, note: str = "") -> None:
         """Take a tier; raises `InfrastructureError` for one that cannot keep forks apart here."""
-        if not sandbox.keeps_forks_apart():
+        if not sandbox.isolates_forks():
             raise InfrastructureError(f"In the tier {sandbox.name} this kernel cannot keep forks apart.")
         super().__init__(sandbox, note)
         self._launchers: OrderedDict[Hashable, Launcher] = OrderedDict()
@@ -88,15 +88,15 @@ class WarmInterpreter(_OfTier):
         script: Path,
         *,
         scratch: Path,
-        bounds: Bounds,
+        bounds: SandboxLimits,
         environment: Mapping[str, str],
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
         preload: Sequence[str] = (),
-        answer: Answer = no_answer,
-    ) -> Completed:
+        answer: PipeResponder = no_answer,
+    ) -> SandboxResult:
         """Run a script; see `Interpreter.run`."""
-        view = View.of((*readable, script), (scratch, *writable))
+        view = AccessPaths.of((*readable, script), (scratch, *writable))
         variables = clean_environment(_NOWHERE, bounds.threads) | dict(environment)
         launcher = self._launcher(view, variables, tuple(preload))
         program = {"script": str(script.absolute())}
@@ -107,9 +107,11 @@ class WarmInterpreter(_OfTier):
         while self._launchers:
             self._launchers.popitem()[1].close()
 
-    def _launcher(self, view: View, variables: Mapping[str, str], preload: tuple[str, ...]) -> Launcher:
+    def _launcher(
+        self, view: AccessPaths, variables: Mapping[str, str], preload: tuple[str, ...]
+    ) -> Launcher:
         """Return a living launcher that has imported the modules under these variables."""
-        shown = self._shown(view) if self._sandbox.private_root else View((), ())
+        shown = self._shown(view) if self._sandbox.private_root else AccessPaths((), ())
         key = shown, preload, frozenset(variables.items())
         launcher = self._launchers.pop(key, None)
         if launcher is None or not launcher.alive():
@@ -121,7 +123,7 @@ class WarmInterpreter(_OfTier):
             self._launchers.popitem(last=False)[1].close()
         return launcher
 
-    def _shown(self, view: View) -> View:
+    def _shown(self, view: AccessPaths) -> AccessPaths:
         """Return what is shown to a launcher: for a program's scratch, the folder that holds those of all."""
         scratch, *writable = view.writable
         if scratch.parent.stat().st_mode & stat.S_ISVTX:
@@ -130,4 +132,4 @@ class WarmInterpreter(_OfTier):
                 "scratch folders of a warm interpreter need a folder of their own."
             )
         readable = tuple(path for path in view.readable if not path.is_relative_to(scratch))
-        return View(readable, (scratch.parent, *writable))
+        return AccessPaths(readable, (scratch.parent, *writable))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hpc.errors import InfrastructureError
-from hpc.processes import kill_tree, tasks_of_user
+from hpc.processes import count_user_threads, kill_tree
 
 _START_S = 300.0  # modules may come from a slow network file system
 _END_S = 3.0
@@ -29,7 +29,7 @@ class Launcher:
 
         `command` is the whole command line, wrapped in whatever makes the sandbox.
         """
-        self.tasks = tasks_of_user()
+        self.tasks = count_user_threads()
         self._control, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  closed in close()

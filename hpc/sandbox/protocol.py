@@ -13,7 +13,7 @@ EVENTS_FD = "SANDBOX_EVENTS_FD"
 ANSWERS_FD = "SANDBOX_ANSWERS_FD"
 """Environment variable that tells a program the descriptor from which it reads what it is answered."""
 
-Answer = Callable[[str], str | None]
+PipeResponder = Callable[[str], str | None]
 """Returns the line that a program is answered to a line of its private pipe, or None for no answer."""
 
 
@@ -22,7 +22,7 @@ def no_answer(line: str) -> None:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class SandboxLimits:
     """What a program may use.
 
     Wall seconds; resident MB of its whole tree; threads; processes; MB of one file; MB of all files in its
@@ -41,7 +41,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Completed:
+class SandboxResult:
     """What was seen of a finished program.
 
     Exactly one of `exit_code` and `signal` is set, and at most one of the bounds was broken; `timed_out`
@@ -80,13 +80,13 @@ class Interpreter(Protocol):
         script: Path,
         *,
         scratch: Path,
-        bounds: Bounds,
+        bounds: SandboxLimits,
         environment: Mapping[str, str],
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
         preload: Sequence[str] = (),
-        answer: Answer = no_answer,
-    ) -> Completed:
+        answer: PipeResponder = no_answer,
+    ) -> SandboxResult:
         """Run a script in the folder `scratch`, as `python -I -B -u script` does, until it ends or breaks a bound.
 
         `environment` is added to the clean one. `readable` and `writable` name what the script needs outside

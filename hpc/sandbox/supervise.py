@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+import selectors
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from hpc.errors import InfrastructureError
-from hpc.processes import Tree
-from hpc.sandbox.disk import Disk
+from hpc.processes import ProcessTree
+from hpc.sandbox.disk import DiskUsageMonitor
 from hpc.sandbox.launch import Launcher
-from hpc.sandbox.protocol import Answer, Bounds, Completed
-from hpc.streams import Capped, Events, Streams
+from hpc.sandbox.protocol import PipeResponder, SandboxLimits, SandboxResult
+
+_MAX_EVENTS = 100
+_MAX_LINE = 200
+_CHUNK = 1 << 16
 
 Broken = Literal["time", "memory", "processes", "disk", "output"]
 
@@ -26,17 +31,123 @@ _KILL_S = 60.0
 _MB = 1 << 20
 
 
+class HeadTailBuffer:
+    """Keeps the first and the last bytes of a stream, `limit` in all, and counts those between."""
+
+    def __init__(self, limit: int) -> None:
+        self._half = limit // 2
+        self._head, self._tail, self._dropped = bytearray(), bytearray(), 0
+
+    def add(self, data: bytes) -> None:
+        """Take in more bytes."""
+        room = self._half - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        excess = max(len(self._tail) - self._half, 0)
+        del self._tail[:excess]
+        self._dropped += excess
+
+    def text(self) -> str:
+        """Return what was kept, with a note in the place of what was not; undecodable bytes are replaced."""
+        gap = f"\n[... {self._dropped} bytes left out ...]\n".encode() if self._dropped else b""
+        return bytes(self._head + gap + self._tail).decode(errors="replace")
+
+
+class TimestampedLines:
+    """The lines of a private pipe, each with the monotonic time of its arrival; a flood is cut off.
+
+    `answer` is asked with every line; what it returns, if anything, is kept as a line of its own, and sent.
+    """
+
+    def __init__(self, answer: Callable[[str], str | None], send: Callable[[str], None]) -> None:
+        self.lines: list[tuple[float, str]] = []
+        self._answer, self._send = answer, send
+        self._unfinished = b""
+
+    def add(self, data: bytes) -> None:
+        """Take in more bytes."""
+        now = time.monotonic()
+        *complete, rest = (self._unfinished + data).split(b"\n")
+        self._unfinished = rest[:_MAX_LINE]
+        for line in complete:
+            self._take(now, line[:_MAX_LINE].decode(errors="replace"))
+
+    def _take(self, moment: float, line: str) -> None:
+        if len(self.lines) >= _MAX_EVENTS:
+            return
+        self.lines.append((moment, line))
+        if (answer := self._answer(line)) is not None:
+            self.lines.append((time.monotonic(), answer))
+            self._send(answer)
+
+
+class PipeReader:
+    """Reads several pipes at once, each into its receiver, until all are closed at the far end."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._pipes: list[IO[bytes]] = []
+        self.bytes_read = 0
+
+    def __enter__(self) -> PipeReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pipe in self._pipes:
+            pipe.close()
+        self._selector.close()
+
+    def add(self, pipe: IO[bytes], receive: Callable[[bytes], None]) -> None:
+        """Hand everything that comes through a pipe to `receive`; the pipe is closed in the end."""
+        os.set_blocking(pipe.fileno(), False)
+        self._pipes.append(pipe)
+        self._selector.register(pipe, selectors.EVENT_READ, partial(self._read, pipe, receive))
+
+    def listen(self, descriptor: int, react: Callable[[], bool]) -> None:
+        """Call `react` whenever there is something to read from a descriptor, until it returns False."""
+        self._selector.register(descriptor, selectors.EVENT_READ, react)
+
+    def pump(self, seconds: float, until: Callable[[], bool]) -> None:
+        """Read for so long, or until something has come true."""
+        deadline = time.monotonic() + seconds
+        while not until() and (left := deadline - time.monotonic()) > 0:
+            self._react(left)
+
+    def drain(self) -> None:
+        """Read what is there without waiting for more."""
+        while self._selector.get_map() and self._react(0.0):
+            pass
+
+    def _react(self, seconds: float) -> bool:
+        ready = self._selector.select(seconds)
+        for key, _ in ready:
+            if not key.data():
+                self._selector.unregister(key.fileobj)
+        return bool(ready)
+
+    def _read(self, pipe: IO[bytes], receive: Callable[[bytes], None]) -> bool:
+        data = os.read(pipe.fileno(), _CHUNK)
+        self.bytes_read += len(data)
+        if data:
+            receive(data)
+        return bool(data)
+
+
 def supervise(
-    launcher: Launcher, request: Mapping[str, Any], scratch: Path, bounds: Bounds, answer: Answer
-) -> Completed:
+    launcher: Launcher,
+    request: Mapping[str, Any],
+    scratch: Path,
+    bounds: SandboxLimits,
+    answer: PipeResponder,
+) -> SandboxResult:
     """Have a launcher run a program, watch it, and leave nothing of it behind.
 
     If this is interrupted, or `answer` raises, the launcher is ended and the program with it. Raises
     `InfrastructureError` where the program could not be started, or the launcher or the machine failed it.
     """
     try:
-        with Tree(launcher.pid) as tree, Streams() as streams, _reply_pipe() as (far_end, send):
-            run = _Run(launcher, tree, streams, Events(answer, send), scratch, bounds)
+        with ProcessTree(launcher.pid) as tree, PipeReader() as streams, _reply_pipe() as (far_end, send):
+            run = _Run(launcher, tree, streams, TimestampedLines(answer, send), scratch, bounds)
             return run.complete(request, far_end)
     except BaseException:
         launcher.close()
@@ -49,16 +160,16 @@ class _Run:
     def __init__(
         self,
         launcher: Launcher,
-        tree: Tree,
-        streams: Streams,
-        events: Events,
+        tree: ProcessTree,
+        streams: PipeReader,
+        events: TimestampedLines,
         scratch: Path,
-        bounds: Bounds,
+        bounds: SandboxLimits,
     ) -> None:
         self._launcher, self._tree, self._streams, self._bounds = launcher, tree, streams, bounds
-        self._stdout, self._stderr = Capped(bounds.output_bytes), Capped(bounds.output_bytes)
+        self._stdout, self._stderr = HeadTailBuffer(bounds.output_bytes), HeadTailBuffer(bounds.output_bytes)
         self._events = events
-        self._disk = Disk(scratch, bounds.scratch_mb * _MB)
+        self._disk = DiskUsageMonitor(scratch, bounds.scratch_mb * _MB)
         self._cpu_s = 0.0
         self._refused: str | None = None
         self._status: int | None = None
@@ -66,7 +177,7 @@ class _Run:
         self._lost = False
         streams.listen(launcher.descriptor, self._hear)
 
-    def complete(self, request: Mapping[str, Any], replies: IO[bytes]) -> Completed:
+    def complete(self, request: Mapping[str, Any], replies: IO[bytes]) -> SandboxResult:
         """Start the program, wait for its end or the first broken bound, and end what is left.
 
         `replies` is the end of the pipe by which it is answered, closed here once the program has it.
@@ -87,7 +198,7 @@ class _Run:
         if not news:
             self._lost = True
             self._launcher.close()  # only once it has ended have all its orphans fallen to this process
-            self._tree.lose_keeper()
+            self._tree.adopt_orphans()
         self._refused = news.get("failed", self._refused)
         self._status = news.get("ended", self._status)
         self._over = news.get("over", self._over)
@@ -113,7 +224,7 @@ class _Run:
             return "memory"
         if used.cpu_s > processor_s(bounds):
             return "time"
-        return self._flooded() or ("disk" if self._disk.full(self._tree.members) else None)
+        return self._flooded() or ("disk" if self._disk.limit_exceeded(self._tree.members) else None)
 
     def _flooded(self) -> Broken | None:
         return "output" if self._streams.bytes_read > self._bounds.output_mb * _MB else None
@@ -137,15 +248,15 @@ class _Run:
             self._tree.send(signal.SIGKILL)
             self._streams.pump(_SETTLE_S, self._gone)
 
-    def _completed(self, broken: Broken | None, started: float, wall_s: float) -> Completed:
+    def _completed(self, broken: Broken | None, started: float, wall_s: float) -> SandboxResult:
         if self._refused is not None:
             raise InfrastructureError(f"The sandbox could not start the program: {self._refused}.")
         if self._status is None and broken is None:
             raise InfrastructureError("The launcher of the sandbox was ended while a program ran.")
         cpu_s, peak_kb = self._over or (self._cpu_s, 0.0)
-        broken = broken or self._flooded() or ("disk" if self._disk.beyond([]) else None)
+        broken = broken or self._flooded() or ("disk" if self._disk.exceeds_now([]) else None)
         code = -signal.SIGKILL if self._status is None else os.waitstatus_to_exitcode(self._status)
-        return Completed(
+        return SandboxResult(
             exit_code=code if code >= 0 else None,
             signal=-code if code < 0 else None,
             timed_out=broken == "time" or (broken is None and code == -signal.SIGXCPU),
@@ -162,13 +273,13 @@ class _Run:
         )
 
 
-def processor_s(bounds: Bounds) -> int:
+def processor_s(bounds: SandboxLimits) -> int:
     """Return how much processor time a program may use: twice the wall time of all its threads."""
     return int(2 * bounds.wall_s * bounds.threads) + 1
 
 
 @contextmanager
-def _pipes(streams: Streams, *receivers: Callable[[bytes], None]) -> Iterator[list[int]]:
+def _pipes(streams: PipeReader, *receivers: Callable[[bytes], None]) -> Iterator[list[int]]:
     """Make a pipe into each receiver; give the far ends, which are closed here in the end."""
     with ExitStack() as stack:
         far_ends = []

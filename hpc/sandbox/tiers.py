@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from hpc.errors import InfrastructureError
-from hpc.sandbox.inside import calls, landlock
+from hpc.sandbox.inside import landlock, seccomp
 from hpc.sandbox.launch import Launcher
-from hpc.sandbox.protocol import ANSWERS_FD, EVENTS_FD, Answer, Bounds, Completed, no_answer
+from hpc.sandbox.protocol import ANSWERS_FD, EVENTS_FD, PipeResponder, SandboxLimits, SandboxResult, no_answer
 from hpc.sandbox.supervise import processor_s, supervise
-from hpc.sandbox.view import INSIDE, View, clean_environment, devices, gpu_devices, system_paths
+from hpc.sandbox.view import INSIDE, AccessPaths, clean_environment, devices, gpu_devices, system_paths
 
 _MB = 1 << 20
 _SLACK_MB, _THREAD_MB = 1024, 64  # of private memory that is reserved but never resident
@@ -41,7 +41,7 @@ class Tier:
     private_root: ClassVar[bool] = False  # whether programs have a file system and process ids of their own
     python: str = sys.executable
 
-    def shortcomings(self) -> list[str]:
+    def known_gaps(self) -> list[str]:
         """Return what programs can do that they should not, each as the end of "programs can ..."."""
         raise NotImplementedError
 
@@ -49,11 +49,11 @@ class Tier:
         """Return what every program may read."""
         return system_paths()
 
-    def keeps_forks_apart(self) -> bool:
+    def isolates_forks(self) -> bool:
         """Tell whether several programs may come from one launcher, and share what it sees of the machine."""
         return not self.private_root or landlock.abi() >= landlock.SCOPES_SINCE
 
-    def wrap(self, view: View) -> list[str]:  # noqa: ARG002
+    def wrap(self, view: AccessPaths) -> list[str]:  # noqa: ARG002
         """Return what comes before the command line of the launcher."""
         return []
 
@@ -62,19 +62,19 @@ class Tier:
         command: Sequence[str],
         *,
         scratch: Path,
-        bounds: Bounds,
+        bounds: SandboxLimits,
         environment: Mapping[str, str],
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
-        answer: Answer = no_answer,
-    ) -> Completed:
+        answer: PipeResponder = no_answer,
+    ) -> SandboxResult:
         """Run a command in the folder `scratch` until it ends or breaks a bound.
 
         `environment` is added to the clean one. `readable` and `writable` name what the program needs outside
         `scratch`, besides the system and the interpreter; `answer` is asked with each line of its private pipe.
         Raises `InfrastructureError` where the machine, not the program, failed.
         """
-        view = View.of(readable, (scratch, *writable))
+        view = AccessPaths.of(readable, (scratch, *writable))
         launcher = self.launch(view, clean_environment(Path("/"), bounds.threads), isolated=True)
         try:
             return self.run_in(launcher, {"command": list(command)}, view, bounds, environment, answer)
@@ -82,7 +82,11 @@ class Tier:
             launcher.close()
 
     def launch(
-        self, view: View, environment: Mapping[str, str], preload: Sequence[str] = (), isolated: bool = False
+        self,
+        view: AccessPaths,
+        environment: Mapping[str, str],
+        preload: Sequence[str] = (),
+        isolated: bool = False,
     ) -> Launcher:
         """Start a launcher; `isolated` ones have the standard library alone. Raises `InfrastructureError`."""
         flags = ["-I", "-B", "-u", *(["-S"] if isolated else [])]
@@ -95,11 +99,11 @@ class Tier:
         self,
         launcher: Launcher,
         program: Mapping[str, Any],
-        view: View,
-        bounds: Bounds,
+        view: AccessPaths,
+        bounds: SandboxLimits,
         environment: Mapping[str, str],
-        answer: Answer,
-    ) -> Completed:
+        answer: PipeResponder,
+    ) -> SandboxResult:
         """Run a program (`command` or `script`) in a launcher; the view's first writable path is its scratch."""
         scratch = view.writable[0]
         pipes = {EVENTS_FD: "3", ANSWERS_FD: "4"}
@@ -115,12 +119,12 @@ class Tier:
         with _one_at_a_time:
             return supervise(launcher, request, scratch, bounds, answer)
 
-    def _bonds(self, view: View, bounds: Bounds, tasks: int) -> dict[str, Any]:
+    def _bonds(self, view: AccessPaths, bounds: SandboxLimits, tasks: int) -> dict[str, Any]:
         bound = self.files_bound and landlock.abi() > 0
         return {
             "limits": _limits(bounds, tasks),
             "files": self._files(view) if bound else None,
-            "calls": self._calls() if calls.available() else None,
+            "calls": self._calls() if seccomp.available() else None,
         }
 
     def _calls(self) -> dict[str, bool]:
@@ -133,7 +137,7 @@ class Tier:
             "signals": self.private_root or not self.files_bound or scoped,
         }
 
-    def _files(self, view: View) -> dict[str, list[str]]:
+    def _files(self, view: AccessPaths) -> dict[str, list[str]]:
         return {
             "readable": [*map(str, self.readable()), "/proc", *map(str, view.readable)],
             "writable": [*map(str, view.writable)],
@@ -154,7 +158,7 @@ class RlimitsSandbox(Tier):
     name = "rlimits"
     files_bound = False
 
-    def shortcomings(self) -> list[str]:
+    def known_gaps(self) -> list[str]:
         """Return what programs can do that they should not, as ends of "programs can ..."."""
         return ["read and change your files", "signal your other processes", *_network()]
 
@@ -171,16 +175,20 @@ class LandlockSandbox(Tier):
     name = "landlock"
 
     def launch(
-        self, view: View, environment: Mapping[str, str], preload: Sequence[str] = (), isolated: bool = False
+        self,
+        view: AccessPaths,
+        environment: Mapping[str, str],
+        preload: Sequence[str] = (),
+        isolated: bool = False,
     ) -> Launcher:
         """Start a launcher; see `Tier.launch`. Raises `InfrastructureError` without Landlock."""
         if not landlock.abi():
             raise InfrastructureError(f"This kernel, Linux {platform.release()}, does not offer Landlock.")
         return super().launch(view, environment, preload, isolated)
 
-    def shortcomings(self) -> list[str]:
+    def known_gaps(self) -> list[str]:
         """Return what programs can do that they should not; see `RlimitsSandbox.shortcomings`."""
-        bound = calls.available() or landlock.abi() >= landlock.SCOPES_SINCE
+        bound = seccomp.available() or landlock.abi() >= landlock.SCOPES_SINCE
         signals = [] if bound else ["signal your other processes"]
         return ["see names and sizes of files and the list of processes", *signals, *_network()]
 
@@ -195,11 +203,11 @@ class BubblewrapSandbox(Tier):
     name = "bubblewrap"
     private_root = True
 
-    def shortcomings(self) -> list[str]:
+    def known_gaps(self) -> list[str]:
         """Return what programs can do that they should not; see `RlimitsSandbox.shortcomings`."""
         return ["exploit a flaw of the kernel"]
 
-    def wrap(self, view: View) -> list[str]:
+    def wrap(self, view: AccessPaths) -> list[str]:
         """Return bubblewrap's command line up to the command; raises `InfrastructureError` without it."""
         spaces = [f"--unshare-{name}" for name in ("user", "pid", "net", "ipc", "uts", "cgroup-try")]
         mounts = [argument for mount in _mounts(view) for argument in mount]
@@ -225,7 +233,7 @@ class ApptainerSandbox(Tier):
         """Take the image, a file or an unpacked folder."""
         self._image = image.absolute()
 
-    def shortcomings(self) -> list[str]:
+    def known_gaps(self) -> list[str]:
         """Return what programs can do that they should not; see `RlimitsSandbox.shortcomings`."""
         return ["exploit a flaw of the kernel", *_network()]
 
@@ -233,7 +241,7 @@ class ApptainerSandbox(Tier):
         """Return what of the image every program may read."""
         return (*map(Path, _OF_IMAGE), INSIDE)
 
-    def wrap(self, view: View) -> list[str]:
+    def wrap(self, view: AccessPaths) -> list[str]:
         """Return Apptainer's command line up to the command; raises `InfrastructureError` without it."""
         program = shutil.which("apptainer") or shutil.which("singularity")
         if program is None:
@@ -249,10 +257,10 @@ class ApptainerSandbox(Tier):
 
 
 def _network() -> list[str]:
-    return [] if calls.available() else ["use the network"]
+    return [] if seccomp.available() else ["use the network"]
 
 
-def _limits(bounds: Bounds, tasks: int) -> dict[str, tuple[int, int]]:
+def _limits(bounds: SandboxLimits, tasks: int) -> dict[str, tuple[int, int]]:
     """Return the kernel's limits on each process.
 
     A core limit of one byte also keeps a crash from being piped to a program of the system. `RLIMIT_NPROC`
@@ -284,7 +292,7 @@ def _bubblewrap() -> str:
     return str(bwrap_path())
 
 
-def _mounts(view: View) -> list[tuple[str, ...]]:
+def _mounts(view: AccessPaths) -> list[tuple[str, ...]]:
     """Return the mounts of a file system of the program's own, outer folders before those within them."""
     kinds: dict[Path, tuple[str, ...]] = {}
     for path in (*system_paths(), *view.readable):

@@ -30,14 +30,14 @@ _ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_":
 
 
 @dataclass(frozen=True)
-class View:
+class AccessPaths:
     """The absolute paths that a program may read and those it may write, besides the system."""
 
     readable: tuple[Path, ...]
     writable: tuple[Path, ...]
 
     @classmethod
-    def of(cls, readable: Iterable[Path], writable: Iterable[Path]) -> View:
+    def of(cls, readable: Iterable[Path], writable: Iterable[Path]) -> AccessPaths:
         """Return the view of paths that may be relative."""
         return cls(tuple(map(Path.absolute, readable)), tuple(map(Path.absolute, writable)))
 

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hpc.serving.node import WINDOW
-from hpc.slurm.campaign import Campaign
-from hpc.slurm.profile import Option, Serving
-from hpc.slurm.script import Script, log_pattern, python_command, role_script
+from hpc.slurm import Campaign, Option, Script, ServingSettings, log_pattern, python_command, role_script
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class ServerPlan:
     model: str
     served_name: str
     command: tuple[str, ...]
-    timing: Serving = field(default_factory=Serving)
+    timing: ServingSettings = field(default_factory=ServingSettings)
     replicas: int = 1
     nodes: int = 1
     gpus_per_node: int = 0
@@ -37,7 +35,7 @@ class ServerPlan:
         return self.nodes * self.gpus_per_node
 
 
-def filled_in(command: Sequence[str], *, host: str, name: str, ports: int) -> tuple[str, ...]:
+def render_command(command: Sequence[str], *, host: str, name: str, ports: int) -> tuple[str, ...]:
     """Return a command with what was found on the node: where to listen, name, ports, this interpreter."""
     chosen = {
         "{host}": host,
@@ -57,14 +55,14 @@ def server_script(
     role = cluster.role("server")
     times = {
         "time": 60 * role.time,
-        "ready": timing.ready_limit,
-        "watch": timing.watch,
-        "idle": timing.idle_shutdown,
+        "ready": timing.startup_timeout,
+        "watch": timing.health_check_interval,
+        "idle": timing.idle_timeout,
         "drain": drain_s(campaign, plan),
     }
     supervisor = python_command(
         cluster,
-        "hpc.serving",
+        "hpc.serving.supervisor",
         *("--folder", str(campaign.services.absolute()), "--key-file", str(key_file)),
         *("--model", plan.model, "--served-name", plan.served_name),
         *("--address", timing.address, "--nodes", str(plan.nodes)),
@@ -89,12 +87,12 @@ def server_script(
 
 def drain_s(campaign: Campaign, plan: ServerPlan) -> int:
     """Return for how many seconds before its job's end a server takes no requests: at most a quarter of its time."""
-    return min(plan.timing.drain, 60 * campaign.cluster.role("server").time // 4)
+    return min(plan.timing.drain_timeout, 60 * campaign.cluster.role("server").time // 4)
 
 
-def lead_s(campaign: Campaign, plan: ServerPlan) -> int:
+def renew_before_s(campaign: Campaign, plan: ServerPlan) -> int:
     """Return how many seconds before a job's end its successor is asked for: at most half of its time."""
-    return min(plan.timing.lead, 60 * campaign.cluster.role("server").time // 2)
+    return min(plan.timing.renew_before, 60 * campaign.cluster.role("server").time // 2)
 
 
 def _resources(campaign: Campaign, plan: ServerPlan, excluded: Collection[str]) -> dict[str, Option]:

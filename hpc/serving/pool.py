@@ -1,26 +1,219 @@
-"""The servers of a campaign as its controller sees them: asked for, handed over, let go."""
+"""The servers of a campaign as its controller sees them: jobs submitted, followed, handed over, let go."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Self
 
-from hpc.parking import Parking
-from hpc.serving.jobs import ServerFailed as ServerFailed
-from hpc.serving.jobs import ServerJobs
-from hpc.serving.plan import ServerPlan, lead_s
-from hpc.serving.services import Service, read_services, withdraw
-from hpc.slurm.book import JobBook
-from hpc.slurm.campaign import Campaign
-from hpc.slurm.client import Slurm
-from hpc.slurm.script import Script
+from hpc.errors import InfrastructureError
+from hpc.quiescence import QuiescenceTracker, happens_within
+from hpc.serving.plan import ServerPlan, renew_before_s, server_script
+from hpc.serving.server_registry import (
+    ServerExit,
+    ServerRegistration,
+    make_key,
+    read_ended,
+    read_services,
+    withdraw,
+)
+from hpc.slurm import (
+    AdaptivePoller,
+    ControllerContext,
+    FailureClass,
+    Job,
+    JobState,
+    QueueSnapshot,
+    Script,
+    SlurmError,
+    SlurmFull,
+    SlurmUnreachable,
+    Submission,
+    read_control,
+)
 
-_PRESSING_S = 30.0
-_LEAVE_S = 20.0
+log = logging.getLogger(__name__)
+
+FAILURES = 2
+"""Jobs of a model that fail in a row before it is given up; the last is booked as `failed for good`."""
+
+ARRIVAL_S = 600.0
+"""Seconds after which a job that Slurm does not know has never reached it, or is gone; accounts may lag by minutes."""
+
+_FULL_PAUSE_S = 60.0
+_LOOK_UP_S = 10.0
+_SOON_S = 2.0  # between questions to Slurm once a server has ended or was told to
+_LOG_LINES = 20
+_COUNTED = ("failed", "cancelled")
+_PRESSING_S = 30.0  # a model asked so lately gets all its replicas, others only keep what they have
+_LEAVE_S = 20.0  # for an answer of sbatch that is on its way when we leave
+
+
+class ServerFailed(InfrastructureError):
+    """A model cannot be served; the message says why, with the end of the server's log."""
+
+
+class ServerJobs:
+    """Submits, follows and ends server jobs. Of one event loop; Slurm is asked in threads.
+
+    `failures` says of models that were given up why. Slurm is asked at once about jobs that were not in question
+    before, and otherwise every `ask_s` seconds or more rarely.
+    """
+
+    def __init__(self, control: ControllerContext, *, render: Callable[[Script], str], ask_s: float) -> None:
+        self._control, self._render = control, render
+        self._campaign, self._book, self._slurm = control.campaign, control.book, control.slurm
+        self._poll = AdaptivePoller(control.slurm, first_s=ask_s, most_s=6 * ask_s)
+        self._snapshot = QueueSnapshot({})
+        self._heard: dict[str, float] = {}
+        self._ask_s = ask_s
+        self._let_go: set[str] = set()
+        self._ends_seen: set[str] = set()
+        self._not_before = 0.0
+        self.failures: dict[str, str] = {}
+
+    def of(self, model: str) -> tuple[Submission, ...]:
+        """Return the jobs of a model that are not over, as far as is known; those that were let go do not count."""
+        return tuple(s for s in self.unfinished() if s.purpose == model and s.job_id not in self._let_go)
+
+    def unfinished(self) -> tuple[Submission, ...]:
+        """Return all server jobs that are not over, as far as is known."""
+        return self._book.book.unfinished("server")
+
+    def is_over(self, job_id: str) -> bool:
+        """Return whether a job is known to have ended."""
+        return any(s.job_id == job_id and s.ended for s in self._book.book.of_role("server"))
+
+    def in_words(self, model: str) -> str:
+        """Say what a model's servers are waited for."""
+        jobs = [self._job_in_words(submission) for submission in self.of(model)]
+        return f"a server of {model}: {', '.join(jobs) or 'no job is asked for just now'}"
+
+    async def follow(self, answering: Collection[str]) -> None:
+        """Find out which jobs are over, except those in which a server answers, and book them."""
+        await self._book.look_up(self._slurm, "server", arrival_s=ARRIVAL_S, every_s=_LOOK_UP_S)
+        unsure = {
+            s.job_id: s for s in self.unfinished() if s.job_id is not None and s.job_id not in answering
+        }
+        self._heard |= dict.fromkeys(answering, time.monotonic())
+        if not unsure:
+            return
+        ends = {end.job: end for end in read_ended(self._campaign.services)}
+        if {ends[job].worker for job in unsure.keys() & ends.keys()} - self._ends_seen:
+            self._ask_soon()
+        self._ends_seen |= {end.worker for end in ends.values()}
+        self._snapshot = await asyncio.to_thread(self._poll.poll, unsure.keys())
+        for job_id, submission in unsure.items():
+            self._decide(submission, job_id, ends.get(job_id))
+
+    async def submit(self, plan: ServerPlan) -> None:
+        """Submit a job for one replica; where Slurm refuses it for good, the model has failed."""
+        if (
+            time.monotonic() < self._not_before
+            or plan.model in self.failures
+            or read_control(self._campaign).stop
+        ):
+            return
+        token = self._control.next_token("server")
+        try:
+            text = self._script(plan, token)
+            with self._book.submitting(token, "server", gpus=plan.gpus, purpose=plan.model) as submitted:
+                submitted(await asyncio.to_thread(self._slurm.submit, text, token=token))
+        except SlurmUnreachable as error:
+            log.warning("%s The job is looked up by its token %s.", error, token)
+        except SlurmFull as error:
+            log.warning("%s", error)
+            self._not_before = time.monotonic() + _FULL_PAUSE_S
+        except SlurmError as error:
+            self.failures[plan.model] = f"model {plan.model} cannot be served: {error}"
+
+    async def drain_jobs(self, answering: Collection[str], others: Collection[str]) -> None:
+        """End jobs: those in which a server answers in good order, the others at once. Slurm may be away."""
+        self._let_go |= {*answering, *others}
+        self._ask_soon()
+        try:
+            if answering:
+                argv = ["scancel", "--batch", "--signal=USR2", *answering]
+                await asyncio.to_thread(self._slurm.commands.ask, argv)
+            if others:
+                await asyncio.to_thread(self._slurm.cancel, others)
+        except SlurmError as error:
+            log.warning("Jobs %s could not be ended: %s", ", ".join([*answering, *others]), error)
+
+    def _ask_soon(self) -> None:
+        """Ask Slurm at the next turn, and more often for a while: something is about to change."""
+        soon_s = min(_SOON_S, self._ask_s)
+        self._poll = AdaptivePoller(self._slurm, first_s=soon_s, most_s=6 * self._ask_s)
+
+    def _script(self, plan: ServerPlan, token: str) -> str:
+        key = make_key(self._campaign.services.absolute())
+        return self._render(
+            server_script(self._campaign, plan, token, key_file=key, excluded=self._book.book.excluded)
+        )
+
+    def _decide(self, submission: Submission, job_id: str, end: ServerExit | None) -> None:
+        job = self._snapshot.jobs.get(job_id)
+        if job is not None and job.state is not JobState.UNKNOWN:
+            self._heard[job_id] = time.monotonic()
+            if job.state.ended:
+                self._close(submission, job, end)
+        elif not self._snapshot.notes and (end is not None or self._silent_s(job_id) > ARRIVAL_S):
+            self._close(submission, None, end)
+
+    def _silent_s(self, job_id: str) -> float:
+        """Return for how long nothing has been heard of a job; Slurm's accounts may lag."""
+        return time.monotonic() - self._heard.setdefault(job_id, time.monotonic())
+
+    def _close(self, submission: Submission, job: Job | None, end: ServerExit | None) -> None:
+        model, how = submission.purpose, self._how(submission, job, end)
+        seconds = end.ended - end.began if end else float(job.elapsed_s) if job and job.elapsed_s else None
+        if how in _COUNTED:
+            before = [s.ended for s in self._book.book.of_role("server") if s.purpose == model and s.ended]
+            if len(before) >= FAILURES - 1 and all(past in _COUNTED for past in before[1 - FAILURES :]):
+                why = end.why if end and how == "failed" else self._why(submission, how)
+                self.failures[model] = (
+                    f"model {model} cannot be served: {FAILURES} jobs in a row failed. {why}"
+                )
+                how = "failed for good"
+        self._book.ended(submission.token, how, seconds)
+
+    def _how(self, submission: Submission, job: Job | None, end: ServerExit | None) -> str:
+        """Return how a job ended: by word of its server, unless it was cancelled; without one, of Slurm."""
+        failure = job.state.failure if job else None
+        if submission.job_id in self._let_go:
+            return "retired"
+        if failure is FailureClass.CANCELLED:
+            return "cancelled"
+        if end is not None:
+            return "failed" if end.failed else "retired"
+        if failure in (None, FailureClass.PROGRAM, FailureClass.MEMORY):
+            return "failed"
+        return str(failure)
+
+    def _why(self, submission: Submission, how: str) -> str:
+        if how == "cancelled":
+            return f"Somebody cancelled job {submission.job_id}."
+        path = self._campaign.logs / f"{submission.job_id}.out"
+        try:
+            with path.open(errors="replace") as file:
+                tail = "".join(deque(file, _LOG_LINES)).strip()
+        except OSError:
+            tail = "(no log)"
+        return f"The last one was job {submission.job_id}; the end of {path}:\n{tail}"
+
+    def _job_in_words(self, submission: Submission) -> str:
+        if submission.job_id is None:
+            return f"no answer from Slurm yet about {submission.token}"
+        job = self._snapshot.jobs.get(submission.job_id)
+        if job is None or job.state is JobState.UNKNOWN:
+            return f"job {submission.job_id} is with Slurm"
+        if job.state is JobState.RUNNING:
+            return f"job {submission.job_id} starts one on {job.nodes}"
+        return f"job {submission.job_id} is {job.state.lower()}{f' ({job.reason})' if job.reason else ''}"
 
 
 class ServerPool:
@@ -35,21 +228,19 @@ class ServerPool:
 
     def __init__(
         self,
-        campaign: Campaign,
-        book: JobBook,
-        slurm: Slurm,
+        control: ControllerContext,
         plans: Mapping[str, ServerPlan],
         *,
         render: Callable[[Script], str],
-        parking: Parking | None = None,
+        parking: QuiescenceTracker | None = None,
         every_s: float = 2.0,
         ask_s: float = 10.0,
     ) -> None:
-        self._campaign, self._plans, self._every_s = campaign, plans, every_s
-        self._parking = parking or Parking()
+        self._campaign, self._plans, self._every_s = control.campaign, plans, every_s
+        self._parking = parking or QuiescenceTracker()
         self.in_flight: Counter[str] = Counter()
-        self._jobs = ServerJobs(campaign, book, slurm, render=render, ask_s=ask_s)
-        self._services: Sequence[Service] = ()
+        self._jobs = ServerJobs(control, render=render, ask_s=ask_s)
+        self._services: Sequence[ServerRegistration] = ()
         self._read_at = 0.0
         self._used: dict[str, float] = {}
         self._let_go: set[str] = set()
@@ -74,7 +265,7 @@ class ServerPool:
         with suppress(asyncio.CancelledError, Exception):  # said to whoever waited for a server
             await self._task
 
-    def here(self, model: str) -> tuple[Service, ...]:
+    def ready_servers(self, model: str) -> tuple[ServerRegistration, ...]:
         """Return the servers that answer for a model just now, perhaps none. Keeps the model in use."""
         self._used[model] = time.monotonic()
         if time.monotonic() - self._read_at > self._every_s:  # the task may be waiting for Slurm
@@ -85,22 +276,22 @@ class ServerPool:
         """Return why no more servers can be had for a model, None as long as they can."""
         return self._jobs.failures.get(model)
 
-    def doubt(self, service: Service) -> None:
+    def mark_suspect(self, service: ServerRegistration) -> None:
         """Leave a server that failed a request out until its heart has beaten again; its job is looked at."""
         self._doubts[service.worker] = service.beaten
         self._wake.set()
 
-    def is_over(self, service: Service) -> bool:
+    def is_over(self, service: ServerRegistration) -> bool:
         """Return whether the job of a server is known to have ended."""
         return self._jobs.is_over(service.job)
 
-    async def services(self, model: str) -> tuple[Service, ...]:
+    async def services(self, model: str) -> tuple[ServerRegistration, ...]:
         """Return the servers that answer for a model, at least one.
 
         Waits, parked, while there is none. Raises `ServerFailed` where none can be had.
         """
         turn = self._begun + 1
-        while not (found := self.here(model)):
+        while not (found := self.ready_servers(model)):
             if model in self._jobs.failures:
                 raise ServerFailed(self._jobs.failures[model])
             if self._done < turn:  # nobody has seen yet that this model is wanted
@@ -113,23 +304,23 @@ class ServerPool:
     async def _wait_parked(self, model: str) -> None:
         """Wait until a server is there, none can be had, or something else is waited for."""
         words = self._jobs.in_words(model)
-        with self._parking.parked(words):
+        with self._parking.blocked_on(words):
             await self._next_turn()
             while (
-                not self.here(model)
+                not self.ready_servers(model)
                 and model not in self._jobs.failures
                 and self._jobs.in_words(model) == words
             ):
                 await self._next_turn()
 
-    async def retire(self, wait_s: float = 60.0) -> None:
+    async def shut_down(self, wait_s: float = 60.0) -> None:
         """End all servers of the campaign in good order, and withdraw jobs that still wait; wait so long for it."""
         self._plans, deadline = {}, time.monotonic() + wait_s
         await self._turn_after_now()
         jobs = {job.job_id for job in self._jobs.unfinished() if job.job_id is not None}
         answering = {service.job for service in self._services} & jobs
         self._let_go |= {service.worker for service in self._services}
-        await self._jobs.let_go(answering, jobs - answering)
+        await self._jobs.drain_jobs(answering, jobs - answering)
         while self._jobs.unfinished() and time.monotonic() < deadline:
             await self._turn_after_now()
 
@@ -140,9 +331,7 @@ class ServerPool:
                 await self._look()
                 self._done = self._begun
                 self._announce_turn()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(self._every_s):
-                        await self._wake.wait()
+                await happens_within(self._wake, self._every_s)
                 self._wake.clear()
         finally:
             self._announce_turn()
@@ -164,10 +353,10 @@ class ServerPool:
     async def _see_to(self, plan: ServerPlan) -> None:
         """Submit what is missing of a model; let those go whose successors are there."""
         unused_s = time.monotonic() - self._used.get(plan.model, -float("inf"))
-        if unused_s > plan.timing.idle_shutdown:
+        if unused_s > plan.timing.idle_timeout:
             return
         mine = [s for s in self._services if s.model == plan.model and self._is_trusted(s)]
-        lead = lead_s(self._campaign, plan)
+        lead = renew_before_s(self._campaign, plan)
         fresh = [s for s in mine if s.ends - time.time() > lead]
         answering = {service.job for service in mine}
         coming = [job for job in self._jobs.of(plan.model) if job.job_id not in answering]
@@ -177,12 +366,12 @@ class ServerPool:
         old = [service for service in mine if service not in fresh]
         if old and len(fresh) >= wanted:
             self._let_go |= {service.worker for service in old}
-            await self._jobs.let_go({service.job for service in old}, ())
+            await self._jobs.drain_jobs({service.job for service in old}, ())
 
-    def _is_doubted(self, service: Service) -> bool:
+    def _is_doubted(self, service: ServerRegistration) -> bool:
         return service.beaten <= self._doubts.get(service.worker, -1.0)
 
-    def _is_trusted(self, service: Service) -> bool:
+    def _is_trusted(self, service: ServerRegistration) -> bool:
         return service.worker not in self._let_go and not self._is_doubted(service)
 
     async def _turn_after_now(self) -> None:
@@ -196,9 +385,7 @@ class ServerPool:
         """Wait until a turn is over, a while at most; raise what ended the task, if it did."""
         assert self._task is not None
         if not self._task.done():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._every_s):
-                    await self._turned.wait()
+            await happens_within(self._turned, self._every_s)
         if self._task.done():
             self._task.result()
             raise ServerFailed("the servers are no longer looked after: their controller is leaving")

@@ -1,4 +1,6 @@
-"""The program of a server job: starts a server, announces it once it answers, watches it, and ends it in good order.
+"""The program of a server job, `python -P -m hpc.serving.supervisor … -- COMMAND…`.
+
+It starts a server, announces it once it answers, watches it, and ends it in good order.
 
 A server is announced when it lists our model under our key and has generated one token; a health page proves neither.
 It is withdrawn before anything else when it goes: because it was told to (SIGTERM, SIGUSR2), its job's time is nearly
@@ -7,37 +9,52 @@ up, nobody asks it for anything, or it died or hangs. A server that died or hang
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import logging
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from hpc.errors import HpcError, InfrastructureError
+from hpc.quiescence import happens_within
+from hpc.serving.health import SIGNALS_S, HealthMonitor, Probe, ProbeError
 from hpc.serving.node import Address, find_address, find_ports, node_name, server_environment
-from hpc.serving.plan import filled_in
-from hpc.serving.probe import Probe, ProbeError
-from hpc.serving.process import ServerProcess
-from hpc.serving.services import Ended, Service, announce, read_key, record_end, withdraw
-from hpc.serving.watch import SIGNALS_S, Watch, within
+from hpc.serving.plan import render_command
+from hpc.serving.process_guard import ServerProcess
+from hpc.serving.server_registry import (
+    ServerExit,
+    ServerRegistration,
+    announce,
+    read_key,
+    record_end,
+    withdraw,
+)
 
 log = logging.getLogger(__name__)
 
 PORTS_TRIED = 3
 STARTS = 3
 _LOOK_S = 0.5
-_FIRST_TOKEN_S = 300.0
-_END_S = 60.0
-_PORT_TAKEN = "ddress already in use"
+_FIRST_TOKEN_S = 300.0  # the first request may compile kernels
+_END_S = 60.0  # for a server to end after SIGTERM, before it is killed
+_PORT_TAKEN = "ddress already in use"  # "Address" or "address", as the server's libraries have it
 
 
 @dataclass(frozen=True)
-class Order:
-    """What to serve and how; times in seconds. `folder` is that of the services, `key_file` holds the key."""
+class ServeRequest:
+    """What to serve and how; times in seconds. `folder` is that of the services, `key_file` holds the key.
+
+    `model` is what the campaign calls the model, `served_name` what the server does; `command` is the server's, with
+    `{host}` and `{port}`. `time_s` is the whole time of the job. The server has to answer within `ready_s`, is probed
+    every `watch_s`, and ends after `idle_s` without requests; for the last `drain_s` it takes none and finishes those
+    that it has.
+    """
 
     folder: Path
     key_file: Path
@@ -64,7 +81,7 @@ class PortTaken(StartFailed):
 class Supervisor:
     """Serves one order until there is a reason to stop. Of one event loop."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: ServeRequest) -> None:
         self._order = order
         self._began = time.time()
         self._ends = self._began + order.time_s
@@ -83,7 +100,7 @@ class Supervisor:
         except HpcError as error:
             why, failed = str(error), True
         log.log(logging.ERROR if failed else logging.INFO, "the end: %s", why)
-        end = Ended(self.worker, self._order.model, self._began, time.time(), self._served, failed, why)
+        end = ServerExit(self.worker, self._order.model, self._began, time.time(), self._served, failed, why)
         record_end(self._order.folder, end)
         return int(failed)
 
@@ -111,11 +128,11 @@ class Supervisor:
         """Start a server, serve and end it; return why."""
         order, address = self._order, find_address(self._order.address)
         ports = find_ports(address.host)
-        scratch = Path(tempfile.mkdtemp(prefix=f"sharp-server-{self.worker}-"))
+        scratch = Path(tempfile.mkdtemp(prefix=f"server-{self.worker}-"))
         environment = server_environment(
             os.environ, key=self._key, ports=ports, address=address, scratch=scratch, nodes=order.nodes
         )
-        command = filled_in(order.command, host=address.host, name=address.name, ports=ports)
+        command = render_command(order.command, host=address.host, name=address.name, ports=ports)
         log.info("starting on port %d: %s", ports, " ".join(command))
         try:
             with ServerProcess(command, environment, pass_on=order.nodes > 1) as process:
@@ -129,7 +146,7 @@ class Supervisor:
         if not await self._is_ready(process, probe):
             return "told to stop before the server was ready"
         order = self._order
-        service = Service(
+        service = ServerRegistration(
             worker=self.worker,
             model=order.model,
             served_name=order.served_name,
@@ -139,15 +156,17 @@ class Supervisor:
             started=self._began,
             ends=self._ends,
         )
-        watch = Watch(process, probe, order.folder, self.worker, watch_s=order.watch_s, idle_s=order.idle_s)
+        watch = HealthMonitor(
+            process, probe, order.folder, self.worker, watch_s=order.watch_s, idle_s=order.idle_s
+        )
         announce(order.folder, service)
         log.info("serving %s at %s after %.0f s", order.served_name, url, time.time() - self._began)
         self._served = True
         try:
-            why = await watch.until_over(self._told, self._ends - order.drain_s)
+            why = await watch.run_until_exit(self._told, self._ends - order.drain_s)
         finally:
             withdraw(order.folder, self.worker)
-        await watch.drained(min(order.drain_s, self._ends - time.time()))
+        await watch.wait_drained(min(order.drain_s, self._ends - time.time()))
         log.info("withdrawn; %s", watch.summary)
         await process.end(_END_S)
         return why
@@ -159,7 +178,7 @@ class Supervisor:
         while time.monotonic() < deadline:
             if self._told.is_set():
                 return False
-            if process.exit_code is not None and not await within(self._told, SIGNALS_S):
+            if process.exit_code is not None and not await happens_within(self._told, SIGNALS_S):
                 raise _start_failure(process)
             try:
                 await self._verify(probe)
@@ -169,8 +188,8 @@ class Supervisor:
                 return True
             await asyncio.sleep(_LOOK_S)
         raise StartFailed(
-            f"the server was not ready within {self._order.ready_s:g} s ({refusal}); raise `serving.ready_limit` in "
-            "the cluster profile if it needs longer, and look at `serving.address` if it cannot be reached."
+            f"the server was not ready within {self._order.ready_s:g} s ({refusal}); raise `serving.startup_timeout` "
+            "in the cluster profile if it needs longer, and look at `serving.address` if it cannot be reached."
             f"{process.quoted()}"
         )
 
@@ -204,3 +223,28 @@ def _start_failure(process: ServerProcess) -> StartFailed:
     return StartFailed(
         f"the server ended with code {process.exit_code} before it was ready.{process.quoted()}"
     )
+
+
+def order_of(arguments: list[str]) -> ServeRequest:
+    """Return the order that a command line gives: an option for each field (`--time` for `time_s`)."""
+    kinds = {"Path": Path, "str": str, "int": int, "float": float}
+    parser = argparse.ArgumentParser(
+        prog="python -P -m hpc.serving.supervisor", description=ServeRequest.__doc__
+    )
+    for field in fields(ServeRequest):
+        if field.name != "command":
+            option = "--" + field.name.removesuffix("_s").replace("_", "-")
+            parser.add_argument(option, dest=field.name, type=kinds[str(field.type)], required=True)
+    parser.add_argument("command", nargs="+")
+    values = vars(parser.parse_args(arguments))
+    return ServeRequest(**{**values, "command": tuple(values["command"])})
+
+
+if __name__ == "__main__":
+    logging.basicConfig(
+        stream=sys.stdout,
+        level=logging.INFO,
+        format="%(asctime)s supervisor: %(message)s",
+        datefmt="%H:%M:%S",
+    )
+    sys.exit(asyncio.run(Supervisor(order_of(sys.argv[1:])).run()))

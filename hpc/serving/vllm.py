@@ -58,5 +58,5 @@ def _on_nodes(line: Sequence[str], nodes: int) -> tuple[str, ...]:
         *("--distributed-executor-backend", "mp"),
     )
     # When the first node's server goes, the others would wait for it for ever.
-    rank = ("{python}", "-P", "-m", "hpc.serving.rank")
+    rank = ("{python}", "-P", "-m", "hpc.serving.process_guard", "--rank")
     return (*srun, "--kill-on-bad-exit=1", "--mpi=none", *rank, *line, *together)

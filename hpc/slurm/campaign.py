@@ -1,10 +1,11 @@
-"""A campaign: a run or a sweep together with the cluster that it is carried out on, as files beside it.
+"""A campaign: work in a folder together with the cluster that it is carried out on, as files beside it.
 
 FOLDER/slurm/campaign.json    what it is called in Slurm, and the cluster's profile as it was at the launch
-FOLDER/slurm/jobs.jsonl       the book of its jobs (`hpc.slurm.book`)
-FOLDER/slurm/control.json     what people have asked of it since (`Wishes`)
-FOLDER/slurm/queue/           work for jobs to take (`hpc.work.queue`)
-FOLDER/slurm/services/        language-model servers that answer
+FOLDER/slurm/submissions.jsonl       the log of its submissions (`hpc.slurm.submission_log`)
+FOLDER/slurm/control.json     what people have asked of it since (`ControlRequests`)
+FOLDER/slurm/outcome.json     how it ended (`CampaignOutcome`): there from its end until the next launch
+FOLDER/slurm/queue/           work for jobs to take (`hpc.queue.work_queue`)
+FOLDER/slurm/servers/        language-model servers that answer
 FOLDER/slurm/logs/            what jobs print
 """
 
@@ -12,88 +13,100 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import asdict, dataclass, replace
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from hpc.errors import RunDirectoryError
-from hpc.files import make_directory, write_atomic
-from hpc.slurm.book import Book
-from hpc.slurm.profile import Cluster, RoleName
+from hpc.files import make_directory, read_record, write_atomic, write_record
+from hpc.journal import Lease
+from hpc.slurm.client import Slurm
+from hpc.slurm.profile import ClusterProfile, RoleName
+from hpc.slurm.submission_log import SubmissionLog
 
 _LETTERS = {"controller": "c", "server": "s", "evaluate": "e"}
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """`id` tells the jobs of this campaign from all others; `created` is ISO 8601 (UTC)."""
+    """`id` tells the jobs of this campaign from all others; `created` is ISO 8601 (UTC).
+
+    `program` is the command that people steer it by; it has the verbs `launch`, `advance` and `cancel`, which messages
+    name. Names of jobs begin with it.
+    """
 
     folder: Path
     id: str
-    cluster: Cluster
+    cluster: ClusterProfile
     created: str
+    program: str = "campaign"
 
     @property
-    def place(self) -> Path:
+    def slurm_dir(self) -> Path:
         """The folder of everything that has to do with Slurm."""
         return self.folder / "slurm"
 
     @property
     def book(self) -> Path:
         """The file of the book of jobs."""
-        return self.place / "jobs.jsonl"
+        return self.slurm_dir / "submissions.jsonl"
 
     @property
     def queue(self) -> Path:
         """The folder of work to take."""
-        return self.place / "queue"
+        return self.slurm_dir / "queue"
 
     @property
     def services(self) -> Path:
         """The folder of servers that answer."""
-        return self.place / "services"
+        return self.slurm_dir / "servers"
 
     @property
     def logs(self) -> Path:
         """The folder of what jobs print."""
-        return self.place / "logs"
+        return self.slurm_dir / "logs"
 
     @property
     def prefix(self) -> str:
         """How the names of all jobs of this campaign begin."""
-        return f"sharp-{self.id}-"
+        return f"{self.program}-{self.id}-"
 
     def job_name(self, role: RoleName) -> str:
         """Return the name of this campaign's jobs of a role."""
         return f"{self.prefix}{role}"
 
-    def next_token(self, book: Book, role: RoleName) -> str:
-        """Return a token that no submission of the book carries: `3f9a1c2b-e4` is the fourth for evaluations."""
-        return f"{self.id}-{_LETTERS[role]}{len(book.of_role(role)) + 1}"
+    def command(self, verb: Literal["launch", "advance", "cancel"]) -> str:
+        """Return the line that a person types to have the program do something to this campaign."""
+        return f"{self.program} {verb} {shlex.quote(str(self.folder))}"
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ControlRequests:
     """What people have asked of a campaign: to stop, how many evaluations to run at once (None: no limit)."""
 
     stop: bool = False
     throttle: int | None = None
 
 
-def create_campaign(folder: Path, cluster: Cluster) -> Campaign:
-    """Make a campaign of a run or sweep; raises `RunDirectoryError` where it has one already."""
-    campaign = Campaign(
-        folder, secrets.token_hex(4), cluster, datetime.now(UTC).isoformat(timespec="seconds")
-    )
-    if (campaign.place / "campaign.json").exists():
-        raise RunDirectoryError(f"{folder} has been launched already; go on with: sharp launch {folder}")
-    for place in (campaign.place, campaign.queue, campaign.services, campaign.logs):
+def create_campaign(folder: Path, cluster: ClusterProfile, program: str = "campaign") -> Campaign:
+    """Make a campaign of a folder; raises `RunDirectoryError` where it has one already."""
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    campaign = Campaign(folder, secrets.token_hex(4), cluster, created, program)
+    if (campaign.slurm_dir / "campaign.json").exists():
+        raise RunDirectoryError(
+            f"{folder} has been launched already; go on with: {campaign.command('launch')}"
+        )
+    for place in (campaign.slurm_dir, campaign.queue, campaign.services, campaign.logs):
         make_directory(place)
     _write(campaign)
     return campaign
 
 
-def change_profile(campaign: Campaign, cluster: Cluster) -> Campaign:
+def change_profile(campaign: Campaign, cluster: ClusterProfile) -> Campaign:
     """Go on with a campaign by another profile, that of the same cluster as it is now, say."""
     changed = replace(campaign, cluster=cluster)
     _write(changed)
@@ -101,11 +114,11 @@ def change_profile(campaign: Campaign, cluster: Cluster) -> Campaign:
 
 
 def find_campaign(folder: Path) -> Campaign | None:
-    """Return the campaign of a run or sweep, None where it has none; raises `RunDirectoryError` if it is damaged."""
+    """Return the campaign of a folder, None where it has none; raises `RunDirectoryError` if it is damaged."""
     path = folder / "slurm" / "campaign.json"
     try:
         content = json.loads(path.read_bytes())
-        return Campaign(folder, content["id"], Cluster(**content["cluster"]), content["created"])
+        return Campaign(folder, **{**content, "cluster": ClusterProfile(**content["cluster"])})
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -114,20 +127,75 @@ def find_campaign(folder: Path) -> Campaign | None:
 
 def _write(campaign: Campaign) -> None:
     cluster = campaign.cluster.model_dump(mode="json")
-    content = {"id": campaign.id, "created": campaign.created, "cluster": cluster}
-    write_atomic(campaign.place / "campaign.json", json.dumps(content, indent=1).encode())
+    content = {
+        "id": campaign.id,
+        "created": campaign.created,
+        "program": campaign.program,
+        "cluster": cluster,
+    }
+    write_atomic(campaign.slurm_dir / "campaign.json", json.dumps(content, indent=1).encode())
 
 
-def read_wishes(campaign: Campaign) -> Wishes:
-    """Return what people have asked; nothing where nobody has."""
-    try:
-        return Wishes(**json.loads((campaign.place / "control.json").read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return Wishes()
+def read_control(campaign: Campaign) -> ControlRequests:
+    """Return what people have asked of a campaign, nothing as long as they have not."""
+    return read_record(campaign.slurm_dir / "control.json", ControlRequests) or ControlRequests()
 
 
-def wish(campaign: Campaign, **changes: bool | int | None) -> Wishes:
+def update_control(campaign: Campaign, **changes: bool | int | None) -> ControlRequests:
     """Change what is asked of a campaign, and return it."""
-    wishes = replace(read_wishes(campaign), **changes)  # type: ignore[arg-type]
-    write_atomic(campaign.place / "control.json", json.dumps(asdict(wishes)).encode())
+    wishes = replace(read_control(campaign), **changes)  # type: ignore[arg-type]
+    write_record(campaign.slurm_dir / "control.json", wishes)
     return wishes
+
+
+@dataclass(frozen=True)
+class CampaignOutcome:
+    """`sentence` says why, and what to do where it failed; `time` is ISO 8601 (UTC)."""
+
+    state: Literal["finished", "failed", "stopped"]
+    sentence: str
+    time: str
+
+
+def write_campaign_outcome(
+    campaign: Campaign, state: Literal["finished", "failed", "stopped"], sentence: str
+) -> CampaignOutcome:
+    """Record how a campaign ended."""
+    ending = CampaignOutcome(state, sentence, datetime.now(UTC).isoformat(timespec="seconds"))
+    write_record(campaign.slurm_dir / "outcome.json", ending)
+    return ending
+
+
+def read_campaign_outcome(campaign: Campaign) -> CampaignOutcome | None:
+    """Return how a campaign ended, None while it has not."""
+    return read_record(campaign.slurm_dir / "outcome.json", CampaignOutcome)
+
+
+def clear_campaign_outcome(campaign: Campaign) -> None:
+    """Let a campaign that has ended go on."""
+    (campaign.slurm_dir / "outcome.json").unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class ControllerContext:
+    """The right to steer a campaign: one process at a time has it, and another that takes it ends this one's."""
+
+    campaign: Campaign
+    lease: Lease
+    book: SubmissionLog
+    slurm: Slurm
+
+    def next_token(self, role: RoleName) -> str:
+        """Return a token that no submission of the log carries: `3f9a1c2b-e4` is the fourth for evaluations."""
+        return f"{self.campaign.id}-{_LETTERS[role]}{len(self.book.book.of_role(role)) + 1}"
+
+
+@contextmanager
+def acquire_control(campaign: Campaign, lease: Lease | None = None) -> Iterator[ControllerContext]:
+    """Steer a campaign, by a lease that was got before perhaps; raises `RunLocked` while another process does."""
+    held = lease or Lease.acquire(campaign.slurm_dir)
+    try:
+        with SubmissionLog(campaign.book, held.renew) as book:
+            yield ControllerContext(campaign, held, book, Slurm(source=campaign.cluster.job_state_source))
+    finally:
+        held.release()

@@ -9,7 +9,9 @@ from __future__ import annotations
 import getpass
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -34,13 +36,13 @@ from hpc.slurm.states import JobState
 
 StatusSource = Literal["auto", "squeue", "sacct"]
 
-_IDS_A_COMMAND = 500
+_IDS_A_COMMAND = 500  # ids of jobs are a dozen bytes each, a command line takes 128 kB
 _JOB_ID = re.compile(r"(\d+)(?:;\S+)?")
 _NO_ACCOUNTING = "accounting storage is disabled"
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class QueueSnapshot:
     """What Slurm said at one moment. A job that is not in `jobs` may be new, long gone, or another's.
 
     `notes` says which command did not answer, and which answers contradict each other.
@@ -93,7 +95,7 @@ class Slurm:
         """
         return _carriers(self._queue(self.commands.ask), token) or _carriers(self._recent(days), token)
 
-    def snapshot(self, ids: Iterable[str]) -> Snapshot:
+    def snapshot(self, ids: Iterable[str]) -> QueueSnapshot:
         """Return what is known of some jobs: by one squeue, and of those it does not list by one sacct.
 
         The id of an array stands for those of its elements that Slurm remembers. Never raises because a
@@ -107,7 +109,7 @@ class Slurm:
             for job in _noting(notes, lambda: self._history(missing)) or ():
                 if _is_one_of(job, wanted):
                     jobs.setdefault(job.id, job if queue is None else _checked(job, notes))
-        return Snapshot(jobs, tuple(notes))
+        return QueueSnapshot(jobs, tuple(notes))
 
     def history(self, ids: Iterable[str]) -> Mapping[str, Job]:
         """Return accounting's records of some jobs, with exit codes and GPUs; raises `SlurmError`."""
@@ -130,17 +132,6 @@ class Slurm:
         """Cancel jobs; those that have ended or never were are passed over."""
         for batch in _batches(ids):
             self.commands.ask(["scancel", *batch])
-
-    def cancel_named(self, name: str) -> None:
-        """Cancel all of this user's jobs of a name."""
-        self.commands.ask(["scancel", f"--user={os.getuid()}", f"--name={name}"])
-
-    def requeue(self, job_id: str) -> None:
-        """Put a running or ended job back into the queue; raises `SlurmRefused` where it may not.
-
-        After `SlurmUnreachable`, look whether it was done: asking again might requeue the job twice.
-        """
-        self._once(["scontrol", "requeue", job_id])
 
     def throttle(self, array: str, running: int) -> None:
         """Let at most so many elements of an array run at once from now on (0: no limit)."""
@@ -187,12 +178,13 @@ class Slurm:
         self.commands.run(["sbatch", "--test-only"], limit_s=self.commands.submission_s, stdin=script)
 
     def _await_token(self, token: str) -> str | None:
-        # A controller too busy to answer may still have the request before it.
-        for pause in (*self.commands.pauses_s, 0.0):
-            found = self.find_by_token(token)
-            if found:
-                return found[0]
-            self.commands.sleep(pause)
+        # A controller too busy to answer may still have the request before it. A look-up that fails, by a refusal even,
+        # says nothing of the job.
+        with suppress(SlurmError):
+            for pause in (*self.commands.pauses_s, 0.0):
+                if found := self.find_by_token(token):
+                    return found[0]
+                self.commands.sleep(pause)
         return None
 
     def _refused_or_taken(self, token: str) -> str | None:
@@ -276,3 +268,57 @@ def _checked(job: Job, notes: list[str]) -> Job:
 def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
     every = list(ids)
     return (every[start : start + _IDS_A_COMMAND] for start in range(0, len(every), _IDS_A_COMMAND))
+
+
+class AdaptivePoller:
+    """The newest snapshot of some jobs, asked for again only when the last one has grown old enough.
+
+    After each that brings nothing new, and after each that failed, the next waits `factor` times as long, from
+    `first_s` up to `most_s` seconds. Where Slurm does not answer, the jobs stay as they were last seen, with a note.
+    """
+
+    def __init__(
+        self,
+        slurm: Slurm,
+        *,
+        first_s: float = 10.0,
+        most_s: float = 180.0,
+        factor: float = 1.5,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._slurm = slurm
+        self._first_s, self._most_s, self._factor, self._clock = first_s, most_s, factor, clock
+        self._interval_s = first_s
+        self._snapshot = QueueSnapshot({})
+        self._asked: tuple[float, frozenset[str]] | None = None
+
+    def poll(self, ids: Collection[str]) -> QueueSnapshot:
+        """Return what is known of the jobs, perhaps from before; for other jobs than last time, ask at once."""
+        wanted = frozenset(ids)
+        if wanted and self._is_due(wanted):
+            self._take(self._slurm.snapshot(wanted))
+            self._asked = (self._clock(), wanted)
+        return self._snapshot
+
+    def reset_interval(self) -> None:
+        """Ask anew at the next look: there are signs that something has changed."""
+        self._interval_s = 0.0
+
+    def _is_due(self, wanted: frozenset[str]) -> bool:
+        return (
+            self._asked is None
+            or not wanted <= self._asked[1]
+            or self._clock() - self._asked[0] >= self._interval_s
+        )
+
+    def _take(self, snapshot: QueueSnapshot) -> None:
+        if snapshot.notes and not snapshot.jobs:  # no answer: what was known is the best there is
+            snapshot = QueueSnapshot(self._snapshot.jobs, snapshot.notes)
+        changed = _states(snapshot) != _states(self._snapshot)
+        longer = max(self._interval_s * self._factor, self._first_s)
+        self._interval_s = self._first_s if changed else min(longer, self._most_s)
+        self._snapshot = snapshot
+
+
+def _states(snapshot: QueueSnapshot) -> dict[str, JobState]:
+    return {job.id: job.state for job in snapshot.jobs.values()}

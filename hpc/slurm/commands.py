@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from hpc.slurm.errors import SlurmMissing, SlurmUnreachable, failure
 
+JOB = "HPC_JOB"
+"""The variable that tells the job to processes that get none of Slurm's own variables."""
 INSTALLATION = "Run this on a login node of a Slurm cluster (or load its module)"
 
 # Variables that change what a command asks or prints; a job inherits many from the job that submits it.
@@ -21,6 +23,13 @@ _FOREIGN = (
 _KEPT = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER"})
 # Id lists in full, times in one form.
 _ADDED = {"SLURM_BITSTR_LEN": "0", "SLURM_TIME_FORMAT": "standard"}
+
+
+def current_job_id(environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return the id of the job that a process with these variables works for, `17` or `17_3`; None outside of one."""
+    array, index = environment.get("SLURM_ARRAY_JOB_ID"), environment.get("SLURM_ARRAY_TASK_ID")
+    own = f"{array}_{index}" if array and index else environment.get("SLURM_JOB_ID")
+    return own or environment.get(JOB)
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -54,9 +63,7 @@ class Commands:
         """Run a command once and return its standard output; raises `SlurmError`."""
         program = self.find(argv[0])
         if program is None:
-            raise SlurmMissing(
-                f"There is no command {argv[0]!r}. {INSTALLATION}; `sharp doctor` checks more."
-            )
+            raise SlurmMissing(f"There is no command {argv[0]!r}. {INSTALLATION}.")
         try:
             done = subprocess.run(
                 [program, *argv[1:]],

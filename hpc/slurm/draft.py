@@ -31,24 +31,24 @@ _SIZES = {
 }
 
 _TEXT = """\
-# Drafted by `sharp profile init` from what Slurm says of this cluster. Read every line, then try it:
-#   sharp doctor --cluster {name}
+{heading}
 # Partitions seen:
 {partitions}
 name: {name}
 description: {description}
 {account}
 gpu_request: {gpu_request}
-skip_directives: []           # options of sbatch that this cluster refuses
+unsupported_options: []           # options of sbatch that this cluster refuses
 submit_from_compute: true     # set to false where jobs may not call sbatch
-status: {status}
+job_state_source: {status}
 limits: {{}}                    # MaxArraySize is {max_array} here; max_jobs: your own limit on jobs at once
 python: {python}
-# For every `pack` evaluations that wait a job is asked for, `parallel` at once; each waits `linger` for more.
-dispatch: {{pack: 1, parallel: {parallel}, linger: 10min}}
-# What serves models, in an environment of its own; jobs for each model. weights: {{card: /folder/of/the/model}}
+# One job for every `items_per_worker` evaluations that wait, `max_workers` at once; each stays `idle_timeout` when
+# there is nothing to do.
+dispatch: {{items_per_worker: 1, max_workers: {parallel}, idle_timeout: 10min}}
+# What serves models, in an environment of its own; jobs for each model. model_paths: {{card: /folder/of/the/model}}
 serving: {{command: vllm serve, replicas: 1}}
-weights: {{}}
+model_paths: {{}}
 # scratch: $TMPDIR            # a fast folder of the compute node, where its variable is set
 setup: []                     # lines of shell before everything else, such as "module load cuda"
 roles:
@@ -56,10 +56,15 @@ roles:
 """
 
 
-def draft(
-    name: str, partitions: Sequence[Partition], config: Mapping[str, str], accounts: Sequence[str] = ()
+def draft_profile(
+    name: str,
+    partitions: Sequence[Partition],
+    config: Mapping[str, str],
+    accounts: Sequence[str] = (),
+    *,
+    heading: str = "# Drafted from what Slurm says of this cluster. Read every line, then try it.",
 ) -> str:
-    """Return the text of a profile; raises `SlurmError` where no partition is up."""
+    """Return the text of a profile under comment lines for a heading; raises `SlurmError` where no partition is up."""
     up = [partition for partition in partitions if partition.up]
     if not up:
         raise SlurmError("No partition of this cluster is up; `sinfo` shows them. Try again later.")
@@ -69,6 +74,7 @@ def draft(
     accounting = config.get("AccountingStorageType", "")
     kind = f"gpu:{worker.gpu_type}" if worker.gpu_type else "gpu"
     return _TEXT.format(
+        heading=heading,
         name=name,
         description=json.dumps(f"{config.get('ClusterName', 'a cluster')}, drafted from sinfo and scontrol"),
         partitions="\n".join(map(_describe, partitions)),

@@ -26,6 +26,8 @@ class SlurmMissing(SlurmError):
 class SlurmUnreachable(SlurmError):
     """Slurm gave no answer: whether the request was carried out is unknown."""
 
+    transient = True
+
 
 class SlurmRefused(SlurmError):
     """Slurm refused the request; it would be refused again."""
@@ -34,9 +36,13 @@ class SlurmRefused(SlurmError):
 class SlurmFull(SlurmRefused):
     """A limit on the number of jobs is reached; the request can be made again when some have ended."""
 
+    transient = True
+
 
 class ScriptError(HpcError):
     """A value cannot stand in a batch script."""
+
+    exit_code = 2
 
 
 # Texts of Slurm 19.05 to 24.11, in lower case.
@@ -71,8 +77,8 @@ _ADVICE = (
     ("node configuration is not available", "ask for less memory, fewer CPUs or fewer GPUs of one node"),
     ("invalid job array", "the array's last index must be below MaxArraySize; set `limits.max_array_size`"),
     ("time limit", "shorten `time` in the cluster profile; `sinfo -o '%P %l'` lists the limits"),
-    ("unrecognized option", "name the option in `skip_directives` of the cluster profile"),
-    ("invalid directive", "name the option in `skip_directives` of the cluster profile"),
+    ("unrecognized option", "name the option in `unsupported_options` of the cluster profile"),
+    ("invalid directive", "name the option in `unsupported_options` of the cluster profile"),
     ("invalid job id", "the job has ended long ago, or was another cluster's"),
     ("configuration source", "set SLURM_CONF, or run this on a machine of the cluster"),
     ("access/permission denied", "the job is another user's, or compute nodes may not submit (`submit_from_compute`)"),

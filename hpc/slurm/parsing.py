@@ -7,15 +7,15 @@ number of columns is not read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from hpc.slurm.states import JobState
 
 SEPARATOR = "\x1f"
 
-# Free text comes last, and in the same order as the fields of `Job` are filled below.
+# Free text comes last.
 SQUEUE_COLUMNS = ("%i", "%T", "%P", "%N", "%r", "%M", "%l", "%L", "%C", "%k", "%j")
 SACCT_COLUMNS = (
     *("JobID", "State", "Partition", "NodeList", "Reason", "ElapsedRaw", "TimelimitRaw"),
@@ -106,47 +106,33 @@ def expand_ids(text: str) -> list[str]:
 def parse_squeue(text: str) -> Iterator[Job]:
     """Yield the jobs of `squeue -h -r` with `SQUEUE_COLUMNS`."""
     for row in _rows(text, len(SQUEUE_COLUMNS)):
-        ids, state, partition, nodes, reason, elapsed, limit, left, cpus, comment, name = row
-        for job_id in expand_ids(ids):
-            yield Job(
-                id=job_id,
-                state=JobState.parse(state),
-                source="squeue",
-                name=name,
-                comment=_said(comment),
-                partition=partition,
-                nodes=_said(nodes),
-                reason=_said(reason),
-                elapsed_s=parse_duration(elapsed),
-                limit_s=parse_duration(limit),
-                left_s=parse_duration(left),
-                cpus=_count(cpus),
-            )
+        *common, elapsed, limit, left, cpus, comment, name = row
+        times = {
+            "elapsed_s": parse_duration(elapsed),
+            "limit_s": parse_duration(limit),
+            "left_s": parse_duration(left),
+        }
+        yield from _jobs(common, "squeue", cpus=_count(cpus), comment=_said(comment), name=name, **times)
 
 
 def parse_sacct(text: str) -> Iterator[Job]:
     """Yield the jobs of `sacct -n -X -P` with `SACCT_COLUMNS`; of several records of a job, the last counts."""
     for row in _rows(text, len(SACCT_COLUMNS)):
-        ids, state, partition, nodes, reason, elapsed, limit, cpus, tres, ended, comment, name = row
-        known = JobState.parse(state)
-        code, _, number = ended.partition(":") if known.ended else ("", "", "")
-        for job_id in expand_ids(ids):
-            yield Job(
-                id=job_id,
-                state=known,
-                source="sacct",
-                name=name,
-                comment=_said(comment),
-                partition=partition,
-                nodes=_said(nodes),
-                reason=_said(reason),
-                elapsed_s=_count(elapsed),
-                limit_s=60 * int(limit) if limit.isdigit() else None,
-                cpus=_count(cpus),
-                gpus=_gpus_of(tres),
-                exit_code=_count(code),
-                signal=_count(number) or None,
-            )
+        *common, elapsed, limit, cpus, tres, ended, comment, name = row
+        # Of a job that has not ended, sacct reports the exit code 0:0.
+        code, _, number = ended.partition(":") if JobState.parse(common[1]).ended else ("", "", "")
+        yield from _jobs(
+            common,
+            "sacct",
+            elapsed_s=_count(elapsed),
+            limit_s=60 * int(limit) if limit.isdigit() else None,
+            cpus=_count(cpus),
+            gpus=_gpus_of(tres),
+            exit_code=_count(code),
+            signal=_count(number) or None,
+            comment=_said(comment),
+            name=name,
+        )
 
 
 def parse_memory(text: str) -> Iterator[tuple[str, int]]:
@@ -190,6 +176,13 @@ def parse_config(text: str) -> dict[str, str]:
     """Return the settings of `scontrol show config`."""
     pairs = (line.partition("=") for line in text.splitlines())
     return {name.strip(): value.strip() for name, found, value in pairs if found}
+
+
+def _jobs(common: Sequence[str], source: Literal["squeue", "sacct"], **facts: Any) -> Iterator[Job]:
+    """Yield the jobs of a row, by the columns that both commands begin with: ids, state, partition, nodes, reason."""
+    ids, state, partition, nodes, reason = common
+    known = {"partition": partition, "nodes": _said(nodes), "reason": _said(reason), **facts}
+    return (Job(job_id, JobState.parse(state), source, **known) for job_id in expand_ids(ids))
 
 
 def _rows(text: str, columns: int) -> Iterable[list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -41,92 +41,81 @@ _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 _SIZES = {"MB": 1, "GB": 1024, "TB": 1024 * 1024}
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 _OPTION = re.compile(r"[a-z][a-z-]*")
-_INTERFACE = re.compile(r"interface:[A-Za-z0-9_.-]{1,15}")
+_ADDRESS = re.compile(r"hostname|fqdn|loopback|interface:[A-Za-z0-9_.-]{1,15}")
 _GPU_REQUEST = re.compile(r"[a-z-]+=[A-Za-z0-9:_.,-]*\{gpus\}[A-Za-z0-9:_.,-]*")
 
 
 def parse_minutes(value: Any) -> int:
     """Return the minutes, rounded up, of a time such as 30min, 24h, 2d or 1-12:00:00; raises ValueError."""
     seconds = parse_duration(str(value))
-    minutes = _quantity(str(value), _UNITS) if seconds is None else seconds / 60
-    if not minutes:
-        raise ValueError(f"expected a time such as 30min, 24h, 2d or 1-12:00:00, found {value!r}")
-    return math.ceil(minutes)
+    minutes = _quantity(value, _UNITS) if seconds is None else seconds / 60
+    return _positive(minutes, value, "a time such as 30min, 24h, 2d or 1-12:00:00")
 
 
-def _seconds(value: Any) -> Any:
-    seconds = _quantity(str(value), _SECONDS)
-    if not seconds:
-        raise ValueError(f"expected a time such as 30s, 10min or 2h, found {value!r}")
-    return math.ceil(seconds)
+def _seconds(value: Any) -> int:
+    return _positive(_quantity(value, _SECONDS), value, "a time such as 30s, 10min or 2h")
 
 
-def _seconds_or_none(value: Any) -> Any:
+def _seconds_or_none(value: Any) -> int:
     return 0 if str(value) in ("0", "0s") else _seconds(value)
 
 
-def _megabytes(value: Any) -> Any:
-    size = _quantity(str(value), _SIZES)
-    if not size:
-        raise ValueError(f"expected a size such as 500MB or 16GB, found {value!r}")
-    return math.ceil(size)
+def _megabytes(value: Any) -> int:
+    return _positive(_quantity(value, _SIZES), value, "a size such as 500MB or 16GB")
 
 
-def _quantity(text: str, units: Mapping[str, int]) -> float | None:
-    found = _QUANTITY.fullmatch(text.strip())
+def _quantity(value: Any, units: Mapping[str, int]) -> float | None:
+    found = _QUANTITY.fullmatch(str(value).strip())
     return float(found[1]) * units[found[2]] if found and found[2] in units else None
 
 
-def _one_line(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError(f"expected one line of printable text, found {text!r}")
-    return text
+def _positive(number: float | None, value: Any, expected: str) -> int:
+    if not number:
+        raise ValueError(f"expected {expected}, found {value!r}")
+    return math.ceil(number)
 
 
-def _option(name: str) -> str:
-    if not _OPTION.fullmatch(name):
-        raise ValueError(f"expected an option of sbatch without its hyphens, such as nice, found {name!r}")
+def _text(test: Callable[[str], object], expected: str) -> AfterValidator:
+    """Return a validator of texts that pass a test; its message says what was expected."""
+
+    def checked(text: str) -> str:
+        if not test(text):
+            raise ValueError(f"expected {expected}, found {text!r}")
+        return text
+
+    return AfterValidator(checked)
+
+
+def _not_reserved(name: str) -> str:
+    if name in RESERVED:
+        raise ValueError(f"{name} is set by the program, by a key of its own or by nothing")
     return name
 
 
-def _free_option(name: str) -> str:
-    if name in RESERVED:
-        raise ValueError(f"{name} is set by the program, by a key of its own or by nothing")
-    return _option(name)
-
-
-def _address(text: str) -> str:
-    if text not in ("hostname", "fqdn", "loopback") and not _INTERFACE.fullmatch(text):
-        raise ValueError(
-            f"expected hostname, fqdn, loopback or interface:NAME (interface:ib0), found {text!r}"
-        )
-    return text
-
-
-def _command_line(text: str) -> str:
+def _has_words(text: str) -> str:
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise ValueError(f"expected a command line such as /shared/vllm/bin/vllm serve: {error}") from None
     if not words:
         raise ValueError("expected a command line such as /shared/vllm/bin/vllm serve, found none")
-    return _one_line(text)
-
-
-def _gpu_request(text: str) -> str:
-    if not _GPU_REQUEST.fullmatch(text):
-        raise ValueError(f"expected an option with {{gpus}} in it, such as gres=gpu:{{gpus}}, found {text!r}")
     return text
 
 
-Line = Annotated[str, AfterValidator(_one_line)]
+Line = Annotated[str, _text(str.isprintable, "one line of printable text")]
+CommandLine = Annotated[Line, AfterValidator(_has_words)]
 Minutes = Annotated[int, BeforeValidator(parse_minutes), PlainSerializer("{}min".format, when_used="json")]
 Seconds = Annotated[int, BeforeValidator(_seconds), PlainSerializer("{}s".format, when_used="json")]
 Wait = Annotated[int, BeforeValidator(_seconds_or_none), PlainSerializer("{}s".format, when_used="json")]
 Megabytes = Annotated[int, BeforeValidator(_megabytes), PlainSerializer("{}MB".format, when_used="json")]
-OptionName = Annotated[str, AfterValidator(_option)]
-FreeOption = Annotated[str, AfterValidator(_free_option)]
-GpuRequest = Annotated[str, AfterValidator(_gpu_request)]
+OptionName = Annotated[str, _text(_OPTION.fullmatch, "an option of sbatch without its hyphens, such as nice")]
+FreeOption = Annotated[OptionName, AfterValidator(_not_reserved)]
+GpuRequest = Annotated[
+    str, _text(_GPU_REQUEST.fullmatch, "an option with {gpus} in it, such as gres=gpu:{gpus}")
+]
+Address = Annotated[
+    str, _text(_ADDRESS.fullmatch, "hostname, fqdn, loopback or interface:NAME (interface:ib0)")
+]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
@@ -134,7 +123,7 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Role(_Section):
+class JobTemplate(_Section):
     """Where jobs of one kind run and what each asks for; `time` in minutes, `memory` in MB, GPUs of one job."""
 
     partition: Line | None = None
@@ -156,19 +145,19 @@ class Role(_Section):
 class Roles(_Section):
     """What jobs do: steer a run, serve a model, evaluate solvers."""
 
-    controller: Role
-    server: Role
-    evaluate: Role
+    controller: JobTemplate
+    server: JobTemplate
+    evaluate: JobTemplate
 
 
-class Limits(_Section):
+class ClusterLimits(_Section):
     """The cluster's limits; None: `max_array_size` is asked from the cluster, `max_jobs` is not watched."""
 
     max_array_size: int | None = Field(None, ge=2)
     max_jobs: int | None = Field(None, ge=1)
 
 
-class SandboxChoice(_Section):
+class SandboxSettings(_Section):
     """How programs of models are confined on the compute nodes; `image` is for Apptainer."""
 
     tier: Literal["auto", "bubblewrap", "landlock", "apptainer", "rlimits"] = "auto"
@@ -176,88 +165,95 @@ class SandboxChoice(_Section):
     image: Line | None = None
 
 
-class Dispatch(_Section):
+class DispatchSettings(_Section):
     """How evaluations are given to jobs of the role `evaluate`, which take them from a queue one after another.
 
-    For every `pack` evaluations that wait a job is asked for, up to `parallel` at once. A job that finds nothing to do
-    stays for `linger` seconds: 0 gives plain arrays, minutes give workers that wait for the next round.
+    For every `items_per_worker` evaluations that wait a job is submitted, up to `max_workers` at once. A job that finds
+    nothing to do stays for `idle_timeout` seconds: 0 gives plain arrays, minutes give workers that wait for the next
+    round.
     """
 
-    pack: int = Field(1, ge=1)
-    parallel: int = Field(8, ge=1)
-    linger: Wait = 0
+    items_per_worker: int = Field(1, ge=1)
+    max_workers: int = Field(8, ge=1)
+    idle_timeout: Wait = 0
 
 
-class Chain(_Section):
+class ChainSettings(_Section):
     """How controller jobs follow one another; times in seconds.
 
-    Each leaves `margin` before the end of its time (None: five minutes, or a quarter of a shorter time). After
-    `fruitless` in a row that recorded nothing new the campaign ends.
+    Each leaves `exit_margin` before the end of its time (None: five minutes, or a quarter of a shorter time). After
+    `max_no_progress` in a row that recorded nothing new the campaign ends.
     """
 
-    margin: Seconds | None = None
-    fruitless: int = Field(5, ge=1)
+    exit_margin: Seconds | None = None
+    max_no_progress: int = Field(5, ge=1)
 
 
-class Serving(_Section):
+class ServingSettings(_Section):
     """How models are served by jobs of the role `server`; times in seconds.
 
     `command` is vLLM's, up to the weights, in its own environment. `replicas` of a model are jobs of their own.
-    `address` says how clients reach a node. `lead` before the end of a job's time its successor is asked for;
-    for the last `drain` it takes no more requests.
+    `address` says how clients reach a node. `renew_before` before the end of a job's time its successor is asked for;
+    for the last `drain_timeout` it takes no more requests.
     """
 
-    command: Annotated[str, AfterValidator(_command_line)] = "vllm serve"
+    command: CommandLine = "vllm serve"
     replicas: int = Field(1, ge=1)
-    address: Annotated[str, AfterValidator(_address)] = "hostname"
-    ready_limit: Seconds = 3600
-    watch: Seconds = 30
-    idle_shutdown: Seconds = 1800
-    lead: Seconds = 1800
-    drain: Seconds = 600
+    address: Address = "hostname"
+    startup_timeout: Seconds = 3600
+    health_check_interval: Seconds = 30
+    idle_timeout: Seconds = 1800
+    renew_before: Seconds = 1800
+    drain_timeout: Seconds = 600
 
 
-class Cluster(_Section):
+class ClusterProfile(_Section):
     """One cluster. `scratch` may name variables of the compute node (`$TMPDIR`), nothing else is expanded.
 
     `setup` and `environment` hold for every role, before its own. `python` None stands for the interpreter that
-    submits. `weights` maps model cards to folders on this cluster.
+    submits. `model_paths` maps model cards to folders on this cluster.
     """
 
     name: str = Field(pattern=f"^{NAME}$")
     description: Line = ""
     account: Line | None = None
     gpu_request: GpuRequest = "gres=gpu:{gpus}"
-    skip_directives: tuple[OptionName, ...] = ()
+    unsupported_options: tuple[OptionName, ...] = ()
     submit_from_compute: bool = True
-    status: StatusSource = "auto"
-    limits: Limits = Limits()
+    job_state_source: StatusSource = "auto"
+    limits: ClusterLimits = ClusterLimits()
     python: Line | None = None
     scratch: Line | None = None
     setup: tuple[Line, ...] = ()
     environment: dict[Variable, Line] = Field(default_factory=dict)
-    sandbox: SandboxChoice = SandboxChoice()
-    weights: dict[str, Line] = Field(default_factory=dict)
-    chain: Chain = Chain()
-    dispatch: Dispatch = Dispatch()
-    serving: Serving = Serving()
+    sandbox: SandboxSettings = SandboxSettings()
+    model_paths: dict[str, Line] = Field(default_factory=dict)
+    controller_chain: ChainSettings = ChainSettings()
+    dispatch: DispatchSettings = DispatchSettings()
+    serving: ServingSettings = ServingSettings()
     roles: Roles
 
     @model_validator(mode="after")
     def _controllers_have_time(self) -> Self:
         if self.margin_s >= 60 * self.roles.controller.time:
-            raise ValueError("chain.margin must be shorter than the time of the role controller")
+            raise ValueError(
+                "controller_chain.exit_margin must be shorter than the time of the role controller"
+            )
         return self
 
     @property
     def margin_s(self) -> float:
         """Seconds before the end of its time at which a controller leaves."""
         longest = 15.0 * self.roles.controller.time
-        return min(300.0, longest) if self.chain.margin is None else self.chain.margin
+        return (
+            min(300.0, longest)
+            if self.controller_chain.exit_margin is None
+            else self.controller_chain.exit_margin
+        )
 
-    def role(self, name: RoleName) -> Role:
+    def role(self, name: RoleName) -> JobTemplate:
         """Return a role with what holds for every role filled in."""
-        role: Role = getattr(self.roles, name)
+        role: JobTemplate = getattr(self.roles, name)
         common = {
             "account": role.account or self.account,
             "setup": (*self.setup, *role.setup),
@@ -287,5 +283,5 @@ class Cluster(_Section):
         return self.accepted({option: value for option, value in options.items() if value is not None})
 
     def accepted(self, options: Mapping[str, Option]) -> dict[str, Option]:
-        """Return the options that are not among `skip_directives`."""
-        return {name: value for name, value in options.items() if name not in self.skip_directives}
+        """Return the options that are not among `unsupported_options`."""
+        return {name: value for name, value in options.items() if name not in self.unsupported_options}

@@ -20,7 +20,7 @@ from hpc.slurm.errors import ScriptError
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from hpc.slurm.profile import Cluster, Option, RoleName
+    from hpc.slurm.profile import ClusterProfile, Option, RoleName
 
 TEMPLATE = "job.sh.j2"
 
@@ -50,7 +50,7 @@ class Script:
 
 
 def role_script(
-    cluster: Cluster,
+    cluster: ClusterProfile,
     role: RoleName,
     *,
     name: str,
@@ -66,7 +66,7 @@ def role_script(
     end of its name. `log` comes from `log_pattern`.
     """
     settings = cluster.role(role)
-    carries_comment = "comment" not in cluster.skip_directives
+    carries_comment = "comment" not in cluster.unsupported_options
     options: dict[str, Option] = {
         **cluster.options(role),
         "comment": token,
@@ -85,7 +85,7 @@ def role_script(
     )
 
 
-def python_command(cluster: Cluster, module: str, *arguments: str) -> tuple[str, ...]:
+def python_command(cluster: ClusterProfile, module: str, *arguments: str) -> tuple[str, ...]:
     """Return the command that runs a module of ours, whatever modules lie in the job's working directory."""
     return (cluster.python or sys.executable, "-P", "-m", module, *arguments)
 

@@ -73,18 +73,19 @@ class JobState(StrEnum):
         return self in _WAITING
 
     @property
-    def held(self) -> bool:
-        """Whether the job will not start before somebody releases it."""
-        return self in _HELD
-
-    @property
     def failure(self) -> FailureClass | None:
         """Why the job is over without having completed; None while it is not, and for UNKNOWN."""
         return _FAILURES.get(self)
 
 
-_HELD = frozenset({JobState.REQUEUE_HOLD, JobState.RESV_DEL_HOLD, JobState.SPECIAL_EXIT})
-_WAITING = _HELD | {JobState.PENDING, JobState.REQUEUED, JobState.REQUEUE_FED}
+_WAITING = {
+    JobState.PENDING,
+    JobState.REQUEUED,
+    JobState.REQUEUE_FED,
+    JobState.REQUEUE_HOLD,
+    JobState.RESV_DEL_HOLD,
+    JobState.SPECIAL_EXIT,
+}
 _FAILURES = {
     JobState.BOOT_FAIL: FailureClass.NODE,
     JobState.NODE_FAIL: FailureClass.NODE,

@@ -1,7 +1,7 @@
 """The tool chain that a problem takes, read off its specification: what a perfect team would do.
 
 It serves as the scored reference of the benchmark, which is why it is generated and not written by hand, and as the
-knowledge of the embedded playbook.
+knowledge of the embedded rule-based model.
 """
 
 from __future__ import annotations
@@ -10,46 +10,46 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sharp.agent.plans import Plan, Reference, Step
+from sharp.agent.plans import OutputReference, PlanStep, ToolPlan
 from sharp.problems.problem import Problem
-from sharp.problems.writing import document_of
+from sharp.problems.serialisation import to_document
 
 Document = Mapping[str, Any]
 _EQUATIONS = ("coordinates", "fields", "parameters", "coefficients", "units", "equations", "eigenvalue")
 
 
 @dataclass(frozen=True)
-class Chain:
+class ToolChain:
     """A plan with the literal parameters of every step; `optional` steps may be missing without fault."""
 
-    plan: Plan
+    plan: ToolPlan
     parameters: Mapping[str, Mapping[str, Any]]
     optional: frozenset[str] = frozenset()
 
 
 @dataclass
 class _Chain:
-    steps: list[Step]
+    steps: list[PlanStep]
     parameters: dict[str, Mapping[str, Any]]
 
     def add(self, tool: str, parameters: Mapping[str, Any], **inputs: Sequence[str]) -> str:
         """Add a step and return its id."""
         step_id = f"s{len(self.steps) + 1}"
         wiring = {
-            port: tuple(Reference(*source.split(".")) for source in sources)
+            port: tuple(OutputReference(*source.split(".")) for source in sources)
             for port, sources in inputs.items()
         }
-        self.steps.append(Step(step_id, tool, {port: given for port, given in wiring.items() if given}))
+        self.steps.append(PlanStep(step_id, tool, {port: given for port, given in wiring.items() if given}))
         self.parameters[step_id] = parameters
         return step_id
 
 
-def chain_of(problem: Problem) -> Chain:
+def reference_tool_chain(problem: Problem) -> ToolChain:
     """Return the chain of a problem; to set up and use an exact solution is optional, as few statements give one."""
-    return chain_of_document(document_of(problem))
+    return chain_of_document(to_document(problem))
 
 
-def chain_of_document(document: Document, effort: Mapping[str, Any] | None = None) -> Chain:
+def chain_of_document(document: Document, effort: Mapping[str, Any] | None = None) -> ToolChain:
     """Return the chain of a specification, whole or not: set up, check, discretise, solve, verify, show.
 
     What the document lacks is left out; a missing domain leaves the step without parameters. With an `effort`, the
@@ -57,7 +57,7 @@ def chain_of_document(document: Document, effort: Mapping[str, Any] | None = Non
     """
     chain = _Chain([], {})
     whole = _set_up(chain, document)
-    sound = f"{chain.add('check_problem', {}, problem=[f'{whole}.problem'])}.sound"
+    sound = f"{chain.add('check_problem', {}, problem=[f'{whole}.problem'])}.validated_problem"
     if effort is None:
         using = {"problem": [sound], "solution": [f"{_by_method(chain, document, sound)}.solution"]}
         for tool in ("check_residual", "check_conditions"):
@@ -70,7 +70,7 @@ def chain_of_document(document: Document, effort: Mapping[str, Any] | None = Non
         optional += [step.id for step in chain.steps if step.tool == "define_reference_solution"]
     chain.add("visualise", {}, **using)
     optional.append(chain.add("export_solution", {}, **using))
-    return Chain(Plan(tuple(chain.steps)), chain.parameters, frozenset(optional))
+    return ToolChain(ToolPlan(tuple(chain.steps)), chain.parameters, frozenset(optional))
 
 
 def _by_method(chain: _Chain, document: Document, sound: str) -> str:

@@ -12,27 +12,27 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from sharp.agent.memory import Recipe, Record
-from sharp.agent.pool import Pool
-from sharp.agent.tools import Finding, ToolError
-from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest, Usage
+from sharp.agent.memory import ToolInvocation, ToolRecord
+from sharp.agent.pool import ResultStore
+from sharp.agent.tools import CheckResult, ToolError
+from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest, TokenUsage
 
 JSONObject = dict[str, Any]
 
 
-class TeamEffects(Protocol):
+class AgentEffects(Protocol):
     """The two effects of the team; `path` says where in its course an effect is asked, and is unique there."""
 
     async def chat(self, path: str, request: ChatRequest) -> ChatReply:
         """Ask a language model once."""
         ...
 
-    async def use(self, path: str, step: str, recipe: Recipe) -> Record:
+    async def tool_call(self, path: str, step: str, recipe: ToolInvocation) -> ToolRecord:
         """Carry out a step's recipe once; what the tool could not do is a record with an error."""
         ...
 
 
-class Recorder(Protocol):
+class EffectRecorder(Protocol):
     """The journal, live or in replay."""
 
     async def perform(
@@ -42,22 +42,22 @@ class Recorder(Protocol):
         ...
 
 
-Teller = Callable[[str, Record | None], None]
+Teller = Callable[[str, ToolRecord | None], None]
 """Told the path of a call before it is paid for, and the record of each use of a tool."""
 
 
 @dataclass
 class RecordedEffects:
-    """`TeamEffects` on a journal, with models by name and the pool in which tools work.
+    """`AgentEffects` on a journal, with models by name and the pool in which tools work.
 
     `usage` counts the tokens of all answers, recorded ones included.
     """
 
-    recorder: Recorder
+    recorder: EffectRecorder
     backends: Mapping[str, ChatBackend]
-    pool: Pool
+    pool: ResultStore
     tell: Teller = lambda *_: None
-    usage: Usage = field(default_factory=Usage)
+    usage: TokenUsage = field(default_factory=TokenUsage)
 
     async def chat(self, path: str, request: ChatRequest) -> ChatReply:
         """Ask a language model once."""
@@ -70,26 +70,26 @@ class RecordedEffects:
         self.usage += reply.usage
         return reply
 
-    async def use(self, path: str, step: str, recipe: Recipe) -> Record:
+    async def tool_call(self, path: str, step: str, recipe: ToolInvocation) -> ToolRecord:
         """Carry out a recipe once, and know it from then on."""
 
         async def call() -> JSONObject:
             return await self._used(recipe)
 
-        self.pool.know(recipe)
-        found = await self.recorder.perform("use", path, _request(recipe), call)
-        findings = tuple(Finding(**finding) for finding in found["findings"])
-        record = Record(step, recipe, found["summary"], findings, found["error"], found["seconds"])
+        self.pool.register(recipe)
+        found = await self.recorder.perform("tool_call", path, _request(recipe), call)
+        findings = tuple(CheckResult(**finding) for finding in found["findings"])
+        record = ToolRecord(step, recipe, found["summary"], findings, found["error"], found["seconds"])
         self.tell(path, record)
         return record
 
-    async def _used(self, recipe: Recipe) -> JSONObject:
+    async def _used(self, recipe: ToolInvocation) -> JSONObject:
         began = time.perf_counter()
         summary: Mapping[str, Any] = {}
-        findings: tuple[Finding, ...] = ()
+        findings: tuple[CheckResult, ...] = ()
         error = None
         try:
-            outcome = await self.pool.carry_out(recipe)
+            outcome = await self.pool.execute(recipe)
             summary, findings = outcome.summary, outcome.findings
         except ToolError as failure:
             error = str(failure)
@@ -101,6 +101,6 @@ class RecordedEffects:
         }
 
 
-def _request(recipe: Recipe) -> JSONObject:
+def _request(recipe: ToolInvocation) -> JSONObject:
     inputs = {port: list(handles) for port, handles in recipe.inputs.items()}
     return {"tool": recipe.tool, "parameters": dict(recipe.parameters), "inputs": inputs}

@@ -11,16 +11,15 @@ from typing import Any
 import yaml
 
 from hpc.files import make_directory, write_atomic
-from sharp.agent.memory import Memory
-from sharp.agent.page import compose, headline
-from sharp.agent.plans import Step
-from sharp.agent.runs import Finished
+from sharp.agent.memory import GraphMemory
+from sharp.agent.plans import PlanStep
+from sharp.agent.session_report import build_report, headline
+from sharp.agent.sessions import SessionResult
+from sharp.document import render_html, render_markdown
+from sharp.error_messages import describe
 from sharp.errors import ConfigurationError
-from sharp.problems.wording import describe
-from sharp.problems.writing import as_yaml
-from sharp.report.html import render_html
-from sharp.report.markdown import render_markdown
-from sharp.solving.output import npz, output
+from sharp.problems.serialisation import to_yaml
+from sharp.solvers.output import npz, output
 
 PROBLEM = "problem.yaml"
 QUESTIONS = "questions.yaml"
@@ -31,18 +30,20 @@ _ASKING = """\
 """
 
 
-def export_course(finished: Finished, folder: Path) -> Path:
+def export_course(finished: SessionResult, folder: Path) -> Path:
     """Write the files of a course into a folder and return the path of the report as a page.
 
-    report.html and report.md; answer.json with all figures; problem.yaml, the specification that was understood, where
-    there is one; solution.npz where it was solved; questions.yaml where something has to be answered.
+    report.html and report.md; solve_result.json with all figures; problem.yaml, the specification that was understood,
+    where there is one; solution.npz where it was solved; questions.yaml where something has to be answered.
     """
     make_directory(folder)
-    report = compose(finished)
+    report = build_report(finished)
     _write(folder / "report.md", render_markdown(report))
-    _write(folder / "answer.json", json.dumps(facts(finished), indent=1, ensure_ascii=False) + "\n")
+    _write(
+        folder / "solve_result.json", json.dumps(summary_dict(finished), indent=1, ensure_ascii=False) + "\n"
+    )
     if finished.problem is not None:
-        _write(folder / PROBLEM, as_yaml(finished.problem))
+        _write(folder / PROBLEM, to_yaml(finished.problem))
     solution = finished.solution.solution if finished.solution else None
     if finished.problem is not None and solution is not None:
         write_atomic(folder / "solution.npz", npz(output(finished.problem, solution), solution))
@@ -52,7 +53,7 @@ def export_course(finished: Finished, folder: Path) -> Path:
     return folder / "report.html"
 
 
-def facts(finished: Finished) -> dict[str, Any]:
+def summary_dict(finished: SessionResult) -> dict[str, Any]:
     """Return the figures of a course in plain JSON."""
     course, solution = finished.course, finished.solution
     return {
@@ -72,11 +73,11 @@ def facts(finished: Finished) -> dict[str, Any]:
         "steps": len(course.memory.plan.steps),
         "plan": [_step(course.memory, step) for step in course.memory.plan.steps],
         "findings": list(_findings(course.memory)),
-        "course": str(finished.folder),
+        "session": str(finished.folder),
     }
 
 
-def _step(memory: Memory, step: Step) -> dict[str, Any]:
+def _step(memory: GraphMemory, step: PlanStep) -> dict[str, Any]:
     inputs = {port: [str(reference) for reference in given] for port, given in step.inputs.items()}
     return {
         "id": step.id,
@@ -86,7 +87,7 @@ def _step(memory: Memory, step: Step) -> dict[str, Any]:
     }
 
 
-def _findings(memory: Memory) -> Iterator[dict[str, Any]]:
+def _findings(memory: GraphMemory) -> Iterator[dict[str, Any]]:
     """Yield what was measured by the steps as they stand."""
     for step in memory.plan.ids:
         record = memory.current(step)

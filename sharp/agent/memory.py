@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from sharp.agent.plans import Plan, Reference, Step
-from sharp.agent.tools import Finding
+from sharp.agent.plans import PlanStep, ToolPlan
+from sharp.agent.tools import CheckResult
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ToolInvocation:
     """What makes a result, and makes it again anywhere: the tool, literals, and the names of the results used."""
 
     tool: str
@@ -29,7 +29,7 @@ class Recipe:
     inputs: Mapping[str, tuple[str, ...]]
 
     @cached_property
-    def name(self) -> str:
+    def fingerprint(self) -> str:
         """The first 16 hexadecimal digits of the SHA-256 of the recipe."""
         content = [self.tool, self.parameters, {port: list(names) for port, names in self.inputs.items()}]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
@@ -37,13 +37,13 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Record:
+class ToolRecord:
     """One time that a step was carried out: what made it, what agents are told of it, or the error it ended with."""
 
     step: str
-    recipe: Recipe
+    recipe: ToolInvocation
     summary: Mapping[str, Any] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[CheckResult, ...] = ()
     error: str | None = None
     seconds: float = 0.0
 
@@ -54,26 +54,21 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Memory:
+class GraphMemory:
     """The plan, the literal parameters that agents have chosen for its steps, and every record there ever was.
 
     Immutable: each change is a new memory. `records` is in the order of execution; nothing is ever deleted.
     """
 
-    plan: Plan
+    plan: ToolPlan
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    records: tuple[Record, ...] = ()
+    records: tuple[ToolRecord, ...] = ()
 
-    def choose(self, step: str, parameters: Mapping[str, Any]) -> Memory:
+    def choose(self, step: str, parameters: Mapping[str, Any]) -> GraphMemory:
         """Return the memory in which a step has these literal parameters."""
         return replace(self, parameters={**self.parameters, step: dict(parameters)})
 
-    def rewire(self, step: str, inputs: Mapping[str, tuple[Reference, ...]]) -> Memory:
-        """Return the memory in which a step uses other results."""
-        steps = tuple(replace(old, inputs=inputs) if old.id == step else old for old in self.plan.steps)
-        return replace(self, plan=Plan(steps))
-
-    def revise(self, plan: Plan) -> Memory:
+    def revise(self, plan: ToolPlan) -> GraphMemory:
         """Return the memory with another plan; what it has in common with the old one is not done again.
 
         Parameters are kept for steps of the same id and tool.
@@ -86,48 +81,41 @@ class Memory:
         }
         return replace(self, plan=plan, parameters=kept)
 
-    def reconsider(self, steps: Collection[str]) -> Memory:
+    def clear_parameters(self, steps: Collection[str]) -> GraphMemory:
         """Return the memory in which the parameters of some steps are to be chosen anew."""
         return replace(
             self, parameters={name: given for name, given in self.parameters.items() if name not in steps}
         )
 
-    def remember(self, record: Record) -> Memory:
+    def with_record(self, record: ToolRecord) -> GraphMemory:
         """Return the memory with one more record."""
         return replace(self, records=(*self.records, record))
 
     @cached_property
-    def _by_name(self) -> Mapping[str, Record]:
-        return {record.recipe.name: record for record in self.records}
+    def _by_name(self) -> Mapping[str, ToolRecord]:
+        return {record.recipe.fingerprint: record for record in self.records}
 
     @cached_property
-    def recipes(self) -> Mapping[str, Recipe]:
+    def recipes(self) -> Mapping[str, ToolInvocation]:
         """The recipe of each step as things stand; none for steps without parameters or behind such ones."""
-        found: dict[str, Recipe] = {}
+        found: dict[str, ToolInvocation] = {}
         for step in self.plan.steps:
             if step.id in self.parameters and all(reference.step in found for reference in step.references):
                 found[step.id] = _recipe(step, self.parameters[step.id], found)
         return found
 
-    def current(self, step: str) -> Record | None:
+    def current(self, step: str) -> ToolRecord | None:
         """Return the record of a step as it would be carried out now, or None where there is none yet."""
         recipe = self.recipes.get(step)
-        return self._by_name.get(recipe.name) if recipe else None
+        return self._by_name.get(recipe.fingerprint) if recipe else None
 
-    def latest(self, step: str) -> Record | None:
-        """Return the newest record of a step, stale or not."""
+    def latest(self, step: str) -> ToolRecord | None:
+        """Return the newest record of a step, current or not."""
         return next((record for record in reversed(self.records) if record.step == step), None)
 
     def version(self, step: str) -> int:
         """Return how many different results a step has had, the current one included."""
-        return len({record.recipe.name for record in self.records if record.step == step})
-
-    @property
-    def stale(self) -> tuple[str, ...]:
-        """The steps that were carried out, but not as they would be now, in the order of the plan."""
-        return tuple(
-            step.id for step in self.plan.steps if self.latest(step.id) and self.current(step.id) is None
-        )
+        return len({record.recipe.fingerprint for record in self.records if record.step == step})
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -139,14 +127,6 @@ class Memory:
         sources = [self.current(reference.step) for reference in self.plan.step(step).references]
         return step in self.parameters and all(found is not None and not found.failed for found in sources)
 
-    def following(self, step: str) -> tuple[str, ...]:
-        """Return all steps that use a result of a step, directly or not, in the order of the plan."""
-        reached = {step}
-        for other in self.plan.steps:
-            if any(reference.step in reached for reference in other.references):
-                reached.add(other.id)
-        return tuple(name for name in self.plan.ids if name in reached - {step})
-
     def edges(self) -> Iterator[tuple[str, str, str, str]]:
         """Yield `(source step, output port, target step, input port)` for every use of a result."""
         for step in self.plan.steps:
@@ -155,9 +135,11 @@ class Memory:
                     yield reference.step, reference.port, step.id, port
 
 
-def _recipe(step: Step, parameters: Mapping[str, Any], known: Mapping[str, Recipe]) -> Recipe:
+def _recipe(
+    step: PlanStep, parameters: Mapping[str, Any], known: Mapping[str, ToolInvocation]
+) -> ToolInvocation:
     inputs = {
-        port: tuple(f"{known[reference.step].name}.{reference.port}" for reference in references)
+        port: tuple(f"{known[reference.step].fingerprint}.{reference.port}" for reference in references)
         for port, references in sorted(step.inputs.items())
     }
-    return Recipe(step.tool, dict(parameters), inputs)
+    return ToolInvocation(step.tool, dict(parameters), inputs)

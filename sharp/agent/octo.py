@@ -9,17 +9,17 @@ solver could follow.
 
 from __future__ import annotations
 
-from sharp.agent.answers import Next
-from sharp.agent.memory import Memory, Record
-from sharp.agent.plans import Plan, Step
-from sharp.agent.prog_act import Course
-from sharp.agent.team import Team
+from sharp.agent.memory import GraphMemory, ToolRecord
+from sharp.agent.plans import PlanStep, ToolPlan
+from sharp.agent.prog_act import SessionOutcome
+from sharp.agent.responses import NextAction
+from sharp.agent.team import AgentTeam
 from sharp.errors import ReplyError
 
 
-async def octo(team: Team) -> Course:
+async def octo(team: AgentTeam) -> SessionOutcome:
     """Carry the statement to a solution step by step. Raises `CallsUsedUp` and errors of model servers."""
-    memory = Memory(Plan(()))
+    memory = GraphMemory(ToolPlan(()))
     try:
         analysis = await team.analyse(memory)
         for _ in range(team.allowance.steps):
@@ -28,16 +28,16 @@ async def octo(team: Team) -> Course:
                 return _ended(team, memory, chosen)
             memory, question = await _carried_out(team, memory, chosen.step)
             if question:
-                return Course(memory, "asks", "a step needs an answer", (question,))
-            if await team.stops(memory):
-                return _ended(team, memory, Next())
+                return SessionOutcome(memory, "needs_clarification", "a step needs an answer", (question,))
+            if await team.is_done(memory):
+                return _ended(team, memory, NextAction())
     except ReplyError as error:
-        return Course(memory, "unsolved", f"an answer could not be read: {error}")
-    return Course(memory, "unsolved", f"all {team.allowance.steps} steps are used up")
+        return SessionOutcome(memory, "unsolved", f"an answer could not be read: {error}")
+    return SessionOutcome(memory, "unsolved", f"all {team.allowance.steps} steps are used up")
 
 
-async def _carried_out(team: Team, memory: Memory, step: Step) -> tuple[Memory, str]:
-    memory = memory.revise(Plan((*memory.plan.steps, step)))
+async def _carried_out(team: AgentTeam, memory: GraphMemory, step: PlanStep) -> tuple[GraphMemory, str]:
+    memory = memory.revise(ToolPlan((*memory.plan.steps, step)))
     if not team.toolkit[step.tool].parameters.model_fields:
         memory = memory.choose(step.id, {})
     else:
@@ -48,22 +48,24 @@ async def _carried_out(team: Team, memory: Memory, step: Step) -> tuple[Memory, 
             return memory, ""
         memory = memory.choose(step.id, choice.parameters)
     if memory.runnable(step.id) and memory.current(step.id) is None:
-        memory = memory.remember(await team.use(memory, step.id))
+        memory = memory.with_record(await team.call_tool(memory, step.id))
     return memory, ""
 
 
-def _ended(team: Team, memory: Memory, last: Next) -> Course:
+def _ended(team: AgentTeam, memory: GraphMemory, last: NextAction) -> SessionOutcome:
     """The loop believes its own verifier: it is solved where there is a sound solution at all."""
     if last.refusal:
-        return Course(memory, "refused", last.refusal)
+        return SessionOutcome(memory, "rejected", last.refusal)
     if last.question:
-        return Course(memory, "asks", "the statement leaves something open", (last.question,))
+        return SessionOutcome(
+            memory, "needs_clarification", "the statement leaves something open", (last.question,)
+        )
     if any(_is_solution(team, record) for record in map(memory.current, memory.plan.ids)):
-        return Course(memory, "solved")
-    return Course(memory, "unsolved", "it stopped without a solution")
+        return SessionOutcome(memory, "solved")
+    return SessionOutcome(memory, "unsolved", "it stopped without a solution")
 
 
-def _is_solution(team: Team, record: Record | None) -> bool:
+def _is_solution(team: AgentTeam, record: ToolRecord | None) -> bool:
     if record is None or record.failed:
         return False
     return team.toolkit[record.recipe.tool].output("solution") is not None

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sharp.agent.tools import Port, Tool, Toolkit
+from sharp.agent.tools import Tool, Toolkit, ToolPort
+from sharp.error_messages import describe, valid_values
 from sharp.errors import ReplyError
-from sharp.problems.wording import describe, valid_values
 
 
 @dataclass(frozen=True)
-class Reference:
+class OutputReference:
     """The result of a step at one of its output ports, written `{"ref": "s3.domain"}`."""
 
     step: str
@@ -23,7 +23,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """One use of a tool: `inputs` says which results each input port takes, in order; `why` is the planner's reason.
 
     Ids are unique in a plan; the same tool may be used in many steps.
@@ -31,22 +31,22 @@ class Step:
 
     id: str
     tool: str
-    inputs: Mapping[str, tuple[Reference, ...]] = field(default_factory=dict)
+    inputs: Mapping[str, tuple[OutputReference, ...]] = field(default_factory=dict)
     why: str = ""
 
     @property
-    def references(self) -> tuple[Reference, ...]:
+    def references(self) -> tuple[OutputReference, ...]:
         """All results that the step uses."""
         return tuple(reference for given in self.inputs.values() for reference in given)
 
 
 @dataclass(frozen=True)
-class Plan:
+class ToolPlan:
     """Steps in the order in which they are carried out."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
 
-    def step(self, step_id: str) -> Step:
+    def step(self, step_id: str) -> PlanStep:
         """Return the step of an id; raises KeyError."""
         return {step.id: step for step in self.steps}[step_id]
 
@@ -56,17 +56,17 @@ class Plan:
         return tuple(step.id for step in self.steps)
 
 
-def read_plan(data: Any) -> Plan:
+def read_plan(data: Any) -> ToolPlan:
     """Return the plan of a JSON value `[{"id", "tool", "inputs": {port: "s1.port" or a list}, "why"}, …]`.
 
     Raises `ReplyError`, whose sentence is for the model that wrote it.
     """
     if not isinstance(data, list) or not data:
         raise ReplyError(f"expected a list of steps, found {describe(data)}")
-    return Plan(tuple(_read_step(entry, number) for number, entry in enumerate(data, 1)))
+    return ToolPlan(tuple(_read_step(entry, number) for number, entry in enumerate(data, 1)))
 
 
-def _read_step(entry: Any, number: int) -> Step:
+def _read_step(entry: Any, number: int) -> PlanStep:
     if not isinstance(entry, dict) or not isinstance(entry.get("tool"), str):
         raise ReplyError(f"step {number}: expected an object with a tool, found {describe(entry)}")
     unknown = sorted(entry.keys() - {"id", "tool", "inputs", "why"})
@@ -79,29 +79,29 @@ def _read_step(entry: Any, number: int) -> Step:
     if not isinstance(inputs, dict):
         raise ReplyError(f"step {step_id}: expected inputs as an object of ports, found {describe(inputs)}")
     read = {str(port): _read_references(given, step_id, str(port)) for port, given in inputs.items()}
-    return Step(step_id, entry["tool"], read, str(entry.get("why", "")))
+    return PlanStep(step_id, entry["tool"], read, str(entry.get("why", "")))
 
 
-def _read_references(given: Any, step_id: str, port: str) -> tuple[Reference, ...]:
+def _read_references(given: Any, step_id: str, port: str) -> tuple[OutputReference, ...]:
     entries = given if isinstance(given, list) else [given]
     return tuple(read_reference(entry, f"step {step_id}, input {port}") for entry in entries)
 
 
-def read_reference(entry: Any, place: str) -> Reference:
+def read_reference(entry: Any, place: str) -> OutputReference:
     """Return the reference written as `"s3.domain"` or `{"ref": "s3.domain"}`; raises `ReplyError`."""
     text = entry.get("ref") if isinstance(entry, dict) else entry
     if not isinstance(text, str) or text.count(".") != 1 or not all(text.split(".")):
         raise ReplyError(f'{place}: expected a result such as "s1.domain", found {describe(entry)}')
     step, port = text.split(".")
-    return Reference(step, port)
+    return OutputReference(step, port)
 
 
-def check_plan(plan: Plan, toolkit: Toolkit) -> tuple[str, ...]:
+def check_plan(plan: ToolPlan, toolkit: Toolkit) -> tuple[str, ...]:
     """Return what is wrong with a plan, a sentence each: a plan without faults cannot fail for its wiring."""
     return tuple(_faults(plan, toolkit))
 
 
-def _faults(plan: Plan, toolkit: Toolkit) -> Iterator[str]:
+def _faults(plan: ToolPlan, toolkit: Toolkit) -> Iterator[str]:
     known: dict[str, Tool] = {}
     for step in plan.steps:
         if step.id in known:
@@ -114,7 +114,7 @@ def _faults(plan: Plan, toolkit: Toolkit) -> Iterator[str]:
         known[step.id] = tool
 
 
-def _wiring_faults(step: Step, tool: Tool, known: Mapping[str, Tool], plan: Plan) -> Iterator[str]:
+def _wiring_faults(step: PlanStep, tool: Tool, known: Mapping[str, Tool], plan: ToolPlan) -> Iterator[str]:
     ports = [port.name for port in tool.inputs]
     for name in step.inputs:
         if name not in ports:
@@ -131,7 +131,7 @@ def _wiring_faults(step: Step, tool: Tool, known: Mapping[str, Tool], plan: Plan
 
 
 def _reference_faults(
-    place: str, port: Port, reference: Reference, known: Mapping[str, Tool], plan: Plan
+    place: str, port: ToolPort, reference: OutputReference, known: Mapping[str, Tool], plan: ToolPlan
 ) -> Iterator[str]:
     source = known.get(reference.step)
     if source is None:

@@ -19,15 +19,15 @@ from typing import Literal
 
 from sharp.agent.octo import octo
 from sharp.agent.policies_programs import single_model, tool_generation
-from sharp.agent.prog_act import Course, prog_act
-from sharp.agent.team import SPECIFICATION, CallsUsedUp, Team
+from sharp.agent.prog_act import SessionOutcome, prog_act
+from sharp.agent.team import SPECIFICATION, AgentTeam, CallsUsedUp
 
 Policy = Literal["prog-act", "step-wise", "none", "octo", "tool-generation", "single-model", "translation"]
 
 PROGRAMS: frozenset[Policy] = frozenset({"tool-generation", "single-model"})
 """Policies in which a model writes a program; no other tool is known to them."""
 
-POLICIES: Mapping[Policy, Callable[[Team], Awaitable[Course]]] = {
+POLICIES: Mapping[Policy, Callable[[AgentTeam], Awaitable[SessionOutcome]]] = {
     "prog-act": partial(prog_act, checkpoints="fixed"),
     "step-wise": partial(prog_act, checkpoints="every step"),
     "none": partial(prog_act, checkpoints="none"),
@@ -38,7 +38,7 @@ POLICIES: Mapping[Policy, Callable[[Team], Awaitable[Course]]] = {
 }
 
 
-async def carried_out(policy: Policy, team: Team) -> Course:
+async def run_policy(policy: Policy, team: AgentTeam) -> SessionOutcome:
     """Let the team go about its statement; where its model calls are used up, the course ends with what was done.
 
     Raises errors of model servers.
@@ -46,4 +46,4 @@ async def carried_out(policy: Policy, team: Team) -> Course:
     try:
         return await POLICIES[policy](team)
     except CallsUsedUp as error:
-        return Course(error.memory, "unsolved", str(error), exhausted=True)
+        return SessionOutcome(error.memory, "unsolved", str(error), exhausted=True)

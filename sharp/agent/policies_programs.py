@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
-from sharp.agent.memory import Memory, Record
-from sharp.agent.plans import Plan, Step
-from sharp.agent.prog_act import Course
+from sharp.agent.memory import GraphMemory, ToolRecord
+from sharp.agent.plans import PlanStep, ToolPlan
+from sharp.agent.prog_act import SessionOutcome
 from sharp.errors import ReplyError
 
 ATTEMPTS = 4
-STEP = Step("s1", "run_program")
+STEP = PlanStep("s1", "run_program")
 
 Chosen = dict[str, Any]
 
@@ -28,7 +28,7 @@ class Writer(Protocol):
 
     async def ask(
         self,
-        memory: Memory,
+        memory: GraphMemory,
         role: Literal["programmer"],
         name: str,
         prompt: str,
@@ -37,12 +37,12 @@ class Writer(Protocol):
         """Ask the model of a role until its answer can be read, or raise `ReplyError`."""
         ...
 
-    async def use(self, memory: Memory, step: str) -> Record:
+    async def call_tool(self, memory: GraphMemory, step: str) -> ToolRecord:
         """Carry out a step as things stand."""
         ...
 
 
-async def single_model(team: Writer) -> Course:
+async def single_model(team: Writer) -> SessionOutcome:
     """Take the one program that a model writes as it is; an answer of the wrong form is asked for again in form only.
 
     Raises `CallsUsedUp` and errors of model servers.
@@ -50,26 +50,26 @@ async def single_model(team: Writer) -> Course:
     return await tool_generation(team, attempts=1)
 
 
-async def tool_generation(team: Writer, attempts: int = ATTEMPTS) -> Course:
+async def tool_generation(team: Writer, attempts: int = ATTEMPTS) -> SessionOutcome:
     """Let a model write a program, and again with the error of each that fails, until one runs.
 
     Raises `CallsUsedUp` and errors of model servers.
     """
-    from sharp.agent.programs.asking import prompt_for, read_written  # loads the sandbox and sympy
+    from sharp.agent.programs.asking import parse_program, prompt_for  # loads the sandbox and sympy
 
-    memory, failed = Memory(Plan((STEP,))), None
+    memory, failed = GraphMemory(ToolPlan((STEP,))), None
     for _ in range(attempts):
         try:
             written = await team.ask(
-                memory, "programmer", "program", prompt_for(team.statement, failed), read_written
+                memory, "programmer", "program", prompt_for(team.statement, failed), parse_program
             )
         except ReplyError as error:
-            return Course(memory, "unsolved", f"an answer could not be read: {error}")
+            return SessionOutcome(memory, "unsolved", f"an answer could not be read: {error}")
         memory = memory.choose(STEP.id, written)
-        record = await team.use(memory, STEP.id)
-        memory = memory.remember(record)
+        record = await team.call_tool(memory, STEP.id)
+        memory = memory.with_record(record)
         if not record.failed:
-            return Course(memory, "solved")
+            return SessionOutcome(memory, "solved")
         failed = record
     assert failed is not None, "there is at least one attempt"
-    return Course(memory, "unsolved", f"program {attempts} of {attempts} failed: {failed.error}")
+    return SessionOutcome(memory, "unsolved", f"program {attempts} of {attempts} failed: {failed.error}")

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any
 
-from sharp.agent.memory import Recipe
-from sharp.agent.tools import Call, Outcome, ToolError, Toolkit
+from sharp.agent.memory import ToolInvocation
+from sharp.agent.tools import ToolContext, ToolError, Toolkit, ToolResult
 
 
 @dataclass
-class Pool:
+class ResultStore:
     """Values by the name of their recipe and the output port.
 
     What crosses the border of a process is the recipe alone: a value may hold functions and factorised matrices, which
@@ -21,19 +21,19 @@ class Pool:
 
     toolkit: Toolkit
     wall_s: float
-    recipes: dict[str, Recipe] = field(default_factory=dict)
-    _outcomes: dict[str, Outcome] = field(default_factory=dict)
+    recipes: dict[str, ToolInvocation] = field(default_factory=dict)
+    _outcomes: dict[str, ToolResult] = field(default_factory=dict)
 
-    def know(self, recipe: Recipe) -> str:
+    def register(self, recipe: ToolInvocation) -> str:
         """Make a recipe known and return its name; those of its inputs are known before."""
         for handle in (handle for handles in recipe.inputs.values() for handle in handles):
             assert handle.partition(".")[0] in self.recipes, "inputs are known before what uses them"
-        self.recipes[recipe.name] = recipe
-        return recipe.name
+        self.recipes[recipe.fingerprint] = recipe
+        return recipe.fingerprint
 
-    async def carry_out(self, recipe: Recipe) -> Outcome:
+    async def execute(self, recipe: ToolInvocation) -> ToolResult:
         """Run a recipe's tool, unless its outcome is at hand; raises `ToolError` in the tool's words."""
-        name = self.know(recipe)
+        name = self.register(recipe)
         if name not in self._outcomes:
             self._outcomes[name] = await self._run(recipe)
         return self._outcomes[name]
@@ -44,19 +44,15 @@ class Pool:
         recipe = self.recipes.get(name)
         if recipe is None:
             raise ToolError(f"there is no result '{handle}'")
-        return (await self.carry_out(recipe)).outputs[port]
+        return (await self.execute(recipe)).outputs[port]
 
-    def forget_values(self) -> None:
-        """Drop all live values, as a new process would begin; recipes stay."""
-        self._outcomes.clear()
-
-    async def _run(self, recipe: Recipe) -> Outcome:
+    async def _run(self, recipe: ToolInvocation) -> ToolResult:
         tool = self.toolkit[recipe.tool]
-        call = Call(tool.checked(recipe.parameters), await self._inputs(recipe), self.wall_s)
+        call = ToolContext(tool.checked(recipe.parameters), await self._inputs(recipe), self.wall_s)
         found = tool.run(call)
         return await found if isawaitable(found) else found
 
-    async def _inputs(self, recipe: Recipe) -> Mapping[str, Any]:
+    async def _inputs(self, recipe: ToolInvocation) -> Mapping[str, Any]:
         tool = self.toolkit[recipe.tool]
         values: dict[str, Any] = {}
         for port in tool.inputs:

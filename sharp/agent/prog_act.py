@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sharp.agent.answers import Fix, Verdict
-from sharp.agent.memory import Memory
-from sharp.agent.plans import Plan, Step
-from sharp.agent.team import SOLUTION, Goal, Team
+from sharp.agent.memory import GraphMemory
+from sharp.agent.plans import PlanStep, ToolPlan
+from sharp.agent.responses import Correction, Review
+from sharp.agent.team import SOLUTION, AgentTeam, PlanGoal
 from sharp.errors import ReplyError
 
 Checkpoints = Literal["fixed", "every step", "none"]
@@ -35,15 +35,15 @@ HELP = "A step needs help: what has to change?"
 
 
 @dataclass(frozen=True)
-class Course:
+class SessionOutcome:
     """How it ended: `solved`, `unsolved`, `asks` (with questions to the user) or `refused` (with the reason).
 
     `understood` is the end where the problem was to be set up alone. `exhausted` says that an unsolved course has
     ended because its model calls are used up.
     """
 
-    memory: Memory
-    ending: Literal["solved", "understood", "unsolved", "asks", "refused"]
+    memory: GraphMemory
+    ending: Literal["solved", "specified", "unsolved", "needs_clarification", "rejected"]
     reason: str = ""
     questions: tuple[str, ...] = ()
     exhausted: bool = False
@@ -53,17 +53,19 @@ class Course:
 class _State:
     """The memory, and the verdict that the work stopped with, if any: not `valid`."""
 
-    memory: Memory
-    stopped: Verdict | None = None
+    memory: GraphMemory
+    stopped: Review | None = None
 
 
-async def prog_act(team: Team, checkpoints: Checkpoints = "fixed", goal: Goal = SOLUTION) -> Course:
+async def prog_act(
+    team: AgentTeam, checkpoints: Checkpoints = "fixed", goal: PlanGoal = SOLUTION
+) -> SessionOutcome:
     """Carry the statement to its goal.
 
     `every step` asks the Orchestrator after each step, as the step-wise variant of the paper's Table 2 does; `none`
     never asks it, and ends with the first failure. Raises `CallsUsedUp` and errors of model servers.
     """
-    memory, lesson = Memory(Plan(())), ""
+    memory, lesson = GraphMemory(ToolPlan(())), ""
     for _ in range(team.allowance.plans):
         try:
             plan = await team.plan(memory, lesson, goal)
@@ -73,18 +75,20 @@ async def prog_act(team: Team, checkpoints: Checkpoints = "fixed", goal: Goal = 
         state = await _carried_out(team, memory.revise(plan), checkpoints)
         memory, verdict = state.memory, state.stopped
         if verdict is None:
-            return Course(memory, goal.ending)
-        if verdict.judgement in ("ask", "refuse"):
-            ending: Literal["asks", "refused"] = "asks" if verdict.judgement == "ask" else "refused"
-            return Course(memory, ending, verdict.reason, verdict.questions)
+            return SessionOutcome(memory, goal.ending)
+        if verdict.judgement in ("clarify", "reject"):
+            ending: Literal["needs_clarification", "rejected"] = (
+                "needs_clarification" if verdict.judgement == "clarify" else "rejected"
+            )
+            return SessionOutcome(memory, ending, verdict.reason, verdict.questions)
         lesson = verdict.reason
-        memory = memory.reconsider([fix.step for fix in verdict.fixes])
+        memory = memory.clear_parameters([fix.step for fix in verdict.fixes])
         if checkpoints == "none":
             break
-    return Course(memory, "unsolved", lesson)
+    return SessionOutcome(memory, "unsolved", lesson)
 
 
-async def _carried_out(team: Team, memory: Memory, checkpoints: Checkpoints) -> _State:
+async def _carried_out(team: AgentTeam, memory: GraphMemory, checkpoints: Checkpoints) -> _State:
     for number, step in enumerate(memory.plan.steps):
         memory, trouble = await _performed(team, memory, step)
         question = _due(team, memory, number, checkpoints)
@@ -104,8 +108,8 @@ async def _carried_out(team: Team, memory: Memory, checkpoints: Checkpoints) -> 
 
 
 async def _performed(
-    team: Team, memory: Memory, step: Step, advice: str = ""
-) -> tuple[Memory, Verdict | None]:
+    team: AgentTeam, memory: GraphMemory, step: PlanStep, advice: str = ""
+) -> tuple[GraphMemory, Review | None]:
     """Choose a step's parameters where it has none, or anew with advice, and carry it out; say what went wrong."""
     if step.id not in memory.parameters or advice:
         memory, trouble = await _chosen(team, memory, step, advice)
@@ -113,47 +117,49 @@ async def _performed(
             return memory, trouble
     if memory.current(step.id) is None:
         if not memory.runnable(step.id):
-            return memory, Verdict("invalid", f"{step.id} ({step.tool}) has no sound inputs", replan=True)
-        memory = memory.remember(await team.use(memory, step.id))
+            return memory, Review("invalid", f"{step.id} ({step.tool}) has no sound inputs", replan=True)
+        memory = memory.with_record(await team.call_tool(memory, step.id))
     return memory, _numeric(memory, step.id)
 
 
-async def _chosen(team: Team, memory: Memory, step: Step, advice: str) -> tuple[Memory, Verdict | None]:
+async def _chosen(
+    team: AgentTeam, memory: GraphMemory, step: PlanStep, advice: str
+) -> tuple[GraphMemory, Review | None]:
     if not team.toolkit[step.tool].parameters.model_fields:
         return memory.choose(step.id, {}), None
     try:
         choice = await team.choose(memory, step, advice)
     except ReplyError as error:
-        return memory, Verdict(
+        return memory, Review(
             "invalid", f"{step.id} ({step.tool}): no usable parameters: {error}", replan=True
         )
     if choice.question:
-        return memory, Verdict(
-            "ask", f"{step.id} ({step.tool}) needs an answer", questions=(choice.question,)
+        return memory, Review(
+            "clarify", f"{step.id} ({step.tool}) needs an answer", questions=(choice.question,)
         )
     if choice.parameters is None:
-        return memory, Verdict(
-            "invalid", f"{step.id} ({step.tool}) asks for help: {choice.help}", replan=True
-        )
+        return memory, Review("invalid", f"{step.id} ({step.tool}) asks for help: {choice.help}", replan=True)
     return memory.choose(step.id, choice.parameters), None
 
 
-def _numeric(memory: Memory, step: str) -> Verdict | None:
+def _numeric(memory: GraphMemory, step: str) -> Review | None:
     """Return what the numbers of a step object to, or None."""
     record = memory.current(step)
     assert record is not None, "the step was carried out"
     if record.error is not None:
-        return Verdict(
-            "invalid", f"{step} ({record.recipe.tool}) failed: {record.error}", (Fix(step, record.error),)
+        return Review(
+            "invalid",
+            f"{step} ({record.recipe.tool}) failed: {record.error}",
+            (Correction(step, record.error),),
         )
     failed = [finding for finding in record.findings if not finding.passed]
     if failed:
         told = "; ".join(finding.about for finding in failed)
-        return Verdict("invalid", f"{step} ({record.recipe.tool}) objects: {told}", (Fix(step, told),))
+        return Review("invalid", f"{step} ({record.recipe.tool}) objects: {told}", (Correction(step, told),))
     return None
 
 
-def _due(team: Team, memory: Memory, number: int, checkpoints: Checkpoints) -> str | None:
+def _due(team: AgentTeam, memory: GraphMemory, number: int, checkpoints: Checkpoints) -> str | None:
     """Return the question of the checkpoint after a step, or None where there is none."""
     owners = [team.toolkit[step.tool].owner for step in memory.plan.steps]
     if owners[number] == "parser" and "parser" not in owners[number + 1 :]:
@@ -164,30 +170,34 @@ def _due(team: Team, memory: Memory, number: int, checkpoints: Checkpoints) -> s
 
 
 async def _corrected(
-    team: Team, memory: Memory, number: int, question: str, trouble: Verdict | None, *, asked: bool
+    team: AgentTeam, memory: GraphMemory, number: int, question: str, trouble: Review | None, *, asked: bool
 ) -> _State:
     """Turn until the Orchestrator, or the numbers where it need not be asked, find the work up to a step sound."""
-    for turn in range(team.allowance.turns + 1):
-        if trouble is not None and trouble.judgement == "ask":
+    for turn in range(team.allowance.correction_rounds + 1):
+        if trouble is not None and trouble.judgement == "clarify":
             return _State(memory, trouble)
         if trouble is None and question != UNDERSTOOD and not asked:
             return _State(memory)
         verdict = await _read(team, memory, question, trouble)
         if verdict.judgement == "valid" and trouble is None:
             return _State(memory)
-        if verdict.judgement == "valid" and turn < team.allowance.turns:
+        if verdict.judgement == "valid" and turn < team.allowance.correction_rounds:
             question = OVERRULED
             continue
-        if verdict.judgement != "invalid" or verdict.replan or turn == team.allowance.turns:
+        if verdict.judgement != "invalid" or verdict.replan or turn == team.allowance.correction_rounds:
             return _State(memory, _as_stopped(verdict, trouble))
         memory, trouble = await _repaired(team, memory, number, verdict)
     raise AssertionError("unreachable")
 
 
-async def _read(team: Team, memory: Memory, question: str, trouble: Verdict | None) -> Verdict:
+async def _read(team: AgentTeam, memory: GraphMemory, question: str, trouble: Review | None) -> Review:
     """Let the Orchestrator judge, and what was understood as often as is allowed, until it objects."""
-    questions = READINGS[: team.allowance.readings] if question == UNDERSTOOD and not trouble else (question,)
-    verdict = Verdict("valid")
+    questions = (
+        READINGS[: team.allowance.understanding_checks]
+        if question == UNDERSTOOD and not trouble
+        else (question,)
+    )
+    verdict = Review("valid")
     for asked in questions:
         verdict = await _judged(team, memory, asked, trouble)
         if verdict.judgement != "valid":
@@ -195,22 +205,22 @@ async def _read(team: Team, memory: Memory, question: str, trouble: Verdict | No
     return verdict
 
 
-async def _judged(team: Team, memory: Memory, question: str, trouble: Verdict | None) -> Verdict:
+async def _judged(team: AgentTeam, memory: GraphMemory, question: str, trouble: Review | None) -> Review:
     asked = f"{question} The checks say: {trouble.reason}." if trouble else question
     try:
         return await team.judge(memory, asked)
     except ReplyError as error:
-        return Verdict("invalid", f"the Orchestrator's answer could not be read: {error}", replan=True)
+        return Review("invalid", f"the Orchestrator's answer could not be read: {error}", replan=True)
 
 
-def _as_stopped(verdict: Verdict, trouble: Verdict | None) -> Verdict:
+def _as_stopped(verdict: Review, trouble: Review | None) -> Review:
     """A verdict of `valid` does not stand against the numbers."""
     return trouble if verdict.judgement == "valid" and trouble else verdict
 
 
 async def _repaired(
-    team: Team, memory: Memory, number: int, verdict: Verdict
-) -> tuple[Memory, Verdict | None]:
+    team: AgentTeam, memory: GraphMemory, number: int, verdict: Review
+) -> tuple[GraphMemory, Review | None]:
     """Choose the named steps anew, then do again exactly what is stale or has failed, up to where the work stands."""
     advice = {fix.step: fix.advice for fix in verdict.fixes}
     trouble = None

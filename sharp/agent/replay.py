@@ -12,9 +12,10 @@ from typing import Any
 import yaml
 
 from hpc.errors import ReplayMiss, RunDirectoryError
-from sharp.agent.export import facts
-from sharp.agent.runs import course_folder, replay_course
-from sharp.agent.settings import Settings
+from sharp.agent.export import summary_dict
+from sharp.agent.sessions import replay_session, session_folder
+from sharp.agent.settings import AgentConfig
+from sharp.agent.synthesis import OpenSynthesis
 
 # These come from the record, and are the same everywhere.
 _RECORDED = (
@@ -26,8 +27,8 @@ _RELATIVE, _ABSOLUTE = 1e-2, 1e-9
 
 
 @dataclass(frozen=True)
-class Repetition:
-    """How far a replay agrees with answer.json.
+class ReplayReport:
+    """How far a replay agrees with solve_result.json.
 
     `missing` says which answer the record lacks (None if it holds the whole course), `differing` names what is not as
     it was written.
@@ -42,38 +43,38 @@ class Repetition:
         return self.missing is None and not self.differing
 
 
-def repeat(folder: Path) -> Repetition:
-    """Carry out the course that a folder's answer.json is of, without a call, and compare.
+def replay_and_compare(folder: Path, synthesis: OpenSynthesis | None = None) -> ReplayReport:
+    """Carry out the course that a folder's solve_result.json is of, without a call, and compare.
 
     Raises `RunDirectoryError` where there is no answer, or the settings are not those of the course.
     """
     written = _answer(folder)
-    settings = _settings(folder, Path(written["course"]).name)
+    settings = _settings(folder, Path(written["session"]).name)
     try:
-        finished = replay_course(folder, settings)
+        finished = replay_session(folder, settings, synthesis)
     except ReplayMiss as miss:
-        return Repetition(missing=str(miss))
-    return Repetition(differing=tuple(_differing(written, facts(finished))))
+        return ReplayReport(missing=str(miss))
+    return ReplayReport(differing=tuple(_differing(written, summary_dict(finished))))
 
 
 def _answer(folder: Path) -> dict[str, Any]:
-    path = folder / "answer.json"
+    path = folder / "solve_result.json"
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunDirectoryError(f"{path} cannot be read ({error}): has the course ended?") from None
-    if not isinstance(found, dict) or not isinstance(found.get("course"), str):
+    if not isinstance(found, dict) or not isinstance(found.get("session"), str):
         raise RunDirectoryError(f"{path} names no course; expected the file that `sharp solve` wrote")
     return found
 
 
-def _settings(folder: Path, course: str) -> Settings:
-    path = folder / course / "settings.yaml"
+def _settings(folder: Path, course: str) -> AgentConfig:
+    path = folder / course / "agent.yaml"
     try:
-        settings = Settings.from_json(yaml.safe_load(path.read_text(encoding="utf-8")))
+        settings = AgentConfig.from_json(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
         raise RunDirectoryError(f"{path} cannot be read ({error})") from None
-    if course_folder(folder, settings).name != course:
+    if session_folder(folder, settings).name != course:
         raise RunDirectoryError(f"{path} was changed after the course began; restore it")
     return settings
 

@@ -4,34 +4,46 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
 
 from sharp.agent.policies import POLICIES, Policy
-from sharp.agent.team import Allowance, Role
+from sharp.agent.team import AgentLimits, Role
+from sharp.error_messages import valid_values
 from sharp.errors import ConfigurationError
-from sharp.problems.wording import valid_values
 
 ROLES: tuple[Role, ...] = get_args(Role)
 
 
+def models_by_role(names: Sequence[str]) -> dict[Role, str]:
+    """Return the model of each role: one model plays all, or there is one for each in the order of `ROLES`.
+
+    Raises `ConfigurationError` for another number of models.
+    """
+    if len(names) not in (1, len(ROLES)):
+        raise ConfigurationError(
+            f"models: expected one model, or one for each of {', '.join(ROLES)}; found {len(names)}"
+        )
+    return dict(zip(ROLES, names if len(names) > 1 else [*names] * len(ROLES), strict=True))
+
+
 @dataclass(frozen=True)
-class Settings:
+class AgentConfig:
     """A statement, and how it is worked on.
 
-    `models` names the model of each role; `mistakes` is the rate at which the playbook errs; `wall_s` bounds each use
-    of a tool in seconds, those apart that ask models themselves. With `synthesis` the team may have solver programs
-    written.
+    `models` names the model of each role; `error_rate` is the rate at which the rule-based model errs; `wall_s` bounds
+    each use of a tool in seconds, those apart that ask models themselves. With `synthesis` the team may have solver
+    programs written.
     """
 
     statement: str
-    models: dict[Role, str] = field(default_factory=lambda: dict.fromkeys(ROLES, "playbook"))
+    models: dict[Role, str] = field(default_factory=lambda: dict.fromkeys(ROLES, "rule-based"))
     policy: Policy = "prog-act"
     seed: int = 0
-    mistakes: float = 0.0
+    error_rate: float = 0.0
     wall_s: float = 120.0
-    allowance: Allowance = field(default_factory=Allowance)
+    allowance: AgentLimits = field(default_factory=AgentLimits)
     synthesis: bool = False
 
     def __post_init__(self) -> None:
@@ -39,8 +51,10 @@ class Settings:
             raise ConfigurationError(
                 f"policy: found '{self.policy}'; {valid_values('policies', self.policy, POLICIES)}"
             )
-        if not 0 <= self.mistakes < 1:
-            raise ConfigurationError(f"mistakes: expected a rate from 0 to below 1, found {self.mistakes:g}")
+        if not 0 <= self.error_rate < 1:
+            raise ConfigurationError(
+                f"error_rate: expected a rate from 0 to below 1, found {self.error_rate:g}"
+            )
         if not self.statement.strip():
             raise ConfigurationError("statement: expected a problem in words, found nothing")
 
@@ -52,9 +66,9 @@ class Settings:
         )
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Settings:
+    def from_json(cls, data: Mapping[str, Any]) -> AgentConfig:
         """Rebuild settings from their plain form."""
-        return cls(**{**data, "allowance": Allowance(**data["allowance"])})
+        return cls(**{**data, "allowance": AgentLimits(**data["allowance"])})
 
     @property
     def hash(self) -> str:

@@ -9,31 +9,31 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from sharp.agent.answers import (
-    Choice,
-    Next,
-    Verdict,
+from sharp.agent.effects import AgentEffects
+from sharp.agent.memory import GraphMemory, ToolRecord
+from sharp.agent.plans import PlanStep, ToolPlan
+from sharp.agent.responses import (
+    NextAction,
+    ParameterChoice,
+    Review,
     read_choice,
     read_next,
     read_planning,
     read_stop,
     read_verdict,
 )
-from sharp.agent.effects import TeamEffects
-from sharp.agent.memory import Memory, Record
-from sharp.agent.plans import Plan, Step
 from sharp.agent.tools import Toolkit
 from sharp.errors import BudgetExceeded
+from sharp.llm.prompts import render
 from sharp.llm.protocol import ChatRequest, Message, seed_at
-from sharp.stages.prompts import render
-from sharp.stages.rereading import Conversation, until_read
+from sharp.llm.reply_retries import Conversation, ask_until_valid
 
 T = TypeVar("T")
 Role = Literal["planner", "parser", "solver", "orchestrator", "programmer"]
 
 
 @dataclass(frozen=True)
-class Sampling:
+class SamplingParams:
     """How a role's model is sampled."""
 
     model: str
@@ -42,7 +42,7 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class Allowance:
+class AgentLimits:
     """Bounds of one problem.
 
     `plans` are those of the outer loop, `turns` of correction those of the inner loop at a checkpoint, `steps` those of
@@ -51,50 +51,50 @@ class Allowance:
     """
 
     plans: int = 2
-    turns: int = 2
+    correction_rounds: int = 2
     steps: int = 30
     calls: int = 120
-    rereads: int = 2
-    readings: int = 2
+    format_retries: int = 2
+    understanding_checks: int = 2
 
 
 @dataclass(frozen=True)
-class Goal:
+class PlanGoal:
     """What a plan has to lead to: a result of the name `port`, and the `ending` of a course that gets there.
 
     `told` is how the Planner is told of it.
     """
 
     port: str
-    told: str
-    ending: Literal["solved", "understood"]
+    prompt_text: str
+    ending: Literal["solved", "specified"]
 
 
-SOLUTION = Goal("solution", "the solution of the problem, checked and shown", "solved")
-SPECIFICATION = Goal(
-    "sound",
+SOLUTION = PlanGoal("solution", "the solution of the problem, checked and shown", "solved")
+SPECIFICATION = PlanGoal(
+    "validated_problem",
     "the problem set up and checked. Nothing more is wanted: it is solved elsewhere",
-    "understood",
+    "specified",
 )
 
 
 class CallsUsedUp(BudgetExceeded):
     """All model calls of a problem are used up; `memory` is what was done until then."""
 
-    def __init__(self, allowed: int, memory: Memory) -> None:
+    def __init__(self, allowed: int, memory: GraphMemory) -> None:
         super().__init__(f"all {allowed} model calls that this problem may take are used up")
         self.memory = memory
 
 
 @dataclass
-class Team:
+class AgentTeam:
     """Agents at work on one statement. Only how often it has asked, and where, changes."""
 
     statement: str
     toolkit: Toolkit
-    effects: TeamEffects
-    roles: Mapping[Role, Sampling]
-    allowance: Allowance = Allowance()
+    effects: AgentEffects
+    roles: Mapping[Role, SamplingParams]
+    allowance: AgentLimits = AgentLimits()
     seed: int = 0
     _asked: Counter[str] = field(default_factory=Counter)
 
@@ -103,7 +103,7 @@ class Team:
         """How many model calls there were."""
         return self._asked["calls"]
 
-    async def plan(self, memory: Memory, lesson: str, goal: Goal = SOLUTION) -> Plan:
+    async def plan(self, memory: GraphMemory, lesson: str, goal: PlanGoal = SOLUTION) -> ToolPlan:
         """Let the Planner write a plan, the second time knowing the first one and why it was given up."""
         prompt = render(
             "agent/plan",
@@ -111,13 +111,13 @@ class Team:
             tools=self._cards(),
             previous=[_told(memory, step) for step in memory.plan.steps],
             lesson=lesson,
-            goal=goal.told,
+            goal=goal.prompt_text,
         )
         return await self.ask(
             memory, "planner", "plan", prompt, lambda text: read_planning(text, self.toolkit, goal.port)
         )
 
-    async def choose(self, memory: Memory, step: Step, advice: str = "") -> Choice:
+    async def choose(self, memory: GraphMemory, step: PlanStep, advice: str = "") -> ParameterChoice:
         """Let the Parser or the Solver choose the literal parameters of a step."""
         tool = self.toolkit[step.tool]
         prompt = render(
@@ -133,7 +133,7 @@ class Team:
             memory, tool.owner, f"{step.id}/parameters", prompt, lambda text: read_choice(text, tool)
         )
 
-    async def judge(self, memory: Memory, question: str) -> Verdict:
+    async def judge(self, memory: GraphMemory, question: str) -> Review:
         """Let the Orchestrator judge the work so far."""
         done = [step for step in memory.plan.steps if memory.current(step.id)]
         prompt = render(
@@ -146,53 +146,57 @@ class Team:
         ids = memory.plan.ids
         return await self.ask(memory, "orchestrator", "verdict", prompt, lambda text: read_verdict(text, ids))
 
-    async def analyse(self, memory: Memory) -> str:
+    async def analyse(self, memory: GraphMemory) -> str:
         """Let the Planner say what the statement asks for and which tools may serve."""
         prompt = render("agent/analyse", statement=self.statement, tools=self._cards())
         return await self.ask(memory, "planner", "analysis", prompt, str.strip)
 
-    async def next_step(self, memory: Memory, analysis: str) -> Next:
+    async def next_step(self, memory: GraphMemory, analysis: str) -> NextAction:
         """Let the Planner choose the next step, knowing all that was done."""
         prompt = render(
-            "agent/next",
+            "agent/next_step",
             statement=self.statement,
             analysis=analysis,
             tools=self._cards(),
             done=[_told(memory, step) for step in memory.plan.steps],
         )
         return await self.ask(
-            memory, "planner", "next", prompt, lambda text: read_next(text, memory.plan, self.toolkit)
+            memory, "planner", "next_step", prompt, lambda text: read_next(text, memory.plan, self.toolkit)
         )
 
-    async def stops(self, memory: Memory) -> bool:
+    async def is_done(self, memory: GraphMemory) -> bool:
         """Let the Orchestrator say whether what was done is enough."""
         done = [_told(memory, step) for step in memory.plan.steps]
-        prompt = render("agent/enough", statement=self.statement, done=done)
-        return await self.ask(memory, "orchestrator", "enough", prompt, read_stop)
+        prompt = render("agent/is_done", statement=self.statement, done=done)
+        return await self.ask(memory, "orchestrator", "is_done", prompt, read_stop)
 
     def _cards(self) -> list[str]:
         return [_json(tool.card()) for tool in self.toolkit.values()]
 
-    async def use(self, memory: Memory, step: str) -> Record:
+    async def call_tool(self, memory: GraphMemory, step: str) -> ToolRecord:
         """Carry out a step as things stand."""
-        return await self.effects.use(self._place(f"{step}/use"), step, memory.recipes[step])
+        return await self.effects.tool_call(self._place(f"{step}/tool_call"), step, memory.recipes[step])
 
     def _place(self, name: str) -> str:
         """Return a path that nobody else has: the name and how often it was asked, which is the same in every run."""
         self._asked[name] += 1
         return f"{name}-{self._asked[name]}"
 
-    async def ask(self, memory: Memory, role: Role, name: str, prompt: str, read: Callable[[str], T]) -> T:
+    async def ask(
+        self, memory: GraphMemory, role: Role, name: str, prompt: str, read: Callable[[str], T]
+    ) -> T:
         """Ask the model of a role until its answer can be read.
 
         Raises `ReplyError` after the last attempt, and `CallsUsedUp` with the memory, which holds all that was done.
         """
         conversation = (Message("system", render(f"agent/{role}")), Message("user", prompt))
         say = partial(self._said, memory, role)
-        answer, _ = await until_read(say, self._place(name), conversation, read, self.allowance.rereads)
+        answer, _ = await ask_until_valid(
+            say, self._place(name), conversation, read, self.allowance.format_retries
+        )
         return answer
 
-    async def _said(self, memory: Memory, role: Role, path: str, conversation: Conversation) -> str:
+    async def _said(self, memory: GraphMemory, role: Role, path: str, conversation: Conversation) -> str:
         if self.calls >= self.allowance.calls:
             raise CallsUsedUp(self.allowance.calls, memory)
         self._asked["calls"] += 1
@@ -208,7 +212,7 @@ class Team:
         return (await self.effects.chat(path, request)).text
 
 
-def _told(memory: Memory, step: Step) -> dict[str, Any]:
+def _told(memory: GraphMemory, step: PlanStep) -> dict[str, Any]:
     """Return what prompts say of a step: its wiring, parameters, and what came of it."""
     record = memory.current(step.id) or memory.latest(step.id)
     return {

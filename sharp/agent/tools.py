@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from sharp.error_messages import describe, valid_values
 from sharp.errors import InputError
-from sharp.problems.wording import describe, valid_values
 
 Owner = Literal["parser", "solver"]
 Cost = Literal["instant", "seconds", "minutes", "hours"]
@@ -31,7 +31,7 @@ class ToolError(InputError):
 
 
 @dataclass(frozen=True)
-class Port:
+class ToolPort:
     """A typed input or output of a tool. `many` inputs take a list of results."""
 
     name: str
@@ -42,7 +42,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """A numeric verdict: a measured value beside its limit. `value` is None where nothing could be measured."""
 
     name: str
@@ -53,16 +53,16 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ToolResult:
     """What a tool gives: a value for each output port, a summary in plain JSON for agents, and its findings."""
 
     outputs: Mapping[str, Any]
     summary: Mapping[str, Any]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[CheckResult, ...] = ()
 
 
 @dataclass(frozen=True)
-class Call:
+class ToolContext:
     """What a tool is run with: checked parameters, the values of its inputs, and seconds that it may take.
 
     `wall_s` bounds what a tool computes itself. A tool that asks models and runs their programs is bounded by its
@@ -74,7 +74,7 @@ class Call:
     wall_s: float
 
 
-Run = Callable[[Call], Outcome | Awaitable[Outcome]]
+Run = Callable[[ToolContext], ToolResult | Awaitable[ToolResult]]
 
 
 @dataclass(frozen=True)
@@ -85,18 +85,18 @@ class Tool:
     owner: Owner
     about: str
     parameters: type[Parameters]
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
+    inputs: tuple[ToolPort, ...]
+    outputs: tuple[ToolPort, ...]
     run: Run
     cost: Cost = "instant"
     limits: str = ""
     examples: tuple[Mapping[str, Any], ...] = ()
 
-    def input(self, name: str) -> Port | None:
+    def input(self, name: str) -> ToolPort | None:
         """Return the input port of a name."""
         return next((port for port in self.inputs if port.name == name), None)
 
-    def output(self, name: str) -> Port | None:
+    def output(self, name: str) -> ToolPort | None:
         """Return the output port of a name."""
         return next((port for port in self.outputs if port.name == name), None)
 
@@ -130,7 +130,7 @@ class Tool:
         }
 
 
-def _port_card(port: Port) -> dict[str, Any]:
+def _port_card(port: ToolPort) -> dict[str, Any]:
     return {
         "name": port.name,
         "kind": port.kind,

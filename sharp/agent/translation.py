@@ -3,10 +3,10 @@
 The agents that set problems up do it, with the Parser's tools alone, so that nothing can be solved here. What is
 missing or contradictory is to be asked for and not invented; questions are answered at most `ROUNDS` times.
 
-    FOLDER/course-…/                    the journals of the courses, one for each round of answers
+    FOLDER/session-…/                    the journals of the courses, one for each round of answers
     FOLDER/problem.yaml                 the specification, where the words were understood
     FOLDER/questions.yaml               what was asked last, with the answers that were given
-    FOLDER/report.html, answer.json     how it went, and what it took
+    FOLDER/report.html, solve_result.json     how it went, and what it took
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from sharp.agent.export import (
     without_answers,
     write_questions,
 )
-from sharp.agent.runs import Finished, Say, run_course
-from sharp.agent.settings import ROLES, Settings
+from sharp.agent.sessions import MessageCallback, SessionResult, run_session
+from sharp.agent.settings import ROLES, AgentConfig
 from sharp.llm.cards import ModelCard
 
 ROUNDS = 3
@@ -40,13 +40,13 @@ Answering = Callable[[tuple[str, ...]], Mapping[str, str]]
 class Translation:
     """How the last course on the words ended, with its report in the folder of all of them."""
 
-    finished: Finished
+    finished: SessionResult
     report: Path
 
     @property
     def understood(self) -> bool:
         """Whether `problem` holds the specification of what was said."""
-        return self.finished.course.ending == "understood"
+        return self.finished.course.ending == "specified"
 
     @property
     def problem(self) -> Path:
@@ -55,26 +55,31 @@ class Translation:
 
 
 def translate(
-    statement: str, model: str, card: ModelCard, folder: Path, answer: Answering, say: Say = lambda _: None
+    statement: str,
+    model: str,
+    card: ModelCard,
+    folder: Path,
+    answer: Answering,
+    say: MessageCallback = lambda _: None,
 ) -> Translation:
     """Let a model translate a statement, or go on where this was left, with the answers in the folder.
 
-    Raises what `run_course` raises, and `ConfigurationError` where the answers cannot be read or some are missing.
+    Raises what `run_session` raises, and `ConfigurationError` where the answers cannot be read or some are missing.
     """
     begun = _begun(statement, folder / QUESTIONS)
-    settings = Settings(begun, dict.fromkeys(ROLES, model), policy="translation")
-    finished = run_course(folder, settings, say, {model: card})
+    settings = AgentConfig(begun, dict.fromkeys(ROLES, model), policy="translation")
+    finished = run_session(folder, settings, say, {model: card})
     for _ in range(ROUNDS):
         answers = answer(finished.course.questions) if finished.course.questions else {}
         if not answers:
             break
         write_questions(folder, settings.statement, answers)
         settings = replace(settings, statement=with_answers(settings.statement, answers))
-        finished = run_course(folder, settings, say, {model: card})
+        finished = run_session(folder, settings, say, {model: card})
     return Translation(finished, export_course(finished, folder))
 
 
-def take_answers(path: Path, folder: Path) -> str:
+def load_answers(path: Path, folder: Path) -> str:
     """Put a filled-in questions.yaml into the folder of a translation, and return the statement that it is about.
 
     Raises `ConfigurationError` where it cannot be read, or a question is not answered.

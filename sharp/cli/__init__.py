@@ -8,9 +8,9 @@ import sys
 
 import click
 
-from sharp import __version__
 from sharp.cli.exits import EXIT_CODES_HELP, exit_code
-from sharp.cli.options import Verbs
+from sharp.cli.options import SharpGroup
+from sharp.version import __version__
 
 # verb: (module, first line of its help). Help must not import the verbs: they pull in numpy, jax and zarr.
 VERBS = {
@@ -38,17 +38,17 @@ VERBS = {
     "data": ("sharp.cli.data", "Make, import and audit reference data."),
     "neural": ("sharp.cli.neural", "Show published errors of neural solvers, and train a small one here."),
     "cache": ("sharp.cli.cache", "Show and clear what earlier runs measured."),
-    "feedback": ("sharp.cli.feedback", "List what programs can be judged by."),
+    "metrics": ("sharp.cli.metrics", "List what programs can be judged by."),
     "problems": ("sharp.cli.problems", "List, show and check problem specifications."),
     "models": ("sharp.cli.models", "List and show model cards."),
     "serve": ("sharp.cli.serve", "Serve a model on a cluster with vLLM, without a run."),
-    "profile": ("sharp.cli.profile", "List, show and draft cluster profiles."),
+    "cluster": ("sharp.cli.cluster", "List, show and draft cluster profiles."),
     "sandbox": ("sharp.cli.sandbox", "Say which ways to keep programs apart work on this machine."),
     "doctor": ("sharp.cli.doctor", "Check this machine or a cluster, and say how to mend it."),
 }
 
 
-class _LazyVerbs(Verbs):
+class _LazyVerbs(SharpGroup):
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(VERBS)
 
@@ -76,7 +76,7 @@ def cli() -> None:
 
     \b
     Examples:
-      sharp run reaction-diffusion --run runs/first
+      sharp run reaction-diffusion --run-dir runs/first
       sharp status runs/first
       sharp resume runs/first
     """

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sharp.cli.campaign import campaign_of
 from sharp.cli.exits import WAITING
-from sharp.cli.options import Verb, echo_json, json_option
+from sharp.cli.options import SharpCommand, echo_json, json_option
 
 if TYPE_CHECKING:
-    from sharp.cluster.errand import Step
+    from hpc.campaign import WorkloadProgress
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @json_option
 def advance(folder: Path, as_json: bool) -> None:
@@ -30,21 +31,20 @@ def advance(folder: Path, as_json: bool) -> None:
       sharp advance runs/first
       sharp advance runs/first --json
     """
-    from sharp.cli.errands import errand_in
-    from sharp.cluster.advance import advance_campaign
-    from sharp.cluster.control import campaign_of
+    from hpc.campaign import advance_campaign
+    from sharp.cli.workloads import workload_in
 
     campaign = campaign_of(folder.absolute())
-    step = advance_campaign(campaign, errand_in(folder.absolute()))
+    step = advance_campaign(campaign, workload_in(folder.absolute()))
     if as_json:
         echo_json({"folder": str(folder), "done": step.done, "waiting_for": list(step.waiting_for)})
     else:
-        click.echo(_in_words(folder, step))
+        click.echo(_format_progress(folder, step))
     if not step.done:
         raise click.exceptions.Exit(WAITING)
 
 
-def _in_words(folder: Path, step: Step) -> str:
+def _format_progress(folder: Path, step: WorkloadProgress) -> str:
     if step.done:
         return step.sentence
     reasons = (f"  {reason}" for reason in step.waiting_for)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from sharp.cli.options import Verbs, echo_json, json_option
+from sharp.cli.options import SharpGroup, echo_json, json_option
 
 _DAY_S = 86400.0
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SharpGroup)
 def cache() -> None:
     """Show and clear what earlier runs measured.
 

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sharp.document import Block, Note, Table
 from sharp.errors import InputError
 
 if TYPE_CHECKING:
-    from hpc.control.accounts import Accounts, Row
-    from hpc.control.overview import Link, Overview, RoleCount
-    from hpc.slurm.campaign import Campaign
+    from hpc.campaign import CampaignStatus, ControllerStatus, JobAccounting, RoleCount, SubmissionRow
+    from hpc.slurm import Campaign
+    from sharp.experiments.sweeps.status import SweepStatus
     from sharp.runs.status import Status
-    from sharp.sweeps.status import SweepStatus
 
 _LISTED = 4
-_HEADS = ["submission", "job", "role", "state", "nodes", "time", "exit", "memory", "evaluations"]
+_HEADS = ("submission", "job", "role", "state", "nodes", "time", "exit", "memory", "evaluations")
 
 
 def has_campaign(folder: Path) -> bool:
@@ -28,7 +28,7 @@ def has_campaign(folder: Path) -> bool:
 
 def campaign_of(folder: Path) -> Campaign:
     """Return the campaign of a run or sweep; raises `InputError` where it has none, `RunDirectoryError`."""
-    from hpc.slurm.campaign import find_campaign
+    from hpc.slurm import find_campaign
 
     campaign = find_campaign(folder)
     if campaign is None:
@@ -39,30 +39,26 @@ def campaign_of(folder: Path) -> Campaign:
     return campaign
 
 
-def campaign_lines(seen: Overview) -> Iterator[str]:
-    """Yield a campaign as lines for a person."""
-    yield _line("campaign", f"{seen.id} on {seen.cluster}, launched {seen.launched}")
-    yield _line("steered by", _chain(seen))
-    yield from (_line(role.role, _jobs(role)) for role in seen.roles)
+def campaign_facts(seen: CampaignStatus) -> Iterator[tuple[str, str]]:
+    """Yield a campaign as facts for a person."""
+    yield "campaign", f"{seen.id} on {seen.cluster}, launched {seen.launched}"
+    yield "steered by", _chain(seen)
+    yield from ((role.role, _jobs(role)) for role in seen.roles)
     if seen.unanswered:
-        yield _line("unanswered", f"{seen.unanswered} submissions that may or may not have reached Slurm")
-    yield _line("queue", _queue(seen))
+        yield "unanswered", f"{seen.unanswered} submissions that may or may not have reached Slurm"
+    yield "queue", _queue(seen)
     for server in seen.servers:
-        yield _line("server", f"{server.model} at {server.url}, job {server.job} until {server.ends}")
-    yield _line("used", _used(seen))
-    yield from (_line("avoided", f"{node}: {reason}") for node, reason in seen.avoided.items())
+        yield "server", f"{server.model} at {server.url}, job {server.job} until {server.ends}"
+    yield "used", _used(seen)
+    yield from (("avoided", f"{node}: {reason}") for node, reason in seen.avoided.items())
     if seen.stop or seen.throttle is not None:
-        yield _line("asked", _asked(seen))
+        yield "asked", _asked(seen)
     if seen.ending is not None:
-        yield _line("ended", f"{seen.ending.state}, {seen.ending.time}: {seen.ending.sentence}")
-    yield from (_line("note", note) for note in seen.notes)
+        yield "ended", f"{seen.ending.state}, {seen.ending.time}: {seen.ending.sentence}"
+    yield from (("note", note) for note in seen.notes)
 
 
-def _line(name: str, text: str) -> str:
-    return f"  {name:11} {text}"
-
-
-def _chain(seen: Overview) -> str:
+def _chain(seen: CampaignStatus) -> str:
     links = [_link(link) for link in (seen.controller, seen.successor) if link is not None]
     steers = (
         seen.controller is not None and seen.holder is not None and seen.holder.job == seen.controller.job
@@ -71,7 +67,7 @@ def _chain(seen: Overview) -> str:
     return "; then ".join([*holder, *links]) or "nobody"
 
 
-def _link(link: Link) -> str:
+def _link(link: ControllerStatus) -> str:
     state = f", {link.state}" if link.state else ""
     return f"job {link.job} (link {link.number}{state}{_bracket(link.reason)})" + (
         f" on {link.node}" if link.node else ""
@@ -88,21 +84,21 @@ def _jobs(role: RoleCount) -> str:
     return ", ".join(part for part in (now, after) if part) or "none"
 
 
-def _queue(seen: Overview) -> str:
+def _queue(seen: CampaignStatus) -> str:
     work = seen.work
     places = [f"{count} by {job}{_on(work.nodes.get(job))}" for job, count in work.taken.items()]
     listed = ", ".join(places[:_LISTED]) + (", …" if len(places) > _LISTED else "")
     return f"{work.waiting} waiting, {sum(work.taken.values())} in work" + (f": {listed}" if listed else "")
 
 
-def _used(seen: Overview) -> str:
+def _used(seen: CampaignStatus) -> str:
     unknown = (
         f" (besides {seen.unmetered} jobs of which nobody knows how long they ran)" if seen.unmetered else ""
     )
     return f"{seen.gpu_hours:.3g} GPU-hours{unknown}, {seen.jobs} jobs"
 
 
-def _asked(seen: Overview) -> str:
+def _asked(seen: CampaignStatus) -> str:
     throttle = "" if seen.throttle is None else f"at most {seen.throttle} evaluations at once"
     return "; ".join(part for part in ("to stop" if seen.stop else "", throttle) if part)
 
@@ -115,7 +111,7 @@ def _on(node: str | None) -> str:
     return f" on {node}" if node else ""
 
 
-def next_step(run: Status | SweepStatus, seen: Overview) -> str:
+def next_step(run: Status | SweepStatus, seen: CampaignStatus) -> str:
     """Return the next useful command for a run on a cluster; empty where that of any run will do."""
     place = shlex.quote(run.run)
     if run.finished or run.controller is not None:
@@ -123,26 +119,24 @@ def next_step(run: Status | SweepStatus, seen: Overview) -> str:
     if seen.at_work:
         look = f"Look again with: sharp watch {place}; what they print: sharp logs {place}"
         return f"It was asked to stop; jobs are ending. {look}" if seen.stop else f"Jobs run or wait. {look}"
-    option = " --budget NAME=VALUE" if any(budget.left <= 0 for budget in run.budgets) else ""
+    option = " --budget NAME=VALUE" if any(budget.remaining <= 0 for budget in run.budgets) else ""
     return f"Nobody works on it. Continue with: sharp launch {place}{option}; what was printed: sharp logs {place}"
 
 
-def job_lines(found: Accounts, done: Mapping[str, int]) -> Iterator[str]:
-    """Yield the table of a campaign's submissions; `done` counts evaluations by job."""
-    table = [_HEADS, *(_cells(row, done) for row in found.rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    yield from ("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)
-    yield from (f"note: {note}" for note in found.notes)
+def job_blocks(found: JobAccounting, done: Mapping[str, int]) -> tuple[Block, ...]:
+    """Return the table of a campaign's submissions; `done` counts evaluations by job."""
+    rows = tuple(_cells(row, done) for row in found.rows)
+    return Table(_HEADS, rows), *(Note(note) for note in found.notes)
 
 
-def _cells(row: Row, done: Mapping[str, int]) -> list[str]:
+def _cells(row: SubmissionRow, done: Mapping[str, int]) -> tuple[str, ...]:
     known = row.known
     states = Counter(element.state for element in known)
     codes = {str(e.exit_code) for e in known if e.exit_code is not None}
     signals = {f"signal {e.signal}" for e in known if e.signal}
     memory = [element.memory_mb for element in known if element.memory_mb is not None]
     tasks = sum(count for job, count in done.items() if row.job and job.partition("_")[0] == row.job)
-    return [
+    return (
         row.token,
         row.job or "-",
         row.role,
@@ -152,10 +146,10 @@ def _cells(row: Row, done: Mapping[str, int]) -> list[str]:
         ",".join(sorted(codes | signals)) or "-",
         f"{max(memory)} MB" if memory else "-",
         str(tasks) if row.role == "evaluate" else "-",
-    ]
+    )
 
 
-def _seconds(row: Row) -> float | None:
+def _seconds(row: SubmissionRow) -> float | None:
     """Return how long all elements of a submission ran together, as far as anybody knows."""
     times = [element.elapsed_s for element in row.known if element.elapsed_s is not None]
     return row.seconds if row.seconds is not None else (sum(times) if times else None)

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.campaign import campaign_of
-from sharp.cli.options import Verb, echo_json, folder_argument, json_option
+from sharp.cli.options import SharpCommand, echo_json, folder_argument, json_option
 
 if TYPE_CHECKING:
-    from hpc.slurm.campaign import Campaign
-    from hpc.slurm.parsing import Job
+    from hpc.slurm import Campaign, Job
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @folder_argument
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
@@ -32,10 +31,10 @@ def cancel(path: Path, yes: bool, as_json: bool) -> None:
       sharp cancel runs/first
       sharp cancel runs/first --yes
     """
-    from hpc.slurm.ending import read_ending
+    from hpc.slurm import read_campaign_outcome
 
     campaign = campaign_of(path)
-    jobs, ending = _living(campaign), read_ending(campaign)
+    jobs, ending = _living(campaign), read_campaign_outcome(campaign)
     if jobs == () and ending is not None:
         if as_json:
             echo_json({"cancelled": [], "left": []})
@@ -49,14 +48,13 @@ def cancel(path: Path, yes: bool, as_json: bool) -> None:
     if as_json:
         echo_json({"cancelled": gone, "left": left})
     else:
-        click.echo(_in_words(path, len(gone), left))
+        click.echo(_format_result(path, len(gone), left))
 
 
 def _living(campaign: Campaign) -> tuple[Job, ...] | None:
     """Return the jobs that are to be cancelled, None where Slurm does not say in time."""
-    from hpc.control.cancel import living_jobs
-    from hpc.control.overview import quick_slurm
-    from hpc.slurm.errors import SlurmUnreachable
+    from hpc.campaign import living_jobs, quick_slurm
+    from hpc.slurm import SlurmUnreachable
 
     try:
         return living_jobs(campaign, quick_slurm(campaign))
@@ -66,10 +64,8 @@ def _living(campaign: Campaign) -> tuple[Job, ...] | None:
 
 def _cancelled(path: Path, campaign: Campaign) -> tuple[Job, ...]:
     """Cancel all jobs and return those that are still ending."""
-    from hpc.control.cancel import cancel as cancel_jobs
-    from hpc.slurm.client import Slurm
-    from hpc.slurm.commands import Commands
-    from hpc.slurm.errors import SlurmError
+    from hpc.campaign import cancel as cancel_jobs
+    from hpc.slurm import Commands, Slurm, SlurmError
 
     try:
         return cancel_jobs(campaign, Slurm(Commands(pauses_s=(1.0, 3.0))))
@@ -82,7 +78,7 @@ def _cancelled(path: Path, campaign: Campaign) -> tuple[Job, ...]:
 
 
 def _question(path: Path, campaign: Campaign, jobs: Sequence[Job] | None) -> str:
-    from hpc.control.cancel import count_by_role
+    from hpc.campaign import count_by_role
 
     if jobs is None:
         return f"Slurm does not answer just now. Cancel all jobs of {path} all the same?"
@@ -90,7 +86,7 @@ def _question(path: Path, campaign: Campaign, jobs: Sequence[Job] | None) -> str
     return f"Cancel {len(jobs)} jobs ({counts}) of {path}?"
 
 
-def _in_words(path: Path, gone: int, left: Sequence[str]) -> str:
+def _format_result(path: Path, gone: int, left: Sequence[str]) -> str:
     ending = f"; still ending: {', '.join(left)}" if left else "; none is left"
     place = shlex.quote(str(path))
     return f"{gone} jobs were cancelled{ending}.\nWhat was finished is kept. Go on with: sharp launch {place}"

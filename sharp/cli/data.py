@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from sharp.cli.options import Verbs, echo_json, json_option
+from sharp.cli.options import SharpGroup, echo_json, json_option
 
 if TYPE_CHECKING:
     from sharp.problems import Problem
@@ -19,12 +19,12 @@ _problem_option = click.option(
 )
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SharpGroup)
 def data() -> None:
     """Make, import and audit reference data.
 
     Every data set holds the self-converged solution with an estimate of its error, or has a companion file
-    `….truth.hdf5` that does, for the same initial conditions. Made data are kept in $SHARP_DATA.
+    `….reference.hdf5` that does, for the same initial conditions. Made data are kept in $SHARP_DATA.
 
     \b
     Examples:
@@ -37,20 +37,20 @@ def data() -> None:
 @click.argument("problem")
 @click.option(
     "--kind",
-    type=click.Choice(["pdebench", "truth"]),
+    type=click.Choice(["pdebench", "reference"]),
     help="The published generator's scheme and precision, or the self-converged solution.  [default: pdebench for the "
-    "five families that have a published generator, else truth]",
+    "five families that have a published generator, else reference]",
 )
 @click.option("--samples", type=_COUNT, default=200, show_default=True, help="Number of samples.")
 @click.option("--seed", default=2022, show_default=True, help="Seed of the initial conditions.")
-@click.option("--out", type=_FILE, help="File to write.  [default: in the data folder]")
+@click.option("--output", type=_FILE, help="File to write.  [default: in the data folder]")
 @json_option
 def make(
     problem: str,
-    kind: Literal["pdebench", "truth"] | None,
+    kind: Literal["pdebench", "reference"] | None,
     samples: int,
     seed: int,
-    out: Path | None,
+    output: Path | None,
     as_json: bool,
 ) -> None:
     """Generate reference data for a problem in PDEBench's layout.
@@ -61,26 +61,26 @@ def make(
     \b
     Examples:
       sharp data make burgers --samples 20
-      sharp data make darcy --kind truth --out darcy.hdf5
+      sharp data make darcy --kind reference --output darcy.hdf5
       sharp data make my-problem.yaml --samples 8
     """
-    from sharp.numerics.reference import ensure_dataset, make_dataset
     from sharp.problems import load_problem
-    from sharp.runs.progress import watching
+    from sharp.reference.generation import ensure_dataset, make_dataset
+    from sharp.runs.progress import progress_view
 
     loaded = load_problem(problem)
-    with watching() as view:
-        if out is None:
+    with progress_view() as view:
+        if output is None:
             made = ensure_dataset(loaded, samples=samples, seed=seed, kind=kind, progress=view.on_data)
         else:
-            made = make_dataset(loaded, out, samples=samples, seed=seed, kind=kind, progress=view.on_data)
-    _tell({"file": str(made.path), "truth": str(made.truth_path), "label": made.label}, as_json)
+            made = make_dataset(loaded, output, samples=samples, seed=seed, kind=kind, progress=view.on_data)
+    _tell({"file": str(made.path), "reference": str(made.truth_path), "label": made.label}, as_json)
 
 
 @data.command("import")
 @click.argument("file", type=_FILE)
 @_problem_option
-@click.option("--out", type=_FILE, required=True, help="Data set to write.")
+@click.option("--output", type=_FILE, required=True, help="Data set to write.")
 @click.option(
     "--first", type=_COUNT, default=100, show_default=True, help="Samples to take from the beginning (test)."
 )
@@ -88,20 +88,20 @@ def make(
     "--last", type=_COUNT, default=100, show_default=True, help="Samples to take from the end (validation)."
 )
 @json_option
-def import_(file: Path, problem: str | None, out: Path, first: int, last: int, as_json: bool) -> None:
+def import_(file: Path, problem: str | None, output: Path, first: int, last: int, as_json: bool) -> None:
     """Import an original PDEBench or CodePDE file unchanged, and compute the truth for its initial conditions.
 
     \b
     Examples:
-      sharp data import 1D_Burgers_Sols_Nu0.01.hdf5 --out burgers.hdf5 --last 50
+      sharp data import 1D_Burgers_Sols_Nu0.01.hdf5 --output burgers.hdf5 --last 50
     """
-    from sharp.numerics.reference import import_dataset
-    from sharp.runs.progress import watching
+    from sharp.reference.generation import import_dataset
+    from sharp.runs.progress import progress_view
 
     known = _problem_of(file, problem)
-    with watching() as view:
-        made = import_dataset(known, file, out, first=first, last=last, progress=view.on_data)
-    _tell({"file": str(made.path), "truth": str(made.truth_path), "label": made.label}, as_json)
+    with progress_view() as view:
+        made = import_dataset(known, file, output, first=first, last=last, progress=view.on_data)
+    _tell({"file": str(made.path), "reference": str(made.truth_path), "label": made.label}, as_json)
 
 
 @data.command()
@@ -119,16 +119,16 @@ def audit(file: Path, problem: str | None, samples: int, as_json: bool) -> None:
       sharp data audit 1D_Advection_Sols_beta0.1.hdf5
       sharp data audit ours.hdf5 --problem my-problem.yaml --samples 4 --json
     """
-    from sharp.numerics.audit import audit_dataset, audit_in_words
-    from sharp.runs.progress import watching
+    from sharp.reference.audit import audit_dataset, format_audit
+    from sharp.runs.progress import progress_view
 
     known = _problem_of(file, problem)
-    with watching() as view:
+    with progress_view() as view:
         found = audit_dataset(known, file, samples=samples, progress=view.on_data)
     if as_json:
         echo_json(found.to_json())
     else:
-        click.echo(audit_in_words(found))
+        click.echo(format_audit(found))
 
 
 def _problem_of(file: Path, name: str | None) -> Problem:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.exits import MACHINE_FAILED
-from sharp.cli.options import Verb, echo_json, json_option
+from sharp.cli.options import SharpCommand, echo_json, json_option
 
 if TYPE_CHECKING:
-    from hpc.doctor.findings import Finding
-    from hpc.slurm.profile import RoleName
+    from hpc.doctor import Finding
+    from hpc.slurm import RoleName
 
 _COLOURS = {"ok": "green", "note": "blue", "warning": "yellow", "failure": "red"}
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @click.option(
     "--cluster", metavar="NAME", help="Check this cluster profile too, and by a job a compute node."
 )
@@ -31,7 +31,8 @@ _COLOURS = {"ok": "green", "note": "blue", "warning": "yellow", "failure": "red"
 )
 @click.option("--no-job", is_flag=True, help="Submit no job.")
 @click.option(
-    "--folder",
+    "--dir",
+    "folder",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     default=".",
     show_default=True,
@@ -51,10 +52,10 @@ def doctor(
     \b
     Examples:
       sharp doctor
-      sharp doctor --cluster mycluster --folder /scratch/me/runs
+      sharp doctor --cluster mycluster --dir /scratch/me/runs
       sharp doctor --cluster mycluster --role server --wait 2h
     """
-    from sharp.checkup import checkup, seconds
+    from sharp.runs.cluster.doctor_checks import checkup, seconds
 
     findings: list[Finding] = []
     for finding in checkup(cluster, roles or ("evaluate",), folder.resolve(), seconds(wait), job=not no_job):

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.exits import PROGRAM_FAILED
-from sharp.cli.options import Verb, echo_json, json_option
+from sharp.cli.options import SharpCommand, echo_blocks, echo_json, json_option
 
 if TYPE_CHECKING:
+    from sharp.document import Block
     from sharp.evaluation.protocol import Evaluation, Scores, Split
-    from sharp.runs.trial import Outcome
+    from sharp.runs.solver_evaluation import SolverEvaluation
 
 _COUNT = click.IntRange(min=1)
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -24,7 +25,7 @@ _SEAL = (
 )
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @click.argument("problem")
 @click.argument("solver", metavar="SOLVER.py", type=_FILE)
 @click.option(
@@ -41,7 +42,7 @@ _SEAL = (
     "measures",
     multiple=True,
     metavar="NAME",
-    help="Compute a feedback measure, too (`sharp feedback` lists them). May be repeated.",
+    help="Compute a feedback measure, too (`sharp metrics` lists them). May be repeated.",
 )
 @click.option("--repeats", type=_COUNT, default=1, show_default=True, help="Calls; the first may compile.")
 @click.option("--shards", type=_COUNT, default=1, show_default=True, help="Processes that share the samples.")
@@ -87,27 +88,30 @@ def evaluate(
       sharp evaluate darcy solver.py --data darcy.hdf5 --repeats 3 --json
       sharp evaluate reaction-diffusion solver.py --samples 8 --convergence --measure two_grid
     """
-    from hpc.sandbox import Policy
+    from hpc.sandbox import SandboxPolicy
     from sharp.problems import load_problem
-    from sharp.runs.progress import watching
-    from sharp.runs.trial import Trial, read_solver, try_solver
+    from sharp.runs.progress import progress_view
+    from sharp.runs.solver_evaluation import SolverEvaluationOptions, evaluate_solver, read_solver
 
-    policy = Policy(tier=sandbox, image=image)  # type: ignore[arg-type]
-    trial = Trial(split, data, samples, measures, repeats, shards, x64, convergence, policy, mpi)
-    with watching() as view:
+    policy = SandboxPolicy(tier=sandbox, image=image)  # type: ignore[arg-type]
+    trial = SolverEvaluationOptions(
+        split, data, samples, measures, repeats, shards, x64, convergence, policy, mpi
+    )
+    with progress_view() as view:
         loaded, code = load_problem(problem), read_solver(solver)
         if split == "test":
             view.on_warning(_SEAL)
-        outcome = try_solver(loaded, code, trial, view.on_data)
+        outcome = evaluate_solver(loaded, code, trial, view.on_data)
     if as_json:
         echo_json(outcome.to_json())
     else:
-        click.echo(_in_words(outcome))
+        echo_blocks(*_blocks(outcome))
     if not outcome.evaluation.ok:
         raise click.exceptions.Exit(PROGRAM_FAILED)
 
 
-def _in_words(outcome: Outcome) -> str:
+def _blocks(outcome: SolverEvaluation) -> Iterator[Block]:
+    from sharp.document import Code, Facts
     from sharp.evaluation.feedback import failure_text
 
     evaluation, first, last = outcome.evaluation, outcome.samples.start, outcome.samples.stop - 1
@@ -119,35 +123,36 @@ def _in_words(outcome: Outcome) -> str:
         *((f"check of {check.name}", check.message or "passed") for check in evaluation.checks),
         *_order(outcome.study),
     ]
-    lines = [f"{name:28} {text}" for name, text in rows if text]
-    return "\n".join([*lines, failure_text(evaluation.failure)] if evaluation.failure else lines)
+    yield Facts(tuple((name, text) for name, text in rows if text))
+    if evaluation.failure:
+        yield Code(failure_text(evaluation.failure), "text")
 
 
 def _errors(evaluation: Evaluation, scores: Scores) -> Iterator[tuple[str, str]]:
-    from sharp.report.opening import floor_remark
-    from sharp.report.text import error_text
+    from sharp.document.text import error_text
+    from sharp.report.report_summary import floor_remark
 
     worst, remark = max(scores.nrmse_per_sample), floor_remark(evaluation)
     many = f"mean of {len(scores.nrmse_per_sample)}, worst {error_text(worst)}; largest {error_text(scores.max_error)}"
     yield "error against the data", f"{error_text(scores.nrmse)} ({many})"
-    if scores.nrmse_truth is not None:
-        yield "error against the solution", error_text(scores.nrmse_truth)
-    if scores.floor is not None:
-        yield "data's distance from it", error_text(scores.floor) + (f" ({remark})" if remark else "")
+    if scores.nrmse_reference is not None:
+        yield "error against the solution", error_text(scores.nrmse_reference)
+    if scores.data_error is not None:
+        yield "data's distance from it", error_text(scores.data_error) + (f" ({remark})" if remark else "")
     yield "residual", _noted(scores.residual, scores.residual_note)
     for name, value in scores.measures.items():
         yield name, _noted(value, scores.measure_notes.get(name, ""))
 
 
 def _noted(value: float | None, note: str) -> str:
-    from sharp.report.text import error_text
+    from sharp.document.text import error_text
 
     return error_text(value) + (f" ({note})" if note else "")
 
 
 def _course(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
-    from sharp.report.setting import steady_text
-    from sharp.report.text import count_text, duration_text, number_text
+    from sharp.document.text import count_text, duration_text, number_text
+    from sharp.report.configuration import steady_text
 
     known = evaluation.environment
     if evaluation.run_time_s is not None:
@@ -171,11 +176,11 @@ def _course(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
 
 
 def _order(study: Evaluation | None) -> Iterator[tuple[str, str]]:
-    from sharp.numerics.convergence import in_words
+    from sharp.evaluation.convergence import format_convergence
 
     if study is None:
         return
     if study.convergence is not None:
-        yield "order of accuracy", in_words(study.convergence)
+        yield "order of accuracy", format_convergence(study.convergence)
     elif study.failure is not None:
         yield "order of accuracy", f"none: the program failed ({study.failure.kind}): {study.failure.message}"

@@ -7,9 +7,7 @@ import traceback
 
 import click
 
-from hpc.errors import HpcError, InfrastructureError, ReplayMiss, RunDirectoryError, WorkCancelled
-from hpc.slurm.errors import ScriptError
-from sharp.errors import BudgetExceeded, CellsFailed, InputError, ModelError, SharpError
+from hpc.errors import ExpectedError
 
 REFUSED = 2
 NO_SOLVER = 3
@@ -21,22 +19,6 @@ MACHINE_FAILED = 7
 PROGRAM_FAILED = 8
 NEEDS_ANSWER = 9
 WAITING = 75
-
-CODES: tuple[tuple[type[BaseException], int], ...] = (
-    (InputError, 2),
-    (ScriptError, 2),
-    (ModelError, 4),
-    (RunDirectoryError, 5),
-    (ReplayMiss, 5),
-    (BudgetExceeded, BUDGET_USED),
-    (CellsFailed, CELLS_FAILED),
-    (InfrastructureError, MACHINE_FAILED),
-    (OSError, MACHINE_FAILED),
-    (KeyboardInterrupt, 130),
-    (WorkCancelled, 130),
-    (SharpError, 1),
-    (HpcError, 1),
-)
 
 MEANINGS = {
     0: "done",
@@ -68,10 +50,18 @@ def exit_code(error: BaseException) -> int:
         return error.exit_code
     if isinstance(error, click.Abort):
         error = error.__cause__ or KeyboardInterrupt()
-    known = next((code for kind, code in CODES if isinstance(error, kind)), None)
+    known = _known_code(error)
     if known is None:
         traceback.print_exception(error)
         return 1
     for sentence in (str(error) or "interrupted", *getattr(error, "__notes__", ())):
         print(f"sharp: {sentence}", file=sys.stderr)  # noqa: T201
     return known
+
+
+def _known_code(error: BaseException) -> int | None:
+    if isinstance(error, ExpectedError):
+        return error.exit_code
+    if isinstance(error, OSError):
+        return MACHINE_FAILED
+    return 130 if isinstance(error, KeyboardInterrupt) else None

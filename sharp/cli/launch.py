@@ -9,24 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sharp.cli.options import Verb, echo_json, json_option, prior_option
+from sharp.cli.options import SharpCommand, echo_json, json_option, prior_option
+from sharp.cli.workloads import workload_in
 from sharp.errors import InputError
 
 if TYPE_CHECKING:
-    from hpc.slurm.profile import Cluster
-    from sharp.cluster.errand import Errand
-    from sharp.cluster.preview import Planned
+    from hpc.campaign import Workload
+    from hpc.slurm import ClusterProfile
     from sharp.config import RunConfig
     from sharp.problems import Problem
+    from sharp.runs.cluster.launch import JobPreview
+    from sharp.runs.cluster.workload import RunWorkload
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @click.argument("what", metavar="PROBLEM|CONFIG.yaml|RUN")
 @click.option(
-    "--cluster", "cluster_name", metavar="NAME", help="Profile of the cluster (`sharp profile list`)."
+    "--cluster", "cluster_name", metavar="NAME", help="Profile of the cluster (`sharp cluster list`)."
 )
 @click.option(
-    "--run", "path", type=click.Path(path_type=Path), help="Run directory.  [default: runs/NAME-TIME]"
+    "--run-dir", "path", type=click.Path(path_type=Path), help="Run directory.  [default: runs/NAME-TIME]"
 )
 @click.option(
     "--set",
@@ -65,7 +67,7 @@ def launch(
     overrides: tuple[str, ...],
     model: str | None,
     base_url: str | None,
-    prior_report: Path | None,
+    prior_run: Path | None,
     budgets: tuple[str, ...],
     servers: tuple[str, ...],
     dry_run: bool,
@@ -81,16 +83,16 @@ def launch(
 
     \b
     Examples:
-      sharp launch burgers --cluster mycluster --run /scratch/me/runs/first
+      sharp launch burgers --cluster mycluster --run-dir /scratch/me/runs/first
       sharp launch my-run.yaml --cluster mycluster --dry-run
       sharp launch /scratch/me/runs/first --budget gpu_hours=40
     """
-    from sharp.clusters import load_cluster
+    from sharp.runs.cluster.profiles import load_cluster
 
     cluster = None if cluster_name is None else load_cluster(cluster_name)
     if Path(what).is_dir():
-        given = {"--run": path, "--set": overrides, "--model": model, "--base-url": base_url}
-        given["--prior-report"] = prior_report
+        given = {"--run-dir": path, "--set": overrides, "--model": model, "--base-url": base_url}
+        given["--prior-run"] = prior_run
         _refuse(f"{what} exists: %s only changes a new run", given)
         _launch_existing(Path(what), cluster, budgets, servers, dry_run=dry_run, as_json=as_json)
         return
@@ -99,47 +101,52 @@ def launch(
         {"--budget": budgets, "--server": servers},
     )
     if cluster is None:
-        raise InputError("--cluster NAME is missing; `sharp profile list` shows the profiles that there are")
+        raise InputError("--cluster NAME is missing; `sharp cluster list` shows the profiles that there are")
     from sharp.runs.configure import load_config
 
-    config = load_config(what, overrides, model=model, base_url=base_url, prior_report=prior_report)
+    config = load_config(what, overrides, model=model, base_url=base_url, prior_run=prior_run)
     _launch_new(config, path, cluster, dry_run, as_json)
 
 
-def _launch_new(config: RunConfig, path: Path | None, cluster: Cluster, dry_run: bool, as_json: bool) -> None:
+def _launch_new(
+    config: RunConfig, path: Path | None, cluster: ClusterProfile, dry_run: bool, as_json: bool
+) -> None:
     """Find out what is wrong before data are made: it may take an hour."""
-    from sharp.cli.run import default_path
-    from sharp.cluster.errand import RunErrand, check
-    from sharp.cluster.launch import check_slurm
+    from sharp.api import fresh_path, report_of
+    from sharp.runs.cluster.launch import check_slurm
+    from sharp.runs.cluster.workload import RunWorkload, check
     from sharp.runs.configure import problem_of
-    from sharp.runs.directory import create_run, load_cards
-    from sharp.runs.progress import watching
+    from sharp.runs.creation import create_run, load_cards
+    from sharp.runs.progress import progress_view
 
-    folder, cards, problem = path or default_path(config), load_cards(config), problem_of(config)
+    folder, cards, problem = (
+        path or fresh_path(Path(config.problem).stem),
+        load_cards(config),
+        problem_of(config),
+    )
     check(config, problem, cards.values(), cluster)
-    planned = _planned(folder, RunErrand.module, cards.values(), cluster, config.n_judges)
+    planned = _planned(folder, RunWorkload.module, cards.values(), cluster, config.n_judges)
     if dry_run:
         _show(planned, _cost(config, problem, cluster), as_json)
         return
     check_slurm()
-    with watching() as progress:
+    with progress_view() as progress:
         created = create_run(config, folder, progress.on_data, on_cluster=True)
-    _launch(RunErrand(created), cluster, as_json)
+    _launch(RunWorkload(created, report_of), cluster, as_json)
 
 
 def _launch_existing(
     folder: Path,
-    cluster: Cluster | None,
+    cluster: ClusterProfile | None,
     budgets: Sequence[str],
     servers: Sequence[str],
     *,
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    from sharp.cli.errands import errand_in
-    from sharp.cluster.launch import profile_of
+    from sharp.runs.cluster.launch import profile_of
 
-    errand = errand_in(folder)
+    errand = workload_in(folder)
     if dry_run:
         profile = profile_of(errand.folder, cluster)
         _show(_planned(errand.folder, errand.module, errand.cards, profile, 1), None, as_json)
@@ -149,18 +156,19 @@ def _launch_existing(
     _launch(errand, cluster, as_json)
 
 
-def _amended(folder: Path, budgets: Sequence[str], servers: Sequence[str]) -> Errand:
-    from sharp.cluster.errand import RunErrand
-    from sharp.runs.advance import controlling
+def _amended(folder: Path, budgets: Sequence[str], servers: Sequence[str]) -> RunWorkload:
+    from sharp.api import report_of
+    from sharp.runs.advance import acquire_run
     from sharp.runs.amend import amended
+    from sharp.runs.cluster.workload import RunWorkload
     from sharp.runs.directory import load_run
 
-    with controlling(amended(load_run(folder), budgets, servers)) as (run, _):
-        return RunErrand(run)
+    with acquire_run(amended(load_run(folder), budgets, servers)) as (run, _):
+        return RunWorkload(run, report_of)
 
 
-def _launch(errand: Errand, cluster: Cluster | None, as_json: bool) -> None:
-    from sharp.cluster.launch import launch as launch_errand
+def _launch(errand: Workload[Any], cluster: ClusterProfile | None, as_json: bool) -> None:
+    from sharp.runs.cluster.launch import launch as launch_errand
 
     launched = launch_errand(errand, cluster)
     if as_json:
@@ -177,13 +185,15 @@ def _refuse(sentence: str, given: dict[str, Any]) -> None:
             raise InputError(sentence % option)
 
 
-def _planned(folder: Path, module: str, cards: Any, cluster: Cluster, at_once: int) -> list[Planned]:
-    from sharp.cluster.preview import preview
+def _planned(
+    folder: Path, module: str, cards: Any, cluster: ClusterProfile, at_once: int
+) -> list[JobPreview]:
+    from sharp.runs.cluster.launch import preview
 
     return preview(folder, module, cards, cluster, at_once=at_once)
 
 
-def _cost(config: RunConfig, problem: Problem, cluster: Cluster) -> dict[str, Any]:
+def _cost(config: RunConfig, problem: Problem, cluster: ClusterProfile) -> dict[str, Any]:
     """Return what a run will need, and the GPU-hours of its evaluations were each to take all of its time."""
     from sharp.runs.plan import plan
 
@@ -192,8 +202,8 @@ def _cost(config: RunConfig, problem: Problem, cluster: Cluster) -> dict[str, An
     return {**planned, "gpu_hours_at_most": hours * gpus}
 
 
-def _show(planned: list[Planned], cost: dict[str, Any] | None, as_json: bool) -> None:
-    from sharp.runs.plan import plan_in_words
+def _show(planned: list[JobPreview], cost: dict[str, Any] | None, as_json: bool) -> None:
+    from sharp.runs.plan import format_plan
 
     if as_json:
         echo_json({"scripts": [job.to_json() for job in planned], "cost": cost})
@@ -201,7 +211,7 @@ def _show(planned: list[Planned], cost: dict[str, Any] | None, as_json: bool) ->
     for job in planned:
         click.echo(job.in_words())
     if cost is not None:
-        click.echo(plan_in_words(cost))
+        click.echo(format_plan(cost))
         click.echo(
             f"GPU-hours of evaluations: {cost['gpu_hours_at_most']:.3g} at most; servers of models besides"
         )

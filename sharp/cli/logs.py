@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.campaign import campaign_of, has_campaign
-from sharp.cli.options import Verb, echo_json, folder_argument, json_option
+from sharp.cli.options import SharpCommand, echo_json, folder_argument, json_option
 from sharp.errors import InputError
 
 if TYPE_CHECKING:
-    from hpc.slurm.campaign import Campaign
+    from hpc.slurm import Campaign
     from sharp.runs.evaluations import ProgramRun
 
 _LOOK_S = 2.0
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @folder_argument
 @click.argument("name", metavar="[CANDIDATE|SUBMISSION|JOB]", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is printed, until it is over.")
@@ -57,8 +57,8 @@ def _job_of(path: Path, name: str | None) -> str | None:
     """Return the id of the job that a name means; None where it means none."""
     if name is None or not has_campaign(path):
         return None
-    from hpc.control.logs import names_of
-    from hpc.slurm.book import read_book
+    from hpc.campaign import names_of
+    from hpc.slurm import read_book
 
     known = names_of(read_book(campaign_of(path).book))
     if name.partition("_")[0] in known.values():
@@ -67,7 +67,7 @@ def _job_of(path: Path, name: str | None) -> str | None:
 
 
 def _show_files(path: Path, job: str | None, following: bool, lines: int, as_json: bool) -> None:
-    from hpc.control.logs import follow, tail
+    from hpc.campaign import follow, tail
 
     campaign = _campaign(path)
     find = _finder(campaign, job)
@@ -92,8 +92,8 @@ def _campaign(path: Path) -> Campaign:
 
 
 def _finder(campaign: Campaign, job: str | None) -> Callable[[], tuple[Path, ...]]:
-    from hpc.control.logs import logs_of, newest_of_controller
-    from hpc.slurm.book import read_book
+    from hpc.campaign import logs_of, newest_of_controller
+    from hpc.slurm import read_book
 
     if job is not None:
         return lambda: logs_of(campaign, job)
@@ -102,8 +102,8 @@ def _finder(campaign: Campaign, job: str | None) -> Callable[[], tuple[Path, ...
 
 def _is_over(campaign: Campaign, job: str | None) -> Callable[[], bool]:
     """Return whether a job, or without one the whole chain of controllers, has ended, by the book."""
-    from hpc.control.logs import submission_of
-    from hpc.slurm.book import read_book
+    from hpc.campaign import submission_of
+    from hpc.slurm import read_book
 
     def over() -> bool:
         book = read_book(campaign.book)
@@ -142,10 +142,10 @@ def _show_candidate(path: Path, name: str, following: bool, code: bool, lines: i
 def _runs_of(path: Path, name: str, *, may_come: bool) -> tuple[tuple[ProgramRun, ...], bool]:
     """Return the evaluations of a candidate, and whether no more will come by itself."""
     from hpc.journal import read_run
-    from sharp.documents import hint
+    from sharp.experiments.sweeps.folder import begun_runs, is_sweep
     from sharp.runs.evaluations import candidates_of, program_runs
     from sharp.runs.manifest import read_manifest
-    from sharp.sweeps.folder import begun_runs, is_sweep
+    from sharp.yaml_documents import hint
 
     if is_sweep(path):
         cells = ", ".join(sorted(begun_runs(path)))
@@ -216,14 +216,14 @@ def _names(path: Path) -> list[str]:
     """Return the submissions and jobs of a folder, if it has a campaign."""
     if not has_campaign(path):
         return []
-    from hpc.control.logs import names_of
-    from hpc.slurm.book import read_book
+    from hpc.campaign import names_of
+    from hpc.slurm import read_book
 
     return list(names_of(read_book(campaign_of(path).book)))
 
 
 def _jobs(campaign: Campaign) -> str:
-    from hpc.control.logs import names_of
-    from hpc.slurm.book import read_book
+    from hpc.campaign import names_of
+    from hpc.slurm import read_book
 
     return ", ".join(names_of(read_book(campaign.book))) or "none"

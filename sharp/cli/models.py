@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from sharp.cli.options import Verbs, echo_json, json_option
+from sharp.cli.options import SharpGroup, echo_blocks, echo_json, json_option
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SharpGroup)
 def models() -> None:
     """List and show model cards.
 
@@ -28,15 +28,25 @@ def list_(as_json: bool) -> None:
       sharp models list
       sharp models list --json
     """
+    from sharp.document import Table
     from sharp.llm.cards import list_cards, load_card
 
     cards = [load_card(path) for path in list_cards().values()]
     if as_json:
         echo_json([card.model_dump(mode="json") for card in cards])
         return
-    for card in cards:
-        gpus = f"{card.vllm.gpus} GPU" if card.vllm else ""
-        click.echo(f"{card.name:28} {card.kind:9} {card.context:>8} tokens  {gpus:6} {card.description}")
+    columns = ("model", "kind", "context", "GPUs", "description")
+    rows = (
+        (
+            card.name,
+            card.kind,
+            f"{card.context} tokens",
+            str(card.vllm.gpus) if card.vllm else "",
+            card.description,
+        )
+        for card in cards
+    )
+    echo_blocks(Table(columns, tuple(rows), columns[2:4]))
 
 
 @models.command()

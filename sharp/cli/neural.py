@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sharp.cli.options import Verbs, echo_json, json_option
+from sharp.cli.options import SharpGroup, echo_blocks, echo_json, json_option
 
 if TYPE_CHECKING:
-    from sharp.evaluation.datasets import DataSet, Splits
+    from sharp.document import Block
     from sharp.neural.published import PublishedRow
     from sharp.neural.result import SplitScore, TrainedResult
     from sharp.neural.training import Epoch
     from sharp.problems import Problem
+    from sharp.reference.datasets import DataSet, Splits
     from sharp.runs.progress import ProgressView
 
 _COUNT = click.IntRange(min=1)
@@ -23,7 +24,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SharpGroup)
 def neural() -> None:
     """Show published errors of neural solvers, and train a small one here.
 
@@ -59,7 +60,8 @@ def list_(folders: tuple[Path, ...], problem: str | None, as_json: bool) -> None
     if as_json:
         echo_json(_plain(published, trained))
     else:
-        click.echo("\n\n".join([*map(_published_text, published), *map(_trained_text, trained)]))
+        rows = (*map(_published, published), *map(_trained, trained))
+        echo_blocks(*(block for row in rows for block in row))
 
 
 @neural.command()
@@ -102,15 +104,15 @@ def train(
       sharp neural train burgers --samples 1000 --epochs 300 --output trainings/burgers
     """
     from sharp.neural.baseline import Listener, default_folder, train_baseline
-    from sharp.neural.settings import Settings, check_settings
+    from sharp.neural.settings import TrainingConfig, check_settings
     from sharp.neural.training import load_optax
     from sharp.problems import load_problem
-    from sharp.runs.progress import watching
+    from sharp.runs.progress import progress_view
 
-    loaded, settings = load_problem(problem), Settings(samples=samples, epochs=epochs, seed=seed)
+    loaded, settings = load_problem(problem), TrainingConfig(samples=samples, epochs=epochs, seed=seed)
     check_settings(loaded, settings)
     load_optax()
-    with watching() as view:
+    with progress_view() as view:
         dataset, splits = _scored_on(loaded, data, held_out, view)
         folder = output or default_folder(loaded, settings, dataset)
         listener = Listener(view.on_data, lambda epoch: _tell(epoch, epochs))
@@ -118,16 +120,16 @@ def train(
     if as_json:
         echo_json({"folder": str(folder), **result.model_dump(mode="json")})
     else:
-        click.echo(f"{_trained_text(result)}\n  {'folder':26} {folder}")
+        echo_blocks(*_trained(result, folder=str(folder)))
 
 
 def _scored_on(
     problem: Problem, data: Path | None, held_out: int | None, view: ProgressView
 ) -> tuple[DataSet, Splits]:
     """Return the data and the splits on which `sharp evaluate` scores a solver."""
-    from sharp.runs.trial import Trial, trial_data
+    from sharp.runs.solver_evaluation import SolverEvaluationOptions, trial_data
 
-    return trial_data(problem, Trial(data=data, samples=held_out), view.on_data)
+    return trial_data(problem, SolverEvaluationOptions(data=data, samples=held_out), view.on_data)
 
 
 def _tell(epoch: Epoch, epochs: int) -> None:
@@ -148,7 +150,7 @@ def _plain(published: Iterable[PublishedRow], trained: Iterable[TrainedResult]) 
     }
 
 
-def _published_text(row: PublishedRow) -> str:
+def _published(row: PublishedRow) -> tuple[Block, ...]:
     facts = {
         "unit": row.unit,
         "parameters": row.case,
@@ -158,10 +160,10 @@ def _published_text(row: PublishedRow) -> str:
         "read in": row.read_in,
         "comparable": f"{row.comparable}: {row.note}",
     }
-    return _block(f"{row.problem}: {row.method}, published error {row.value:.2e}", facts)
+    return _blocks(f"{row.problem}: {row.method}, published error {row.value:.2e}", facts)
 
 
-def _trained_text(row: TrainedResult) -> str:
+def _trained(row: TrainedResult, **more: str) -> tuple[Block, ...]:
     settings, test = row.settings, row.test
     facts = {
         "error against the data": f"{test.nrmse:.3e} on the test samples, {row.validation.nrmse:.3e} on validation",
@@ -175,21 +177,24 @@ def _trained_text(row: TrainedResult) -> str:
         "data": row.data,
         "device": row.device,
         "software": ", ".join(f"{name} {number}" for name, number in row.software.items()),
+        **more,
     }
-    return _block(f"{_problem_id(row)}: {row.method}", facts)
+    return _blocks(f"{_problem_id(row)}: {row.method}", facts)
 
 
 def _against_the_solution(scored: SplitScore) -> str:
-    from sharp.report.marks import flag_of
-    from sharp.report.opening import AT_FLOOR, BELOW_FLOOR
+    from sharp.report.data_error_flags import flag_of
+    from sharp.report.report_summary import AT_FLOOR, BELOW_FLOOR
 
-    if scored.nrmse_truth is None or scored.floor is None:
+    if scored.nrmse_reference is None or scored.data_error is None:
         return "not known"
     remark = {"below": f" ({BELOW_FLOOR})", "at": f" ({AT_FLOOR})", "": ""}[
-        flag_of(scored.nrmse, scored.floor)
+        flag_of(scored.nrmse, scored.data_error)
     ]
-    return f"{scored.nrmse_truth:.3e}; the data are {scored.floor:.3e} from it{remark}"
+    return f"{scored.nrmse_reference:.3e}; the data are {scored.data_error:.3e} from it{remark}"
 
 
-def _block(head: str, facts: dict[str, str]) -> str:
-    return "\n".join([head, *(f"  {name:26} {text}" for name, text in facts.items())])
+def _blocks(head: str, facts: dict[str, str]) -> tuple[Block, ...]:
+    from sharp.document import Facts, Heading
+
+    return Heading(head), Facts(tuple(facts.items()))

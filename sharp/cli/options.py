@@ -7,14 +7,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from sharp.document import Block
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON value on standard output.")
 run_argument = click.argument("path", metavar="RUN", type=click.Path(path_type=Path, file_okay=False))
 prior_option = click.option(
-    "--prior-report",
+    "--prior-run",
     metavar="RUN",
     type=click.Path(path_type=Path, file_okay=False),
     help="Tell those who write the programs what this earlier run on the same problem and data found.",
@@ -25,11 +28,15 @@ folder_argument = click.argument(
 )
 
 
-def fresh_path(name: str) -> Path:
-    """Return a place for a run of a name, and of this second."""
-    from datetime import datetime
+def echo_blocks(*blocks: Block) -> None:
+    """Print blocks of a document: laid out for a terminal, and whole where there is none."""
+    import shutil
+    import sys
 
-    return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    from sharp.document import render_terminal
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    click.echo(render_terminal(*blocks, width=width))
 
 
 def clock() -> Callable[[str], None]:
@@ -42,7 +49,7 @@ def clock() -> Callable[[str], None]:
     return say
 
 
-class Verb(click.Command):
+class SharpCommand(click.Command):
     """A command that answers an unknown option with those it has."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -53,10 +60,10 @@ class Verb(click.Command):
             raise _unknown("option", error.option_name, _options(self, ctx), ctx) from None
 
 
-class Verbs(click.Group):
+class SharpGroup(click.Group):
     """A group of commands that answers an unknown one with those it has."""
 
-    command_class = Verb
+    command_class = SharpCommand
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -84,7 +91,7 @@ def _options(command: click.Command, ctx: click.Context) -> list[str]:
 
 
 def _unknown(what: str, name: str, valid: Iterable[str], ctx: click.Context) -> click.UsageError:
-    from sharp.documents import hint
+    from sharp.yaml_documents import hint
 
     return click.UsageError(f"there is no {what} {name!r}{hint(name, valid)}", ctx)
 

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharp.cli.exits import NEEDS_ANSWER, REFUSED
-from sharp.cli.options import Verbs, echo_json, json_option
+from sharp.cli.options import SharpGroup, echo_blocks, echo_json, json_option
 
 if TYPE_CHECKING:
-    from sharp.agentbench.pde_agent_bench import Refused
+    from sharp.experiments.agent_benchmark.pde_agent_bench import RejectedCase
+    from sharp.problems.cases import CatalogueEntry
     from sharp.problems.diagnosis import Diagnosis
 
-_VERDICTS = {"refuse": "wrong", "ask": "open", "warn": "warning"}
-_RESULTS = {"solve": "correct", "ask": "needs an answer", "refuse": "refused"}
+_VERDICTS = {"reject": "wrong", "clarify": "open", "warn": "warning"}
+_RESULTS = {"solve": "correct", "clarify": "needs an answer", "reject": "rejected"}
 
 
-@click.group(cls=Verbs)
+@click.group(cls=SharpGroup)
 def problems() -> None:
     """List, show and check problem specifications.
 
@@ -37,24 +38,41 @@ def problems() -> None:
 
 
 @problems.command("list")
+@click.option(
+    "--kind",
+    type=click.Choice(["dataset", "case", "ill-posed"]),
+    help="Only problems with data sets, only well-posed cases, or only those that are wrong on purpose.",
+)
+@click.option("--tag", help="Only problems with this tag or of this category, such as `units` or `heat`.")
 @json_option
-def list_(as_json: bool) -> None:
-    """List the shipped problems (and your own in $SHARP_RESOURCES/data/problems).
+def list_(kind: str | None, tag: str | None, as_json: bool) -> None:
+    """List all known problems (and your own in $SHARP_RESOURCES/data/problems).
 
     \b
     Examples:
       sharp problems list
-      sharp problems list --json
+      sharp problems list --kind dataset
+      sharp problems list --tag heat --json
     """
-    from sharp.problems import list_problems, load_problem
+    from sharp.document import Table
+    from sharp.problems.cases import list_entries
 
-    loaded = [load_problem(path) for path in list_problems().values()]
+    chosen = [
+        entry
+        for entry in list_entries()
+        if kind in (None, entry.kind) and (tag is None or tag in (entry.category, *entry.tags))
+    ]
     if as_json:
-        echo_json([{"id": p.id, "title": p.title, "parameters": dict(p.parameters)} for p in loaded])
+        echo_json([asdict(entry) for entry in chosen])
         return
-    for problem in loaded:
-        values = ", ".join(f"{name} = {value:g}" for name, value in problem.parameters.items())
-        click.echo(f"{problem.id:20} {problem.title} ({values})")
+    rows = tuple((e.id, e.kind, e.category, e.title, _parameters(e)) for e in chosen)
+    echo_blocks(Table(("problem", "kind", "category", "title", "parameters"), rows))
+
+
+def _parameters(entry: CatalogueEntry) -> str:
+    """Return the values of the parameters of a problem with data, by which its data sets are told apart."""
+    values = ", ".join(f"{name} = {value}" for name, value in entry.parameters.items())
+    return values if entry.kind == "dataset" else ""
 
 
 @problems.command()
@@ -100,13 +118,14 @@ def check(problem: str, as_json: bool) -> None:
     else:
         _show(found, problem)
     if found.verdict != "solve":
-        raise click.exceptions.Exit(NEEDS_ANSWER if found.verdict == "ask" else REFUSED)
+        raise click.exceptions.Exit(NEEDS_ANSWER if found.verdict == "clarify" else REFUSED)
 
 
 @problems.command("import")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
-    "--folder",
+    "--dir",
+    "folder",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("pde-agent-bench"),
     show_default=True,
@@ -123,28 +142,33 @@ def import_(file: Path, folder: Path, as_json: bool) -> None:
     \b
     Examples:
       sharp problems import benchmark_v2.jsonl
-      sharp problems import benchmark_v2.jsonl --folder cases --json
+      sharp problems import benchmark_v2.jsonl --dir cases --json
     """
-    from sharp.agentbench.pde_agent_bench import Refused, import_cases, save
+    from sharp.experiments.agent_benchmark.pde_agent_bench import RejectedCase, import_cases, save_case
 
-    results = [(found.case, save(found, folder)) for found in import_cases(file)]
+    results = [(found.case, save_case(found, folder)) for found in import_cases(file)]
     written = [(case, path) for case, path in results if isinstance(path, Path)]
-    refused = [result for _, result in results if isinstance(result, Refused)]
+    refused = [result for _, result in results if isinstance(result, RejectedCase)]
     if as_json:
         imported = [{"case": case, "file": str(path)} for case, path in written]
-        echo_json({"imported": imported, "refused": [asdict(one) for one in refused]})
+        echo_json({"imported": imported, "rejected": [asdict(one) for one in refused]})
     else:
         _show_imports(len(written), refused, folder)
     if not written:
         raise click.exceptions.Exit(REFUSED)
 
 
-def _show_imports(count: int, refused: Sequence[Refused], folder: Path) -> None:
-    click.echo(f"{count} of {count + len(refused)} cases imported into {folder}")
+def _show_imports(count: int, refused: Sequence[RejectedCase], folder: Path) -> None:
+    from sharp.document import Paragraph, Table
+
+    rows = []
     for reason, number in Counter(one.reason for one in refused).most_common():
         first = next(one for one in refused if one.reason == reason)
-        example = f"{first.case}: {first.detail}" if first.detail else first.case
-        click.echo(f"{number:6}  {reason} (such as {example})")
+        rows.append((str(number), reason, f"{first.case}: {first.detail}" if first.detail else first.case))
+    echo_blocks(
+        Paragraph(f"{count} of {count + len(refused)} cases imported into {folder}"),
+        *([Table(("cases", "left out because", "such as"), tuple(rows), ("cases",))] if rows else []),
+    )
 
 
 def _facts(found: Diagnosis) -> dict[str, Any]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.exits import DIFFERS
-from sharp.cli.options import Verb, echo_json, json_option, run_argument
+from sharp.cli.options import SharpCommand, echo_json, json_option, run_argument
 
 if TYPE_CHECKING:
-    from sharp.agent.replay import Repetition
+    from sharp.agent.replay import ReplayReport
     from sharp.runs.execute import Replay
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @run_argument
 @json_option
 def report(path: Path, as_json: bool) -> None:
@@ -29,7 +29,7 @@ def report(path: Path, as_json: bool) -> None:
       sharp report runs/first
       sharp report sweeps/ablation
     """
-    from sharp.sweeps.folder import is_sweep
+    from sharp.experiments.sweeps.folder import is_sweep
 
     names = _of_sweep(path) if is_sweep(path) else _of_run(path)
     if as_json:
@@ -39,22 +39,19 @@ def report(path: Path, as_json: bool) -> None:
 
 
 def _of_run(path: Path) -> dict[str, Path | None]:
-    from sharp.report import write_report
-    from sharp.runs.directory import load_run
-    from sharp.runs.execute import replay as rebuild
+    from sharp.api import write_report
 
-    run = load_run(path)
-    files = write_report(run, rebuild(run).state)
-    return {"html": files.html, "markdown": files.markdown, "solver": files.solver}
+    return dict(vars(write_report(path).files))
 
 
 def _of_sweep(path: Path) -> dict[str, Path | None]:
-    from sharp.sweeps.publish import publish_again
+    from sharp.experiments import publish_again
 
-    return dict(vars(publish_again(path)))
+    files = publish_again(path)
+    return {"html": files.html, "markdown": files.markdown, "csv": files.csv, "parquet": files.parquet}
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @click.argument("path", metavar="RUN|FOLDER", type=click.Path(path_type=Path, file_okay=False))
 @json_option
 def replay(path: Path, as_json: bool) -> None:
@@ -63,26 +60,22 @@ def replay(path: Path, as_json: bool) -> None:
     No model is asked and no program is run: the method is executed on the recorded answers, and the state at every
     barrier must be the recorded one, byte for byte. Exit code 3 if it is not. Of a problem in words, the folder of
     `sharp solve "…"` (or RUN/translation of `sharp run "…"`) is taken: ending, plan, findings, tokens and, up to
-    rounding, the error must be those of its answer.json.
+    rounding, the error must be those of its solve_result.json.
 
     \b
     Examples:
       sharp replay runs/first
-      sharp replay solution-stated
+      sharp replay solution-text
     """
+    from sharp import api
+    from sharp.runs.execute import Replay
+
+    result = api.replay(path)
     names: tuple[str, ...] = ("same", "missing", "differing")
-    result: Replay | Repetition
-    if any(path.glob("course-*/settings.yaml")):
-        from sharp.agent.replay import repeat
-
-        result = repeat(path)
-        verdict = _of_course(result)
+    if isinstance(result, Replay):
+        names, verdict = (*names, "digest"), _headline(result)
     else:
-        from sharp.runs.directory import load_run
-        from sharp.runs.execute import replay as rebuild
-
-        result, names = rebuild(load_run(path)), (*names, "digest")
-        verdict = _verdict(result)
+        verdict = _of_course(result)
     if as_json:
         echo_json({name: getattr(result, name) for name in names})
     else:
@@ -91,15 +84,15 @@ def replay(path: Path, as_json: bool) -> None:
         raise click.exceptions.Exit(DIFFERS)
 
 
-def _of_course(result: Repetition) -> str:
+def _of_course(result: ReplayReport) -> str:
     if result.missing is not None:
         return f"The record does not hold the whole course: {result.missing}"
     if result.differing:
-        return f"Not as in answer.json: {', '.join(result.differing)}."
+        return f"Not as in solve_result.json: {', '.join(result.differing)}."
     return "Same ending, plan, findings and error, without a call."
 
 
-def _verdict(result: Replay) -> str:
+def _headline(result: Replay) -> str:
     if result.missing is not None:
         return f"The record does not hold the whole run: {result.missing}"
     if result.differing is not None:

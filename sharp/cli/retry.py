@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.campaign import has_campaign
-from sharp.cli.options import Verb, echo_json, json_option, run_argument
+from sharp.cli.options import SharpCommand, echo_json, json_option, run_argument
 from sharp.errors import InputError
 
 if TYPE_CHECKING:
     from sharp.runs.retry import Retry
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @run_argument
 @click.option(
     "--failed",
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     help="How programs failed that are tried again: timeout, memory, import or exception. May be repeated.",
 )
 @click.option(
-    "--run", "target", type=click.Path(path_type=Path), help="Directory of the new run.  [default: RUN-retry]"
+    "--run-dir",
+    "target",
+    type=click.Path(path_type=Path),
+    help="Directory of the new run.  [default: RUN-retry]",
 )
 @click.option("--no-start", is_flag=True, help="Only make the new run; start it later.")
 @json_option
@@ -46,9 +49,10 @@ def retry(path: Path, kinds: tuple[str, ...], target: Path | None, no_start: boo
     \b
     Examples:
       sharp retry runs/first --failed timeout
-      sharp retry runs/first --failed timeout --failed memory --run runs/second --no-start
+      sharp retry runs/first --failed timeout --failed memory --run-dir runs/second --no-start
     """
-    from sharp.cli.run import carry_on
+    from sharp.api import continue_run
+    from sharp.cli.run import print_run
     from sharp.runs.directory import load_run
     from sharp.runs.retry import DOUBTFUL, refusal
     from sharp.runs.retry import retry as try_again
@@ -61,7 +65,7 @@ def retry(path: Path, kinds: tuple[str, ...], target: Path | None, no_start: boo
     if no_start or has_campaign(path):
         _say(made, as_json, launched=has_campaign(path))
     else:
-        carry_on(made.run, takeover=False, as_json=as_json)
+        print_run(continue_run(made.run, listener=None), as_json=as_json)
 
 
 def _say(made: Retry, as_json: bool, *, launched: bool) -> None:

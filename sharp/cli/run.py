@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpc.errors import Fenced, JournalMismatch, RunLocked, RunVersionError
 from sharp.cli.exits import NO_SOLVER
-from sharp.cli.options import Verb, echo_json, fresh_path, json_option, prior_option, run_argument
-from sharp.errors import BudgetExceeded
+from sharp.cli.options import SharpCommand, echo_json, json_option, prior_option, run_argument
 
 if TYPE_CHECKING:
+    from sharp.api import Run
     from sharp.config import RunConfig
     from sharp.evaluation.protocol import Scores
-    from sharp.report import ReportFiles
-    from sharp.runs.directory import Run
-
-# After these, resuming the run as it is would end the same way.
-_NOT_RESUMABLE = (Fenced, JournalMismatch, RunLocked, RunVersionError)
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @click.argument("what", metavar='[PROBLEM|CONFIG.yaml|"WORDS"]', required=False)
 @click.option(
-    "--run", "path", type=click.Path(path_type=Path), help="Run directory.  [default: runs/NAME-TIME]"
+    "--run-dir", "path", type=click.Path(path_type=Path), help="Run directory.  [default: runs/NAME-TIME]"
 )
 @click.option(
     "--set",
@@ -59,7 +51,7 @@ def run(
     overrides: tuple[str, ...],
     model: str | None,
     base_url: str | None,
-    prior_report: Path | None,
+    prior_run: Path | None,
     answers: Path | None,
     yes: bool,
     dry_run: bool,
@@ -76,41 +68,40 @@ def run(
     \b
     Examples:
       sharp run reaction-diffusion --set evaluation.validation=8 --set evaluation.test=8
-      sharp run my-run.yaml --run runs/first
+      sharp run my-run.yaml --run-dir runs/first
       sharp run burgers --model local --base-url http://127.0.0.1:8000/v1
       sharp run burgers --dry-run
       sharp run "u_t = 0.1 u_xx on (0, 1), u = 0 at both ends, u = sin(pi x) at first, until t = 1" --model qwen3-32b
       sharp run --answers runs/first/translation/questions.yaml --model qwen3-32b
     """
-    from sharp.cli.specified import in_words
+    from sharp.api import fresh_path, start_run
+    from sharp.problems.loader import is_natural_language
     from sharp.runs.configure import load_config
 
     if (what is None) == (answers is None):
         raise click.UsageError("expected a problem, a configuration file or a problem in words; or --answers")
     configured = partial(
-        load_config, overrides=overrides, model=model, base_url=base_url, prior_report=prior_report
+        load_config, overrides=overrides, model=model, base_url=base_url, prior_run=prior_run
     )
-    if what is None or in_words(what):
-        from sharp.cli.worded import Words, place_of, specified
+    if what is None or is_natural_language(what):
+        from sharp.cli.run_text import RunTextOptions, place_of, specified
 
         path = path or place_of(answers)
-        words = Words(what or "", answers, confirm=not (yes or dry_run), as_json=as_json)
+        words = RunTextOptions(what or "", answers, confirm=not (yes or dry_run), as_json=as_json)
         what = str(specified(words, path, configured))
     config = configured(what)
     if dry_run:
         _show_plan(config, as_json)
         return
-    from sharp.runs.directory import create_run
-    from sharp.runs.progress import watching
-
-    with watching() as progress:
-        created = create_run(config, path or default_path(config), progress.on_data)
-    carry_on(created, takeover=False, as_json=as_json)
+    path = path or fresh_path(Path(config.problem).stem)
+    print_run(start_run(config, path, listener=None), as_json=as_json)
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @run_argument
-@click.option("--takeover", is_flag=True, help="Take the run over from a controller that still seems alive.")
+@click.option(
+    "--steal-lease", is_flag=True, help="Take the run over from a controller that still seems alive."
+)
 @click.option(
     "--budget",
     "budgets",
@@ -128,7 +119,7 @@ def run(
 )
 @json_option
 def resume(
-    path: Path, takeover: bool, budgets: tuple[str, ...], servers: tuple[str, ...], as_json: bool
+    path: Path, steal_lease: bool, budgets: tuple[str, ...], servers: tuple[str, ...], as_json: bool
 ) -> None:
     """Continue a run from wherever it stopped.
 
@@ -141,90 +132,59 @@ def resume(
       sharp resume runs/first --budget calls=500 --budget dollars=20
       sharp resume runs/first --server qwen3-32b=http://node7:8000/v1
     """
+    from sharp.api import continue_run
     from sharp.runs.amend import amended
     from sharp.runs.directory import load_run
 
     run = amended(load_run(path), budgets, servers)
-    carry_on(run, takeover=takeover, as_json=as_json)
+    print_run(continue_run(run, steal_lease=steal_lease, listener=None), as_json=as_json)
 
 
-def carry_on(run: Run, *, takeover: bool, as_json: bool) -> None:
-    """Carry a run on until it is finished, write its report and say what came of it."""
-    from sharp.report import write_report
-    from sharp.runs.directory import changed_prompts
-    from sharp.runs.execute import execute
-    from sharp.runs.progress import watching
-
-    with watching(run) as progress, _advice(run.path):
-        changed = changed_prompts(run)
-        if changed:
-            progress.on_warning(f"these prompts differ from the run's beginning: {', '.join(changed)}")
-        state = execute(run, takeover=takeover, listener=progress.on_effect, warn=progress.on_warning)
-        files = write_report(run, state)
-    scores = state.test.scores if state.test is not None else None
+def print_run(run: Run, *, as_json: bool) -> None:
+    """Say what came of a run, and leave with the right code."""
     if as_json:
-        echo_json(_summary(run.path, state.best, scores, files))
+        echo_json(_summary(run))
     else:
-        click.echo(_in_words(state.best, scores, files))
-    if state.best is None:
+        click.echo(_format_outcome(run))
+    if run.best is None:
         raise click.exceptions.Exit(NO_SOLVER)
 
 
-@contextmanager
-def _advice(path: Path) -> Iterator[None]:
-    """Add to an error that ends a run what was kept and how to go on."""
-    command = f"sharp resume {shlex.quote(str(path))}"
-    try:
-        yield
-    except _NOT_RESUMABLE:
-        raise
-    except BudgetExceeded as error:
-        error.add_note(f"what was finished is kept; go on with: {command} --budget NAME=VALUE")
-        raise
-    except BaseException as error:
-        error.add_note(f"what was finished is kept; go on with: {command}")
-        raise
-
-
-def _summary(path: Path, best: str | None, scores: Scores | None, files: ReportFiles) -> dict[str, Any]:
+def _summary(run: Run) -> dict[str, Any]:
     return {
-        "run": str(path),
-        "best": best,
-        "test_nrmse": scores.nrmse if scores else None,
-        "test_nrmse_truth": scores.nrmse_truth if scores else None,
-        "test_floor": scores.floor if scores else None,
-        "report": str(files.html),
-        "solver": str(files.solver) if files.solver else None,
+        "run": str(run.path),
+        "best": run.best,
+        "test_nrmse": run.test_error,
+        "test_nrmse_reference": run.test_error_reference,
+        "test_data_error": run.data_error,
+        "report": str(run.report),
+        "solver": str(run.solver) if run.solver else None,
     }
 
 
-def _in_words(best: str | None, scores: Scores | None, files: ReportFiles) -> str:
-    if best is None:
-        return f"No candidate ran successfully.\nReport: {files.html}"
-    lines = [f"Winner: {best}", *(_errors_in_words(scores) if scores else ())]
-    return "\n".join([*lines, f"Report: {files.html}", f"Solver: {files.solver}"])
+def _format_outcome(run: Run) -> str:
+    if run.best is None:
+        return f"No candidate ran successfully.\nReport: {run.report}"
+    scores = run.test.scores if run.test is not None else None
+    lines = [f"Winner: {run.best}", *(_format_errors(scores) if scores else ())]
+    return "\n".join([*lines, f"Report: {run.report}", f"Solver: {run.solver}"])
 
 
-def _errors_in_words(scores: Scores) -> Iterator[str]:
+def _format_errors(scores: Scores) -> Iterator[str]:
     if scores.against_truth:
         yield f"Error on test data, against self-converged solutions: {scores.nrmse:.3e}"
         return
     yield f"Error on test data, against the data set:  {scores.nrmse:.3e}"
-    if scores.nrmse_truth is not None:
-        yield f"Error on test data, against the solution:  {scores.nrmse_truth:.3e}"
-        yield f"The data set's own distance from it:       {scores.floor:.3e}"
-
-
-def default_path(config: RunConfig) -> Path:
-    """Return where a run goes that nobody gave a place."""
-    return fresh_path(Path(config.problem).stem)
+    if scores.nrmse_reference is not None:
+        yield f"Error on test data, against the solution:  {scores.nrmse_reference:.3e}"
+        yield f"The data set's own distance from it:       {scores.data_error:.3e}"
 
 
 def _show_plan(config: RunConfig, as_json: bool) -> None:
-    from sharp.runs.plan import plan, plan_in_words
+    from sharp.runs.plan import format_plan, plan
 
     planned = plan(config)
     if as_json:
         echo_json(planned)
     else:
-        click.echo(plan_in_words(planned))
+        click.echo(format_plan(planned))

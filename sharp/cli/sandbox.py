@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from sharp.cli.options import Verb, echo_json, json_option
+from sharp.cli.options import SharpCommand, echo_blocks, echo_json, json_option
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @click.option(
     "--image", type=click.Path(path_type=Path, exists=True), help="Try the Apptainer tier with this image."
 )
@@ -26,16 +26,19 @@ def sandbox(image: Path | None, as_json: bool) -> None:
       sharp sandbox
       sharp sandbox --json
     """
-    from hpc.sandbox import Policy, gpu_devices, open_interpreter, probe
+    from hpc.sandbox import SandboxPolicy, gpu_devices, open_interpreter, probe_tiers
+    from sharp.document import Paragraph, Table
 
-    tiers, devices = probe(image), [str(device) for device in gpu_devices()]
-    with open_interpreter(Policy(image=image)) as chosen:
+    tiers, devices = probe_tiers(image), [str(device) for device in gpu_devices()]
+    with open_interpreter(SandboxPolicy(image=image)) as chosen:
         auto = {"tier": chosen.tier, "warm": chosen.warm, "note": chosen.note}
     if as_json:
         echo_json({"tiers": [asdict(tier) for tier in tiers], "auto": auto, "gpu_devices": devices})
         return
-    for tier in tiers:
-        click.echo(f"{tier.tier:11} {'works' if tier.usable else '-':6} {tier.reason}")
+    rows = tuple((tier.tier, "works" if tier.usable else "-", tier.reason) for tier in tiers)
     speed = "with an interpreter kept warm" if auto["warm"] else "with a fresh interpreter for each program"
-    click.echo(f"\nauto takes {auto['tier']} here, {speed}. {auto['note']}")
-    click.echo(f"Devices passed to programs: {', '.join(devices) or 'none'}.")
+    echo_blocks(
+        Table(("tier", "", "reason"), rows),
+        Paragraph(f"\nauto takes {auto['tier']} here, {speed}. {auto['note']}"),
+        Paragraph(f"Devices passed to programs: {', '.join(devices) or 'none'}."),
+    )

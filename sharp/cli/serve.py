@@ -12,15 +12,14 @@ from urllib.parse import urlsplit
 import click
 
 from sharp.cli.exits import MACHINE_FAILED
-from sharp.cli.options import Verb, echo_json, json_option
+from sharp.cli.options import SharpCommand, echo_json, json_option
 
 if TYPE_CHECKING:
-    from hpc.serving.plan import ServerPlan
-    from hpc.serving.services import Service
-    from hpc.slurm.profile import Cluster
+    from hpc.serving import ServerPlan, ServerRegistration
+    from hpc.slurm import ClusterProfile
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @click.argument("model")
 @click.option(
     "--cluster", metavar="NAME", help="Cluster profile, by name or file; needed unless with --stop."
@@ -29,7 +28,8 @@ if TYPE_CHECKING:
     "--replicas", type=click.IntRange(min=1), help="Servers at once; by default the profile's number."
 )
 @click.option(
-    "--folder",
+    "--dir",
+    "folder",
     type=click.Path(path_type=Path, file_okay=False),
     help="Where jobs, key and logs are kept; by default served/MODEL.",
 )
@@ -63,21 +63,21 @@ def serve(
         return
     if cluster is None:
         raise click.UsageError(
-            "missing option '--cluster'; `sharp profile list` lists the profiles there are"
+            "missing option '--cluster'; `sharp cluster list` lists the profiles there are"
         )
-    from sharp.clusters import load_cluster
     from sharp.llm.cards import load_card
+    from sharp.runs.cluster.profiles import load_cluster
 
     card, profile = load_card(model), load_cluster(cluster)
     if dry_run:
-        from sharp.serving import preview
+        from sharp.runs.cluster.serve_model import preview
 
         plan, script = preview(card, profile, place, replicas)
         _show_plan(plan, profile, script, as_json)
         return
-    from sharp import serving
+    from sharp.runs.cluster import serve_model as serving
 
-    again = f"sharp serve {shlex.quote(model)} --folder {shlex.quote(str(place))}"
+    again = f"sharp serve {shlex.quote(model)} --dir {shlex.quote(str(place))}"
     try:
         served = serving.serve(card, profile, place, replicas, lambda line: click.echo(line, err=True))
     except KeyboardInterrupt as error:
@@ -89,12 +89,12 @@ def serve(
     if as_json:
         echo_json([_facts(service) for service in served.services])
     else:
-        click.echo("\n\n".join(_in_words(service) for service in served.services))
+        click.echo("\n\n".join(_format_server(service) for service in served.services))
         click.echo(f"\nEnd: {again} --stop")
 
 
 def _stop(folder: Path, as_json: bool) -> None:
-    from sharp.serving import stop
+    from sharp.runs.cluster.serve_model import stop
 
     ended = stop(folder)
     if as_json:
@@ -105,7 +105,7 @@ def _stop(folder: Path, as_json: bool) -> None:
         raise click.exceptions.Exit(MACHINE_FAILED)
 
 
-def _show_plan(plan: ServerPlan, cluster: Cluster, script: str, as_json: bool) -> None:
+def _show_plan(plan: ServerPlan, cluster: ClusterProfile, script: str, as_json: bool) -> None:
     hours = cluster.roles.server.time / 60
     most = plan.replicas * plan.gpus * hours
     if as_json:
@@ -114,11 +114,11 @@ def _show_plan(plan: ServerPlan, cluster: Cluster, script: str, as_json: bool) -
     click.echo(
         f"{plan.replicas} times: sbatch --parsable < this script\n"
         f"Up to {most:g} GPU-hours: {plan.replicas} jobs with {plan.gpus} GPUs for {hours:g} h; a server ends earlier "
-        f"where nobody asks it for {plan.timing.idle_shutdown / 60:g} min.\n\n{script.rstrip()}"
+        f"where nobody asks it for {plan.timing.idle_timeout / 60:g} min.\n\n{script.rstrip()}"
     )
 
 
-def _facts(service: Service) -> dict[str, Any]:
+def _facts(service: ServerRegistration) -> dict[str, Any]:
     return {
         "model": service.model,
         "served_name": service.served_name,
@@ -130,7 +130,7 @@ def _facts(service: Service) -> dict[str, Any]:
     }
 
 
-def _in_words(service: Service) -> str:
+def _format_server(service: ServerRegistration) -> str:
     url, key = urlsplit(service.url), shlex.quote(service.key_file)
     server = f"{{base_url: {service.url}, served_name: {service.served_name}, api_key_env: SHARP_KEY}}"
     return "\n".join(
@@ -147,7 +147,7 @@ def _in_words(service: Service) -> str:
     )
 
 
-def _login(service: Service) -> str:
+def _login(service: ServerRegistration) -> str:
     """Return the host to tunnel through: this one, or the node itself where the server is bound to that alone."""
     return service.node if urlsplit(service.url).hostname == "127.0.0.1" else socket.getfqdn()
 

@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sharp.cli.campaign import campaign_lines, campaign_of, has_campaign, next_step
-from sharp.cli.options import Verb, echo_json, json_option, run_argument
-from sharp.llm.budgets import Spent
-from sharp.runs.status import Status, status_in_words, view
-from sharp.sweeps.folder import is_sweep
-from sharp.sweeps.status import SweepStatus, sweep_in_words, view_sweep
+from sharp.cli.campaign import campaign_facts, campaign_of, has_campaign, next_step
+from sharp.cli.options import SharpCommand, echo_blocks, echo_json, json_option, run_argument
+from sharp.experiments.sweeps.folder import is_sweep
+from sharp.experiments.sweeps.status import SweepStatus, sweep_blocks, view_sweep
+from sharp.llm.budgets import ClusterUsage
+from sharp.runs.status import Status, status_blocks, view
 
 if TYPE_CHECKING:
-    from hpc.control.overview import Overview
-    from hpc.slurm.campaign import Campaign
+    from hpc.campaign import CampaignStatus
+    from hpc.slurm import Campaign
+    from sharp.document import Block
 
 slurm_option = click.option("--no-slurm", is_flag=True, help="Do not ask Slurm; show what the files say.")
 
 
 @dataclass(frozen=True)
-class Seen:
+class StatusView:
     """A run, and its campaign if it has one."""
 
     run: Status | SweepStatus
-    campaign: Overview | None = None
+    campaign: CampaignStatus | None = None
 
     @property
     def is_over(self) -> bool:
@@ -38,13 +39,13 @@ class Seen:
         jobs = self.campaign is not None and self.campaign.at_work
         return self.run.finished or (self.run.controller is None and not jobs)
 
-    def without_meters(self) -> Seen:
+    def without_meters(self) -> StatusView:
         """Return the same without what changes all the time while jobs run."""
         campaign = self.campaign and replace(self.campaign, gpu_hours=0.0)
-        return Seen(replace(self.run, budgets=()), campaign)
+        return StatusView(replace(self.run, budgets=()), campaign)
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @run_argument
 @click.option("--jobs", is_flag=True, help="Show the jobs on the cluster one by one instead.")
 @slurm_option
@@ -68,7 +69,7 @@ def status(path: Path, jobs: bool, no_slurm: bool, as_json: bool) -> None:
         _show(look_at(path, _looker(no_slurm)), as_json)
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @run_argument
 @click.option(
     "--interval",
@@ -103,19 +104,19 @@ def watch(path: Path, interval: float, no_slurm: bool, as_json: bool) -> None:
         time.sleep(interval)
 
 
-Looker = Callable[["Campaign"], "Overview"]
+Looker = Callable[["Campaign"], "CampaignStatus"]
 
 
-def look_at(path: Path, looker: Looker) -> Seen:
+def look_at(path: Path, looker: Looker) -> StatusView:
     """Look at a run, and, if it was launched on a cluster, at its campaign."""
     if not has_campaign(path):
-        return Seen(_view(path, None))
+        return StatusView(_view(path, None))
     campaign = looker(campaign_of(path))
-    spent = Spent(campaign.gpu_hours, campaign.minutes, campaign.jobs, campaign.unmetered)
-    return Seen(_view(path, spent), campaign)
+    spent = ClusterUsage(campaign.gpu_hours, campaign.minutes, campaign.jobs, campaign.unmetered)
+    return StatusView(_view(path, spent), campaign)
 
 
-def _view(path: Path, spent: Spent | None) -> Status | SweepStatus:
+def _view(path: Path, spent: ClusterUsage | None) -> Status | SweepStatus:
     return view_sweep(path, spent) if is_sweep(path) else view(path, spent)
 
 
@@ -123,63 +124,63 @@ def _looker(no_slurm: bool, *, again: bool = False) -> Looker:
     """Return how to look at a campaign: not asking Slurm, once, or again and again, ever more rarely."""
     poll = None
 
-    def look_again(campaign: Campaign) -> Overview:
-        from hpc.control import overview
-        from hpc.slurm.book import read_book
-        from hpc.slurm.polling import Poll
+    def look_again(campaign: Campaign) -> CampaignStatus:
+        from hpc.campaign import status as overview
+        from hpc.slurm import AdaptivePoller, read_book
 
         nonlocal poll
-        poll = poll or Poll(overview.quick_slurm(campaign))
+        poll = poll or AdaptivePoller(overview.quick_slurm(campaign))
         book = read_book(campaign.book)
-        return overview.overview(campaign, book, poll.look(overview.open_jobs(book)))
+        return overview.overview(campaign, book, poll.poll(book.open_jobs))
 
-    def look_once(campaign: Campaign) -> Overview:
-        from hpc.control import overview
+    def look_once(campaign: Campaign) -> CampaignStatus:
+        from hpc.campaign import status as overview
 
-        return overview.look(campaign, None if no_slurm else overview.quick_slurm(campaign))
+        return overview.campaign_status(campaign, None if no_slurm else overview.quick_slurm(campaign))
 
     return look_again if again and not no_slurm else look_once
 
 
-def _show(seen: Seen, as_json: bool) -> None:
+def _show(seen: StatusView, as_json: bool) -> None:
     if as_json:
         campaign = seen.campaign and seen.campaign.to_json()
         echo_json({**seen.run.to_json(), "campaign": campaign})
     elif seen.campaign is None:
-        click.echo(_in_words(seen.run, [], ""))
+        echo_blocks(*_blocks(seen.run))
     else:
-        more = list(campaign_lines(seen.campaign))
-        click.echo(_in_words(seen.run, more, next_step(seen.run, seen.campaign)))
+        following = next_step(seen.run, seen.campaign)
+        echo_blocks(*_blocks(seen.run, campaign_facts(seen.campaign), following))
 
 
-def _in_words(run: Status | SweepStatus, more: list[str], following: str) -> str:
+def _blocks(
+    run: Status | SweepStatus, more: Iterable[tuple[str, str]] = (), following: str = ""
+) -> tuple[Block, ...]:
     if isinstance(run, SweepStatus):
-        return sweep_in_words(run, more, following)
-    return status_in_words(run, more, following)
+        return sweep_blocks(run, more, following)
+    return status_blocks(run, more, following)
 
 
 def _show_jobs(path: Path, no_slurm: bool, as_json: bool) -> None:
-    from hpc.control.accounts import accounts
-    from hpc.control.overview import quick_slurm
-    from hpc.slurm.book import read_book
-    from sharp.cli.campaign import job_lines
+    from hpc.campaign import accounts, quick_slurm
+    from hpc.slurm import read_book
+    from sharp.cli.campaign import job_blocks
 
     campaign = campaign_of(path)
     slurm = None if no_slurm else quick_slurm(campaign)
-    found = accounts(read_book(campaign.book), slurm, kept=campaign.cluster.status != "squeue")
+    found = accounts(read_book(campaign.book), slurm, kept=campaign.cluster.job_state_source != "squeue")
     done = _evaluations_by_job(path)
     if as_json:
         facts: dict[str, Any] = {"jobs": [row.to_json() for row in found.rows], "evaluations": dict(done)}
         echo_json({**facts, "notes": list(found.notes)})
     else:
-        click.echo("\n".join(job_lines(found, done)))
+        echo_blocks(*job_blocks(found, done))
 
 
 def _evaluations_by_job(path: Path) -> Counter[str]:
     """Return how many evaluations of a run, or of all runs of a sweep, each job has done."""
     from hpc.journal import read_run
+    from sharp.experiments.sweeps.folder import begun_runs, run_path
     from sharp.runs.evaluations import program_runs, runs_by_job
-    from sharp.sweeps.folder import begun_runs, run_path
 
     runs = [run_path(path, cell) for cell in begun_runs(path)] if is_sweep(path) else [path]
     counts = (Counter(runs_by_job(program_runs(read_run(run)))) for run in runs)

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.exits import CELLS_FAILED
-from sharp.cli.options import Verb, echo_json, json_option
-from sharp.cli.sweeping import carry_out
+from sharp.cli.options import SharpCommand, echo_blocks, echo_json, json_option
+from sharp.cli.sweeping import execute_sweep
 
 if TYPE_CHECKING:
-    from sharp.sweeps.library import Library
-    from sharp.sweeps.plan import SweepPlan
-    from sharp.sweeps.play import SweepOutcome
+    from sharp.experiments.sweeps.plan import SweepPlan
+    from sharp.experiments.sweeps.resource_cache import ResourceCache
+    from sharp.experiments.sweeps.runner import SweepOutcome
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @click.argument("what", metavar="FILE.yaml|NAME|SWEEP")
 @click.option(
-    "--folder", type=click.Path(path_type=Path), help="Directory of the sweep.  [default: sweeps/NAME]"
+    "--dir", "folder", type=click.Path(path_type=Path), help="Directory of the sweep.  [default: sweeps/NAME]"
 )
 @click.option(
     "--set",
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 )
 @click.option("--yes", is_flag=True, help="Do not ask before anything is paid for or submitted.")
 @click.option("--dry-run", is_flag=True, help="Show the plan, its graph and what it would cost; do nothing.")
-@click.option("--takeover", is_flag=True, help="Take the sweep over from a process that still seems alive.")
+@click.option(
+    "--steal-lease", is_flag=True, help="Take the sweep over from a process that still seems alive."
+)
 @json_option
 def sweep(
     what: str,
@@ -48,7 +50,7 @@ def sweep(
     cluster_name: str | None,
     yes: bool,
     dry_run: bool,
-    takeover: bool,
+    steal_lease: bool,
     as_json: bool,
 ) -> None:
     """Run a matrix of runs, and put them into one table.
@@ -64,19 +66,19 @@ def sweep(
       sharp sweep small --dry-run
       sharp sweep ablation.yaml --yes
       sharp sweep sweeps/ablation
-      sharp sweep ablation.yaml --cluster mycluster --folder /scratch/me/ablation
+      sharp sweep ablation.yaml --cluster mycluster --dir /scratch/me/ablation
     """
-    from sharp.sweeps.library import Library
+    from sharp.experiments.sweeps.resource_cache import ResourceCache
 
-    library = Library()
+    library = ResourceCache()
     plan = _planned(what, folder, overrides, model, base_url, library)
-    outcome = carry_out(
+    outcome = execute_sweep(
         plan,
         library,
         cluster_name,
         yes=yes,
         dry_run=dry_run,
-        takeover=takeover,
+        steal_lease=steal_lease,
         as_json=as_json,
         command=f"sharp sweep {shlex.quote(str(plan.folder))}",
     )
@@ -90,11 +92,11 @@ def _planned(
     overrides: tuple[str, ...],
     model: str | None,
     base_url: str | None,
-    library: Library,
+    library: ResourceCache,
 ) -> SweepPlan:
-    from sharp.sweeps.file import read_sweep
-    from sharp.sweeps.folder import find_sweep
-    from sharp.sweeps.plan import make_plan
+    from sharp.experiments.sweeps.file import read_sweep
+    from sharp.experiments.sweeps.folder import find_sweep
+    from sharp.experiments.sweeps.plan import make_plan
 
     path, begun = find_sweep(what)
     file = read_sweep(path, overrides, model=model, base_url=base_url)
@@ -102,16 +104,16 @@ def _planned(
 
 
 def _show_outcome(plan: SweepPlan, outcome: SweepOutcome, as_json: bool) -> None:
-    from sharp.sweeps.status import sweep_in_words, view_sweep
-    from sharp.sweeps.table import NO_PARQUET
+    from sharp.experiments.publishing import NO_PARQUET
+    from sharp.experiments.sweeps.runner import TABLE
+    from sharp.experiments.sweeps.status import sweep_blocks, view_sweep
 
     if outcome.files.parquet is None:
-        click.echo(NO_PARQUET, err=True)
+        click.echo(NO_PARQUET.format(name=TABLE), err=True)
     status = view_sweep(plan.folder)
-    files = {name: str(file) for name, file in vars(outcome.files).items() if file is not None}
     if as_json:
-        echo_json({**status.to_json(), "files": files})
+        echo_json({**status.to_json(), "files": outcome.files.to_json()})
     else:
-        click.echo(sweep_in_words(status))
+        echo_blocks(*sweep_blocks(status))
     if status.failed:
         raise click.exceptions.Exit(CELLS_FAILED)

@@ -12,22 +12,22 @@ import click
 from sharp.cli.options import echo_json
 
 if TYPE_CHECKING:
-    from hpc.slurm.profile import Cluster
-    from sharp.cluster.preview import Planned
-    from sharp.sweeps.estimate import SweepEstimate
-    from sharp.sweeps.library import Library
-    from sharp.sweeps.plan import SweepPlan
-    from sharp.sweeps.play import SweepOutcome
+    from hpc.slurm import ClusterProfile
+    from sharp.experiments.sweeps.estimate import SweepEstimate
+    from sharp.experiments.sweeps.plan import SweepPlan
+    from sharp.experiments.sweeps.resource_cache import ResourceCache
+    from sharp.experiments.sweeps.runner import SweepOutcome
+    from sharp.runs.cluster.launch import JobPreview
 
 
-def carry_out(
+def execute_sweep(
     plan: SweepPlan,
-    library: Library,
+    library: ResourceCache,
     cluster_name: str | None,
     *,
     yes: bool,
     dry_run: bool,
-    takeover: bool,
+    steal_lease: bool,
     as_json: bool,
     command: str,
 ) -> SweepOutcome | None:
@@ -35,9 +35,9 @@ def carry_out(
 
     `command` is how to go on after an interruption. Raises what ends the sweep, and `Abort` where it is declined.
     """
-    from sharp.clusters import load_cluster
-    from sharp.runs.directory import check_models
-    from sharp.sweeps.estimate import estimate_sweep
+    from sharp.experiments.sweeps.estimate import estimate_sweep
+    from sharp.runs.cluster.profiles import load_cluster
+    from sharp.runs.creation import check_models
 
     cluster = None if cluster_name is None else load_cluster(cluster_name)
     guess = estimate_sweep(plan, library, cluster)
@@ -45,30 +45,30 @@ def carry_out(
         _show_plan(plan, guess, cluster, as_json)
         return None
     if cluster is None:
-        check_models(library.cards_asked(cell.config for cell in plan.left))
+        check_models(library.cards_asked(cell.config for cell in plan.unfinished_cells))
     _confirm(plan, guess, agreed=yes or (cluster is None and _is_free(plan, library)))
     if cluster is None:
-        return _play_here(plan, takeover, command)
+        return _play_here(plan, steal_lease, command)
     _launch(plan, cluster, as_json)
     return None
 
 
-def _play_here(plan: SweepPlan, takeover: bool, command: str) -> SweepOutcome:
-    from sharp.sweeps.local import play_here
-    from sharp.sweeps.progress import watching_sweep
+def _play_here(plan: SweepPlan, steal_lease: bool, command: str) -> SweepOutcome:
+    from sharp.experiments.sweeps.progress import sweep_progress_view
+    from sharp.experiments.sweeps.runner import run_sweep_locally
 
-    with watching_sweep(plan) as view, _advice(command):
-        outcome = play_here(plan, view, takeover=takeover)
+    with sweep_progress_view(plan) as view, _advice(command):
+        outcome = run_sweep_locally(plan, view, steal_lease=steal_lease)
         if outcome.stopped is not None:
             raise outcome.stopped
     return outcome
 
 
-def _launch(plan: SweepPlan, cluster: Cluster, as_json: bool) -> None:
-    from sharp.runs.progress import watching
-    from sharp.sweeps.launch import launch_sweep
+def _launch(plan: SweepPlan, cluster: ClusterProfile, as_json: bool) -> None:
+    from sharp.experiments.sweeps.workload import launch_sweep
+    from sharp.runs.progress import progress_view
 
-    with watching() as progress:
+    with progress_view() as progress:
         launched = launch_sweep(plan, cluster, progress.on_data)
     if as_json:
         echo_json(launched.to_json())
@@ -79,35 +79,37 @@ def _launch(plan: SweepPlan, cluster: Cluster, as_json: bool) -> None:
         click.echo(f"Look at it with: sharp status {launched.folder}")
 
 
-def _show_plan(plan: SweepPlan, guess: SweepEstimate, cluster: Cluster | None, as_json: bool) -> None:
-    from sharp.sweeps.words import plan_as_json, plan_in_words
+def _show_plan(plan: SweepPlan, guess: SweepEstimate, cluster: ClusterProfile | None, as_json: bool) -> None:
+    from sharp.experiments.sweeps.estimate import format_sweep_plan, plan_as_json
 
     scripts = [] if cluster is None else _scripts(plan, cluster)
     if as_json:
         echo_json({**plan_as_json(plan, guess), "scripts": [script.to_json() for script in scripts]})
     else:
-        click.echo("\n".join([*(script.in_words() for script in scripts), plan_in_words(plan, guess)]))
+        click.echo("\n".join([*(script.in_words() for script in scripts), format_sweep_plan(plan, guess)]))
 
 
-def _scripts(plan: SweepPlan, cluster: Cluster) -> list[Planned]:
-    from sharp.sweeps.launch import scripts_of
+def _scripts(plan: SweepPlan, cluster: ClusterProfile) -> list[JobPreview]:
+    from sharp.experiments.sweeps.workload import scripts_of
 
     return scripts_of(plan, cluster)
 
 
-def _is_free(plan: SweepPlan, library: Library) -> bool:
-    """Whether the playbook answers for every model that is asked, so that nothing is paid for."""
-    cards = library.cards_asked(cell.config for cell in plan.left)
-    return all(card.kind == "playbook" for card in cards)
+def _is_free(plan: SweepPlan, library: ResourceCache) -> bool:
+    """Whether the rule-based model answers for every model that is asked, so that nothing is paid for."""
+    from sharp.llm.cards import RULE_BASED
+
+    cards = library.cards_asked(cell.config for cell in plan.unfinished_cells)
+    return all(card.kind == RULE_BASED for card in cards)
 
 
 def _confirm(plan: SweepPlan, guess: SweepEstimate, *, agreed: bool) -> None:
     """Show what is left to be done, if anything is, and ask whether to go on; raises `Abort` where it is declined."""
-    from sharp.sweeps.words import plan_in_words
+    from sharp.experiments.sweeps.estimate import format_sweep_plan
 
-    if not plan.left:
+    if not plan.unfinished_cells:
         return
-    click.echo(plan_in_words(plan, guess), err=True)
+    click.echo(format_sweep_plan(plan, guess), err=True)
     if agreed:
         return
     if not sys.stdin.isatty():

@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from sharp.cli.campaign import campaign_of
-from sharp.cli.options import Verb, echo_json, folder_argument, json_option
+from sharp.cli.options import SharpCommand, echo_json, folder_argument, json_option
 from sharp.errors import InputError
 
 
-@click.command(cls=Verb)
+@click.command(cls=SharpCommand)
 @folder_argument
 @click.argument("count", metavar="N|none")
 @json_option
@@ -27,9 +27,9 @@ def throttle(path: Path, count: str, as_json: bool) -> None:
       sharp throttle runs/first 4
       sharp throttle runs/first none
     """
-    from hpc.control.overview import quick_slurm
-    from hpc.control.throttle import throttle as throttle_arrays
-    from hpc.slurm.errors import SlurmError
+    from hpc.campaign import quick_slurm
+    from hpc.campaign import throttle as throttle_arrays
+    from hpc.slurm import SlurmError
 
     wanted, campaign = _number(count), campaign_of(path)
     try:
@@ -39,10 +39,10 @@ def throttle(path: Path, count: str, as_json: bool) -> None:
     if as_json:
         echo_json({"throttle": wanted, "arrays": list(arrays), "note": note})
     else:
-        click.echo(_in_words(wanted, arrays, note))
+        click.echo(_format_result(wanted, arrays, note))
 
 
-def _in_words(wanted: int | None, arrays: Sequence[str], note: str) -> str:
+def _format_result(wanted: int | None, arrays: Sequence[str], note: str) -> str:
     many = "As many evaluations at once as the cluster profile allows"
     asked = many if wanted is None else f"At most {wanted} evaluations at once"
     now = f" Changed already: {', '.join(arrays)}." if arrays else ""

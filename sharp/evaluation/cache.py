@@ -1,4 +1,4 @@
-"""Finished evaluations by content: what was scored once, anywhere, is not run again (requirement N4).
+"""Finished evaluations by content: what was scored once, anywhere, is not run again.
 
 An entry is one file, `ROOT/ab/abcd….json`, named by the hash of all that decides a result (`entry_key`). Its first line
 is the SHA-256 of the second, which holds the evaluation, its picture, and when it was measured. Files appear by rename,
@@ -28,12 +28,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hpc.files import temporary
-from hpc.records import canonical, encode_text
+from hpc.files import temp_path
+from hpc.journal import canonical_json, encode_text
 from sharp.evaluation.code import canonical_hash, modules_imported
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 
-RULES = 2
+RULES = 3
 """Version of the rules of evaluation. Raise it with every change of harness, scoring, residuals or measures that can
 change a result: entries of other versions are then never found."""
 
@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """A finished evaluation: its picture (NPZ, may be empty), when it was measured, and the hash of the exact code."""
 
     evaluation: Evaluation
@@ -59,7 +59,7 @@ class Entry:
     code: str
 
     @classmethod
-    def now(cls, evaluation: Evaluation, picture: bytes, code: str) -> Entry:
+    def now(cls, evaluation: Evaluation, picture: bytes, code: str) -> CacheEntry:
         """Return the entry of what has just been measured."""
         return cls(evaluation, picture, datetime.now(UTC).isoformat(timespec="seconds"), text_hash(code))
 
@@ -80,7 +80,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Usage:
+class CacheStats:
     """Entries and their bytes; how many have been used since they were written, and the last use (ISO 8601, UTC)."""
 
     entries: int
@@ -99,7 +99,7 @@ class EvaluationCache:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> CacheEntry | None:
         """Return an entry, or None; a damaged one is removed. Notes the time of use for `clear`."""
         path = self._path(key)
         try:
@@ -117,10 +117,10 @@ class EvaluationCache:
             os.utime(path, ns=(time.time_ns(), written))
         return entry
 
-    def put(self, key: str, entry: Entry) -> None:
+    def put(self, key: str, entry: CacheEntry) -> None:
         """Keep an entry; what prevents it is said as a warning."""
         path = self._path(key)
-        draft = temporary(path)
+        draft = temp_path(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -131,11 +131,11 @@ class EvaluationCache:
         except OSError as error:
             _log.warning("%s could not be written, so the result is not cached: %s.", path, error.strerror)
 
-    def usage(self) -> Usage:
+    def usage(self) -> CacheStats:
         """Count the entries."""
         return _usage([state for _, state in self._entries()])
 
-    def clear(self, unused_s: float = 0.0) -> Usage:
+    def clear(self, unused_s: float = 0.0) -> CacheStats:
         """Remove the entries that have not been used for so many seconds, and what killed writers left."""
         now, removed = time.time(), []
         for path, state in self._entries():
@@ -178,7 +178,7 @@ def entry_key(
     foreign = {*_LIBRARIES, *modules_imported(code)} - sys.stdlib_module_names
     libraries = {name: _version(name) for name in sorted(foreign)}
     parts = [RULES, _program_hash(code), asked, samples, truth, dict(machine), libraries]
-    return sha256(canonical(parts).encode()).hexdigest()
+    return sha256(canonical_json(parts).encode()).hexdigest()
 
 
 def machine_class() -> dict[str, Any]:
@@ -229,7 +229,7 @@ def _device() -> str:
     return ", ".join(sorted(models)) or ("unknown GPU" if unknown else "cpu")
 
 
-def _format(entry: Entry) -> bytes:
+def _format(entry: CacheEntry) -> bytes:
     content = {
         "evaluation": entry.evaluation.to_json(),
         "measured_at": entry.measured_at,
@@ -240,14 +240,14 @@ def _format(entry: Entry) -> bytes:
     return b"%s\n%s\n" % (sha256(line).hexdigest().encode(), line)
 
 
-def _parse(data: bytes) -> Entry:
+def _parse(data: bytes) -> CacheEntry:
     """Read an entry; raises `ValueError`, `KeyError` or `TypeError` where it is not one."""
     digest, _, rest = data.partition(b"\n")
     line = rest.removesuffix(b"\n")
     if sha256(line).hexdigest().encode() != digest:
         raise ValueError("its checksum does not fit")
     content = json.loads(line)
-    return Entry(
+    return CacheEntry(
         evaluation=Evaluation.from_json(content["evaluation"]),
         picture=b64decode(content["picture"]),
         measured_at=content["measured_at"],
@@ -260,9 +260,9 @@ def _last_use(state: os.stat_result) -> float:
     return max(state.st_atime, state.st_mtime)
 
 
-def _usage(states: list[os.stat_result]) -> Usage:
+def _usage(states: list[os.stat_result]) -> CacheStats:
     last = max(map(_last_use, states), default=None)
-    return Usage(
+    return CacheStats(
         entries=len(states),
         bytes=sum(state.st_size for state in states),
         used_again=sum(state.st_atime_ns > state.st_mtime_ns for state in states),

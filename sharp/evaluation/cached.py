@@ -10,13 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hpc.files import writing
-from hpc.sandbox import Policy
-from sharp.evaluation.cache import Entry, EvaluationCache, entry_key, machine_class
-from sharp.evaluation.hdf5 import content_hash
+from hpc.files import translate_os_errors
+from hpc.sandbox import SandboxPolicy
+from sharp.evaluation.cache import CacheEntry, EvaluationCache, entry_key, machine_class
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Evaluator
-from sharp.evaluation.taskfolder import (
-    Task,
+from sharp.evaluation.task_folder import (
+    EvaluationTask,
     file_state,
     read_picture,
     read_result,
@@ -24,6 +23,7 @@ from sharp.evaluation.taskfolder import (
     result_file,
     task_folder,
 )
+from sharp.reference.hdf5 import content_hash
 
 
 class CachedEvaluator:
@@ -41,8 +41,8 @@ class CachedEvaluator:
         cache: EvaluationCache,
         *,
         run_dir: Path,
-        task: Callable[[EvaluationRequest], Task],
-        policy: Policy,
+        task: Callable[[EvaluationRequest], EvaluationTask],
+        policy: SandboxPolicy,
         machine: Mapping[str, Any] | None = None,
         refresh: bool = False,
     ) -> None:
@@ -67,7 +67,7 @@ class CachedEvaluator:
                 return _place(folder, task, entry)
             evaluation = known or await self._inner.evaluate(request)
             if not evaluation.environment.get("cached"):
-                self._cache.put(key, Entry.now(evaluation, read_picture(folder), request.code))
+                self._cache.put(key, CacheEntry.now(evaluation, read_picture(folder), request.code))
                 self._measured.add(key)
         return evaluation
 
@@ -76,12 +76,12 @@ class CachedEvaluator:
         machine = machine_class() if self._own_machine is None else self._own_machine
         return {**machine, **asdict(self._policy), "image": _state(self._policy.image)}
 
-    def _key(self, task: Task) -> str:
+    def _key(self, task: EvaluationTask) -> str:
         truth = task.dataset.truth_path
         known = content_hash(truth) if truth is not None else None
         return entry_key(task.request, task.samples, known, self._machine)
 
-    def _entry(self, key: str, request: EvaluationRequest) -> Entry | None:
+    def _entry(self, key: str, request: EvaluationRequest) -> CacheEntry | None:
         if self._refresh and key not in self._measured:
             return None
         entry = self._cache.get(key)
@@ -95,10 +95,10 @@ def _state(image: Path | None) -> list[str | int]:
     return [str(image), *(file_state(image) if image.is_file() else ())]
 
 
-def _place(folder: Path, task: Task, entry: Entry) -> Evaluation:
+def _place(folder: Path, task: EvaluationTask, entry: CacheEntry) -> Evaluation:
     known = {**entry.evaluation.environment, "cached": True, "measured_at": entry.measured_at}
     evaluation = replace(entry.evaluation, environment=known)
-    with writing(folder):
+    with translate_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         # Not flushed: the journal keeps the evaluation, and a torn file shows.
         (folder / "request.json").write_bytes(request_file(task))

@@ -16,7 +16,7 @@ _SLOW_DISK = 20e6  # bytes a second
 
 
 @dataclass(frozen=True)
-class Call:
+class SolverCall:
     """One call, `function(*arrays, *parameters)`, and the shape of each array it returns.
 
     `name` may stand in the name of a file.
@@ -29,7 +29,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Work:
+class CallPlan:
     """The calls of one process: first the one that decides, `repeats` times, then the others.
 
     Where the first call fails there are no others; whatever becomes of those, its result counts. They may take
@@ -37,7 +37,7 @@ class Work:
     """
 
     function: str
-    calls: tuple[Call, ...]
+    calls: tuple[SolverCall, ...]
     repeats: int = 1
     grace_s: float | None = 30.0
 
@@ -46,7 +46,7 @@ class Work:
         """The names of the further calls that are equal to the first."""
         return tuple(f"repeat-{number}" for number in range(1, self.repeats))
 
-    def sequence(self) -> Iterator[tuple[str, Call]]:
+    def sequence(self) -> Iterator[tuple[str, SolverCall]]:
         """Yield every call in order with its name."""
         first, *others = self.calls
         yield first.name, first
@@ -67,12 +67,12 @@ class Work:
         return {"function": self.function, "calls": calls, "grace_s": self.grace_s}
 
 
-def input_file(call: Call, port: str) -> str:
+def input_file(call: SolverCall, port: str) -> str:
     """Return the name of the file by which a call is given an array."""
     return f"input-{call.name}-{port}.npy"
 
 
-def call_times(events: Sequence[tuple[float, str]], work: Work, end_s: float) -> dict[str, float] | None:
+def call_times(events: Sequence[tuple[float, str]], work: CallPlan, end_s: float) -> dict[str, float] | None:
     """Return the seconds of each call that returned, by name: from the moment when it got its inputs to its `done`.
 
     None where the words are not exactly those of the harness and the answers to it, as far as it came, or where more
@@ -102,7 +102,7 @@ def load_time(events: Sequence[tuple[float, str]]) -> float:
     return events[1][0] - events[0][0]
 
 
-def _saving_s(call: Call) -> float:
+def _saving_s(call: SolverCall) -> float:
     """Return the most seconds that saving a call's results takes, in double precision on a slow disk."""
     numbers = sum(math.prod(shape) for shape in call.returns.values())
     return _LEAST_SAVING_S + 8 * numbers / _SLOW_DISK

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc.errors import InfrastructureError
-from hpc.records import encode_text
-from hpc.sandbox import Bounds, Completed
-from sharp.evaluation.calls import Call, Work, call_times, load_time
+from hpc.journal import encode_text
+from hpc.sandbox import SandboxLimits, SandboxResult
+from sharp.evaluation.calls import CallPlan, SolverCall, call_times, load_time
 from sharp.evaluation.code import libraries_imported
-from sharp.evaluation.handover import Handover
+from sharp.evaluation.input_provider import InputProvider
 from sharp.evaluation.machine import (
     Runner,
     check_gpu,
@@ -33,9 +33,10 @@ from sharp.evaluation.machine import (
     has_missed_gpu,
     needed_mb,
 )
-from sharp.evaluation.outcome import Environment, Fault, Outcome, read_arrays, read_outcome
-from sharp.evaluation.protocol import Failure, Limits
+from sharp.evaluation.outcome import CallReport, Environment, HarnessFailure, read_arrays, read_outcome
+from sharp.evaluation.protocol import CandidateFailure
 from sharp.evaluation.scoring import form_failure
+from sharp.problems.limits import ResourceLimits
 
 Array = NDArray[Any]
 
@@ -55,10 +56,10 @@ _STEPS = re.compile(r"(?<![A-Za-z0-9])steps\s*[=:]\s*([0-9]{1,15})(?![0-9]|\.[0-
 
 
 @dataclass(frozen=True)
-class Result:
+class CallResult:
     """What a call came to: a failure, or one finite-or-not array of the agreed shape for each return."""
 
-    failure: Failure | None
+    failure: CandidateFailure | None
     arrays: Mapping[str, Array] = field(default_factory=dict)
     dtype: str | None = None
 
@@ -72,23 +73,23 @@ class CandidateRun:
     the module took before it.
     """
 
-    completed: Completed
-    results: Mapping[str, Result]
+    completed: SandboxResult
+    results: Mapping[str, CallResult]
     run_time_s: float | None = None
     repeat_times_s: tuple[float, ...] = ()
     environment: Mapping[str, Any] = field(default_factory=dict)
     load_s: float | None = None
 
     @property
-    def first(self) -> Result:
+    def first(self) -> CallResult:
         """The result of the call that decides."""
         return next(iter(self.results.values()))
 
 
 def run_candidate(
     code: str,
-    work: Work,
-    limits: Limits,
+    work: CallPlan,
+    limits: ResourceLimits,
     x64: bool | None,
     interpreter: Runner,
     scratch: Path,
@@ -108,7 +109,7 @@ def run_candidate(
         bounds=_bounds(limits, work),
         environment={},
         preload=preload(code),
-        answer=Handover(scratch, work),
+        answer=InputProvider(scratch, work),
     )
     completed = replace(
         completed, stdout=_relative(completed.stdout, scratch), stderr=_relative(completed.stderr, scratch)
@@ -131,8 +132,8 @@ def preload(code: str) -> tuple[str, ...]:
     return ("numpy", *_OF_HARNESS, *(module for name in wanted for module in _PRELOAD.get(name, ())))
 
 
-def _bounds(limits: Limits, work: Work) -> Bounds:
-    return Bounds(
+def _bounds(limits: ResourceLimits, work: CallPlan) -> SandboxLimits:
+    return SandboxLimits(
         limits.wall_s,
         limits.memory_mb,
         limits.threads,
@@ -141,11 +142,11 @@ def _bounds(limits: Limits, work: Work) -> Bounds:
     )
 
 
-def _fill(scratch: Path, code: str, work: Work, x64: bool | None) -> None:
+def _fill(scratch: Path, code: str, work: CallPlan, x64: bool | None) -> None:
     shutil.copyfile(_HARNESS, scratch / _HARNESS.name)
     (scratch / COMPILED).mkdir(exist_ok=True)
     (scratch / "solver.py").write_bytes(encode_text(code))
-    (scratch / "call.json").write_text(json.dumps({**work.description(), "x64": x64, "compiled": COMPILED}))
+    (scratch / "calls.json").write_text(json.dumps({**work.description(), "x64": x64, "compiled": COMPILED}))
 
 
 def _relative(text: str, scratch: Path) -> str:
@@ -156,9 +157,9 @@ def _relative(text: str, scratch: Path) -> str:
 class _Reader:
     """Reads what a process that has ended left."""
 
-    completed: Completed
-    work: Work
-    limits: Limits
+    completed: SandboxResult
+    work: CallPlan
+    limits: ResourceLimits
     scratch: Path
     check_gpu: Callable[[], None]
 
@@ -183,7 +184,7 @@ class _Reader:
             load_s=load_time(self.completed.events),
         )
 
-    def _repeated(self, first: Result) -> dict[str, str]:
+    def _repeated(self, first: CallResult) -> dict[str, str]:
         for name in self.work.repetitions:
             again = self._result(replace(self.work.calls[0], name=name))
             if again.failure is not None:
@@ -192,57 +193,63 @@ class _Reader:
                 return {"repeats_differ": f"{name} returned other values than the first call."}
         return {}
 
-    def _result(self, call: Call) -> Result:
+    def _result(self, call: SolverCall) -> CallResult:
         outcome = read_outcome(self.scratch, call.name)
         # What ends after the limit, in the moment that is left to programs for cleaning up, has not ended in time.
         said = {line for moment, line in self.completed.events if moment <= self.limits.wall_s}
         ended = {f"done {call.name}", f"failed {call.name}"} & said
         broken = _broken_bound(self.completed, self.limits)
         if broken is not None and not (outcome and ended):
-            return Result(broken)
+            return CallResult(broken)
         if outcome is None:
-            return Result(_abrupt_end(self.completed, self.limits))
+            return CallResult(_abrupt_end(self.completed, self.limits))
         return self._judge(call, outcome)
 
-    def _judge(self, call: Call, outcome: Outcome) -> Result:
+    def _judge(self, call: SolverCall, outcome: CallReport) -> CallResult:
         if has_missed_gpu(outcome.environment):
             self.check_gpu()
         if outcome.failure is not None:
-            return Result(self._failure(outcome.failure))
+            return CallResult(self._failure(outcome.failure))
         returned = {name: (item.dtype, item.shape) for name, item in outcome.returned.items()}
         if returned.keys() != call.returns.keys():
-            return Result(_forged())
+            return CallResult(_forged())
         dtype = ", ".join(sorted({name for name, _ in returned.values()}))
         if (failure := form_failure(returned, call.returns)) is not None:
-            return Result(failure, dtype=dtype)
+            return CallResult(failure, dtype=dtype)
         arrays = read_arrays(self.scratch, call.name, call.returns)
-        return Result(_forged()) if arrays is None else Result(None, arrays, dtype)
+        return CallResult(_forged()) if arrays is None else CallResult(None, arrays, dtype)
 
-    def _failure(self, fault: Fault) -> Failure:
+    def _failure(self, fault: HarnessFailure) -> CandidateFailure:
         message, frames = (
             _relative(text, self.scratch)[:_MAX_TEXT] for text in (fault.message, fault.traceback)
         )
         if fault.kind != "storage":
-            return Failure(fault.kind, message, frames)
+            return CandidateFailure(fault.kind, message, frames)
         check_still_space(self.scratch, self.work, message)
-        return Failure("policy", f"It used up the space that was there for its results: {message}")
+        return CandidateFailure(
+            "sandbox_violation", f"It used up the space that was there for its results: {message}"
+        )
 
 
-def _broken_bound(completed: Completed, limits: Limits) -> Failure | None:
+def _broken_bound(completed: SandboxResult, limits: ResourceLimits) -> CandidateFailure | None:
     if completed.timed_out:
-        return Failure("timeout", f"It was stopped at the limit of {limits.wall_s:g} s, {_place(completed)}.")
+        return CandidateFailure(
+            "timeout", f"It was stopped at the limit of {limits.wall_s:g} s, {_place(completed)}."
+        )
     if completed.memory_exceeded:
-        return Failure("memory", f"It was stopped for using more than the limit of {limits.memory_mb} MB.")
+        return CandidateFailure(
+            "memory", f"It was stopped for using more than the limit of {limits.memory_mb} MB."
+        )
     if completed.processes_exceeded:
-        return Failure("policy", "It was stopped for starting too many processes.")
+        return CandidateFailure("sandbox_violation", "It was stopped for starting too many processes.")
     if completed.disk_exceeded:
-        return Failure("policy", "It was stopped for writing too much to files.")
+        return CandidateFailure("sandbox_violation", "It was stopped for writing too much to files.")
     if completed.output_exceeded:
-        return Failure("policy", "It was stopped for printing too much.")
+        return CandidateFailure("sandbox_violation", "It was stopped for printing too much.")
     return None
 
 
-def _place(completed: Completed) -> str:
+def _place(completed: SandboxResult) -> str:
     """Return where a process was at its end."""
     word, _, call = (completed.events[-1][1] if completed.events else "load").partition(" ")
     if word in ("done", "failed"):
@@ -252,21 +259,25 @@ def _place(completed: Completed) -> str:
     return "in the solver" if call == "scored" else f"in the solver (call {call})"
 
 
-def _abrupt_end(completed: Completed, limits: Limits) -> Failure:
+def _abrupt_end(completed: SandboxResult, limits: ResourceLimits) -> CandidateFailure:
     if completed.signal == signal.SIGKILL and completed.peak_rss_mb > limits.memory_mb / 2:
-        return Failure("memory", "Its process was killed by the system, most likely for want of memory.")
+        return CandidateFailure(
+            "memory", "Its process was killed by the system, most likely for want of memory."
+        )
     if completed.signal == signal.SIGALRM:
-        return Failure("timeout", "It took far longer than the scored call, and was stopped.")
+        return CandidateFailure("timeout", "It took far longer than the scored call, and was stopped.")
     if completed.signal is not None:
         name = signal.strsignal(completed.signal) or "unknown"
-        return Failure("exception", f"Its process was ended by signal {completed.signal} ({name}).")
-    return Failure(
+        return CandidateFailure("exception", f"Its process was ended by signal {completed.signal} ({name}).")
+    return CandidateFailure(
         "exception", f"Its process ended with exit code {completed.exit_code} before there was a result."
     )
 
 
-def _forged() -> Failure:
-    return Failure("policy", "Its process left files that are not those of a solver that returned.")
+def _forged() -> CandidateFailure:
+    return CandidateFailure(
+        "sandbox_violation", "Its process left files that are not those of a solver that returned."
+    )
 
 
 def _recorded(environment: Environment) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether a solver keeps the promises of its interface: other grids, other output times (requirement A19)."""
+"""Whether a solver keeps the promises of its interface: other grids, other output times."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.evaluation.candidate import Result
-from sharp.evaluation.datasets import Inputs
-from sharp.evaluation.protocol import Check
+from sharp.evaluation.candidate import CallResult
+from sharp.evaluation.protocol import InterfaceCheck
 from sharp.evaluation.scoring import finiteness_failure
-from sharp.feedback.coarse import restricted
 from sharp.problems import Problem
+from sharp.reference.coarse_grid import restricted
+from sharp.reference.datasets import Inputs
 
 Array = NDArray[Any]
 
@@ -39,7 +39,7 @@ def with_uneven_times(inputs: Inputs) -> Inputs | None:
     return replace(inputs, t=inputs.t[indices])
 
 
-def check_times(inputs: Inputs, scored: Mapping[str, Array], result: Result) -> Check:
+def check_times(inputs: Inputs, scored: Mapping[str, Array], result: CallResult) -> InterfaceCheck:
     """Compare values at uneven output times with those of the scored call at the same times."""
     assert inputs.t is not None
     indices = uneven_times(inputs.t)
@@ -47,19 +47,21 @@ def check_times(inputs: Inputs, scored: Mapping[str, Array], result: Result) -> 
     message = fault_of(result, inputs.t[indices]) or _apart(
         result.arrays, expected, _CLOSE, "from the values at the same times among even ones"
     )
-    return Check("non-uniform times", not message, message)
+    return InterfaceCheck("non-uniform times", not message, message)
 
 
-def check_grid(problem: Problem, inputs: Inputs, scored: Mapping[str, Array], result: Result) -> Check:
+def check_grid(
+    problem: Problem, inputs: Inputs, scored: Mapping[str, Array], result: CallResult
+) -> InterfaceCheck:
     """Compare a solution on the grid with twice the spacing roughly with the scored one."""
     expected = {name: restricted(problem, values) for name, values in scored.items()}
     message = fault_of(result, inputs.t) or _apart(
         result.arrays, expected, _SIMILAR, "from the solution on the grid with half the spacing"
     )
-    return Check("second grid", not message, message)
+    return InterfaceCheck("second grid", not message, message)
 
 
-def fault_of(result: Result, t: Array | None) -> str:
+def fault_of(result: CallResult, t: Array | None) -> str:
     """Return why a call has no finite result, empty where it has one."""
     failure = result.failure or finiteness_failure(result.arrays, t)
     return "" if failure is None else failure.message

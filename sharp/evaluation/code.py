@@ -29,17 +29,16 @@ _QUIET = (
 
 @dataclass(frozen=True)
 class LineCounts:
-    """Lines of a source: all, with code, with nothing but comment or docstring, and blank ones."""
+    """Lines of a source: all, with code, with nothing but comment or docstring; the others are blank."""
 
     total: int
     code: int
     comment: int
-    blank: int
 
 
 @lru_cache(maxsize=1024)
 def canonical_hash(source: str) -> str:
-    """Return a SHA-256 that ignores docstrings, comments and formatting but not names (requirement A9).
+    """Return a SHA-256 that ignores docstrings, comments and formatting but not names.
 
     Code that does not parse, or is nested very deep, is hashed as it stands but for white space at ends of lines.
     """
@@ -52,7 +51,7 @@ def canonical_hash(source: str) -> str:
 
 
 def library_shares(source: str) -> dict[str, float]:
-    """Return the share of each numerical library in the calls made to such libraries (requirement A23).
+    """Return the share of each numerical library in the calls made to such libraries (paper section 4.2).
 
     A call counts for the root module that its name leads to (see `called_modules`), so `jax.numpy` and `jax.scipy`
     are JAX. The shares add up to one; the result is empty where no such call is made or the code does not parse.
@@ -83,11 +82,11 @@ def line_counts(source: str) -> LineCounts:
     blank = {number for number, line in enumerate(lines, start=1) if not line.strip()}
     tree = _parse(source)
     if tree is None:
-        return LineCounts(len(lines), len(lines) - len(blank), 0, len(blank))
+        return LineCounts(len(lines), len(lines) - len(blank), 0)
     text = _docstring_lines(tree)
     code = _code_lines(source) - text
     blank -= code | text
-    return LineCounts(len(lines), len(code), len(lines) - len(code) - len(blank), len(blank))
+    return LineCounts(len(lines), len(code), len(lines) - len(code) - len(blank))
 
 
 def _parse(source: str) -> ast.Module | None:

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from sharp.evaluation.datasets import Inputs
-from sharp.feedback.stability import internal_step, tightest_limit
 from sharp.problems import Problem
-
-_FORMULAS = {
-    ("transport", "advection"): "dx/beta",
-    ("transport", "burgers"): "dx/max|u|",
-    ("transport", "navier-stokes-1d"): "dx/max(|v| + c)",
-    ("diffusion", "burgers"): "dx^2/(2 nu/pi)",
-    ("diffusion", "reaction-diffusion"): "dx^2/(2 nu)",
-    ("diffusion", "navier-stokes-1d"): "dx^2/(2 mu/rho)",
-    ("reaction", "reaction-diffusion"): "2/rho",
-}
+from sharp.reference.datasets import Inputs
+from sharp.reference.families import tightest_limit
+from sharp.reference.metrics import internal_step
 
 
 def courant_note(problem: Problem, inputs: Inputs, dt: float | None, steps: int | None = None) -> str:
@@ -27,9 +18,7 @@ def courant_note(problem: Problem, inputs: Inputs, dt: float | None, steps: int 
     tightest = tightest_limit(problem, inputs)
     if not dt or tightest is None:
         return ""
-    name, limit = tightest
-    formula = _FORMULAS.get((name, problem.family), "")
     return (
-        f"Its time step {dt:.3g} is {dt / limit:.2g} times the explicit {name} limit "
-        f"{f'{formula} = ' if formula else ''}{limit:.3g} on the output grid."
+        f"Its time step {dt:.3g} is {dt / tightest.length:.2g} times the explicit {tightest.part} limit "
+        f"{tightest.formula} = {tightest.length:.3g} on the output grid."
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from sharp.evaluation.protocol import Evaluation, Failure, Scores
+from sharp.evaluation.protocol import CandidateFailure, Evaluation, Scores
 
 Kinds = tuple[str, ...]
 Weights = Mapping[str, float]
@@ -48,13 +48,13 @@ def metric(evaluation: Evaluation, kinds: Kinds, weights: Weights = NO_WEIGHTS) 
 def feedback_text(
     evaluation: Evaluation,
     kinds: Kinds,
-    reveal_floor: float | None = None,
+    reveal_data_error: float | None = None,
     weights: Weights = NO_WEIGHTS,
 ) -> str:
-    """Return the short report on a run that judges see (requirements R28-R34); the first number is what ranks.
+    """Return the short report on a run that judges see (paper appendices B.2.6 and E); the first number is what ranks.
 
     With `none` it says only whether the run passed; where no kind needs a reference it holds no number that
-    was derived from one. `reveal_floor`, the distance of the data set from the true solution, is shown beside
+    was derived from one. `reveal_data_error`, the distance of the data set from the true solution, is shown beside
     an nRMSE only.
     """
     if "none" in kinds:
@@ -68,34 +68,36 @@ def feedback_text(
         lines.append(f"Combined score: {_number(metric(evaluation, kinds, weights))} ({_formula(weights)})")
     for kind in _ranked_first(kinds):
         lines += (
-            _errors(evaluation.scores, reveal_floor) if kind == "nrmse" else [_line(evaluation.scores, kind)]
+            _errors(evaluation.scores, reveal_data_error)
+            if kind == "nrmse"
+            else [_line(evaluation.scores, kind)]
         )
     return "\n".join(lines + _course(evaluation))
 
 
 def feedback_described(kinds: Kinds, weights: Weights = NO_WEIGHTS) -> list[str]:
     """Return a sentence for each kind that says what is measured, and one that says what ranks."""
-    from sharp.feedback import ALL
+    from sharp.reference.feedback import all_metrics
 
     if "none" in kinds:
         return ["Nothing but whether the program runs."]
-    measures = [ALL[kind] for kind in _ranked_first(kinds)]
+    measures = [all_metrics()[kind] for kind in _ranked_first(kinds)]
     lines = [f"{m.title}: {m.description} Measured as {m.normalisation}." for m in measures]
     ranked = _formula(weights) if weights else measures[0].title
     return [*lines, f"Programs are ranked by {ranked}; smaller is better, 0 is perfect."]
 
 
-def failure_text(failure: Failure) -> str:
+def failure_text(failure: CandidateFailure) -> str:
     """Return the kind and the sentence of a failure and the innermost frames of the candidate's own code."""
     head = f"Status: failed ({failure.kind})\n{failure.message}"
     return f"{head}\n{failure.traceback.rstrip()}" if failure.traceback else head
 
 
-def _permitted(failure: Failure, kinds: Kinds) -> Failure:
+def _permitted(failure: CandidateFailure, kinds: Kinds) -> CandidateFailure:
     """Return a failure without the error by which a run was abandoned, where no kind may tell of it."""
-    from sharp.feedback import ALL
+    from sharp.reference.feedback import all_metrics
 
-    if failure.kind != "abandoned" or any(ALL[kind].needs_reference for kind in kinds):
+    if failure.kind != "early_stopped" or any(all_metrics()[kind].needs_data for kind in kinds):
         return failure
     return replace(failure, message="The run was stopped early, as its result was hopeless.")
 
@@ -135,9 +137,9 @@ def _formula(weights: Weights) -> str:
 
 
 def _title(kind: str) -> str:
-    from sharp.feedback import ALL
+    from sharp.reference.feedback import all_metrics
 
-    return ALL[kind].title
+    return all_metrics()[kind].title
 
 
 def _number(value: float | None) -> str:

@@ -1,7 +1,7 @@
 """Runs one candidate solver: a script that is copied into the sandbox and knows nothing of the rest.
 
-It reads `solver.py` and `call.json` in the working folder and makes the calls that are listed there, the one that
-counts first. Of each it leaves `outcome-<call>.json` and, for every array of the agreed form that came back,
+It reads `solver.py` and `calls.json` in the working folder and makes the calls that are listed there, the one that
+counts first. Of each it leaves `report-<call>.json` and, for every array of the agreed form that came back,
 `output-<call>-<name>.npy`, before it goes on to the next. On the private pipe it announces `load`, then
 `ready <call>`, upon which it is answered `call <call>` and finds the inputs in the folder, and `done <call>` or
 `failed <call>`: so time is measured outside, and no code sees inputs before it runs. It is trusted only until the
@@ -48,21 +48,21 @@ class CandidateError(Exception):
 def main() -> None:
     """Make all calls, the others only after the first has succeeded."""
     folder = Path.cwd()
-    work = json.loads((folder / "call.json").read_text())
+    work = json.loads((folder / "calls.json").read_text())
     set_up_jax(work["x64"], folder / work["compiled"])
-    bench = Bench(folder, work["function"])
+    bench = SolverHarness(folder, work["function"])
     first, *others = work["calls"]
     started = time.monotonic()
     if bench.attempt(first) is None:
-        silence()
-        hurry(work["grace_s"], len(others) * (time.monotonic() - started))
+        redirect_output()
+        set_time_limit(work["grace_s"], len(others) * (time.monotonic() - started))
         for call in others:
             bench.attempt(call)
-    silence()
+    redirect_output()
     os._exit(0)  # threads and exit handlers of the candidate are not waited for
 
 
-def silence() -> None:
+def redirect_output() -> None:
     """Drop what is printed from now on: what a solver prints of its time steps is to be that of the first call."""
     with contextlib.suppress(Exception):  # a candidate may have replaced them by anything
         sys.stdout.flush()
@@ -72,7 +72,7 @@ def silence() -> None:
     os.dup2(nowhere, 2)
 
 
-def hurry(grace_s: float | None, fair_s: float) -> None:
+def set_time_limit(grace_s: float | None, fair_s: float) -> None:
     """Have this process end by SIGALRM when the further calls take too long compared with the first."""
     if grace_s is not None:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -100,7 +100,7 @@ def set_up_jax(x64: bool | None, compiled: Path) -> None:
             jax.config.update(name, value)  # type: ignore[no-untyped-call]
 
 
-class Bench:
+class SolverHarness:
     """Where the candidate's solver is called; it is loaded within the first call."""
 
     def __init__(self, folder: Path, function: str) -> None:
@@ -119,7 +119,7 @@ class Bench:
         except BaseException as error:  # noqa: BLE001  SystemExit and KeyboardInterrupt are the candidate's as well
             outcome["failure"] = failure_of(error)
         outcome["environment"] = environment()
-        (self._folder / f"outcome-{call['name']}.json").write_text(json.dumps(outcome))
+        (self._folder / f"report-{call['name']}.json").write_text(json.dumps(outcome))
         return outcome["failure"]  # type: ignore[no-any-return]
 
     def _perform(self, call: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -150,7 +150,9 @@ class Bench:
         self._say("ready", call)
         answer = self._answers.readline().rstrip("\n")
         if answer != f"call {call['name']}":
-            raise CandidateError("policy", f"Its inputs could not be put into its folder ({answer}).")
+            raise CandidateError(
+                "sandbox_violation", f"Its inputs could not be put into its folder ({answer})."
+            )
 
     def _input(self, file: str) -> Array:
         """Return an input as it was when first asked for, whatever the candidate has done to its file since."""
@@ -227,19 +229,19 @@ def form(name: str, value: Any, shape: tuple[int, ...]) -> Returned:
     array = as_array(name, value)
     dtype = array.dtype.name
     agreed = array.shape == shape and dtype.startswith(_REAL)
-    return Returned(dtype, array.shape, settled(array) if agreed else None)
+    return Returned(dtype, array.shape, owned_array(array) if agreed else None)
 
 
-def settled(array: Array) -> Array:
+def owned_array(array: Array) -> Array:
     """Return an array in rows whose values stay: a copy, unless its memory is its own and no thread is left.
 
     A copy of a large array takes as long as many a solver, most of it for the system to find fresh memory.
     """
     own = type(array) is np.ndarray and array.flags.owndata and array.flags.c_contiguous
-    return array if own and alone() else np.array(array, order="C")
+    return array if own and is_single_threaded() else np.array(array, order="C")
 
 
-def alone() -> bool:
+def is_single_threaded() -> bool:
     """Tell whether this process has one thread, those that are not Python's included."""
     try:
         return len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208
@@ -276,7 +278,9 @@ def save(path: Path, array: Array) -> None:
     try:
         file = path.open("xb")
     except OSError as error:  # something is in its place
-        raise CandidateError("policy", f"{path.name} could not be made: {error.strerror}.") from None
+        raise CandidateError(
+            "sandbox_violation", f"{path.name} could not be made: {error.strerror}."
+        ) from None
     try:
         with file:
             np.save(file, array.astype(precision, copy=False), allow_pickle=False)

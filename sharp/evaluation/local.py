@@ -12,13 +12,13 @@ from typing import Self
 
 from hpc.errors import InfrastructureError
 from hpc.files import make_directory
-from hpc.sandbox import Policy
-from sharp.evaluation.bench import Bench
-from sharp.evaluation.datasets import DataSet, Splits
+from hpc.sandbox import SandboxPolicy
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
-from sharp.evaluation.subject import Subject
-from sharp.evaluation.taskfolder import Task, read_result, write_task
+from sharp.evaluation.task_factory import TaskFactory
+from sharp.evaluation.task_folder import EvaluationTask, read_result, write_task
+from sharp.evaluation.worker_pool import WorkerPool
 from sharp.problems import Problem
+from sharp.reference.datasets import DataSet, Splits
 
 
 class LocalEvaluator:
@@ -37,12 +37,12 @@ class LocalEvaluator:
         splits: Splits,
         *,
         workers: int,
-        sandbox: Policy | None = None,
+        sandbox: SandboxPolicy | None = None,
         mpi: str | None = None,
         python: str = sys.executable,
     ) -> None:
-        self._subject = Subject(run_dir, problem, dataset, splits)
-        self._bench = Bench(sandbox, mpi, python)
+        self._subject = TaskFactory(run_dir, problem, dataset, splits)
+        self._bench = WorkerPool(sandbox, mpi, python)
         self._free = asyncio.Semaphore(workers)
         self._turn: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -74,11 +74,11 @@ class LocalEvaluator:
             raise InfrastructureError(f"The evaluation worker left no valid result in {folder}.")
         return evaluation
 
-    def task(self, request: EvaluationRequest) -> Task:
+    def task(self, request: EvaluationRequest) -> EvaluationTask:
         """Return the task of a request; raises `DataError` where problem or data are not those of this evaluator."""
         return self._subject.task(request)
 
-    async def _work(self, folder: Path, task: Task) -> None:
+    async def _work(self, folder: Path, task: EvaluationTask) -> None:
         shutil.rmtree(folder, ignore_errors=True)  # what an attempt that was cut off may have left
         make_directory(folder)
         write_task(folder, task)

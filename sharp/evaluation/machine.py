@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Protocol
 
 from hpc.errors import InfrastructureError
-from hpc.sandbox import Answer, Bounds, Completed, gpu_devices, no_answer
-from hpc.sandbox.disk import Disk
-from sharp.evaluation.calls import Work
+from hpc.sandbox import DiskUsageMonitor, PipeResponder, SandboxLimits, SandboxResult, gpu_devices, no_answer
+from sharp.evaluation.calls import CallPlan
 from sharp.evaluation.outcome import Environment
 from sharp.evaluation.scratch import scratch_folder
 
 _MB = 1 << 20
 _BACKEND = "import jax; print(jax.default_backend())"
-_PROBE = Bounds(wall_s=300, memory_mb=8000)
+_PROBE = SandboxLimits(wall_s=300, memory_mb=8000)
 _LEAST_MB = 256
 
 
@@ -31,27 +30,27 @@ class Runner(Protocol):
         script: Path,
         *,
         scratch: Path,
-        bounds: Bounds,
+        bounds: SandboxLimits,
         environment: Mapping[str, str],
         preload: Sequence[str] = (),
-        answer: Answer = no_answer,
-    ) -> Completed:
+        answer: PipeResponder = no_answer,
+    ) -> SandboxResult:
         """Run a script; see `Interpreter.run`."""
         ...
 
 
-def file_mb(work: Work) -> int:
+def file_mb(work: CallPlan) -> int:
     """Return the largest file allowed: twice the largest array in double precision, at least 256 MB."""
     return max(_LEAST_MB, 2 * _largest_mb(work))
 
 
-def needed_mb(work: Work) -> int:
+def needed_mb(work: CallPlan) -> int:
     """Return the space for all that a good candidate leaves, in double precision, at least 256 MB."""
     arrays = (shape for _, call in work.sequence() for shape in call.returns.values())
     return max(_LEAST_MB, sum(map(_double_mb, arrays)))
 
 
-def check_space(scratch: Path, work: Work) -> None:
+def check_space(scratch: Path, work: CallPlan) -> None:
     """Raise `InfrastructureError` where disk or file sizes would not admit a good candidate's results."""
     if (free := _free_mb(scratch)) < needed_mb(work):
         raise InfrastructureError(
@@ -64,10 +63,10 @@ def check_space(scratch: Path, work: Work) -> None:
         )
 
 
-def check_still_space(scratch: Path, work: Work, message: str) -> None:
+def check_still_space(scratch: Path, work: CallPlan, message: str) -> None:
     """Raise `InfrastructureError` where a result could not be saved and not the candidate has used up the space."""
-    fair = Disk(scratch, (needed_mb(work) + _LEAST_MB) * _MB)
-    if _free_mb(scratch) < needed_mb(work) and not fair.beyond(()):
+    fair = DiskUsageMonitor(scratch, (needed_mb(work) + _LEAST_MB) * _MB)
+    if _free_mb(scratch) < needed_mb(work) and not fair.exceeds_now(()):
         raise InfrastructureError(f"The disk of {scratch} has filled up during a run: {message}")
 
 
@@ -98,7 +97,7 @@ def _given_gpus() -> str:
     return os.environ.get("CUDA_VISIBLE_DEVICES", "").strip()
 
 
-def _largest_mb(work: Work) -> int:
+def _largest_mb(work: CallPlan) -> int:
     return max(_double_mb(shape) for call in work.calls for shape in call.returns.values())
 
 

@@ -25,17 +25,25 @@ _MAX_OUTCOME = 1 << 20
 _UNREADABLE = (OSError, ValueError)
 
 
-class Fault(BaseModel):
+class HarnessFailure(BaseModel):
     """What the harness says went wrong; `storage` means that there was no room for a result."""
 
     kind: Literal[
-        "syntax", "import", "signature", "shape", "non_finite", "exception", "memory", "policy", "storage"
+        "syntax",
+        "import",
+        "signature",
+        "shape",
+        "non_finite",
+        "exception",
+        "memory",
+        "sandbox_violation",
+        "storage",
     ]
     message: str
     traceback: str
 
 
-class Form(BaseModel):
+class ArrayInfo(BaseModel):
     """Type and shape of an array as it was returned."""
 
     dtype: Word
@@ -53,19 +61,19 @@ class Environment(BaseModel):
     platforms: Word | None = None
 
 
-class Outcome(BaseModel):
+class CallReport(BaseModel):
     """What the harness writes of one call, as far as it is believed."""
 
-    failure: Fault | None
-    returned: dict[str, Form]
+    failure: HarnessFailure | None
+    returned: dict[str, ArrayInfo]
     environment: Environment
 
 
-def read_outcome(scratch: Path, call: str) -> Outcome | None:
+def read_outcome(scratch: Path, call: str) -> CallReport | None:
     """Return the outcome of a call; None where there is none of the agreed form."""
     try:
-        with _opened(scratch / f"outcome-{call}.json") as file:
-            return Outcome.model_validate_json(file.read(_MAX_OUTCOME))
+        with _opened(scratch / f"report-{call}.json") as file:
+            return CallReport.model_validate_json(file.read(_MAX_OUTCOME))
     except (*_UNREADABLE, ValidationError):
         return None
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, get_args
 
+from sharp.problems.limits import ResourceLimits
+
 Split = Literal["smoke", "validation", "test"]
 Study = Literal["score", "convergence"]
 FailureKind = Literal[
@@ -17,19 +19,10 @@ FailureKind = Literal[
     "exception",
     "timeout",
     "memory",
-    "policy",
-    "abandoned",
+    "sandbox_violation",
+    "early_stopped",
 ]
 FAILURE_KINDS: tuple[str, ...] = get_args(FailureKind)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Bounds on one candidate run: wall seconds, resident memory in MB, BLAS/XLA threads."""
-
-    wall_s: float
-    memory_mb: int = 8000
-    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -40,23 +33,23 @@ class EvaluationRequest:
     specification or data file is another request. `x64` is the JAX precision switch: True or False sets
     `JAX_ENABLE_X64`, None leaves it as written in the code.
 
-    `measures` names feedback measures (`sharp.feedback`) to compute beside nRMSE and residual. `repeats`
+    `measures` names feedback measures (`sharp.reference.feedback`) to compute beside nRMSE and residual. `repeats`
     is how often the solver is called in its process, so that steady time can be told from compilation.
     `shards` splits the samples over that many processes. A run whose samples so far prove that its nRMSE
-    will exceed `stop_above` is abandoned. `study="convergence"` measures the order of accuracy on smooth
-    solutions (requirement A18) instead of scoring against data.
+    will exceed `abort_above` is stopped early. `study="convergence"` measures the order of accuracy on smooth
+    solutions instead of scoring against data.
     """
 
     problem: str
     data: str
     split: Split
     code: str
-    limits: Limits
+    limits: ResourceLimits
     x64: bool | None = None
     measures: tuple[str, ...] = ()
     repeats: int = 1
     shards: int = 1
-    stop_above: float | None = None
+    abort_above: float | None = None
     study: Study = "score"
 
     def to_json(self) -> dict[str, Any]:
@@ -66,16 +59,16 @@ class EvaluationRequest:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EvaluationRequest:
         """Rebuild a request from its journalled form; raises `KeyError` or `TypeError` where it is not one."""
-        fields = {**data, "limits": Limits(**data["limits"]), "measures": tuple(data["measures"])}
+        fields = {**data, "limits": ResourceLimits(**data["limits"]), "measures": tuple(data["measures"])}
         return cls(**fields)
 
 
 @dataclass(frozen=True)
-class Failure:
+class CandidateFailure:
     """Why a candidate has no score: always the candidate's own fault.
 
     `message` is one or two sentences; `traceback` holds the innermost frames of the candidate's code (may
-    be empty). `abandoned` is no fault: the run was stopped early because its score was hopeless.
+    be empty). `early_stopped` is no fault: the run was stopped early because it could not lead any more.
     """
 
     kind: FailureKind
@@ -87,7 +80,7 @@ class Failure:
 class Scores:
     """Errors of one run, all dimensionless.
 
-    `nrmse` is the mean over samples of ||pred - ref||_2 / ||ref||_2 against the data set; `nrmse_truth` is
+    `nrmse` is the mean over samples of ||pred - ref||_2 / ||ref||_2 against the data set; `nrmse_reference` is
     the same against the self-converged solution (None where none is known); `residual` is the normalised
     PDE residual by the scorer's own operators. `floor` is the `nrmse` that the self-converged
     solution itself scores on these samples: anything below it means imitation of the data's errors.
@@ -99,23 +92,23 @@ class Scores:
     nrmse: float
     nrmse_per_sample: tuple[float, ...]
     max_error: float
-    nrmse_truth: float | None
-    nrmse_truth_per_sample: tuple[float, ...]
+    nrmse_reference: float | None
+    nrmse_reference_per_sample: tuple[float, ...]
     residual: float | None
     residual_note: str = ""
-    floor: float | None = None
+    data_error: float | None = None
     measures: Mapping[str, float | None] = field(default_factory=dict)
     measure_notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def against_truth(self) -> bool:
         """Whether the data set holds the self-converged solutions themselves, so that both errors are one."""
-        return self.floor == 0
+        return self.data_error == 0
 
 
 @dataclass(frozen=True)
-class Check:
-    """Whether a solver kept a promise of its interface beyond the scored run (requirement A19)."""
+class InterfaceCheck:
+    """Whether a solver kept a promise of its interface beyond the scored run."""
 
     name: Literal["second grid", "non-uniform times"]
     passed: bool
@@ -124,7 +117,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Convergence:
-    """An empirical order of accuracy (requirement A18).
+    """An empirical order of accuracy.
 
     `resolutions` are points per direction, coarse to fine; `differences` the relative 2-norm distances of
     successive resolutions (one fewer); `orders` the Richardson order of each triplet (two fewer). `order`
@@ -151,7 +144,7 @@ class Evaluation:
     tier.
     """
 
-    failure: Failure | None
+    failure: CandidateFailure | None
     scores: Scores | None
     run_time_s: float | None
     total_s: float
@@ -163,7 +156,7 @@ class Evaluation:
     stderr: str
     environment: Mapping[str, Any]
     repeat_times_s: tuple[float, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[InterfaceCheck, ...] = ()
     convergence: Convergence | None = None
     load_s: float | None = None
 
@@ -181,9 +174,9 @@ class Evaluation:
         """Rebuild an evaluation from its journalled form."""
         fields = dict(data)
         failure, scores, convergence = (fields.pop(key) for key in ("failure", "scores", "convergence"))
-        checks = tuple(Check(**check) for check in fields.pop("checks"))
+        checks = tuple(InterfaceCheck(**check) for check in fields.pop("checks"))
         return cls(
-            failure=None if failure is None else Failure(**failure),
+            failure=None if failure is None else CandidateFailure(**failure),
             scores=None if scores is None else Scores(**_tuples(scores)),
             convergence=None if convergence is None else Convergence(**_tuples(convergence)),
             checks=checks,

@@ -38,16 +38,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _evaluate(comm: Intracomm, arguments: Sequence[str] | None) -> int:
     from hpc.processes import die_with_parent
-    from hpc.sandbox import Policy
-    from sharp.evaluation.spread import KnownToAll, evaluate_over
+    from hpc.sandbox import SandboxPolicy
+    from sharp.evaluation.mpi_executor import CollectiveError, evaluate_over
     from sharp.evaluation.worker import parser
 
     die_with_parent()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     options = parser(RANKS, __doc__, one=True).parse_args(arguments)
     try:
-        evaluate_over(comm, options.folder, Policy(options.sandbox, options.require, options.image))
-    except KnownToAll as error:
+        evaluate_over(comm, options.folder, SandboxPolicy(options.sandbox, options.require, options.image))
+    except CollectiveError as error:
         if comm.rank == 0:
             _say(str(error))
         return 1

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sharp.errors import DataError
-from sharp.evaluation.datasets import stated_parameters
 from sharp.problems import Problem, list_problems, load_problem
+from sharp.reference.datasets import stated_parameters
 
 
 def recognise(path: Path) -> Problem:

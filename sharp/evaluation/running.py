@@ -7,25 +7,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from sharp.evaluation.calls import Call, Work
-from sharp.evaluation.candidate import COMPILED, CandidateRun, Result, run_candidate
+from sharp.evaluation.calls import CallPlan, SolverCall
+from sharp.evaluation.candidate import COMPILED, CallResult, CandidateRun, run_candidate
 from sharp.evaluation.checks import with_uneven_times
-from sharp.evaluation.datasets import Inputs
 from sharp.evaluation.machine import Runner
-from sharp.evaluation.protocol import EvaluationRequest, Failure, Limits
-from sharp.evaluation.samples import Samples
+from sharp.evaluation.protocol import CandidateFailure, EvaluationRequest
+from sharp.evaluation.sample_cache import SampleBatch
 from sharp.evaluation.shards import merge, part_of, split
-from sharp.evaluation.workshop import Workshop
-from sharp.feedback import ALL
-from sharp.feedback.coarse import coarsened
+from sharp.evaluation.worker_context import WorkerContext
 from sharp.problems import Problem
+from sharp.problems.limits import ResourceLimits
+from sharp.reference.coarse_grid import coarsened
+from sharp.reference.datasets import Inputs
+from sharp.reference.feedback import all_metrics
 
 SCORED = "scored"
 GRID = "second-grid"
 TIMES = "non-uniform-times"
 
 
-def run_samples(request: EvaluationRequest, samples: Samples, workshop: Workshop) -> CandidateRun:
+def run_samples(request: EvaluationRequest, samples: SampleBatch, workshop: WorkerContext) -> CandidateRun:
     """Run a candidate on samples; where it was abandoned, that is the failure of its first call."""
     parts = split(len(samples.rows), request.shards)
     if len(parts) == 1:
@@ -33,12 +34,12 @@ def run_samples(request: EvaluationRequest, samples: Samples, workshop: Workshop
     return _run_parts(request, samples, parts, workshop)
 
 
-def run_work(request: EvaluationRequest, work: Work, workshop: Workshop) -> CandidateRun:
+def run_work(request: EvaluationRequest, work: CallPlan, workshop: WorkerContext) -> CandidateRun:
     """Make all calls in one process."""
     return _run_one(request, work, workshop, workshop.interpreter, request.limits)
 
 
-def call_of(name: str, problem: Problem, inputs: Inputs) -> Call:
+def call_of(name: str, problem: Problem, inputs: Inputs) -> SolverCall:
     """Return a call of the solver, with the shapes that it has to return."""
     interface = problem.interface
     sizes = {
@@ -50,7 +51,7 @@ def call_of(name: str, problem: Problem, inputs: Inputs) -> Call:
     if interface.coordinates is not None and inputs.t is not None:
         arrays[interface.coordinates] = inputs.t
         sizes["T+1"] = len(inputs.t)
-    return Call(
+    return SolverCall(
         name=name,
         arrays=arrays,
         parameters={name: problem.parameters[name] for name in interface.parameters},
@@ -58,15 +59,15 @@ def call_of(name: str, problem: Problem, inputs: Inputs) -> Call:
     )
 
 
-def _work(request: EvaluationRequest, problem: Problem, inputs: Inputs) -> Work:
+def _work(request: EvaluationRequest, problem: Problem, inputs: Inputs) -> CallPlan:
     calls = [call_of(SCORED, problem, inputs), *_further(request, problem, inputs)]
-    return Work(problem.interface.function, tuple(calls), request.repeats)
+    return CallPlan(problem.interface.function, tuple(calls), request.repeats)
 
 
-def _further(request: EvaluationRequest, problem: Problem, inputs: Inputs) -> Iterator[Call]:
+def _further(request: EvaluationRequest, problem: Problem, inputs: Inputs) -> Iterator[SolverCall]:
     """Yield the calls of a smoke test that check the interface, and that on the coarser grid if a measure needs it."""
     smoke = request.split == "smoke"
-    needed = any(ALL[name].needs_coarse for name in request.measures if name in ALL)
+    needed = any(all_metrics()[name].needs_coarse_run for name in request.measures if name in all_metrics())
     if (smoke or needed) and (coarse := coarsened(problem, inputs)) is not None:
         yield call_of(GRID, problem, coarse)
     if smoke and (uneven := with_uneven_times(inputs)) is not None:
@@ -74,7 +75,7 @@ def _further(request: EvaluationRequest, problem: Problem, inputs: Inputs) -> It
 
 
 def _run_parts(
-    request: EvaluationRequest, samples: Samples, parts: Sequence[range], workshop: Workshop
+    request: EvaluationRequest, samples: SampleBatch, parts: Sequence[range], workshop: WorkerContext
 ) -> CandidateRun:
     """Run parts side by side, as many at a time as the crew can; put an end to hopeless runs in between."""
     at_a_time = min(len(parts), workshop.crew.width or _width(request))
@@ -90,7 +91,9 @@ def _run_parts(
         batches.append(workshop.crew.map(run_part, numbers))
         if any(run.first.failure for run in batches[-1]):
             break
-        failure = workshop.crew.decide(partial(_hopeless, request, samples, batches, parts[numbers[-1]].stop))
+        failure = workshop.crew.broadcast_decision(
+            partial(_hopeless, request, samples, batches, parts[numbers[-1]].stop)
+        )
         if failure is not None:
             return _abandoned(merge(batches), failure)
     return merge(batches)
@@ -98,15 +101,15 @@ def _run_parts(
 
 def _width(request: EvaluationRequest) -> int:
     """Return how many parts run at a time on one machine: all, unless hopeless runs are to be stopped."""
-    return request.shards if request.stop_above is None else request.limits.threads
+    return request.shards if request.abort_above is None else request.limits.threads
 
 
 def _run_one(
     request: EvaluationRequest,
-    work: Work,
-    workshop: Workshop,
+    work: CallPlan,
+    workshop: WorkerContext,
     interpreter: Runner,
-    limits: Limits,
+    limits: ResourceLimits,
     part: int = 0,
 ) -> CandidateRun:
     with workshop.scratch(request.code, part) as scratch:
@@ -118,25 +121,25 @@ def _run_one(
 
 
 def _hopeless(
-    request: EvaluationRequest, samples: Samples, batches: Sequence[Sequence[CandidateRun]], done: int
-) -> Failure | None:
+    request: EvaluationRequest, samples: SampleBatch, batches: Sequence[Sequence[CandidateRun]], done: int
+) -> CandidateFailure | None:
     """Return a failure where the errors of the first samples alone put the mean over all above the bar."""
     total = len(samples.rows)
-    if request.stop_above is None or done == total:
+    if request.abort_above is None or done == total:
         return None
     errors = samples.answers.reference.first(done).errors(merge(batches).first.arrays)
     least = math.fsum(errors.per_sample) / total
-    if not least > request.stop_above:
+    if not least > request.abort_above:
         return None
-    return Failure(
-        "abandoned",
+    return CandidateFailure(
+        "early_stopped",
         f"It was stopped after {done} of {total} samples: their errors alone make the nRMSE at least {least:.3e}, "
-        f"above {request.stop_above:.3e}.",
+        f"above {request.abort_above:.3e}.",
     )
 
 
-def _abandoned(run: CandidateRun, failure: Failure) -> CandidateRun:
+def _abandoned(run: CandidateRun, failure: CandidateFailure) -> CandidateRun:
     first = next(iter(run.results))
     return replace(
-        run, run_time_s=None, results={**run.results, first: Result(failure, dtype=run.first.dtype)}
+        run, run_time_s=None, results={**run.results, first: CallResult(failure, dtype=run.first.dtype)}
     )

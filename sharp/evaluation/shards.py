@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc.sandbox import Completed
-from sharp.evaluation.candidate import CandidateRun, Result
-from sharp.evaluation.datasets import Inputs
+from hpc.sandbox import SandboxResult
+from sharp.evaluation.candidate import CallResult, CandidateRun
+from sharp.reference.datasets import Inputs
 
 Array = NDArray[Any]
 
@@ -55,7 +55,7 @@ def merge(batches: Sequence[Sequence[CandidateRun]]) -> CandidateRun:
     )
 
 
-def _together(batches: Sequence[Sequence[CandidateRun]]) -> Completed:
+def _together(batches: Sequence[Sequence[CandidateRun]]) -> SandboxResult:
     parts = [[run.completed for run in batch] for batch in batches]
     every = [part for batch in parts for part in batch]
     return replace(
@@ -80,7 +80,7 @@ def _repeats(batches: Sequence[Sequence[CandidateRun]]) -> Iterator[float]:
         yield sum(max(run.repeat_times_s[number] for run in batch) for batch in batches)
 
 
-def _joined(results: Sequence[Result]) -> Result:
+def _joined(results: Sequence[CallResult]) -> CallResult:
     failed = next((result for result in results if result.failure), None)
     if failed is not None:
         return failed
@@ -88,4 +88,4 @@ def _joined(results: Sequence[Result]) -> Result:
         name: np.concatenate([result.arrays[name] for result in results]) for name in results[0].arrays
     }
     types = sorted({result.dtype for result in results if result.dtype})
-    return Result(None, arrays, ", ".join(types))
+    return CallResult(None, arrays, ", ".join(types))

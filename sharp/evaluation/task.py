@@ -16,26 +16,34 @@ from numpy.typing import NDArray
 
 from hpc.errors import InfrastructureError
 from hpc.sandbox import Interpreter
-from hpc.slurm.here import job_here
-from sharp.evaluation.calls import Work
+from hpc.slurm import current_job_id
+from sharp.evaluation.calls import CallPlan
 from sharp.evaluation.candidate import CandidateRun, internal_steps
 from sharp.evaluation.checks import check_grid, check_times, fault_of
 from sharp.evaluation.courant import courant_note
-from sharp.evaluation.datasets import Inputs
-from sharp.evaluation.picture import picture
-from sharp.evaluation.protocol import Check, Convergence, Evaluation, EvaluationRequest, Failure, Scores
+from sharp.evaluation.preview_arrays import preview_arrays
+from sharp.evaluation.protocol import (
+    CandidateFailure,
+    Convergence,
+    Evaluation,
+    EvaluationRequest,
+    InterfaceCheck,
+    Scores,
+)
 from sharp.evaluation.running import GRID, TIMES, call_of, run_samples, run_work
-from sharp.evaluation.samples import Samples
+from sharp.evaluation.sample_cache import SampleBatch
 from sharp.evaluation.scoring import score
-from sharp.evaluation.taskfolder import Task
-from sharp.evaluation.workshop import Workshop
-from sharp.feedback import Case, compute
-from sharp.feedback.coarse import coarsened
+from sharp.evaluation.task_folder import EvaluationTask
+from sharp.evaluation.worker_context import WorkerContext
+from sharp.reference.coarse_grid import coarsened
+from sharp.reference.datasets import Inputs
+from sharp.reference.feedback import compute
+from sharp.reference.metrics import MetricInput
 
 Array = NDArray[Any]
 
 
-def evaluate(task: Task, workshop: Workshop) -> tuple[Evaluation, bytes]:
+def evaluate(task: EvaluationTask, workshop: WorkerContext) -> tuple[Evaluation, bytes]:
     """Run a candidate and score it; return the evaluation and, where there are scores of more than smoke, a picture.
 
     Raises `DataError` where problem or data are no longer those of the request, `InfrastructureError` where
@@ -47,20 +55,22 @@ def evaluate(task: Task, workshop: Workshop) -> tuple[Evaluation, bytes]:
     return _judged(task, samples, run_samples(task.request, samples, workshop), workshop)
 
 
-def _judged(task: Task, samples: Samples, run: CandidateRun, workshop: Workshop) -> tuple[Evaluation, bytes]:
+def _judged(
+    task: EvaluationTask, samples: SampleBatch, run: CandidateRun, workshop: WorkerContext
+) -> tuple[Evaluation, bytes]:
     evaluation = _observed(task.request, run, workshop.interpreter)
     if run.first.failure is not None:
         return evaluation, b""
     verdict = score(samples.problem, samples.inputs, run.first.arrays, samples.answers)
     checks = _checks(samples, run)
-    if isinstance(verdict, Failure):
+    if isinstance(verdict, CandidateFailure):
         return replace(evaluation, failure=_explained(verdict, samples, evaluation), checks=checks), b""
     scores = _measured(task.request, verdict, samples, run, evaluation)
     drawn = b"" if task.request.split == "smoke" else _picture(samples, run)
     return replace(evaluation, scores=scores, checks=checks), drawn
 
 
-def _explained(failure: Failure, samples: Samples, evaluation: Evaluation) -> Failure:
+def _explained(failure: CandidateFailure, samples: SampleBatch, evaluation: Evaluation) -> CandidateFailure:
     """Return a failure with, if values became infinite, how the time step compares with explicit limits."""
     if failure.kind != "non_finite":
         return failure
@@ -68,7 +78,7 @@ def _explained(failure: Failure, samples: Samples, evaluation: Evaluation) -> Fa
     return replace(failure, message=f"{failure.message} {note}".rstrip())
 
 
-def _checks(samples: Samples, run: CandidateRun) -> tuple[Check, ...]:
+def _checks(samples: SampleBatch, run: CandidateRun) -> tuple[InterfaceCheck, ...]:
     scored = run.first.arrays
     checks = []
     if (result := run.results.get(GRID)) is not None:
@@ -79,12 +89,16 @@ def _checks(samples: Samples, run: CandidateRun) -> tuple[Check, ...]:
 
 
 def _measured(
-    request: EvaluationRequest, scores: Scores, samples: Samples, run: CandidateRun, evaluation: Evaluation
+    request: EvaluationRequest,
+    scores: Scores,
+    samples: SampleBatch,
+    run: CandidateRun,
+    evaluation: Evaluation,
 ) -> Scores:
     """Return the scores with the measures that were asked for."""
     if not request.measures:
         return scores
-    case = Case(
+    case = MetricInput(
         problem=samples.problem,
         inputs=samples.inputs,
         prediction=run.first.arrays,
@@ -101,31 +115,31 @@ def _measured(
     )
 
 
-def _coarse(samples: Samples, run: CandidateRun) -> tuple[Inputs, dict[str, Array]] | None:
+def _coarse(samples: SampleBatch, run: CandidateRun) -> tuple[Inputs, dict[str, Array]] | None:
     result, inputs = run.results.get(GRID), coarsened(samples.problem, samples.inputs)
     if result is None or inputs is None or fault_of(result, inputs.t):
         return None
     return inputs, dict(result.arrays)
 
 
-def _picture(samples: Samples, run: CandidateRun) -> bytes:
+def _picture(samples: SampleBatch, run: CandidateRun) -> bytes:
     answers, inputs = samples.answers, samples.inputs
     kinds = {
         "prediction": run.first.arrays,
-        "reference": answers.reference.arrays,
-        "truth": answers.truth.arrays if answers.truth else None,
+        "data": answers.reference.arrays,
+        "reference": answers.truth.arrays if answers.truth else None,
     }
-    return picture(kinds, inputs.t, inputs.x)
+    return preview_arrays(kinds, inputs.t, inputs.x)
 
 
-def _study(task: Task, workshop: Workshop) -> Evaluation:
+def _study(task: EvaluationTask, workshop: WorkerContext) -> Evaluation:
     """Measure the order of accuracy: one call a grid, coarse to fine, in one process."""
-    from sharp.numerics.convergence import assess, study_inputs
+    from sharp.evaluation.convergence import assess, study_inputs
 
     problem = task.problem()
     grids = [(f"{inputs.x.size}-points", inputs) for inputs in study_inputs(problem)]
     calls = tuple(call_of(name, problem, inputs) for name, inputs in grids)
-    run = run_work(task.request, Work(problem.interface.function, calls, grace_s=None), workshop)
+    run = run_work(task.request, CallPlan(problem.interface.function, calls, grace_s=None), workshop)
     evaluation = _observed(task.request, run, workshop.interpreter)
     if run.first.failure is not None:
         return evaluation
@@ -144,7 +158,7 @@ def _observed(request: EvaluationRequest, run: CandidateRun, interpreter: Interp
         "sandbox": interpreter.tier,
         "sandbox_note": interpreter.note,
     }
-    job = job_here()
+    job = current_job_id()
     return Evaluation(
         failure=run.first.failure,
         scores=None,

@@ -17,13 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO, get_args, get_type_hints
 
-from hpc.errors import HpcError
+from hpc.errors import ExpectedError, HpcError
 from hpc.processes import die_with_parent
-from hpc.sandbox import Policy
-from sharp.errors import SharpError
+from hpc.sandbox import SandboxPolicy
 from sharp.evaluation.task import evaluate
-from sharp.evaluation.taskfolder import read_task, write_result
-from sharp.evaluation.workshop import Workshop
+from sharp.evaluation.task_folder import read_task, write_result
+from sharp.evaluation.worker_context import WorkerContext
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,16 +30,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser("sharp.evaluation.worker", __doc__).parse_args(arguments)
     die_with_parent()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    policy = Policy(options.sandbox, options.require, options.image)
+    policy = SandboxPolicy(options.sandbox, options.require, options.image)
     try:
-        with Workshop(policy, warm=options.folder is None) as workshop:
+        with WorkerContext(policy, warm=options.folder is None) as workshop:
             return _one(options.folder, workshop) if options.folder else _serve(workshop)
     except (HpcError, OSError) as error:
         print(error, file=sys.stderr)  # noqa: T201  read by whoever started the worker
         return 1
 
 
-def run_task(folder: Path, workshop: Workshop) -> None:
+def run_task(folder: Path, workshop: WorkerContext) -> None:
     """Evaluate what `request.json` asks and write `result.json`."""
     task = read_task(folder)
     evaluation, drawn = evaluate(task, workshop)
@@ -50,21 +49,21 @@ def run_task(folder: Path, workshop: Workshop) -> None:
 def parser(program: str, description: str | None, *, one: bool = False) -> argparse.ArgumentParser:
     """Return the parser of a program that evaluates folders, or just one."""
     parser = argparse.ArgumentParser(prog=program, description=description)
-    parser.add_argument("--sandbox", choices=get_args(get_type_hints(Policy)["tier"]), default="auto")
+    parser.add_argument("--sandbox", choices=get_args(get_type_hints(SandboxPolicy)["tier"]), default="auto")
     parser.add_argument("--require", action="store_true", help="refuse the tier that only limits resources")
     parser.add_argument("--image", type=Path, help="image of the apptainer tier")
     parser.add_argument("--folder", type=Path, required=one, help="evaluate this one folder")
     return parser
 
 
-def _one(folder: Path, workshop: Workshop) -> int:
+def _one(folder: Path, workshop: WorkerContext) -> int:
     error = _attempt(folder, workshop)
     if error is not None:
         print(error, file=sys.stderr)  # noqa: T201
     return 0 if error is None else 1
 
 
-def _serve(workshop: Workshop) -> int:
+def _serve(workshop: WorkerContext) -> int:
     with _private_output() as answers:
         for line in sys.stdin:
             folder = Path(json.loads(line)["folder"])
@@ -73,11 +72,11 @@ def _serve(workshop: Workshop) -> int:
     return 0
 
 
-def _attempt(folder: Path, workshop: Workshop) -> str | None:
+def _attempt(folder: Path, workshop: WorkerContext) -> str | None:
     """Run a task; return a sentence where it failed through no fault of the candidate."""
     try:
         run_task(folder, workshop)
-    except (HpcError, SharpError) as error:
+    except ExpectedError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001  whatever fails here is ours, and the next task may not
         return f"{type(error).__name__}: {error}"

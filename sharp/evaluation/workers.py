@@ -14,8 +14,8 @@ from typing import IO
 
 from hpc.errors import InfrastructureError
 from hpc.processes import kill_tree
-from hpc.sandbox import Policy, clean_environment
-from hpc.slurm.here import JOB, job_here
+from hpc.sandbox import SandboxPolicy, clean_environment
+from hpc.slurm import JOB, current_job_id
 from sharp.evaluation.launcher import RANKS, found, launcher_settings, reason
 from sharp.evaluation.scratch import scratch_folder
 
@@ -23,12 +23,12 @@ _FAREWELL_S = 5.0
 _FOR_WORKERS = ("HOME", "PYTHONPATH", "SHARP_DATA", "SHARP_RESOURCES", "XDG_CACHE_HOME")
 
 
-async def start_worker(sandbox: Policy, python: str) -> Worker:
+async def start_worker(sandbox: SandboxPolicy, python: str) -> Worker:
     """Start a worker with a scratch folder of its own; raises `InfrastructureError` where that fails."""
     return await _started([python, *_arguments("sharp.evaluation.worker", sandbox)], {})
 
 
-async def start_ranks(launcher: Sequence[str], folder: Path, sandbox: Policy, python: str) -> Worker:
+async def start_ranks(launcher: Sequence[str], folder: Path, sandbox: SandboxPolicy, python: str) -> Worker:
     """Start MPI ranks that evaluate one task folder; raises `InfrastructureError` where that fails."""
     program = [python, *_arguments(RANKS, sandbox), "--folder", str(folder)]
     return await _started([found(launcher[0], python), *launcher[1:], *program], launcher_settings())
@@ -139,7 +139,7 @@ class Worker:
         return self.said.read().decode(errors="replace").splitlines()
 
 
-def _arguments(program: str, sandbox: Policy) -> list[str]:
+def _arguments(program: str, sandbox: SandboxPolicy) -> list[str]:
     image = [] if sandbox.image is None else ["--image", str(sandbox.image.absolute())]
     options = ["--sandbox", sandbox.tier, *(["--require"] if sandbox.require else []), *image]
     return ["-P", "-m", program, *options]
@@ -148,5 +148,5 @@ def _arguments(program: str, sandbox: Policy) -> list[str]:
 def _environment(scratch: Path) -> dict[str, str]:
     """Return a worker's variables: no secrets, as the candidate it starts can read them."""
     own = {name: os.environ[name] for name in _FOR_WORKERS if name in os.environ}
-    job = job_here()
+    job = current_job_id()
     return clean_environment(scratch, threads=1) | own | ({JOB: job} if job else {})

@@ -1,12 +1,36 @@
-"""From a model card to something that answers."""
+"""From a model card to something that answers: the chat backend of the card's kind, found by its entry point.
+
+A package adds a kind of model by an entry point of the group `sharp.chat_backends`, whose name is the kind and whose
+value is a `BackendFactory`.
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from typing import Protocol
 
 from sharp.errors import ConfigurationError
 from sharp.llm.cards import ModelCard, checked_url
 from sharp.llm.protocol import ChatBackend
+from sharp.plugins import load_plugin
+
+
+@dataclass(frozen=True)
+class CallLimits:
+    """Seconds that a call and one attempt of it may take, and how many calls run at a time."""
+
+    deadline_s: float = 1800.0
+    attempt_timeout_s: float = 600.0
+    concurrency: int = 16
+
+
+class BackendFactory(Protocol):
+    """Makes the backend of a card; raises ConfigurationError for a card that it cannot serve."""
+
+    def __call__(self, card: ModelCard, limits: CallLimits, /) -> ChatBackend:
+        """Return the backend of a card."""
+        ...
 
 
 def make_backend(
@@ -14,21 +38,26 @@ def make_backend(
 ) -> ChatBackend:
     """Return the backend of a model card; times in seconds, `concurrency` in calls at a time.
 
+    Raises ConfigurationError for a kind that no installed package offers, and what its factory raises.
+    """
+    factory: BackendFactory = load_plugin("sharp.chat_backends", card.kind)
+    return factory(card, CallLimits(deadline_s, attempt_timeout_s, concurrency))
+
+
+def make_openai(card: ModelCard, limits: CallLimits) -> ChatBackend:
+    """Return a client of an OpenAI-compatible server.
+
     Raises ConfigurationError where no server is named or the environment variable of the key is not set.
     """
-    if card.kind == "playbook":
-        from sharp.llm.playbook import PlaybookBackend
-
-        return PlaybookBackend(card.name)
     from sharp.llm.server import OpenAIBackend
 
     return OpenAIBackend(
         card,
         base_url=_base_url(card),
         api_key=_key(card),
-        deadline_s=deadline_s,
-        attempt_timeout_s=attempt_timeout_s,
-        max_concurrency=concurrency,
+        deadline_s=limits.deadline_s,
+        attempt_timeout_s=limits.attempt_timeout_s,
+        max_concurrency=limits.concurrency,
     )
 
 

@@ -25,7 +25,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Spent:
+class ClusterUsage:
     """What a run used that its effects do not tell; None where there is nothing to count, as without a cluster.
 
     `gpu_hours` and `jobs` are those of its jobs on a cluster, `unmetered` those of them of which nobody knows how
@@ -39,7 +39,7 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Limit:
+class BudgetAlert:
     """One limit that is used up (`stop`), near, or cannot be checked (both `warn`)."""
 
     name: str
@@ -50,11 +50,11 @@ class Limit:
 
 
 def check_budget(
-    ledger: Ledger, budget: Budget, spent: Spent | None = None, *, warn_at: float = 0.8
-) -> tuple[Limit, ...]:
+    ledger: Ledger, budget: Budget, spent: ClusterUsage | None = None, *, warn_at: float = 0.8
+) -> tuple[BudgetAlert, ...]:
     """Return the limits of which a share of at least `warn_at` is used; a whole limit says stop."""
-    used = used_of(ledger, spent or Spent())
-    unknown = _unknown(ledger, spent or Spent())
+    used = used_of(ledger, spent or ClusterUsage())
+    unknown = _unknown(ledger, spent or ClusterUsage())
     limits = (
         _limit(name, used[name], limit, warn_at, unknown.get(name, ""))
         for name, limit in asdict(budget).items()
@@ -63,7 +63,7 @@ def check_budget(
     return tuple(limit for limit in limits if limit is not None)
 
 
-def used_of(ledger: Ledger, spent: Spent) -> dict[str, float | None]:
+def used_of(ledger: Ledger, spent: ClusterUsage) -> dict[str, float | None]:
     """Return what is used of each budget, None where there is nothing to count."""
     total = ledger.total
     return {
@@ -77,7 +77,7 @@ def used_of(ledger: Ledger, spent: Spent) -> dict[str, float | None]:
     }
 
 
-def _unknown(ledger: Ledger, spent: Spent) -> dict[str, str]:
+def _unknown(ledger: Ledger, spent: ClusterUsage) -> dict[str, str]:
     """Return, for what is not counted in full, a clause that says so."""
     unpriced, unmetered = ledger.total.unpriced_calls, spent.unmetered
     return {
@@ -86,17 +86,17 @@ def _unknown(ledger: Ledger, spent: Spent) -> dict[str, str]:
     }
 
 
-def _limit(name: str, used: float | None, limit: float, warn_at: float, unknown: str) -> Limit | None:
+def _limit(name: str, used: float | None, limit: float, warn_at: float, unknown: str) -> BudgetAlert | None:
     unit = UNITS.get(name, name)
     if used is None:
         sentence = f"there is no cluster to count {unit} on; the budget of {limit:g} limits nothing here"
-        return Limit(name, 0, limit, "warn", sentence)
+        return BudgetAlert(name, 0, limit, "warn", sentence)
     if used >= limit:
-        return Limit(name, used, limit, "stop", f"the budget of {limit:g} {unit} is used up ({used:g})")
+        return BudgetAlert(name, used, limit, "stop", f"the budget of {limit:g} {unit} is used up ({used:g})")
     if unknown:
         sentence = f"{unknown}; the budget of {limit:g} {unit} covers only the rest"
-        return Limit(name, used, limit, "warn", sentence)
+        return BudgetAlert(name, used, limit, "warn", sentence)
     if used >= warn_at * limit:
         sentence = f"{used / limit:.0%} of the budget of {limit:g} {unit} is used ({used:g})"
-        return Limit(name, used, limit, "warn", sentence)
+        return BudgetAlert(name, used, limit, "warn", sentence)
     return None

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from sharp.documents import read_named
 from sharp.errors import ConfigurationError
 from sharp.llm.context import BYTES_PER_TOKEN
 from sharp.resources import list_resources
+from sharp.yaml_documents import read_named
 
 Role = Literal["analyst", "generator", "judge", "reporter"]
 Purpose = Literal[
@@ -32,6 +32,8 @@ Purpose = Literal[
 ]
 
 WHAT = "a model card"
+RULE_BASED = "rule-based"
+"""The kind of the embedded model, which answers without a server and at no price."""
 
 # The launcher sets these itself; a key on a command line would be visible to every user of the node.
 RESERVED_FLAGS = ("--api-key", "--dtype", "--host", "--port", "--served-model-name", "--tensor-parallel-size")
@@ -41,7 +43,7 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Sampling(_Section):
+class SamplingParams(_Section):
     """How replies are drawn: temperature, and tokens of one answer at most."""
 
     temperature: float = Field(ge=0, le=2)
@@ -117,21 +119,24 @@ class GpuPrice(_Section):
 class ModelCard(_Section):
     """One language model. `served_name` None stands for the one model that the server offers.
 
+    `kind` names the chat backend (see `sharp.llm.backends`), `options` are what this takes besides.
+
     `context` and `max_output` count tokens. The key is read from the environment variable `api_key_env` and
     never written anywhere.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
-    kind: Literal["playbook", "openai"] = "openai"
+    kind: str = Field("openai", pattern=r"^[a-z0-9][a-z0-9.-]*$")
     served_name: str | None = None
     description: str
     roles: tuple[Role, ...] = get_args(Role)
     context: int = Field(ge=256)
     max_output: int | None = Field(default=None, ge=1)
     bytes_per_token: float = Field(BYTES_PER_TOKEN, gt=0)
-    sampling: Sampling
+    sampling: SamplingParams
     sampling_by_purpose: dict[Purpose, SamplingOverride] = Field(default_factory=dict)
     api: Api = Api()
+    options: dict[str, str | float | bool] = Field(default_factory=dict)
     vllm: Vllm | None = None
     price: Price | None = None
     gpu_price: GpuPrice | None = None
@@ -159,7 +164,7 @@ class ModelCard(_Section):
             raise ValueError("give either price (a service billed by token) or gpu_price (GPUs of your own)")
         return self
 
-    def sampling_for(self, purpose: Purpose) -> Sampling:
+    def sampling_for(self, purpose: Purpose) -> SamplingParams:
         """Return how replies for a purpose are drawn."""
         override = self.sampling_by_purpose.get(purpose, SamplingOverride())
         return self.sampling.model_copy(update=override.model_dump(exclude_none=True))
@@ -181,15 +186,17 @@ _INSIDE = Price(
     cached=0,
     completion=0,
     date=date(2026, 11, 22),
-    source="the playbook answers, inside the program",
+    source="the rule-based model answers, inside the program",
 )
 
 
-def played(card: ModelCard) -> ModelCard:
-    """Return a card under whose name the playbook answers: at no price, and without any server."""
+def as_rule_based(card: ModelCard) -> ModelCard:
+    """Return a card under whose name the rule-based model answers: at no price, and without any server."""
     served = dict.fromkeys(("vllm", "gpu_price", "base_url", "api_key_env"))
-    told = f"The embedded playbook under the name {card.name}; no language model."
-    return card.model_copy(update={**served, "kind": "playbook", "price": _INSIDE, "description": told})
+    told = f"The embedded rule-based model under the name {card.name}; no language model."
+    return card.model_copy(
+        update={**served, "kind": RULE_BASED, "options": {}, "price": _INSIDE, "description": told}
+    )
 
 
 def checked_url(url: str) -> str:

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from sharp.errors import ModelRefused
-from sharp.llm.protocol import ChatReply, Usage
+from sharp.llm.protocol import ChatReply, TokenUsage
 
 _SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})")
 _CONTEXT = re.compile(
@@ -24,9 +24,9 @@ _QUOTED = 300
 class AnswerError(Exception):
     """An answer that is not of the agreed form; `usage` is what the server says it generated all the same."""
 
-    def __init__(self, sentence: str, usage: Usage | None = None) -> None:
+    def __init__(self, sentence: str, usage: TokenUsage | None = None) -> None:
         super().__init__(sentence)
-        self.usage = usage or Usage()
+        self.usage = usage or TokenUsage()
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ServerError:
 
     sentence: str
     code: str
-    usage: Usage
+    usage: TokenUsage
 
     @property
     def is_context(self) -> bool:
@@ -65,9 +65,9 @@ def read_completion(body: str) -> ChatReply:
     return ChatReply(texts, reasons, usage, str(data.get("model") or ""))
 
 
-def read_usage(data: object) -> Usage:
+def read_usage(data: object) -> TokenUsage:
     """Return the token counts of a `usage` object; what it does not say is 0."""
-    return Usage(
+    return TokenUsage(
         prompt=_count(data, "prompt_tokens"),
         cached=_count(_member(data, "prompt_tokens_details"), "cached_tokens"),
         completion=_count(data, "completion_tokens"),
@@ -88,7 +88,7 @@ def read_error(body: str) -> ServerError:
     try:
         data = _read_object(body)
     except AnswerError:
-        return ServerError(_shortened(body) or "no explanation", "", Usage())
+        return ServerError(_shortened(body) or "no explanation", "", TokenUsage())
     error = data.get("error", data)
     sentence = _member(error, "message") or _member(error, "detail") or error
     return ServerError(

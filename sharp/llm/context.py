@@ -1,4 +1,4 @@
-"""Fitting a conversation into a model's context, with nothing dropped silently (requirement A13).
+"""Fitting a conversation into a model's context, with nothing dropped silently.
 
 A prompt marks what may be dropped with two lines of their own:
 
@@ -6,7 +6,7 @@ A prompt marks what may be dropped with two lines of their own:
     ... the code of candidate c017 ...
     <!-- end -->
 
-The marks never reach a model: `fit` and the server backend remove them.
+The marks never reach a model: `fit_to_context` and the server backend remove them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MARK = re.compile(r"^<!-- (?:droppable: \S+|end) -->(?:\n|\Z)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedConversation:
     """A conversation without marks, the names of the dropped sections and the estimated number of tokens."""
 
     messages: tuple[Message, ...]
@@ -50,19 +50,19 @@ def count_tokens(messages: Sequence[Message], bytes_per_token: float = BYTES_PER
     return ceil(size / bytes_per_token) + TOKENS_PER_MESSAGE * len(messages)
 
 
-def strip_marks(text: str) -> str:
+def strip_droppable_markers(text: str) -> str:
     """Return a prompt without the lines that mark droppable sections."""
     return _MARK.sub("", text)
 
 
-def fit(
+def fit_to_context(
     messages: Sequence[Message],
     budget: int,
     policy: Policy,
     *,
     keep: Collection[str] = (),
     bytes_per_token: float = BYTES_PER_TOKEN,
-) -> Fitted:
+) -> FittedConversation:
     """Return the conversation within `budget` tokens (the context less the room for the answer).
 
     Under `error` a conversation that is too long raises ContextExceeded. Under `drop-code` marked sections
@@ -71,10 +71,12 @@ def fit(
     """
     current, dropped = tuple(messages), list[str]()
     while True:
-        plain = tuple(replace(message, content=strip_marks(message.content)) for message in current)
+        plain = tuple(
+            replace(message, content=strip_droppable_markers(message.content)) for message in current
+        )
         tokens = count_tokens(plain, bytes_per_token)
         if tokens <= budget:
-            return Fitted(plain, tuple(dropped), tokens)
+            return FittedConversation(plain, tuple(dropped), tokens)
         place = _next_to_drop(current, keep) if policy == "drop-code" else None
         if place is None:
             raise ContextExceeded(_sentence(tokens, budget, policy, dropped))

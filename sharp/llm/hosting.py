@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import ceil
 
-from hpc.serving.plan import ServerPlan
-from hpc.serving.vllm import OFFLINE, VllmModel, vllm_command
-from hpc.slurm.profile import Cluster
+from hpc.serving import OFFLINE, ServerPlan, VllmModel, vllm_command
+from hpc.slurm import ClusterProfile
 from sharp.errors import ConfigurationError
 from sharp.llm.cards import ModelCard, Vllm
 
@@ -18,7 +17,7 @@ def is_hosted(card: ModelCard) -> bool:
 
 
 def server_plans(
-    cards: Iterable[ModelCard], cluster: Cluster, *, replicas: int | None = None
+    cards: Iterable[ModelCard], cluster: ClusterProfile, *, replicas: int | None = None
 ) -> dict[str, ServerPlan]:
     """Return how each hosted model is served on a cluster, by card; `replicas` None takes the profile's number.
 
@@ -31,11 +30,11 @@ def server_plans(
     }
 
 
-def _plan(card: ModelCard, vllm: Vllm, cluster: Cluster, replicas: int) -> ServerPlan:
+def _plan(card: ModelCard, vllm: Vllm, cluster: ClusterProfile, replicas: int) -> ServerPlan:
     nodes = _nodes(card, vllm, cluster)
     served_name = card.served_name or card.name
     model = VllmModel(
-        weights=cluster.weights.get(card.name, vllm.weights),
+        weights=cluster.model_paths.get(card.name, vllm.weights),
         served_name=served_name,
         dtype=vllm.dtype,
         gpus=vllm.gpus,
@@ -56,7 +55,7 @@ def _plan(card: ModelCard, vllm: Vllm, cluster: Cluster, replicas: int) -> Serve
     )
 
 
-def _nodes(card: ModelCard, vllm: Vllm, cluster: Cluster) -> int:
+def _nodes(card: ModelCard, vllm: Vllm, cluster: ClusterProfile) -> int:
     """Return how many nodes a replica takes; a cluster whose servers have no GPUs serves from one."""
     of_a_node = cluster.roles.server.gpus
     nodes = ceil(vllm.gpus / of_a_node) if of_a_node else 1

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from sharp.llm.protocol import Usage
+from sharp.llm.protocol import TokenUsage
 
 if TYPE_CHECKING:
     from sharp.llm.cards import Price
@@ -39,11 +39,11 @@ class Effect(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Account:
+class CallTotals:
     """Calls, tokens and dollars of a group of chat effects."""
 
     calls: int = 0
-    usage: Usage = field(default_factory=Usage)
+    usage: TokenUsage = field(default_factory=TokenUsage)
     known_dollars: float = 0.0
     unpriced_calls: int = 0
 
@@ -62,8 +62,8 @@ class Account:
         """The share of prompt tokens that servers had in their prefix caches; None where none is reported."""
         return self.usage.cached / self.usage.prompt if self.usage.cached else None
 
-    def __add__(self, other: Account) -> Account:
-        return Account(
+    def __add__(self, other: CallTotals) -> CallTotals:
+        return CallTotals(
             self.calls + other.calls,
             self.usage + other.usage,
             self.known_dollars + other.known_dollars,
@@ -75,29 +75,29 @@ class Account:
 class Ledger:
     """The accounts of a run by (purpose, model); program runs by kind: their number and wall-time seconds.
 
-    Runs count as in requirement R53: an *evaluation* is a run on validation data. *Smoke* runs are the short
+    Runs count as in the paper: an *evaluation* is a run on validation data. *Smoke* runs are the short
     runs that come first, *debug* runs those of repaired programs. What follows the tournament stands apart:
     the *check* in 64-bit mode and the sealed *test*. `cached` says how many of the `runs` other runs had paid for:
     they took no time and count for no budget.
     """
 
-    accounts: Mapping[tuple[str, str], Account] = field(default_factory=dict)
+    accounts: Mapping[tuple[str, str], CallTotals] = field(default_factory=dict)
     runs: Mapping[RunKind, int] = field(default_factory=dict)
     seconds: Mapping[RunKind, float] = field(default_factory=dict)
     cached: Mapping[RunKind, int] = field(default_factory=dict)
 
     @property
-    def total(self) -> Account:
+    def total(self) -> CallTotals:
         """All calls together."""
-        return sum(self.accounts.values(), Account())
+        return sum(self.accounts.values(), CallTotals())
 
     @property
-    def by_purpose(self) -> dict[str, Account]:
+    def by_purpose(self) -> dict[str, CallTotals]:
         """Accounts by stage: `analysis`, `genesis`, `judge`, `search`, `debug`, `reporter`."""
         return self._grouped(0)
 
     @property
-    def by_model(self) -> dict[str, Account]:
+    def by_model(self) -> dict[str, CallTotals]:
         """Accounts by model card."""
         return self._grouped(1)
 
@@ -116,20 +116,16 @@ class Ledger:
         """Those of the `evaluations` that came from the cache."""
         return self.cached.get("evaluation", 0)
 
-    def run_dollars(self, dollars_per_hour: float) -> float:
-        """Return the price of all program runs at an hourly price of the machine they ran on (R51)."""
-        return sum(self.seconds.values()) / 3600 * dollars_per_hour
-
-    def _grouped(self, position: int) -> dict[str, Account]:
-        groups: dict[str, Account] = defaultdict(Account)
+    def _grouped(self, position: int) -> dict[str, CallTotals]:
+        groups: dict[str, CallTotals] = defaultdict(CallTotals)
         for key, account in self.accounts.items():
             groups[key[position]] += account
         return dict(groups)
 
 
-def tally(effects: Iterable[Effect], prices: Prices) -> Ledger:
+def build_ledger(effects: Iterable[Effect], prices: Prices) -> Ledger:
     """Return the ledger of a run; `prices` maps model cards to the prices that the run was frozen with."""
-    accounts: dict[tuple[str, str], Account] = defaultdict(Account)
+    accounts: dict[tuple[str, str], CallTotals] = defaultdict(CallTotals)
     runs: Counter[RunKind] = Counter()
     seconds: dict[RunKind, float] = defaultdict(float)
     cached: Counter[RunKind] = Counter()
@@ -138,7 +134,7 @@ def tally(effects: Iterable[Effect], prices: Prices) -> Ledger:
             model = effect.request["model"]
             accounts[effect.request["purpose"], model] += _account(effect, prices.get(model))
         elif effect.kind == "evaluate":
-            kind = run_kind(effect)
+            kind = execution_kind(effect)
             known = is_cached(effect.reply)
             runs[kind] += 1
             cached[kind] += known
@@ -151,7 +147,7 @@ def is_cached(reply: Mapping[str, Any]) -> bool:
     return bool(reply.get("environment", {}).get("cached"))
 
 
-def run_kind(effect: Effect) -> RunKind:
+def execution_kind(effect: Effect) -> RunKind:
     """Return what a program run counts as."""
     split = effect.request["split"]
     if split == "test":
@@ -163,7 +159,7 @@ def run_kind(effect: Effect) -> RunKind:
     return "debug" if _REPAIRED.search(effect.path) else "smoke"
 
 
-def dollars(usage: Usage, price: Price | None) -> float | None:
+def dollars(usage: TokenUsage, price: Price | None) -> float | None:
     """Return what tokens cost, or None where the price or the count is unknown.
 
     Cached tokens are part of the prompt, reasoning tokens of the completion. A call always has prompt tokens,
@@ -179,13 +175,13 @@ def dollars(usage: Usage, price: Price | None) -> float | None:
     return (fresh * price.prompt + usage.cached * cached + usage.completion * price.completion) / 1e6
 
 
-def split_by_tokens(total: float, accounts: Mapping[str, Account]) -> dict[str, float]:
-    """Share a cost (GPU-hours or dollars of a server's allocation) in proportion to tokens (A24)."""
+def split_by_tokens(total: float, accounts: Mapping[str, CallTotals]) -> dict[str, float]:
+    """Share a cost (GPU-hours or dollars of a server's allocation) in proportion to tokens."""
     tokens = sum(account.tokens for account in accounts.values())
     return {name: total * account.tokens / tokens if tokens else 0.0 for name, account in accounts.items()}
 
 
-def _account(effect: Effect, price: Price | None) -> Account:
-    usage = Usage(**effect.reply["usage"])
+def _account(effect: Effect, price: Price | None) -> CallTotals:
+    usage = TokenUsage(**effect.reply["usage"])
     cost = dollars(usage, price)
-    return Account(1, usage, cost or 0.0, int(cost is None))
+    return CallTotals(1, usage, cost or 0.0, int(cost is None))

@@ -38,7 +38,7 @@ def model_costs(ledger: Ledger, gpu_hours: Mapping[str, float], cards: Mapping[s
 
 
 def shares(ledger: Ledger, gpu_hours: Mapping[str, float]) -> dict[tuple[str, str], float]:
-    """Return the GPU-hours of servers by (purpose, model), each model's split among its calls by tokens (A24)."""
+    """Return the GPU-hours of servers by (purpose, model), each model's split among its calls by tokens."""
     found = {}
     for model, hours in gpu_hours.items():
         accounts = {purpose: a for (purpose, name), a in ledger.accounts.items() if name == model}

@@ -40,7 +40,7 @@ class ChatRequest:
 
 
 @dataclass(frozen=True)
-class Usage:
+class TokenUsage:
     """Tokens of one call. `cached` is part of `prompt`, `reasoning` is part of `completion`."""
 
     prompt: int = 0
@@ -48,8 +48,8 @@ class Usage:
     completion: int = 0
     reasoning: int = 0
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(
             self.prompt + other.prompt,
             self.cached + other.cached,
             self.completion + other.completion,
@@ -66,7 +66,7 @@ class ChatReply:
 
     texts: tuple[str, ...]
     finish_reasons: tuple[str, ...]
-    usage: Usage
+    usage: TokenUsage
     served_by: str
 
     @property
@@ -90,7 +90,10 @@ class ChatReply:
     def from_json(cls, data: Mapping[str, Any]) -> ChatReply:
         """Rebuild a reply from its journalled form."""
         return cls(
-            tuple(data["texts"]), tuple(data["finish_reasons"]), Usage(**data["usage"]), data["served_by"]
+            tuple(data["texts"]),
+            tuple(data["finish_reasons"]),
+            TokenUsage(**data["usage"]),
+            data["served_by"],
         )
 
 
@@ -100,7 +103,7 @@ def seed_at(seed: int, path: str) -> int:
 
 
 class ChatBackend(Protocol):
-    """Anything that answers chat requests: a server or the playbook.
+    """Anything that answers chat requests: a server or the rule-based model.
 
     `complete` raises `ModelError` when no answer can be had; it never returns a shortened conversation's answer
     without saying so.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hpc.errors import InfrastructureError
-from hpc.serving.services import Service, read_key
+from hpc.serving import ServerRegistration, read_key
 from sharp.errors import ModelError, ModelRefused, ModelUnavailable
 from sharp.llm.cards import ModelCard
 from sharp.llm.protocol import ChatReply, ChatRequest
@@ -31,29 +31,29 @@ _CONVERSATIONS = 1000
 _LOOK_S = 2.0
 
 
-class Servers(Protocol):
+class ServerPoolProtocol(Protocol):
     """The servers of some models, as `hpc.serving.pool.ServerPool` has them."""
 
     in_flight: Counter[str]
 
-    async def services(self, model: str) -> Sequence[Service]:
+    async def services(self, model: str) -> Sequence[ServerRegistration]:
         """Return those that answer for a model, at least one; raises `InfrastructureError` where none can be had."""
         ...
 
-    def here(self, model: str) -> Sequence[Service]:
+    def ready_servers(self, model: str) -> Sequence[ServerRegistration]:
         """Return those that answer just now, and keep the model in use."""
         ...
 
-    def doubt(self, service: Service) -> None:
+    def mark_suspect(self, service: ServerRegistration) -> None:
         """Leave a server out until it gives a sign of life."""
         ...
 
-    def is_over(self, service: Service) -> bool:
+    def is_over(self, service: ServerRegistration) -> bool:
         """Return whether its job has ended."""
         ...
 
 
-class ServedBackend:
+class ClusterChatBackend:
     """A `ChatBackend` over the servers of one model. Of one event loop.
 
     A conversation stays with the server that has its beginning in its cache, unless that one is clearly busier than
@@ -66,7 +66,7 @@ class ServedBackend:
     def __init__(
         self,
         card: ModelCard,
-        servers: Servers,
+        servers: ServerPoolProtocol,
         *,
         deadline_s: float = 1800.0,
         attempt_timeout_s: float = 600.0,
@@ -94,20 +94,20 @@ class ServedBackend:
                         f"{failures} times a server of {self.card.name!r} failed a request; at last: {error}"
                     ) from None
                 log.warning("%s; the request goes to another server or waits for one", error)
-                self._servers.doubt(service)
+                self._servers.mark_suspect(service)
 
     async def aclose(self) -> None:
         """Close the connections; the servers go on."""
         for backend in self._backends.values():
             await backend.aclose()
 
-    async def _wait(self) -> Sequence[Service]:
+    async def _wait(self) -> Sequence[ServerRegistration]:
         try:
             return await self._servers.services(self.card.name)
         except InfrastructureError as error:
             raise ModelUnavailable(str(error)) from error
 
-    def _choose(self, services: Sequence[Service], request: ChatRequest) -> Service:
+    def _choose(self, services: Sequence[ServerRegistration], request: ChatRequest) -> ServerRegistration:
         beginning = _beginning(request)
         least = min(services, key=self._load)
         home = next((s for s in services if s.worker == self._homes.get(beginning)), least)
@@ -118,24 +118,24 @@ class ServedBackend:
             self._homes.popitem(last=False)
         return chosen
 
-    def _load(self, service: Service) -> int:
+    def _load(self, service: ServerRegistration) -> int:
         return self._servers.in_flight[service.worker]
 
     @contextmanager
-    def _counted(self, service: Service, n: int) -> Iterator[None]:
+    def _counted(self, service: ServerRegistration, n: int) -> Iterator[None]:
         self._servers.in_flight[service.worker] += n
         try:
             yield
         finally:
             self._servers.in_flight[service.worker] -= n
 
-    async def _ask(self, service: Service, request: ChatRequest) -> ChatReply:
+    async def _ask(self, service: ServerRegistration, request: ChatRequest) -> ChatReply:
         """Return the answer of one server; give up waiting for one whose job is over: its node may be gone."""
         backend = self._backend(service)
         call = asyncio.ensure_future(backend.complete(request))
         try:
             while not (await asyncio.wait([call], timeout=_LOOK_S))[0]:
-                self._servers.here(self.card.name)
+                self._servers.ready_servers(self.card.name)
                 if self._servers.is_over(service):
                     raise ModelUnavailable(f"job {service.job}, in which {service.url} was served, is over")
             return call.result()
@@ -146,14 +146,14 @@ class ServedBackend:
         finally:
             call.cancel()
 
-    async def _is_ours(self, backend: OpenAIBackend, service: Service) -> bool:
+    async def _is_ours(self, backend: OpenAIBackend, service: ServerRegistration) -> bool:
         """Return whether the server still offers the model; after its death, another may have got its port."""
         try:
             return service.served_name in await backend.models()
         except ModelError:
             return False
 
-    def _backend(self, service: Service) -> OpenAIBackend:
+    def _backend(self, service: ServerRegistration) -> OpenAIBackend:
         if service.url not in self._backends:
             self._backends[service.url] = OpenAIBackend(
                 self.card.model_copy(update={"served_name": service.served_name}),

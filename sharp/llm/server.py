@@ -29,8 +29,8 @@ from sharp.llm.completions import (
     read_model_names,
     read_retry_after,
 )
-from sharp.llm.context import strip_marks
-from sharp.llm.protocol import ChatReply, ChatRequest, Usage
+from sharp.llm.context import strip_droppable_markers
+from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
@@ -54,7 +54,7 @@ class _Raw(Protocol):
 class _AttemptError(Exception):
     """A failure that another attempt may cure, with the wait the server asks for and the tokens it spent."""
 
-    def __init__(self, sentence: str, usage: Usage, pause_s: float = 0.0) -> None:
+    def __init__(self, sentence: str, usage: TokenUsage, pause_s: float = 0.0) -> None:
         super().__init__(sentence)
         self.usage = usage
         self.pause_s = pause_s
@@ -160,7 +160,7 @@ class OpenAIBackend:
             options["seed"] = request.seed + have
         if api.supports_n and n > 1:
             options["n"] = n
-        messages = [{"role": m.role, "content": strip_marks(m.content)} for m in request.messages]
+        messages = [{"role": m.role, "content": strip_droppable_markers(m.content)} for m in request.messages]
         # Older client libraries do not know every option by name; `extra_body` takes them all.
         return {"messages": messages, "extra_body": options}
 
@@ -192,7 +192,7 @@ class OpenAIBackend:
                     reply: ChatReply = await retrying(attempt)
             except TimeoutError:
                 raise ModelUnavailable(self._given_up(failures)) from None
-        spent = sum((failure.usage for failure in failures), Usage())
+        spent = sum((failure.usage for failure in failures), TokenUsage())
         return replace(reply, usage=reply.usage + spent)
 
     def _delay(self, state: RetryCallState) -> float:
@@ -224,7 +224,7 @@ class OpenAIBackend:
         try:
             names = await self.models()
         except ModelUnavailable as error:
-            raise _AttemptError(str(error), Usage()) from None
+            raise _AttemptError(str(error), TokenUsage()) from None
         if len(names) != 1:
             raise ModelRefused(
                 f"{self._where} offers {len(names)} models; name one as served_name: {', '.join(names)}"
@@ -246,10 +246,10 @@ class OpenAIBackend:
             async with asyncio.timeout(self.attempt_timeout_s):
                 return str((await call()).http_response.text)
         except (TimeoutError, openai.APITimeoutError):
-            raise _AttemptError(f"no answer within {self.attempt_timeout_s:g} s", Usage()) from None
+            raise _AttemptError(f"no answer within {self.attempt_timeout_s:g} s", TokenUsage()) from None
         except openai.APIConnectionError as error:
             cause = self._clean(str(error.__cause__ or error))
-            raise _AttemptError(f"the connection failed ({cause})", Usage()) from None
+            raise _AttemptError(f"the connection failed ({cause})", TokenUsage()) from None
         except openai.APIStatusError as error:
             raise self._meaning(error) from None
 

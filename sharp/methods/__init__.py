@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
+
+from sharp.plugins import load_plugin
 
 if TYPE_CHECKING:
-    from sharp.stages.session import Session
-    from sharp.stages.state import Tournament
+    from sharp.tournament.run_context import RunContext
+    from sharp.tournament.state import Tournament
 
-    Run = Callable[[Session], Awaitable[Tournament]]
+    Method = Callable[[RunContext], Awaitable[Tournament]]
 
 
-async def play(session: Session) -> Tournament:
+async def run_method(session: RunContext) -> Tournament:
     """Carry out the configured method and return its final state.
 
     Every method is a pure function of the configuration and of the answers to the two effects: it reads no clock, draws
-    all randomness from the run's seed, and does not depend on the order in which concurrent effects finish. A method
-    `some-name` is the function `some_name` of the module of that name.
+    all randomness from the run's seed, and does not depend on the order in which concurrent effects finish. It is found
+    by its entry point of the group `sharp.methods`; raises `ConfigurationError` where there is none of the name.
     """
-    name = session.config.method.replace("-", "_")
-    method = cast("Run", getattr(import_module(f"sharp.methods.{name}"), name))
+    method: Method = load_plugin("sharp.methods", session.config.method)
     return await method(session)

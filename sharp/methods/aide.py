@@ -7,30 +7,30 @@ from random import Random
 from typing import Any
 
 from sharp.evaluation.protocol import Evaluation
+from sharp.llm.prompts import render
 from sharp.llm.protocol import Message
-from sharp.methods.sampling import Draft, conclude
-from sharp.methods.searching import Task, carry_out, keep_now_and_then, with_result
+from sharp.llm.reply_retries import Conversation
+from sharp.methods.sampling import SampledProgram, select_and_test
+from sharp.methods.searching import SearchTask, checkpoint_periodically, execute_step, with_result
 from sharp.methods.tree import Decision, Node, decide, tree
-from sharp.stages.execution import Outcome, execute
-from sharp.stages.prompts import render
-from sharp.stages.rereading import Conversation
-from sharp.stages.session import Session, system_prompt
-from sharp.stages.state import Candidate, Tournament
+from sharp.tournament.execution import CandidateRuns, execute
+from sharp.tournament.run_context import RunContext, system_prompt
+from sharp.tournament.state import Candidate, Tournament
 
 KEPT = 2500  # characters of each end of a program's output that a prompt shows
 
 
-async def aide(session: Session) -> Tournament:
+async def aide(session: RunContext) -> Tournament:
     """Take the configured number of steps, each of which writes and runs one program.
 
     Whether a program failed and how good it is comes from the scorer, where AIDE asks a model to read the output.
     """
     state = Tournament(problem=session.problem.label)
     for number in range(1, session.config.aide.steps + 1):
-        result = await carry_out(session, _task(session, state, number), run=_run_once)
+        result = await execute_step(session, _task(session, state, number), run=_run_once)
         state = with_result(state, result)
-        keep_now_and_then(session, state, number)
-    return await conclude(session, state)
+        checkpoint_periodically(session, state, number)
+    return await select_and_test(session, state)
 
 
 def trimmed(output: str) -> str:
@@ -40,12 +40,12 @@ def trimmed(output: str) -> str:
     return f"{output[:KEPT]}\n… ({len(output) - 2 * KEPT} characters are left out)\n{output[-KEPT:]}"
 
 
-def _task(session: Session, state: Tournament, number: int) -> Task:
+def _task(session: RunContext, state: Tournament, number: int) -> SearchTask:
     nodes = tree(state.search)
     rng = Random(f"{session.config.seed}/aide/{number}")
     decision = decide(nodes, rng, session.config.aide)
     base = None if decision.node is None else state.candidates[decision.node.id]
-    return Task(
+    return SearchTask(
         number=number,
         move=decision.move,
         conversation=_conversation(session, state, nodes, decision),
@@ -63,7 +63,7 @@ def _note(decision: Decision) -> str:
 
 
 def _conversation(
-    session: Session, state: Tournament, nodes: Sequence[Node], decision: Decision
+    session: RunContext, state: Tournament, nodes: Sequence[Node], decision: Decision
 ) -> Conversation:
     values: dict[str, Any] = {
         "description": session.description,
@@ -79,7 +79,7 @@ def _conversation(
     return (system_prompt("aide/system"), Message("user", prompt))
 
 
-def _program(session: Session, state: Tournament, node: Node) -> dict[str, str]:
+def _program(session: RunContext, state: Tournament, node: Node) -> dict[str, str]:
     evaluation = _evaluation(state, node)
     return {
         "id": node.id,
@@ -89,7 +89,7 @@ def _program(session: Session, state: Tournament, node: Node) -> dict[str, str]:
     }
 
 
-def _remembered(session: Session, state: Tournament, node: Node) -> dict[str, str]:
+def _remembered(session: RunContext, state: Tournament, node: Node) -> dict[str, str]:
     design = state.candidates[node.id].explanation or "not explained"
     return {"id": node.id, "design": design, "result": session.feedback(_evaluation(state, node))}
 
@@ -100,7 +100,7 @@ def _evaluation(state: Tournament, node: Node) -> Evaluation:
     return run.evaluation
 
 
-async def _run_once(session: Session, path: str, draft: Draft) -> Outcome:
+async def _run_once(session: RunContext, path: str, draft: SampledProgram) -> CandidateRuns:
     """Run a program as it is: steps of the tree take the place of repairs."""
     return await execute(session, path, draft.candidate, repair=_nobody)
 

@@ -6,23 +6,23 @@ import re
 from collections.abc import Sequence
 from itertools import permutations
 
-from sharp.config import Sampling
+from sharp.config import SamplingParams
+from sharp.llm.prompts import render
 from sharp.llm.protocol import ChatReply, Message
+from sharp.llm.reply_retries import Conversation
 from sharp.methods.sampling import ask_generator, best_of_n, usable_texts
-from sharp.stages.prompts import render
-from sharp.stages.rereading import Conversation
-from sharp.stages.session import Session, ask
-from sharp.stages.state import Tournament
+from sharp.tournament.run_context import RunContext, ask
+from sharp.tournament.state import Tournament
 
 _RATING = re.compile(r"rating[:*_`\s]*\[\[\s*(\w+)\s*\]\]", re.IGNORECASE)
 
 
-async def cepo(session: Session) -> Tournament:
+async def cepo(session: RunContext) -> Tournament:
     """Run best-of-N where each program is the best-rated of several answers, each of which rests on several plans."""
     return await best_of_n(session, deliberate)
 
 
-async def deliberate(session: Session, path: str, conversation: Conversation) -> str:
+async def deliberate(session: RunContext, path: str, conversation: Conversation) -> str:
     """Answer several times, one answer after the other, and return the one that is rated best."""
     numbers = range(1, session.config.cepo.best_of + 1)
     answers = [await _answer(session, f"{path}/answer-{number}", conversation) for number in numbers]
@@ -33,7 +33,7 @@ async def deliberate(session: Session, path: str, conversation: Conversation) ->
     return answers[ratings.index(max(ratings))]
 
 
-async def _answer(session: Session, path: str, conversation: Conversation) -> str:
+async def _answer(session: RunContext, path: str, conversation: Conversation) -> str:
     """Plan and carry out, compare what came of it, and answer; without any attempt, answer straight away."""
     question, options = _question(conversation), session.config.cepo
     attempts = await _attempts(session, path, conversation)
@@ -42,7 +42,7 @@ async def _answer(session: Session, path: str, conversation: Conversation) -> st
     return (await _step(session, f"{path}/final", _alone(prompt), options.final_temperature)).text
 
 
-async def _attempts(session: Session, path: str, conversation: Conversation) -> list[str]:
+async def _attempts(session: RunContext, path: str, conversation: Conversation) -> list[str]:
     attempts: list[str] = []
     for number in range(1, session.config.cepo.attempts + 1):
         attempts += await _attempt(session, f"{path}/attempt-{number}", conversation)
@@ -51,7 +51,7 @@ async def _attempts(session: Session, path: str, conversation: Conversation) -> 
     return attempts
 
 
-async def _attempt(session: Session, path: str, conversation: Conversation) -> list[str]:
+async def _attempt(session: RunContext, path: str, conversation: Conversation) -> list[str]:
     """Make a plan and carry it out; nothing comes of an empty plan, and of what is empty or cut off in the end."""
     options = session.config.cepo
     prompt = render("cepo/plan", question=_question(conversation))
@@ -63,7 +63,7 @@ async def _attempt(session: Session, path: str, conversation: Conversation) -> l
     return usable_texts(await _step(session, f"{path}/execution", so_far, options.execute_temperature))
 
 
-async def _compared(session: Session, path: str, question: str, attempts: Sequence[str]) -> str:
+async def _compared(session: RunContext, path: str, question: str, attempts: Sequence[str]) -> str:
     """Return the solution that mends what the attempts disagree in; the first of them where it cannot be had."""
     prompt = render("cepo/compare", question=question, attempts=attempts)
     temperature = session.config.cepo.refine_temperature
@@ -71,7 +71,7 @@ async def _compared(session: Session, path: str, question: str, attempts: Sequen
     return (usable_texts(reply) or attempts)[0]
 
 
-async def _ratings(session: Session, path: str, question: str, answers: Sequence[str]) -> list[int]:
+async def _ratings(session: RunContext, path: str, question: str, answers: Sequence[str]) -> list[int]:
     """Return each answer's own rating: 1 for right, 0 for wrong, -1 where the reply does not say."""
     ratings = []
     for number, answer in enumerate(answers, 1):
@@ -81,7 +81,7 @@ async def _ratings(session: Session, path: str, question: str, answers: Sequence
     return ratings
 
 
-async def _wins(session: Session, path: str, question: str, answers: Sequence[str]) -> list[int]:
+async def _wins(session: RunContext, path: str, question: str, answers: Sequence[str]) -> list[int]:
     """Return how often each answer wins against another, each two compared in both orders; in doubt the first wins."""
     wins = [0] * len(answers)
     for first, second in permutations(range(len(answers)), 2):
@@ -92,18 +92,18 @@ async def _wins(session: Session, path: str, question: str, answers: Sequence[st
     return wins
 
 
-async def _rated(session: Session, path: str, prompt: str) -> str:
+async def _rated(session: RunContext, path: str, prompt: str) -> str:
     """Return the last rating in the reply of the model that rates, nothing where there is none."""
     options = session.config.cepo
-    sampling = Sampling(temperature=options.rating_temperature, max_tokens=options.max_tokens)
+    sampling = SamplingParams(temperature=options.rating_temperature, max_tokens=options.max_tokens)
     model = options.rating_model or session.config.models.generator
     reply = await ask(session, path, model, "genesis", _alone(prompt), sampling=sampling)
     found = _RATING.findall(reply.text)
     return found[-1].upper() if found else ""
 
 
-async def _step(session: Session, path: str, conversation: Conversation, temperature: float) -> ChatReply:
-    sampling = Sampling(temperature=temperature, max_tokens=session.config.cepo.max_tokens)
+async def _step(session: RunContext, path: str, conversation: Conversation, temperature: float) -> ChatReply:
+    sampling = SamplingParams(temperature=temperature, max_tokens=session.config.cepo.max_tokens)
     return await ask_generator(session, path, conversation, sampling)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sharp.methods.sampling import best_of_n, single_call
-from sharp.stages.session import Session
-from sharp.stages.state import Tournament
+from sharp.tournament.run_context import RunContext
+from sharp.tournament.state import Tournament
 
 
-async def codepde(session: Session) -> Tournament:
+async def codepde(session: RunContext) -> Tournament:
     """Run best-of-N: `genesis.candidates` programs (32 in the paper), at most `synthesis.repairs` debug rounds each."""
     return await best_of_n(session, single_call)

@@ -5,25 +5,25 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from sharp.config import Sampling
+from sharp.config import SamplingParams
+from sharp.llm.prompts import render
+from sharp.llm.reply_retries import Conversation
 from sharp.methods.sampling import ask_generator, best_of_n
-from sharp.stages.prompts import render
-from sharp.stages.rereading import Conversation
-from sharp.stages.session import Session
-from sharp.stages.state import Tournament
+from sharp.tournament.run_context import RunContext
+from sharp.tournament.state import Tournament
 
 _OUTPUT = re.compile(r"<output>(.*?)(?:</output>|\Z)", re.DOTALL)
 
 
-async def cot_reflection(session: Session) -> Tournament:
+async def cot_reflection(session: RunContext) -> Tournament:
     """Run best-of-N where each program is what its author gives out after thinking and reflecting, in one call."""
     return await best_of_n(session, reflect)
 
 
-async def reflect(session: Session, path: str, conversation: Conversation) -> str:
+async def reflect(session: RunContext, path: str, conversation: Conversation) -> str:
     """Answer by one call that is told to think, to reflect, and to give its answer as `<output>`."""
     options = session.config.cot_reflection
-    sampling = Sampling(temperature=options.temperature, max_tokens=options.max_tokens)
+    sampling = SamplingParams(temperature=options.temperature, max_tokens=options.max_tokens)
     reply = await ask_generator(session, f"{path}/code", _instructed(conversation), sampling)
     return output_of(reply.text)
 

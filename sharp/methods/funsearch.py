@@ -8,7 +8,7 @@ from random import Random
 
 from sharp.config import FunSearchOptions
 from sharp.methods.islands import (
-    Founding,
+    IslandReset,
     Islands,
     Member,
     bucket,
@@ -18,14 +18,20 @@ from sharp.methods.islands import (
     reset,
     temperature,
 )
-from sharp.methods.sampling import conclude, run_all, sample, single_call
-from sharp.methods.searching import Task, carry_out, improvement_prompt, keep_now_and_then, with_result
-from sharp.stages.finalize import best_first
-from sharp.stages.session import Session
-from sharp.stages.state import Step, Tournament
+from sharp.methods.sampling import run_all, sample, select_and_test, single_call
+from sharp.methods.searching import (
+    SearchTask,
+    checkpoint_periodically,
+    execute_step,
+    improvement_prompt,
+    with_result,
+)
+from sharp.tournament.finalize import best_first
+from sharp.tournament.run_context import RunContext
+from sharp.tournament.state import SearchStep, Tournament
 
 
-async def funsearch(session: Session) -> Tournament:
+async def funsearch(session: RunContext) -> Tournament:
     """Found the islands with CodePDE's samples, then write one program after the other.
 
     Where no sample ran there is nothing to show, and the search ends with that.
@@ -33,18 +39,18 @@ async def funsearch(session: Session) -> Tournament:
     options = session.config.funsearch
     state, drafts = await sample(session, single_call, options.initial)
     state = await run_all(session, state, drafts)
-    islands = founded(session, state)
+    islands = seed_islands(session, state)
     counted = len(state.executions)
     for number in range(1, options.iterations + 1 if islands else 1):
         state, islands = await _evolve(session, state, islands, number)
         if number < options.iterations and _is_due(options, state, number, counted):
             state, islands = _reset(session, state, islands, number)
             counted = len(state.executions)
-        keep_now_and_then(session, state, number)
-    return await conclude(session, state)
+        checkpoint_periodically(session, state, number)
+    return await select_and_test(session, state)
 
 
-def founded(session: Session, state: Tournament) -> Islands:
+def seed_islands(session: RunContext, state: Tournament) -> Islands:
     """Return the islands with the samples that ran, drawn with replacement and dealt out in turn; () if none ran."""
     options, names = session.config.funsearch, sorted(best_first(state))
     if not names:
@@ -57,22 +63,22 @@ def founded(session: Session, state: Tournament) -> Islands:
     return islands
 
 
-def member(session: Session, state: Tournament, name: str) -> Member:
+def member(session: RunContext, state: Tournament, name: str) -> Member:
     """Return a program that ran with its scores: that of its residual, where it is known, and that which ranks it."""
     run = state.execution_of(name)
     assert run is not None
     scores = run.evaluation.scores
-    told = scores is not None and "none" not in session.config.feedback.kinds
+    told = scores is not None and "none" not in session.config.feedback.metrics
     residual = (bucket(scores.residual),) if scores and told and scores.residual is not None else ()
     return Member(name, len(state.candidates[name].code), (*residual, bucket(run.metric)))
 
 
 async def _evolve(
-    session: Session, state: Tournament, islands: Islands, number: int
+    session: RunContext, state: Tournament, islands: Islands, number: int
 ) -> tuple[Tournament, Islands]:
     rng = Random(f"{session.config.seed}/funsearch/{number}")
     index = rng.randrange(len(islands))
-    result = await carry_out(session, _task(session, state, islands, number, index, rng))
+    result = await execute_step(session, _task(session, state, islands, number, index, rng))
     state = with_result(state, result)
     written = state.search[-1]
     if written.candidate is not None and isfinite(written.metric):
@@ -81,13 +87,13 @@ async def _evolve(
 
 
 def _task(
-    session: Session, state: Tournament, islands: Islands, number: int, index: int, rng: Random
-) -> Task:
+    session: RunContext, state: Tournament, islands: Islands, number: int, index: int, rng: Random
+) -> SearchTask:
     options, island = session.config.funsearch, islands[index]
     at = temperature(len(island), options.cluster_temperature, options.cluster_period)
     drawn = draw(island, rng, options.programs_per_prompt, at)
     shown = tuple(one.id for one in drawn)
-    return Task(
+    return SearchTask(
         number=number,
         move="evolve",
         conversation=improvement_prompt(session, state, shown),
@@ -108,12 +114,14 @@ def _is_due(options: FunSearchOptions, state: Tournament, number: int, counted: 
     return sum(run.evaluation.total_s for run in state.executions[counted:]) >= options.reset_seconds
 
 
-def _reset(session: Session, state: Tournament, islands: Islands, number: int) -> tuple[Tournament, Islands]:
+def _reset(
+    session: RunContext, state: Tournament, islands: Islands, number: int
+) -> tuple[Tournament, Islands]:
     islands, foundings = reset(islands, Random(f"{session.config.seed}/funsearch/{number}/reset"))
     founders = tuple(dict.fromkeys(founding.founder.id for founding in foundings))
-    step = Step(number, "reset", founders, None, inf, "; ".join(map(_in_words, foundings)))
+    step = SearchStep(number, "reset", founders, None, inf, "; ".join(map(_describe_reset, foundings)))
     return replace(state, search=(*state.search, step)), islands
 
 
-def _in_words(founding: Founding) -> str:
+def _describe_reset(founding: IslandReset) -> str:
     return f"island {founding.island + 1} begins again with {founding.founder.id} of island {founding.source + 1}"

@@ -35,7 +35,7 @@ Islands = tuple[Island, ...]
 
 
 @dataclass(frozen=True)
-class Founding:
+class IslandReset:
     """A wiped island and what it begins with again; islands are counted from 0."""
 
     island: int
@@ -104,14 +104,14 @@ def best_of(island: Island) -> Member:
     return max(island, key=lambda member: member.score)
 
 
-def reset(islands: Islands, rng: Random) -> tuple[Islands, tuple[Founding, ...]]:
+def reset(islands: Islands, rng: Random) -> tuple[Islands, tuple[IslandReset, ...]]:
     """Wipe the worse half of the islands; each begins anew with the best program of a surviving one."""
     noisy = [best_of(island).score + NOISE * rng.gauss(0, 1) for island in islands]
     order = sorted(range(len(islands)), key=noisy.__getitem__)
     wiped, kept = order[: len(order) // 2], order[len(order) // 2 :]
     sources = [rng.choice(kept) for _ in wiped]
     foundings = tuple(
-        Founding(index, best_of(islands[source]), source)
+        IslandReset(index, best_of(islands[source]), source)
         for index, source in zip(wiped, sources, strict=True)
     )
     begun = {founding.island: (founding.founder,) for founding in foundings}

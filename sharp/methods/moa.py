@@ -4,44 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sharp.config import Sampling
+from sharp.config import SamplingParams
 from sharp.errors import ReplyError
+from sharp.llm.prompts import render
 from sharp.llm.protocol import Message
+from sharp.llm.reply_retries import Conversation
 from sharp.methods.sampling import ask_generator, best_of_n, usable_texts
-from sharp.stages.prompts import render
-from sharp.stages.rereading import Conversation
-from sharp.stages.session import Session
-from sharp.stages.state import Tournament
+from sharp.tournament.run_context import RunContext
+from sharp.tournament.state import Tournament
 
 
-async def moa(session: Session) -> Tournament:
+async def moa(session: RunContext) -> Tournament:
     """Run best-of-N where each program is made of several answers and a critique of them."""
     return await best_of_n(session, mix)
 
 
-async def mix(session: Session, path: str, conversation: Conversation) -> str:
+async def mix(session: RunContext, path: str, conversation: Conversation) -> str:
     """Answer by proposals, a critique of them and their synthesis.
 
     Without a usable synthesis the first proposal is the answer. Raises ReplyError where no proposal is usable.
     """
     options = session.config.moa
     proposals = await _proposals(session, path, conversation)
-    sampling = Sampling(temperature=options.critique_temperature, max_tokens=options.critique_tokens)
+    sampling = SamplingParams(temperature=options.critique_temperature, max_tokens=options.critique_tokens)
     asked = _about("moa/critique", conversation, proposals)
     critique = usable_texts(await ask_generator(session, f"{path}/critique", asked, sampling))
-    sampling = Sampling(temperature=options.synthesis_temperature, max_tokens=options.synthesis_tokens)
+    sampling = SamplingParams(temperature=options.synthesis_temperature, max_tokens=options.synthesis_tokens)
     asked = _about("moa/synthesis", conversation, proposals, critique=critique[0] if critique else "")
     synthesis = usable_texts(await ask_generator(session, f"{path}/synthesis", asked, sampling))
     return (synthesis or proposals)[0]
 
 
-async def _proposals(session: Session, path: str, conversation: Conversation) -> list[str]:
+async def _proposals(session: RunContext, path: str, conversation: Conversation) -> list[str]:
     """Return as many usable answers as are configured; the first stands in for those that are not usable.
 
     They come in one request; what it did not bring is asked for one by one.
     """
     options = session.config.moa
-    sampling = Sampling(temperature=options.temperature, max_tokens=options.max_tokens)
+    sampling = SamplingParams(temperature=options.temperature, max_tokens=options.max_tokens)
     place = f"{path}/proposals"
     reply = await ask_generator(session, place, conversation, sampling, n=options.proposals)
     for number in range(len(reply.texts) + 1, options.proposals + 1):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sharp.stages.analysis import analyse
-from sharp.stages.finalize import finalize
-from sharp.stages.genesis import generate
-from sharp.stages.reporter import summarise
-from sharp.stages.session import Session
-from sharp.stages.state import Tournament
-from sharp.stages.synthesis import best_of_n, tournament
+from sharp.tournament.analysis import analyse
+from sharp.tournament.finalize import finalize
+from sharp.tournament.genesis import generate
+from sharp.tournament.reporter import summarise
+from sharp.tournament.run_context import RunContext
+from sharp.tournament.state import Tournament
+from sharp.tournament.synthesis import best_of_n, tournament
 
 
-async def pde_sharp(session: Session) -> Tournament:
+async def pde_sharp(session: RunContext) -> Tournament:
     """Run the whole method on a problem and return the finished tournament."""
     state = Tournament(problem=session.problem.label)
     state = replace(state, analysis=await analyse(session))

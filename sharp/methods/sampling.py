@@ -6,20 +6,20 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from sharp.config import Sampling
+from sharp.config import SamplingParams
 from sharp.errors import ReplyError
 from sharp.evaluation.protocol import Evaluation
+from sharp.llm.prompts import render
 from sharp.llm.protocol import ChatReply, Message
-from sharp.stages.execution import Outcome, Repair, execute, repaired_version, with_outcome
-from sharp.stages.finalize import finalize
-from sharp.stages.prompts import render
-from sharp.stages.replies import explanation, extract_code, read_strategy
-from sharp.stages.replies_text import answer
-from sharp.stages.rereading import Conversation
-from sharp.stages.session import UNSAID, Session, ask, system_prompt, together
-from sharp.stages.state import Candidate, Tournament
+from sharp.llm.replies import explanation, extract_code, read_strategy
+from sharp.llm.replies_text import answer
+from sharp.llm.reply_retries import Conversation
+from sharp.tournament.execution import CandidateRuns, Repair, execute, repaired_version, with_outcome
+from sharp.tournament.finalize import finalize
+from sharp.tournament.run_context import UNSAID, RunContext, ask, gather_all, system_prompt
+from sharp.tournament.state import Candidate, Tournament
 
-Technique = Callable[[Session, str, Conversation], Awaitable[str]]
+Technique = Callable[[RunContext, str, Conversation], Awaitable[str]]
 """Answers a conversation at a place of the method, by one call or several; raises `ReplyError` where it has no answer.
 
 Debugging goes on from this answer alone: what led to it stays with the technique, as it does in OptiLLM.
@@ -29,20 +29,20 @@ _TAIL = 5000  # characters of a program's output that its author sees, as in Cod
 
 
 @dataclass(frozen=True)
-class Draft:
+class SampledProgram:
     """A program as it was written, and the conversation that ends with it."""
 
     candidate: Candidate
     conversation: Conversation
 
 
-async def single_call(session: Session, path: str, conversation: Conversation) -> str:
+async def single_call(session: RunContext, path: str, conversation: Conversation) -> str:
     """Answer by one call of the generator, as CodePDE does."""
     return (await ask_generator(session, f"{path}/code", conversation)).text
 
 
 async def ask_generator(
-    session: Session, path: str, conversation: Conversation, sampling: Sampling = UNSAID, n: int = 1
+    session: RunContext, path: str, conversation: Conversation, sampling: SamplingParams = UNSAID, n: int = 1
 ) -> ChatReply:
     """Ask the generator once for the sake of a first program."""
     model = session.config.models.generator
@@ -61,40 +61,44 @@ def usable_texts(reply: ChatReply) -> list[str]:
     return usable
 
 
-async def best_of_n(session: Session, technique: Technique) -> Tournament:
+async def best_of_n(session: RunContext, technique: Technique) -> Tournament:
     """Write the configured number of programs with a technique, run all, and score the best on test data."""
     state, drafts = await sample(session, technique, session.config.sampled)
     state = await run_all(session, state, drafts)
-    return await conclude(session, state)
+    return await select_and_test(session, state)
 
 
-async def sample(session: Session, technique: Technique, number: int) -> tuple[Tournament, tuple[Draft, ...]]:
+async def sample(
+    session: RunContext, technique: Technique, number: int
+) -> tuple[Tournament, tuple[SampledProgram, ...]]:
     """Write programs `c001`, `c002`, …, concurrently and unexecuted; the state has them, and what held none."""
     names = [f"c{index:03d}" for index in range(1, number + 1)]
-    results = await together(_write(session, technique, name) for name in names)
-    drafts = tuple(result for result in results if isinstance(result, Draft))
-    discarded = dict(result for result in results if not isinstance(result, Draft))
+    results = await gather_all(_write(session, technique, name) for name in names)
+    drafts = tuple(result for result in results if isinstance(result, SampledProgram))
+    discarded = dict(result for result in results if not isinstance(result, SampledProgram))
     state = Tournament(problem=session.problem.label, discarded=discarded)
     state = state.with_candidates(*(draft.candidate for draft in drafts))
     session.effects.checkpoint("genesis", state)
     return state, drafts
 
 
-async def run_all(session: Session, state: Tournament, drafts: Sequence[Draft]) -> Tournament:
+async def run_all(session: RunContext, state: Tournament, drafts: Sequence[SampledProgram]) -> Tournament:
     """Run all programs, each debugged in the conversation that wrote it."""
-    outcomes = await together(run_draft(session, "best-of-n", draft) for draft in drafts)
+    outcomes = await gather_all(run_draft(session, "best-of-n", draft) for draft in drafts)
     for outcome in outcomes:
         state = with_outcome(state, outcome)
     session.effects.checkpoint("best-of-n", state)
     return state
 
 
-async def run_draft(session: Session, path: str, draft: Draft) -> Outcome:
+async def run_draft(session: RunContext, path: str, draft: SampledProgram) -> CandidateRuns:
     """Run a program, debugged in the conversation that wrote it."""
     return await execute(session, path, draft.candidate, repair=_in_conversation(session, draft.conversation))
 
 
-async def conclude(session: Session, state: Tournament, among: Collection[str] | None = None) -> Tournament:
+async def select_and_test(
+    session: RunContext, state: Tournament, among: Collection[str] | None = None
+) -> Tournament:
     """Choose the best program that was run, or the best of those named, and score it once on test data."""
     state = await finalize(session, state, among)
     session.effects.checkpoint("finalize", state)
@@ -102,7 +106,7 @@ async def conclude(session: Session, state: Tournament, among: Collection[str] |
     return state
 
 
-def first_prompt(session: Session) -> Conversation:
+def first_prompt(session: RunContext) -> Conversation:
     """Return the conversation that asks for a program, with nothing but the problem and the template."""
     prompt = render(
         "codepde/generate",
@@ -113,7 +117,9 @@ def first_prompt(session: Session) -> Conversation:
     return (system_prompt("codepde/system"), Message("user", prompt))
 
 
-def read_draft(session: Session, name: str, text: str, conversation: Conversation, **fields: object) -> Draft:
+def read_draft(
+    session: RunContext, name: str, text: str, conversation: Conversation, **fields: object
+) -> SampledProgram:
     """Return the program in a reply; `fields` are further fields of the candidate. Raises `ReplyError` without one."""
     code = extract_code(text, session.problem.interface.function)
     candidate = Candidate(
@@ -124,10 +130,10 @@ def read_draft(session: Session, name: str, text: str, conversation: Conversatio
         code=code,
         explanation=explanation(text),
     )
-    return Draft(replace(candidate, **fields), (*conversation, Message("assistant", text)))  # type: ignore[arg-type]
+    return SampledProgram(replace(candidate, **fields), (*conversation, Message("assistant", text)))  # type: ignore[arg-type]
 
 
-async def _write(session: Session, technique: Technique, name: str) -> Draft | tuple[str, str]:
+async def _write(session: RunContext, technique: Technique, name: str) -> SampledProgram | tuple[str, str]:
     conversation = first_prompt(session)
     try:
         text = await technique(session, f"genesis/{name}", conversation)
@@ -136,7 +142,7 @@ async def _write(session: Session, technique: Technique, name: str) -> Draft | t
         return name, str(error)
 
 
-def _in_conversation(session: Session, conversation: Conversation) -> Repair:
+def _in_conversation(session: RunContext, conversation: Conversation) -> Repair:
     """Return a repair that goes on with a conversation, failure after failure (CodePDE's debugging)."""
     so_far = conversation
 
@@ -150,7 +156,7 @@ def _in_conversation(session: Session, conversation: Conversation) -> Repair:
     return repair
 
 
-def _complaint(session: Session, evaluation: Evaluation) -> str:
+def _complaint(session: RunContext, evaluation: Evaluation) -> str:
     assert evaluation.failure is not None
     return render(
         "codepde/debug",

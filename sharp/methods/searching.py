@@ -6,30 +6,30 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from sharp.config import Sampling
+from sharp.config import SamplingParams
 from sharp.errors import ReplyError
+from sharp.llm.patching import changed_share
+from sharp.llm.prompts import render
 from sharp.llm.protocol import Message
-from sharp.methods.sampling import Draft, read_draft, run_draft
-from sharp.stages.execution import Outcome, with_outcome
-from sharp.stages.patching import changed_share
-from sharp.stages.prompts import render
-from sharp.stages.rereading import Conversation
-from sharp.stages.session import Session, ask, request_of, system_prompt
-from sharp.stages.state import Candidate, Move, Step, Tournament
+from sharp.llm.reply_retries import Conversation
+from sharp.methods.sampling import SampledProgram, read_draft, run_draft
+from sharp.tournament.execution import CandidateRuns, with_outcome
+from sharp.tournament.run_context import RunContext, ask, request_of, system_prompt
+from sharp.tournament.state import Candidate, SearchAction, SearchStep, Tournament
 
-Run = Callable[[Session, str, Draft], Awaitable[Outcome]]
+Run = Callable[[RunContext, str, SampledProgram], Awaitable[CandidateRuns]]
 CHECKPOINT_STEPS = 8
 
 
 @dataclass(frozen=True)
-class Task:
+class SearchTask:
     """A step that is still to be done: the conversation that asks for a program, and the programs that it shows.
 
     `base` is the best of those shown, or the only one. `temperature` is what the method prescribes, None if nothing.
     """
 
     number: int
-    move: Move
+    move: SearchAction
     conversation: Conversation
     shown: tuple[str, ...] = ()
     base: Candidate | None = None
@@ -43,16 +43,16 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Result:
+class SearchResult:
     """What came of a step: the program that was written and its runs, or the `complaint` that the reply holds none."""
 
-    task: Task
+    task: SearchTask
     candidate: Candidate | None = None
-    outcome: Outcome | None = None
+    outcome: CandidateRuns | None = None
     complaint: str = ""
 
 
-async def carry_out(session: Session, task: Task, run: Run = run_draft) -> Result:
+async def execute_step(session: RunContext, task: SearchTask, run: Run = run_draft) -> SearchResult:
     """Ask for the program of a step and run it, by default debugged in the conversation that wrote it."""
     model, base = session.config.models.generator, task.base
     reply = await ask(
@@ -62,37 +62,37 @@ async def carry_out(session: Session, task: Task, run: Run = run_draft) -> Resul
         "search",
         task.conversation,
         keep=() if base is None else (base.id,),
-        sampling=Sampling(temperature=task.temperature),
+        sampling=SamplingParams(temperature=task.temperature),
     )
     try:
         draft = read_draft(session, task.name, reply.text, task.conversation, origin="search")
     except ReplyError as error:
-        return Result(task, complaint=str(error))
+        return SearchResult(task, complaint=str(error))
     draft = replace(draft, candidate=_descended(draft.candidate, task))
-    return Result(task, draft.candidate, await run(session, "search", draft))
+    return SearchResult(task, draft.candidate, await run(session, "search", draft))
 
 
-def with_result(state: Tournament, result: Result) -> Tournament:
+def with_result(state: Tournament, result: SearchResult) -> Tournament:
     """Add a step to the trace of a search, with its program, the versions of that and all runs."""
     task, outcome = result.task, result.outcome
     if result.candidate is None or outcome is None:
         state = replace(state, discarded={**state.discarded, task.name: result.complaint})
-        step = Step(task.number, task.move, task.shown, None, inf, task.note)
+        step = SearchStep(task.number, task.move, task.shown, None, inf, task.note)
     else:
         state = with_outcome(state.with_candidates(result.candidate), outcome)
-        final, metric = outcome.final.id, outcome.last.metric
-        step = Step(task.number, task.move, task.shown, final, metric, task.note)
+        final, metric = outcome.final.id, outcome.deciding_run.metric
+        step = SearchStep(task.number, task.move, task.shown, final, metric, task.note)
     return replace(state, search=(*state.search, step))
 
 
-def improvement_prompt(session: Session, state: Tournament, shown: Sequence[str]) -> Conversation:
+def improvement_prompt(session: RunContext, state: Tournament, shown: Sequence[str]) -> Conversation:
     """Return CodePDE's request for a program that is better than some, each shown with its result, in this order."""
     wall_s = request_of(session.config, session.problem, session.data, "", "validation").limits.wall_s
     prompt = render(
         "codepde/refine",
         description=session.description,
         programs=[_shown(session, state, name) for name in shown],
-        kinds=session.config.feedback.kinds,
+        kinds=session.config.feedback.metrics,
         slow_s=wall_s / 2,
         wall_s=wall_s,
         function=session.problem.interface.function,
@@ -100,13 +100,13 @@ def improvement_prompt(session: Session, state: Tournament, shown: Sequence[str]
     return (system_prompt("codepde/system"), Message("user", prompt))
 
 
-def keep_now_and_then(session: Session, state: Tournament, number: int) -> None:
+def checkpoint_periodically(session: RunContext, state: Tournament, number: int) -> None:
     """Keep the state of a search every few steps."""
     if number % CHECKPOINT_STEPS == 0:
         session.effects.checkpoint(f"search/step-{number}", state)
 
 
-def _descended(candidate: Candidate, task: Task) -> Candidate:
+def _descended(candidate: Candidate, task: SearchTask) -> Candidate:
     """Return a new program with its parents: the base first, then the others that were shown, each once."""
     if task.base is None:
         return candidate
@@ -114,7 +114,7 @@ def _descended(candidate: Candidate, task: Task) -> Candidate:
     return replace(candidate, parents=parents, changed_share=changed_share(task.base.code, candidate.code))
 
 
-def _shown(session: Session, state: Tournament, name: str) -> dict[str, str]:
+def _shown(session: RunContext, state: Tournament, name: str) -> dict[str, str]:
     run = state.execution_of(name)
     assert run is not None
     return {

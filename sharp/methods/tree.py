@@ -8,7 +8,7 @@ from math import isfinite
 from random import Random
 
 from sharp.config import AideOptions
-from sharp.stages.state import Move, Step
+from sharp.tournament.state import SearchAction, SearchStep
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Node:
 class Decision:
     """What a step does: draft, debug a node or improve a node."""
 
-    move: Move
+    move: SearchAction
     node: Node | None = None
 
 
-def tree(steps: Sequence[Step]) -> tuple[Node, ...]:
+def tree(steps: Sequence[SearchStep]) -> tuple[Node, ...]:
     """Return the nodes that a trace has led to, oldest first; steps whose reply held no program left none."""
     nodes: dict[str, Node] = {}
     for step in steps:

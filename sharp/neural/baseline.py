@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-import sharp
 from hpc.files import make_directory, write_atomic
 from sharp.errors import ConfigurationError, DataError
-from sharp.evaluation.datasets import DataSet, Splits, read_inputs, read_reference, read_truth
-from sharp.evaluation.protocol import Failure
-from sharp.evaluation.scoring import Answers, relative_errors, score
+from sharp.evaluation.protocol import CandidateFailure
+from sharp.evaluation.scoring import ScoringTargets, score
 from sharp.neural.operator import count_parameters
 from sharp.neural.result import SplitScore, TrainedResult, home, read_result, write_result
-from sharp.neural.samples import (
+from sharp.neural.settings import TrainingConfig, check_settings
+from sharp.neural.training import Epoch, NeuralOperator, TrainingState, load_optax, train
+from sharp.neural.training_data import (
     Array,
     initial_states,
     refuse_overlap,
@@ -35,10 +35,11 @@ from sharp.neural.samples import (
     training_file,
     training_set,
 )
-from sharp.neural.settings import Settings, check_settings
-from sharp.neural.training import Epoch, Model, Trained, load_optax, train
-from sharp.numerics.blocks import Progress
 from sharp.problems import Problem
+from sharp.reference.chunking import Progress
+from sharp.reference.datasets import DataSet, Splits, read_inputs, read_reference, read_reference_solution
+from sharp.reference.error_norms import relative_errors
+from sharp.version import __version__
 
 METHOD = "FNO, trained here"
 ORIGIN = "settings.json"
@@ -53,7 +54,7 @@ class Listener:
     on_epoch: Callable[[Epoch], None] = lambda _: None
 
 
-def default_folder(problem: Problem, settings: Settings, dataset: DataSet) -> Path:
+def default_folder(problem: Problem, settings: TrainingConfig, dataset: DataSet) -> Path:
     """Return where a training is kept unless it is given a folder: by the problem, the data and the settings."""
     facts = json.dumps(_origin(problem, settings, dataset), sort_keys=True)
     return home() / f"{problem.id}-{hashlib.sha256(facts.encode()).hexdigest()[:12]}"
@@ -61,7 +62,7 @@ def default_folder(problem: Problem, settings: Settings, dataset: DataSet) -> Pa
 
 def train_baseline(
     problem: Problem,
-    settings: Settings,
+    settings: TrainingConfig,
     dataset: DataSet,
     splits: Splits,
     folder: Path,
@@ -95,24 +96,24 @@ class Scorer:
     def __init__(self, problem: Problem, dataset: DataSet, rows: range) -> None:
         self.problem, self.rows = problem, rows
         self.inputs = read_inputs(dataset, problem, rows)
-        truth = read_truth(dataset, problem, rows)
+        truth = read_reference_solution(dataset, problem, rows)
         reference = read_reference(dataset, problem, rows)
-        self.answers = Answers.of(reference, truth.arrays if truth else None)
+        self.answers = ScoringTargets.of(reference, truth.arrays if truth else None)
 
-    def score(self, model: Model) -> SplitScore:
+    def score(self, model: NeuralOperator) -> SplitScore:
         """Score an operator as a solver is scored; raises `DataError` for a solution that cannot be."""
         began = time.perf_counter()
         initial = initial_states(self.problem, self.inputs.arrays)
         prediction = solutions(self.problem, initial, model.predict(initial))
         seconds = time.perf_counter() - began
         found = score(self.problem, self.inputs, prediction, self.answers)
-        if isinstance(found, Failure):
+        if isinstance(found, CandidateFailure):
             raise DataError(f"{self.problem.id}: the operator's solution cannot be scored: {found.message}")
         return SplitScore(
             samples=(self.rows.start, self.rows.stop),
             nrmse=found.nrmse,
-            nrmse_truth=found.nrmse_truth,
-            floor=found.floor,
+            nrmse_reference=found.nrmse_reference,
+            data_error=found.data_error,
             unchanged=self._unchanged(initial),
             predict_s=seconds,
         )
@@ -125,7 +126,7 @@ class Scorer:
         ).mean
 
 
-def _origin(problem: Problem, settings: Settings, dataset: DataSet) -> dict[str, Any]:
+def _origin(problem: Problem, settings: TrainingConfig, dataset: DataSet) -> dict[str, Any]:
     return {"problem": problem.label, "data": dataset.label, **asdict(settings)}
 
 
@@ -148,9 +149,9 @@ def _claim(folder: Path, origin: dict[str, Any]) -> None:
 
 def _result(
     problem: Problem,
-    settings: Settings,
+    settings: TrainingConfig,
     dataset: DataSet,
-    trained: Trained,
+    trained: TrainingState,
     validation: SplitScore,
     test: SplitScore,
 ) -> TrainedResult:
@@ -172,7 +173,7 @@ def _result(
 
 def _software() -> dict[str, str]:
     known = {name: version(name) for name in LIBRARIES}
-    return {"pde-sharp": sharp.__version__, "python": platform.python_version(), **known}
+    return {"pde-sharp": __version__, "python": platform.python_version(), **known}
 
 
 def _device() -> str:

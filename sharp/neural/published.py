@@ -16,10 +16,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sharp.documents import Document, hint, read_document, validate
 from sharp.errors import DataError
 from sharp.problems import list_problems
 from sharp.resources import find_resource
+from sharp.yaml_documents import Document, hint, read_document, validate
 
 TABLE = "published/neural.yaml"
 WHAT = "a table of published errors"
@@ -30,14 +30,14 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Source(_Section):
+class Citation(_Section):
     """Who published a number, and where it was read for this table."""
 
     cite: str = Field(min_length=1)
     read_in: str = Field(min_length=1)
 
 
-class Entry(_Section):
+class PublishedRowModel(_Section):
     """One number, with the keys of its source, metric and setting."""
 
     method: str = Field(min_length=1)
@@ -52,15 +52,15 @@ class Entry(_Section):
     note: str = Field(min_length=1)
 
 
-class Form(_Section):
+class PublishedTable(_Section):
     """What the file holds."""
 
     name: str
     unit: str = Field(min_length=1)
-    sources: dict[str, Source]
+    sources: dict[str, Citation]
     metrics: dict[str, str]
     settings: dict[str, str]
-    rows: tuple[Entry, ...]
+    rows: tuple[PublishedRowModel, ...]
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,14 @@ def load_published() -> tuple[PublishedRow, ...]:
 def read_published(path: Path) -> tuple[PublishedRow, ...]:
     """Read a table; raises `DataError`, which names file, line and key."""
     document = read_document(path, DataError, WHAT)
-    form = validate(document, Form, DataError, WHAT)
+    form = validate(document, PublishedTable, DataError, WHAT)
     complaints = list(_complaints(form, document))
     if complaints:
         raise DataError("\n".join(complaints))
     return tuple(sorted((_row(form, entry) for entry in form.rows), key=_name))
 
 
-def _row(form: Form, entry: Entry) -> PublishedRow:
+def _row(form: PublishedTable, entry: PublishedRowModel) -> PublishedRow:
     source = form.sources[entry.source]
     return PublishedRow(
         method=entry.method,
@@ -130,7 +130,7 @@ def _name(row: PublishedRow) -> tuple[str, str, str, str]:
     return row.problem, row.method, row.source, row.case
 
 
-def _complaints(form: Form, document: Document) -> Iterator[str]:
+def _complaints(form: PublishedTable, document: Document) -> Iterator[str]:
     """Say which rows refer to what is not there, and which definitions no row refers to."""
     known: Mapping[str, Mapping[str, object]] = {
         "problem": list_problems(),
@@ -141,11 +141,11 @@ def _complaints(form: Form, document: Document) -> Iterator[str]:
     for number, entry in enumerate(form.rows):
         for key, valid in known.items():
             if (name := getattr(entry, key)) not in valid:
-                yield document.complaint(
+                yield document.error_at(
                     ("rows", number, key), f"there is no {key} {name!r}{hint(name, valid)}"
                 )
     for key in ("source", "metric", "setting"):
         used = {getattr(entry, key) for entry in form.rows}
         for name in known[key]:
             if name not in used:
-                yield document.complaint((f"{key}s", name), "no row refers to it")
+                yield document.error_at((f"{key}s", name), "no row refers to it")

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hpc.files import write_atomic
 from sharp.errors import DataError
-from sharp.evaluation.hdf5 import data_home
-from sharp.neural.settings import Settings
+from sharp.neural.settings import TrainingConfig
 from sharp.neural.training import Epoch
+from sharp.reference.hdf5 import data_home
 
 RESULT = "result.json"
 
@@ -24,15 +24,15 @@ class _Section(BaseModel):
 class SplitScore(_Section):
     """Scores of one split of a data set, formed as a solver's (`sharp.evaluation.scoring`).
 
-    `samples` are the first row and the one after the last. `nrmse` is the error against the data set, `nrmse_truth`
+    `samples` are the first row and the one after the last. `nrmse` is the error against the data set, `nrmse_reference`
     that against the solution and `floor` the data set's own distance from it. `unchanged` is the error against the data
     of an initial state that never changes, and `predict_s` the seconds of the prediction, with compilation.
     """
 
     samples: tuple[int, int]
     nrmse: float
-    nrmse_truth: float | None
-    floor: float | None
+    nrmse_reference: float | None
+    data_error: float | None
     unchanged: float
     predict_s: float
 
@@ -40,12 +40,12 @@ class SplitScore(_Section):
 class TrainedResult(_Section):
     """A trained operator: what it was trained on and how, how long that took, and how well it does."""
 
-    form: Literal[1] = 1
+    form: Literal[2] = 2
     method: str
     problem: str
     data: str
     training_data: str
-    settings: Settings
+    settings: TrainingConfig
     parameters: int
     validation: SplitScore
     test: SplitScore

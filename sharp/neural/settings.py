@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sharp.errors import ConfigurationError
-from sharp.numerics.reference import FAMILIES
 from sharp.problems import Problem
+from sharp.reference.families import FAMILIES
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainingConfig:
     """How an operator is trained.
 
     `samples` initial states are drawn from a seed of their own; every `stride`-th point of their solutions is learnt,
@@ -35,7 +35,7 @@ class Settings:
         return 1_000_000 + self.seed
 
 
-def check_settings(problem: Problem, settings: Settings) -> None:
+def check_settings(problem: Problem, settings: TrainingConfig) -> None:
     """Raise `ConfigurationError` where the operator cannot be trained for a problem in this way."""
     if len(problem.space) != 1 or problem.time is None or problem.family not in FAMILIES:
         raise ConfigurationError(

@@ -15,14 +15,14 @@ import numpy as np
 from sharp.errors import ConfigurationError
 from sharp.neural.checkpoint import load_tree, save_tree
 from sharp.neural.operator import Architecture, Parameters, apply, initial_parameters
-from sharp.neural.samples import Array, TrainingSet
-from sharp.neural.settings import Settings
+from sharp.neural.settings import TrainingConfig
+from sharp.neural.training_data import Array, TrainingSet
 
 CHECKPOINT = "checkpoint.npz"
 CHECKPOINT_EVERY = 10
 PREDICTED_AT_A_TIME = 10
 
-Validate = Callable[["Model"], float]
+Validate = Callable[["NeuralOperator"], float]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Epoch:
 
 
 @dataclass(frozen=True)
-class Model:
+class NeuralOperator:
     """An operator with the mean and the spread of each field [fields, 1], by which its numbers are scaled."""
 
     parameters: Parameters
@@ -43,7 +43,7 @@ class Model:
     spread: Array
 
     @classmethod
-    def untrained(cls, data: TrainingSet, settings: Settings) -> Model:
+    def untrained(cls, data: TrainingSet, settings: TrainingConfig) -> NeuralOperator:
         """Return the operator that training begins with."""
         mean, spread = (f(data.initial, axis=(0, 2))[:, None] for f in (np.mean, np.std))
         shape = Architecture(
@@ -65,10 +65,10 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainingState:
     """Where a training stands: the operator, the optimiser's state, the epochs so far, and the seconds they took."""
 
-    model: Model
+    model: NeuralOperator
     optimiser: Any
     epochs: int = 0
     history: tuple[Epoch, ...] = ()
@@ -88,17 +88,17 @@ def load_optax() -> ModuleType:
 
 def train(
     data: TrainingSet,
-    settings: Settings,
+    settings: TrainingConfig,
     folder: Path,
     validate: Validate,
     tell: Callable[[Epoch], None],
-) -> Trained:
+) -> TrainingState:
     """Train, or go on from the folder's checkpoint; every tenth epoch is kept there before it is told."""
     optax = load_optax()
     steps = settings.epochs * (settings.samples // settings.batch)
     rule = optax.adam(optax.cosine_decay_schedule(settings.learning_rate, steps))
-    model = Model.untrained(data, settings)
-    state = _resumed(Trained(model, rule.init(model.parameters)), folder / CHECKPOINT)
+    model = NeuralOperator.untrained(data, settings)
+    state = _resumed(TrainingState(model, rule.init(model.parameters)), folder / CHECKPOINT)
     one_epoch = _compiled(model, rule, optax, data)
     while state.epochs < settings.epochs:
         state = _more_epochs(state, one_epoch, settings, validate)
@@ -131,7 +131,7 @@ def _compiled_later() -> Callable[..., Any]:
     return jax.jit(later)
 
 
-def _compiled(model: Model, rule: Any, optax: ModuleType, data: TrainingSet) -> Callable[..., Any]:
+def _compiled(model: NeuralOperator, rule: Any, optax: ModuleType, data: TrainingSet) -> Callable[..., Any]:
     """Return the epoch `(parameters, optimiser, rows [steps, batch]) -> parameters, optimiser, error`."""
     import jax
     import jax.numpy as jnp
@@ -155,8 +155,8 @@ def _compiled(model: Model, rule: Any, optax: ModuleType, data: TrainingSet) -> 
 
 
 def _more_epochs(
-    state: Trained, one_epoch: Callable[..., Any], settings: Settings, validate: Validate
-) -> Trained:
+    state: TrainingState, one_epoch: Callable[..., Any], settings: TrainingConfig, validate: Validate
+) -> TrainingState:
     """Train up to the next checkpoint; the order of samples depends on the epoch alone."""
     began, error = time.perf_counter(), 0.0
     parameters, optimiser = state.model.parameters, state.optimiser
@@ -167,25 +167,25 @@ def _more_epochs(
     model = replace(state.model, parameters=parameters)
     seconds = state.seconds + time.perf_counter() - began
     history = (*state.history, Epoch(end, error, validate(model)))
-    return Trained(model, optimiser, end, history, seconds)
+    return TrainingState(model, optimiser, end, history, seconds)
 
 
-def _order(settings: Settings, epoch: int) -> Any:
+def _order(settings: TrainingConfig, epoch: int) -> Any:
     drawn = np.random.default_rng([settings.seed, epoch]).permutation(settings.samples)
     steps = settings.samples // settings.batch
     return drawn[: steps * settings.batch].reshape(steps, settings.batch)
 
 
-def _save(state: Trained, path: Path) -> None:
+def _save(state: TrainingState, path: Path) -> None:
     history = [[item.epoch, item.training, item.validation] for item in state.history]
     facts = {"epochs": state.epochs, "seconds": state.seconds, "history": history}
     save_tree(path, (state.model.parameters, state.optimiser), facts)
 
 
-def _resumed(state: Trained, path: Path) -> Trained:
+def _resumed(state: TrainingState, path: Path) -> TrainingState:
     if not path.exists():
         return state
     (parameters, optimiser), facts = load_tree(path, (state.model.parameters, state.optimiser))
     history = tuple(Epoch(*item) for item in facts["history"])
     model = replace(state.model, parameters=parameters)
-    return Trained(model, optimiser, facts["epochs"], history, facts["seconds"])
+    return TrainingState(model, optimiser, facts["epochs"], history, facts["seconds"])

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
+from sharp.error_messages import valid_values
 from sharp.errors import SpecificationError
 from sharp.problems.analysis import order
 from sharp.problems.domains import Domain
 from sharp.problems.expressions import Equation, Node, names_in
 from sharp.problems.grammar import RESERVED, Scope, evaluate_tree, parse_equation_tree, parse_tree
 from sharp.problems.spec import Specification
-from sharp.problems.wording import valid_values
-from sharp.problems.yaml_source import Fault, Path
+from sharp.yaml_source import Path, ValidationIssue
 
 _UNKNOWN_NAME = re.compile(r"unknown name '(\w+)'")
 _Given = ParamSpec("_Given")
@@ -24,14 +24,14 @@ _Computed = TypeVar("_Computed")
 
 
 @dataclass
-class Checked:
+class ValidationContext:
     """A specification, what checking it has found out so far, and what is wrong with it.
 
     `parameters` and `trees` hold the values and expressions of the parameters, each after those it needs.
     """
 
     spec: Specification
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[ValidationIssue] = field(default_factory=list)
     parameters: dict[str, float] = field(default_factory=dict)
     trees: dict[str, Node] = field(default_factory=dict)
     domain: Domain | None = None
@@ -62,11 +62,11 @@ class Checked:
         """Return the highest derivative of a field along a coordinate, None where it does not occur."""
         return order(self.equations, name, coordinate, self.space)
 
-    def wrong(self, path: Path, message: str, kind: str = "form", question: str = "") -> None:
+    def add_issue(self, path: Path, message: str, kind: str = "form", question: str = "") -> None:
         """Note a fault."""
-        self.faults.append(Fault(path, message, kind, question))
+        self.faults.append(ValidationIssue(path, message, kind, question))
 
-    def attempt(
+    def capture_error(
         self, path: Path, compute: Callable[_Given, _Computed], *args: _Given.args, **kwargs: _Given.kwargs
     ) -> _Computed | None:
         """Return what `compute` returns, or None after noting its error as a fault."""
@@ -86,9 +86,9 @@ class Checked:
         except SpecificationError as error:
             unknown = _UNKNOWN_NAME.search(str(error))
             if unknown:
-                self.wrong(path, str(error), "unknown-name", f"What is the value of {unknown[1]}?")
+                self.add_issue(path, str(error), "unknown-name", f"What is the value of {unknown[1]}?")
             else:
-                self.wrong(path, str(error), kind)
+                self.add_issue(path, str(error), kind)
             return None
 
     def scope(self, coordinates: Iterable[str] = ()) -> Scope:
@@ -97,14 +97,14 @@ class Checked:
 
     def expression(self, path: Path, text: str, coordinates: Iterable[str] = ()) -> Node | None:
         """Parse an expression of the parameters and some coordinates."""
-        return self.attempt(path, parse_tree, text, self.scope(coordinates))
+        return self.capture_error(path, parse_tree, text, self.scope(coordinates))
 
     def number(self, path: Path, text: str) -> float | None:
         """Evaluate an expression of the parameters; None where it or a parameter in it is wrong."""
         tree = self.expression(path, text)
         if tree is None or not names_in(tree) <= self.parameters.keys():
             return None
-        return self.attempt(path, evaluate_tree, tree, self.parameters)
+        return self.capture_error(path, evaluate_tree, tree, self.parameters)
 
     def interval(self, path: Path, ends: tuple[str, str]) -> tuple[float, float] | None:
         """Evaluate two ends; the first must be less than the second."""
@@ -112,7 +112,7 @@ class Checked:
         if low is None or high is None:
             return None
         if low >= high:
-            self.wrong(path, f"expected a start below the end, found {low:g} and {high:g}")
+            self.add_issue(path, f"expected a start below the end, found {low:g} and {high:g}")
             return None
         return low, high
 
@@ -132,31 +132,31 @@ class Checked:
         found, wanted = list(found), list(wanted)
         for name in found:
             if name not in wanted:
-                self.wrong(
+                self.add_issue(
                     (*path, name), f"'{name}' is not {what}; {valid_values('keys', name, wanted)}", kinds[0]
                 )
         missing = [name for name in wanted if name not in found]
         if missing:
             lacking = ", ".join(missing)
             message = f"expected an entry for each of {', '.join(wanted)}; missing: {lacking}"
-            self.wrong(path, message, kinds[1], question.format(lacking))
+            self.add_issue(path, message, kinds[1], question.format(lacking))
 
 
-def check_names(checked: Checked) -> None:
+def check_names(checked: ValidationContext) -> None:
     """Every name is declared once and hides nothing of the grammar, of Python or of the derivative marks."""
     places = list(_declared(checked.spec))
     count = Counter(name for _, name in places)
     names = set(count)
     for path, name in places:
         if count[name] > 1:
-            checked.wrong(
+            checked.add_issue(
                 path, f"the name '{name}' is declared {count[name]} times; expected different names"
             )
         if name in RESERVED or keyword.iskeyword(name):
-            checked.wrong(path, f"'{name}' is a word of the grammar or of Python; choose another name")
+            checked.add_issue(path, f"'{name}' is a word of the grammar or of Python; choose another name")
         head, _, marks = name.rpartition("_")
         if head in names and marks and set(marks) <= set("".join(checked.coordinates)):
-            checked.wrong(path, f"'{name}' reads as a derivative of '{head}'; choose another name")
+            checked.add_issue(path, f"'{name}' reads as a derivative of '{head}'; choose another name")
 
 
 def _declared(spec: Specification) -> Iterator[tuple[Path, str]]:
@@ -173,7 +173,7 @@ def _declared(spec: Specification) -> Iterator[tuple[Path, str]]:
             yield (section, name), name
 
 
-def check_parameters(checked: Checked) -> None:
+def check_parameters(checked: ValidationContext) -> None:
     """Every parameter has a value, in whatever order they are written."""
     pending: dict[str, Node] = {}
     for name, quantity in checked.spec.parameters.items():
@@ -186,17 +186,19 @@ def check_parameters(checked: Checked) -> None:
     for name, tree in pending.items():
         circle = sorted(names_in(tree) & pending.keys())
         if names_in(tree) <= pending.keys() | checked.parameters.keys():
-            checked.wrong(("parameters", name), f"the value depends on itself, through {', '.join(circle)}")
+            checked.add_issue(
+                ("parameters", name), f"the value depends on itself, through {', '.join(circle)}"
+            )
 
 
-def _set_parameter(checked: Checked, name: str, tree: Node) -> None:
+def _set_parameter(checked: ValidationContext, name: str, tree: Node) -> None:
     place = ("parameters", name)
     value = checked.attempt_as("singular-coefficient", place, evaluate_tree, tree, checked.parameters)
     if value is not None:
         checked.parameters[name], checked.trees[name] = value, tree
 
 
-def check_time(checked: Checked) -> None:
+def check_time(checked: ValidationContext) -> None:
     """There is a time interval where there is time."""
     spec = checked.spec
     question = f"From when to when is the solution wanted: the first and last {checked.time_name}?"
@@ -206,24 +208,24 @@ def check_time(checked: Checked) -> None:
 
 
 def only_with_time(
-    checked: Checked, path: Path, value: object, kind: str = "form", question: str = ""
+    checked: ValidationContext, path: Path, value: object, kind: str = "form", question: str = ""
 ) -> None:
     """Note an entry that is missing from a time-dependent problem, or given in a steady one."""
     if checked.time_name and value is None:
         message = f"expected a value, as the problem depends on the time {checked.time_name}; found nothing"
-        checked.wrong(path, message, kind, question)
+        checked.add_issue(path, message, kind, question)
     if not checked.time_name and value is not None:
-        checked.wrong(path, "expected nothing, as no time coordinate is declared in coordinates.time")
+        checked.add_issue(path, "expected nothing, as no time coordinate is declared in coordinates.time")
 
 
-def check_equations(checked: Checked) -> None:
+def check_equations(checked: ValidationContext) -> None:
     """There is one equation a field, every field occurs, and time does where it is declared."""
     spec = checked.spec
     unknown = [spec.eigenvalue.name] if spec.eigenvalue else []
     names = [*spec.parameters, *unknown]
     scope = Scope.of(names, (*spec.fields, *spec.coefficients), checked.coordinates)
     for index, text in enumerate(spec.equations):
-        equation = checked.attempt(("equations", index), parse_equation_tree, text, scope)
+        equation = checked.capture_error(("equations", index), parse_equation_tree, text, scope)
         if equation is not None:
             checked.equations.append(equation)
     if len(checked.equations) < len(spec.equations):
@@ -234,17 +236,19 @@ def check_equations(checked: Checked) -> None:
         )
         few = len(spec.equations) < len(spec.fields)
         question = f"Which other equation holds for {', '.join(spec.fields)}?" if few else ""
-        checked.wrong(("equations",), message, "missing-equation" if few else "too-many-equations", question)
+        checked.add_issue(
+            ("equations",), message, "missing-equation" if few else "too-many-equations", question
+        )
     for index, name in enumerate(spec.fields):
         if checked.order(name, checked.space[0]) is None:
             question = f"Which equation holds for {name}?"
             message = f"the field '{name}' occurs in no equation"
-            checked.wrong(("fields", index), message, "missing-equation", question)
+            checked.add_issue(("fields", index), message, "missing-equation", question)
     if checked.time_name and not any(checked.order(name, checked.time_name) for name in spec.fields):
-        checked.wrong(("equations",), f"no equation has a derivative along the time {checked.time_name}")
+        checked.add_issue(("equations",), f"no equation has a derivative along the time {checked.time_name}")
 
 
-def check_expressions(checked: Checked) -> None:
+def check_expressions(checked: ValidationContext) -> None:
     """Coefficients depend on space, an exact solution on all coordinates, and each field has one."""
     spec = checked.spec
     for name, given in spec.coefficients.items():
@@ -252,7 +256,7 @@ def check_expressions(checked: Checked) -> None:
             checked.expression(("coefficients", name), given.expression, checked.space)
     for name, text in spec.mean.items():
         if name not in spec.fields:
-            checked.wrong(
+            checked.add_issue(
                 ("mean", name), f"'{name}' is not a field; {valid_values('fields', name, spec.fields)}"
             )
         checked.expression(("mean", name), text, [checked.time_name] if checked.time_name else [])
@@ -265,15 +269,15 @@ def check_expressions(checked: Checked) -> None:
         checked.expression(("reference", "value", name), text, checked.coordinates)
 
 
-def _check_eigenvalue(checked: Checked) -> None:
+def _check_eigenvalue(checked: ValidationContext) -> None:
     """An eigenvalue belongs to a steady problem and occurs in its equations."""
     unknown = checked.spec.eigenvalue
     if unknown is None:
         return
     if checked.time_name:
-        checked.wrong(
+        checked.add_issue(
             ("eigenvalue",), "expected a steady problem, as eigenvalues are of those; found a time coordinate"
         )
     sides = (side for equation in checked.equations for side in (equation.left, equation.right))
     if not any(unknown.name in names_in(side) for side in sides):
-        checked.wrong(("eigenvalue", "name"), f"'{unknown.name}' occurs in no equation")
+        checked.add_issue(("eigenvalue", "name"), f"'{unknown.name}' occurs in no equation")

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sharp.problems.concerns import Concern, Verdict
+from sharp.problems.diagnostics import Diagnostic, Verdict
+from sharp.problems.linearisation import LinearisedSystem, compiled, expression
 from sharp.problems.problem import Problem
 from sharp.problems.sampling import (
     Array,
-    Face,
+    BoundaryQuadrature,
     at_times,
     conditions_at,
     face,
@@ -25,8 +26,7 @@ from sharp.problems.sampling import (
     values,
 )
 from sharp.problems.spec import Boundary
-from sharp.problems.system import System, compiled, expression
-from sharp.problems.yaml_source import Path
+from sharp.yaml_source import Path
 
 # Values that differ by less than this share of their range were meant to be equal, as the tails of a bell curve.
 _JUMP, _ROUNDING = 1e-3, 1e-8
@@ -53,17 +53,17 @@ class _Difference:
         return found / self.spread if found > 0 and self.spread > 0 else 0.0
 
 
-def compatibility_concerns(system: System) -> Iterator[Concern]:
+def compatibility_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
     """Yield a concern for each condition that contradicts what it meets: the first of each kind."""
-    found: dict[tuple[str, Path], Concern] = {}
+    found: dict[tuple[str, Path], Diagnostic] = {}
     for concern in _all_concerns(system):
         found.setdefault((concern.kind, concern.path), concern)
     yield from found.values()
 
 
-def _all_concerns(system: System) -> Iterator[Concern]:
+def _all_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
     problem = system.problem
-    jump_is_meant = "corner-jump" in problem.specification.accept
+    jump_is_meant = "corner-jump" in problem.specification.allow
     for part in open_parts(problem):
         for index, condition in conditions_at(problem, part):
             if condition.type == "dirichlet" and not jump_is_meant:
@@ -97,7 +97,9 @@ def _start(problem: Problem, points: Array) -> Array:
     return at_times(points, np.array(problem.time[:1]))
 
 
-def _initial_jump(system: System, part: str, index: int, condition: Boundary) -> Iterator[Concern]:
+def _initial_jump(
+    system: LinearisedSystem, part: str, index: int, condition: Boundary
+) -> Iterator[Diagnostic]:
     problem, field = system.problem, str(condition.field)
     side = face(problem.domain, part)
     initial = _initial(problem, field, side.points)
@@ -117,12 +119,14 @@ def _initial_jump(system: System, part: str, index: int, condition: Boundary) ->
     yield _of_size("corner-jump", found.size, ("boundary", index), message, question)
 
 
-def _of_size(kind: str, size: float, path: Path, message: str, question: str) -> Concern:
-    verdict: Verdict = "ask" if size > _JUMP else "warn"
-    return Concern(kind, verdict, path, message, question if verdict == "ask" else "")
+def _of_size(kind: str, size: float, path: Path, message: str, question: str) -> Diagnostic:
+    verdict: Verdict = "clarify" if size > _JUMP else "warn"
+    return Diagnostic(kind, verdict, path, message, question if verdict == "clarify" else "")
 
 
-def _velocity_jump(system: System, part: str, index: int, condition: Boundary) -> Iterator[Concern]:
+def _velocity_jump(
+    system: LinearisedSystem, part: str, index: int, condition: Boundary
+) -> Iterator[Diagnostic]:
     """Compare the initial velocity with that of the boundary value: where they differ, a kink runs into the domain."""
     problem, field, time = system.problem, str(condition.field), str(system.problem.time_name)
     points = face(problem.domain, part).points
@@ -140,10 +144,10 @@ def _velocity_jump(system: System, part: str, index: int, condition: Boundary) -
             f"at {shown(problem, here[found.worst])} the initial velocity of '{field}' is {initial[found.worst]:.6g}, "
             f"that of the boundary value {boundary[found.worst]:.6g}: a kink runs into the domain"
         )
-        yield Concern("velocity-jump", "warn", ("boundary", index), message)
+        yield Diagnostic("velocity-jump", "warn", ("boundary", index), message)
 
 
-def _slope_jump(system: System, part: str, index: int, condition: Boundary) -> Iterator[Concern]:
+def _slope_jump(system: LinearisedSystem, part: str, index: int, condition: Boundary) -> Iterator[Diagnostic]:
     """Compare the slope of the initial state with the one prescribed."""
     problem, field = system.problem, str(condition.field)
     given = problem.specification.initial.get(field)
@@ -159,10 +163,10 @@ def _slope_jump(system: System, part: str, index: int, condition: Boundary) -> I
             f"at {shown(problem, here[found.worst])} the initial slope of '{field}' is {initial[found.worst]:.6g}, "
             f"the one prescribed {boundary[found.worst]:.6g}: the solution is not smooth there at first"
         )
-        yield Concern("slope-jump", "warn", ("boundary", index), message)
+        yield Diagnostic("slope-jump", "warn", ("boundary", index), message)
 
 
-def _slopes(system: System, text: str, side: Face) -> tuple[Array, Array]:
+def _slopes(system: LinearisedSystem, text: str, side: BoundaryQuadrature) -> tuple[Array, Array]:
     """Return the outward slope of an initial state on a side, and its derivatives in the domain."""
     problem = system.problem
     space = system.symbols[: len(problem.space)]
@@ -171,7 +175,7 @@ def _slopes(system: System, text: str, side: Face) -> tuple[Array, Array]:
     return outward, gradient(*inner_points(problem.domain).T).ravel()
 
 
-def _corner_jumps(problem: Problem) -> Iterator[Concern]:
+def _corner_jumps(problem: Problem) -> Iterator[Diagnostic]:
     for first, second, points in meeting_parts(problem.domain):
         held = [_dirichlet(problem, part) for part in (first, second)]
         for field in sorted(held[0].keys() & held[1].keys()):
@@ -208,7 +212,7 @@ def _along(
         yield values(problem, problem.tree(str(conditions[field][1].value)), points)
 
 
-def _not_periodic(problem: Problem, axis: str) -> Iterator[Concern]:
+def _not_periodic(problem: Problem, axis: str) -> Iterator[Diagnostic]:
     low, high = (face(problem.domain, axis + side).points for side in "-+")
     for key in problem.specification.initial:
         first, second = (_initial(problem, key, points) for points in (low, high))

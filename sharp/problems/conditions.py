@@ -6,20 +6,20 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 
+from sharp.error_messages import valid_values
 from sharp.errors import SpecificationError
 from sharp.problems.analysis import transport_speed
-from sharp.problems.checks import Checked
+from sharp.problems.checks import ValidationContext
 from sharp.problems.domains import BoxDomain
 from sharp.problems.expressions import Node
 from sharp.problems.grammar import evaluate_tree, parse_equation_tree, parse_tree
-from sharp.problems.wording import valid_values
-from sharp.problems.yaml_source import Path
+from sharp.yaml_source import Path
 
 # Which conditions a field has on a part of the boundary.
 Placed = Mapping[tuple[str, str], Sequence[int]]
 
 
-def initial_keys(checked: Checked) -> tuple[str, ...]:
+def initial_keys(checked: ValidationContext) -> tuple[str, ...]:
     """Return what has to be known at the start: `u` for u_t, `u` and `u_t` for u_tt."""
     time = checked.time_name
     if time is None:
@@ -32,7 +32,7 @@ def initial_keys(checked: Checked) -> tuple[str, ...]:
     )
 
 
-def check_initial(checked: Checked) -> None:
+def check_initial(checked: ValidationContext) -> None:
     """There are as many initial conditions for each field as its order in time."""
     given = checked.spec.initial
     start = f"{checked.time_name} = {checked.time[0]:g}" if checked.time else "the beginning"
@@ -49,7 +49,7 @@ def check_initial(checked: Checked) -> None:
             checked.expression(("initial", name), condition.expression, checked.space)
 
 
-def check_exact(checked: Checked) -> None:
+def check_exact(checked: ValidationContext) -> None:
     """An exact solution begins with the initial state, at a few points of the domain."""
     spec = checked.spec
     if checked.time is None or checked.faults:
@@ -65,7 +65,7 @@ def check_exact(checked: Checked) -> None:
         checked.attempt_as("wrong-reference", place, _compare, checked, exact, start, checked.time[0])
 
 
-def _compare(checked: Checked, exact: Node, start: Node, time: float) -> None:
+def _compare(checked: ValidationContext, exact: Node, start: Node, time: float) -> None:
     for point in _inner_points(checked, time):
         found, wanted = (evaluate_tree(tree, {**checked.parameters, **point}) for tree in (exact, start))
         if abs(found - wanted) > 1e-6 * max(1.0, abs(found), abs(wanted)):
@@ -73,7 +73,7 @@ def _compare(checked: Checked, exact: Node, start: Node, time: float) -> None:
             raise SpecificationError(f"expected the initial state {wanted:g} at {where}, found {found:g}")
 
 
-def _inner_points(checked: Checked, start: float) -> Iterator[dict[str, float]]:
+def _inner_points(checked: ValidationContext, start: float) -> Iterator[dict[str, float]]:
     """Yield points on the diagonal of the domain that are in it."""
     import numpy as np
 
@@ -83,7 +83,7 @@ def _inner_points(checked: Checked, start: float) -> Iterator[dict[str, float]]:
             yield {**point, str(checked.time_name): start}
 
 
-def check_boundary(checked: Checked) -> None:
+def check_boundary(checked: ValidationContext) -> None:
     """Every part of the boundary is periodic, or has as many conditions for each field as the equations need."""
     periodic = _periodic_axes(checked)
     placed: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -102,32 +102,32 @@ def check_boundary(checked: Checked) -> None:
         _check_counts(checked, placed, periodic)
 
 
-def _periodic_axes(checked: Checked) -> set[str]:
+def _periodic_axes(checked: ValidationContext) -> set[str]:
     axes: set[str] = set()
     for index, condition in enumerate(checked.spec.boundary):
         axis, path = condition.axis, ("boundary", index, "axis")
         if axis is None:
             continue
         if axis not in checked.space:
-            checked.wrong(
+            checked.add_issue(
                 path, f"'{axis}' is not a space coordinate; {valid_values('axes', axis, checked.space)}"
             )
         elif not isinstance(checked.domain, BoxDomain):
-            checked.wrong(
+            checked.add_issue(
                 path, f"expected a domain of type box for a periodic axis, found {checked.spec.domain.type}"
             )
         if axis in axes:
-            checked.wrong(path, f"the axis {axis} is declared periodic twice")
+            checked.add_issue(path, f"the axis {axis} is declared periodic twice")
         axes.add(axis)
     return axes
 
 
-def _known_values(checked: Checked, index: int) -> bool:
+def _known_values(checked: ValidationContext, index: int) -> bool:
     condition, before = checked.spec.boundary[index], len(checked.faults)
     fields = checked.spec.fields
     if condition.field not in fields:
         valid = valid_values("fields", str(condition.field), fields)
-        checked.wrong(("boundary", index, "field"), f"'{condition.field}' is not a field; {valid}")
+        checked.add_issue(("boundary", index, "field"), f"'{condition.field}' is not a field; {valid}")
     for key in ("a", "b", "value"):
         text = getattr(condition, key)
         if text is not None:
@@ -135,7 +135,9 @@ def _known_values(checked: Checked, index: int) -> bool:
     return len(checked.faults) == before
 
 
-def covered_parts(checked: Checked, index: int, periodic: Collection[str]) -> tuple[str, ...] | None:
+def covered_parts(
+    checked: ValidationContext, index: int, periodic: Collection[str]
+) -> tuple[str, ...] | None:
     """Return the parts of the boundary that a condition covers, or None after noting what is wrong with `where`."""
     path, where = ("boundary", index, "where"), str(checked.spec.boundary[index].where)
     if checked.domain is None:
@@ -143,41 +145,43 @@ def covered_parts(checked: Checked, index: int, periodic: Collection[str]) -> tu
     parts = [part for part in checked.domain.parts if part[:-1] not in periodic]
     if where == "all":
         if not parts:
-            checked.wrong(path, "the domain has no ends, as every axis is periodic")
+            checked.add_issue(path, "the domain has no ends, as every axis is periodic")
         return tuple(parts)
     if where in parts and not isinstance(checked.domain, BoxDomain):
         return (where,)
     return _parts_at(checked, path, where, periodic)
 
 
-def _parts_at(checked: Checked, path: Path, where: str, periodic: Collection[str]) -> tuple[str, ...] | None:
+def _parts_at(
+    checked: ValidationContext, path: Path, where: str, periodic: Collection[str]
+) -> tuple[str, ...] | None:
     """Return the parts at `x = 0`."""
-    found = checked.attempt(path, _coordinate_value, checked, where)
+    found = checked.capture_error(path, _coordinate_value, checked, where)
     if found is None:
         return None
     axis, value = found
     if axis in periodic:
-        checked.wrong(path, f"the axis {axis} is periodic and has no ends")
+        checked.add_issue(path, f"the axis {axis} is periodic and has no ends")
         return None
     if axis not in checked.bounds or checked.domain is None:
         return None
     parts = checked.domain.on_axis(axis, value)
     if not parts:
-        checked.wrong(
+        checked.add_issue(
             path, f"'{where}' is no end of the domain; valid places: {', '.join(_valid(checked, axis))}"
         )
         return None
     return parts
 
 
-def _valid(checked: Checked, axis: str) -> tuple[str, ...]:
+def _valid(checked: ValidationContext, axis: str) -> tuple[str, ...]:
     domain = checked.domain
     if isinstance(domain, BoxDomain):
         return ("all", *(f"{axis} = {end:g}" for end in domain.bounds[axis]))
     return ("all", *(domain.parts if domain else ()))
 
 
-def _coordinate_value(checked: Checked, where: str) -> tuple[str, float]:
+def _coordinate_value(checked: ValidationContext, where: str) -> tuple[str, float]:
     """Read `x = 0`."""
     names = [name for name in checked.space if where.partition("=")[0].strip() == name]
     if not names:
@@ -191,13 +195,13 @@ def _coordinate_value(checked: Checked, where: str) -> tuple[str, float]:
     return names[0], evaluate_tree(equation.right, checked.parameters)
 
 
-def _order_across(checked: Checked, name: str, part: str) -> int:
+def _order_across(checked: ValidationContext, name: str, part: str) -> int:
     """Return the order of the derivatives across a part of the boundary: along one axis of a box, else along any."""
     axes = [part[:-1]] if isinstance(checked.domain, BoxDomain) else checked.space
     return max(checked.order(name, axis) or 0 for axis in axes)
 
 
-def _check_kinds(checked: Checked, placed: Placed) -> None:
+def _check_kinds(checked: ValidationContext, placed: Placed) -> None:
     """A condition is of lower order than the equation, and given once on each part."""
     for (name, part), indices in placed.items():
         order = _order_across(checked, name, part)
@@ -208,21 +212,21 @@ def _check_kinds(checked: Checked, placed: Placed) -> None:
             path = ("boundary", index)
             if order == 0:
                 message = f"expected no condition for {place}, as it has no derivative along {part[:-1]}"
-                checked.wrong(path, message, "too-many-conditions")
+                checked.add_issue(path, message, "too-many-conditions")
             elif order == 1 and condition.type != "dirichlet":
                 message = f"expected type dirichlet for {place}, as its order is 1; found {condition.type}"
-                checked.wrong(path, message, "too-many-conditions")
+                checked.add_issue(path, message, "too-many-conditions")
             elif condition.order is not None and condition.order >= order:
-                checked.wrong(
+                checked.add_issue(
                     (*path, "order"),
                     f"expected a derivative of order below {order} for {place}, as that is the order of the equation",
                 )
             elif kinds.count(kind) > 1:
                 message = f"expected one {condition.type} condition for {place}, found {kinds.count(kind)}"
-                checked.wrong(path, message, "too-many-conditions")
+                checked.add_issue(path, message, "too-many-conditions")
 
 
-def _check_counts(checked: Checked, placed: Placed, periodic: set[str]) -> None:
+def _check_counts(checked: ValidationContext, placed: Placed, periodic: set[str]) -> None:
     if isinstance(checked.domain, BoxDomain):
         for name, axis in product(
             checked.spec.fields, [axis for axis in checked.bounds if axis not in periodic]
@@ -233,7 +237,7 @@ def _check_counts(checked: Checked, placed: Placed, periodic: set[str]) -> None:
             _check_part(checked, name, part, len(placed.get((name, part), ())))
 
 
-def _check_ends(checked: Checked, name: str, axis: str, counts: list[int]) -> None:
+def _check_ends(checked: ValidationContext, name: str, axis: str, counts: list[int]) -> None:
     order = checked.order(name, axis) or 0
     if order == 1:
         _check_inflow(checked, name, axis, counts)
@@ -242,7 +246,7 @@ def _check_ends(checked: Checked, name: str, axis: str, counts: list[int]) -> No
         _wrong_count(checked, name, axis, counts, wanted, *_what_is_wrong(checked, name, axis, counts))
 
 
-def _what_is_wrong(checked: Checked, name: str, axis: str, counts: list[int]) -> tuple[str, str]:
+def _what_is_wrong(checked: ValidationContext, name: str, axis: str, counts: list[int]) -> tuple[str, str]:
     """Return the kind of a wrong number of conditions, and the question for those that are missing."""
     order = checked.order(name, axis) or 0
     if sum(counts) > order:
@@ -257,19 +261,19 @@ def _what_is_wrong(checked: Checked, name: str, axis: str, counts: list[int]) ->
     return "missing-boundary-condition", f"What{' else' * any(counts)} holds for {name} at {place}?"
 
 
-def _check_part(checked: Checked, name: str, part: str, count: int) -> None:
+def _check_part(checked: ValidationContext, name: str, part: str, count: int) -> None:
     """On a curved or slanted boundary an elliptic or parabolic equation of order 2m takes m conditions."""
     order = _order_across(checked, name, part)
     if order > 1 and count != order // 2:
         message = f"'{name}' has derivatives of order {order}: expected {order // 2} on {part}, found {count}"
         if count < order // 2:
             question = f"What holds for {name} on {part}?"
-            checked.wrong(("boundary",), message, "missing-boundary-condition", question)
+            checked.add_issue(("boundary",), message, "missing-boundary-condition", question)
         else:
-            checked.wrong(("boundary",), message, "too-many-conditions")
+            checked.add_issue(("boundary",), message, "too-many-conditions")
 
 
-def _check_inflow(checked: Checked, name: str, axis: str, counts: list[int]) -> None:
+def _check_inflow(checked: ValidationContext, name: str, axis: str, counts: list[int]) -> None:
     """A single transported field is given where it enters the domain; with several, waves decide."""
     speed = None
     if len(checked.spec.fields) == len(checked.equations) == 1 and checked.time_name:
@@ -289,11 +293,11 @@ def _check_inflow(checked: Checked, name: str, axis: str, counts: list[int]) -> 
 
 
 def _wrong_count(
-    checked: Checked, name: str, axis: str, counts: list[int], wanted: str, kind: str, question: str
+    checked: ValidationContext, name: str, axis: str, counts: list[int], wanted: str, kind: str, question: str
 ) -> None:
     found = ", ".join(f"{count} at {_end(checked, axis, end)}" for end, count in enumerate(counts))
     order = checked.order(name, axis)
-    checked.wrong(
+    checked.add_issue(
         ("boundary",),
         f"'{name}' has derivatives of order {order} along {axis}: expected conditions {wanted}, "
         f"or a periodic axis; found {found}",
@@ -302,12 +306,12 @@ def _wrong_count(
     )
 
 
-def part_text(checked: Checked, part: str) -> str:
+def part_text(checked: ValidationContext, part: str) -> str:
     """Return a part as it is written in `where`: `x = 0`, `inner`, `edge 2`."""
     if isinstance(checked.domain, BoxDomain):
         return _end(checked, part[:-1], "-+".index(part[-1]))
     return part
 
 
-def _end(checked: Checked, axis: str, end: int) -> str:
+def _end(checked: ValidationContext, axis: str, end: int) -> str:
     return f"{axis} = {checked.bounds[axis][end]:g}"

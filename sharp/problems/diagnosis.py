@@ -11,10 +11,10 @@ from pathlib import Path as FilePath
 from typing import Any, Literal
 
 from sharp.errors import SpecificationError
-from sharp.problems.concerns import Concern
+from sharp.problems.diagnostics import Diagnostic, Verdict
 from sharp.problems.loader import build_problem, check_id, read_specification
 from sharp.problems.problem import Problem
-from sharp.problems.yaml_source import Fault, FaultySpecification, Path, Source, read_yaml, show
+from sharp.yaml_source import InvalidSpecification, Path, ValidationIssue, YamlSource, read_yaml, show
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,23 @@ class Diagnosis:
     the concerns.
     """
 
-    verdict: Literal["solve", "ask", "refuse"]
+    verdict: Literal["solve", "clarify", "reject"]
     problem: Problem | None
-    concerns: tuple[Concern, ...]
+    concerns: tuple[Diagnostic, ...]
     places: tuple[str, ...]
 
     @property
     def questions(self) -> tuple[str, ...]:
         """What has to be answered, each question once."""
         return tuple(dict.fromkeys(concern.question for concern in self.concerns if concern.question))
+
+    def lines(self, verdict: Verdict) -> list[str]:
+        """Return the messages of a verdict, each after its place."""
+        return [
+            f"{place}: {concern.message}"
+            for concern, place in zip(self.concerns, self.places, strict=True)
+            if concern.verdict == verdict
+        ]
 
 
 def diagnose_file(name_or_path: str | FilePath) -> Diagnosis:
@@ -49,32 +57,32 @@ def diagnose(text: str, name: str) -> Diagnosis:
     """Diagnose a specification in YAML; `name` stands for the file in places."""
     try:
         source = read_yaml(text, name)
-    except FaultySpecification as error:
+    except InvalidSpecification as error:
         return _of_faults(error.source, error.faults)
     except SpecificationError as error:
-        return Diagnosis("refuse", None, (Concern("form", "refuse", (), str(error)),), (f"{name}:1",))
+        return Diagnosis("reject", None, (Diagnostic("form", "reject", (), str(error)),), (f"{name}:1",))
     return diagnose_source(source)
 
 
-def diagnose_source(source: Source) -> Diagnosis:
+def diagnose_source(source: YamlSource) -> Diagnosis:
     """Diagnose a parsed document."""
-    from sharp.problems.wellposed import concerns
+    from sharp.problems.well_posedness import check_well_posedness
 
     try:
         problem = build_problem(source)
-    except FaultySpecification as error:
+    except InvalidSpecification as error:
         return _of_faults(error.source, error.faults)
-    return _diagnosis(source, problem, concerns(problem))
+    return _diagnosis(source, problem, check_well_posedness(problem))
 
 
-def _of_faults(source: Source, faults: tuple[Fault, ...]) -> Diagnosis:
+def _of_faults(source: YamlSource, faults: tuple[ValidationIssue, ...]) -> Diagnosis:
     return _diagnosis(source, None, tuple(_concern(fault, source.value) for fault in faults))
 
 
-def _diagnosis(source: Source, problem: Problem | None, found: tuple[Concern, ...]) -> Diagnosis:
+def _diagnosis(source: YamlSource, problem: Problem | None, found: tuple[Diagnostic, ...]) -> Diagnosis:
     verdicts = {concern.verdict for concern in found}
-    verdict: Literal["solve", "ask", "refuse"] = (
-        "refuse" if "refuse" in verdicts else "ask" if "ask" in verdicts else "solve"
+    verdict: Literal["solve", "clarify", "reject"] = (
+        "reject" if "reject" in verdicts else "clarify" if "clarify" in verdicts else "solve"
     )
     places = tuple(
         ": ".join(
@@ -85,10 +93,10 @@ def _diagnosis(source: Source, problem: Problem | None, found: tuple[Concern, ..
     return Diagnosis(verdict, problem, found, places)
 
 
-def _concern(fault: Fault, document: Any) -> Concern:
+def _concern(fault: ValidationIssue, document: Any) -> Diagnostic:
     """Return a fault as a concern: what can be asked for is missing, everything else is refused."""
     kind, question = (fault.kind, fault.question) if fault.kind != "form" else _missing(fault.path, document)
-    return Concern(kind, "ask" if question else "refuse", fault.path, fault.message, question)
+    return Diagnostic(kind, "clarify" if question else "reject", fault.path, fault.message, question)
 
 
 # By the section of the format: the kind of what is missing there, and the question for it.

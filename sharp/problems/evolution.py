@@ -17,8 +17,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.problems.concerns import Concern
+from sharp.problems.diagnostics import Diagnostic
 from sharp.problems.domains import BoxDomain
+from sharp.problems.linearisation import LinearisedSystem, boundary_state, initial_state
 from sharp.problems.sampling import (
     Array,
     at_times,
@@ -30,7 +31,6 @@ from sharp.problems.sampling import (
     shown,
     times,
 )
-from sharp.problems.system import System, boundary_state, initial_state
 
 Symbol = NDArray[np.complex128]
 
@@ -60,7 +60,7 @@ class _Growth:
         return float(np.log(self.shorter / max(self.short, 1e-300)) / np.log(_SHORTER / _SHORT))
 
 
-def evolution_concerns(system: System) -> Iterator[Concern]:
+def evolution_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
     """Yield a concern where short waves grow without bound."""
     problem = system.problem
     if problem.time_name is None:
@@ -83,16 +83,16 @@ def evolution_concerns(system: System) -> Iterator[Concern]:
         if elliptic
         else "the other sign of its diffusion is meant, or conditions at the final time and not the initial one"
     )
-    yield Concern(
-        "elliptic-in-time" if elliptic else "backward-parabolic", "refuse", ("equations",), message + meant
+    yield Diagnostic(
+        "elliptic-in-time" if elliptic else "backward-parabolic", "reject", ("equations",), message + meant
     )
 
 
-def _longest(system: System) -> float:
+def _longest(system: LinearisedSystem) -> float:
     return max(high - low for low, high in system.problem.bounds.values())
 
 
-def _growth(system: System, points: Array) -> _Growth | None:
+def _growth(system: LinearisedSystem, points: Array) -> _Growth | None:
     """Return the fastest growth over the points where the coefficients are known, None where they nowhere are."""
     points, frozen = system.distinct(points, initial_state(system.problem))
     if not len(points):
@@ -109,7 +109,7 @@ def _growth(system: System, points: Array) -> _Growth | None:
     return _Growth(short, tops[worst, 1], place, decay > 0.5 * tops[worst, 1])
 
 
-def _all_rates(system: System, coefficients: Array, number: float) -> Symbol:
+def _all_rates(system: LinearisedSystem, coefficients: Array, number: float) -> Symbol:
     """Return the rates of waves of that wave number in all directions."""
     wave = 2 * np.pi * number / _longest(system)
     found = [
@@ -130,12 +130,12 @@ def _directions(dimension: int) -> list[Array]:
     return [np.array(v) / np.linalg.norm(v) for v in vectors]
 
 
-def _time_orders(system: System) -> list[int]:
+def _time_orders(system: LinearisedSystem) -> list[int]:
     problem = system.problem
     return [system.order(field, str(problem.time_name)) for field in problem.fields]
 
 
-def _in_time(system: System, coefficients: Array, exponents: Symbol) -> Symbol:
+def _in_time(system: LinearisedSystem, coefficients: Array, exponents: Symbol) -> Symbol:
     """Return the symbol as matrices [m + 1, equations, fields] by powers of s, for exp(exponents·x)."""
     problem = system.problem
     matrices = np.zeros(
@@ -197,7 +197,7 @@ def roots(polynomial: Symbol) -> Symbol:
     return np.asarray(np.roots(kept), dtype=complex)
 
 
-def count_concerns(system: System) -> Iterator[Concern]:
+def count_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
     """Yield a concern for each end of a box that has more or fewer conditions than waves enter there.
 
     Fields of even order alone have their conditions counted when the specification is read.
@@ -211,7 +211,7 @@ def count_concerns(system: System) -> Iterator[Concern]:
             yield from _count_at(system, part, orders)
 
 
-def _count_at(system: System, part: str, orders: list[int]) -> Iterator[Concern]:
+def _count_at(system: LinearisedSystem, part: str, orders: list[int]) -> Iterator[Diagnostic]:
     problem = system.problem
     conditions = list(conditions_at(problem, part))
     given = len(conditions)
@@ -224,16 +224,16 @@ def _count_at(system: System, part: str, orders: list[int]) -> Iterator[Concern]
         message = (
             f"expected as many conditions on {fields} at {place} as waves enter there, {most}; found {given}"
         )
-        yield Concern(kind, "refuse", path, message)
+        yield Diagnostic(kind, "reject", path, message)
     elif given < least:
         message = (
             f"expected as many conditions on {fields} at {place} as waves enter there, {least}; found {given}"
         )
         question = f"What{' else' * bool(given)} holds for {fields} at {place}?"
-        yield Concern("missing-boundary-condition", "ask", ("boundary",), message, question)
+        yield Diagnostic("missing-boundary-condition", "clarify", ("boundary",), message, question)
 
 
-def _needed(system: System, part: str, orders: list[int]) -> tuple[int, int]:
+def _needed(system: LinearisedSystem, part: str, orders: list[int]) -> tuple[int, int]:
     """Return the least and the largest number of conditions that the points of an end may take."""
     problem = system.problem
     dirichlet = {str(c.field): str(c.value) for _, c in conditions_at(problem, part) if c.type == "dirichlet"}
@@ -246,7 +246,7 @@ def _needed(system: System, part: str, orders: list[int]) -> tuple[int, int]:
     return min(least for least, _ in found), max(most for _, most in found)
 
 
-def _entering(system: System, coefficients: Array, part: str, order: int) -> tuple[int, int]:
+def _entering(system: LinearisedSystem, coefficients: Array, part: str, order: int) -> tuple[int, int]:
     """Return the least and largest number of conditions at a point of an end.
 
     Solutions that neither grow nor die along the axis, and waves that run along the end, may count or not.
@@ -272,7 +272,7 @@ def _entering(system: System, coefficients: Array, part: str, order: int) -> tup
     return entering, entering + int(np.sum(~clear)) + order - len(exponents)
 
 
-def _along_axis(system: System, coefficients: Array, axis: int, s: float) -> Symbol:
+def _along_axis(system: LinearisedSystem, coefficients: Array, axis: int, s: float) -> Symbol:
     """Return the symbol as matrices by powers of λ, for exp(s*t + λ*x) along one axis."""
     problem = system.problem
     highest = max(system.order(field, problem.space[axis]) for field in problem.fields)

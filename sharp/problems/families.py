@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sharp.problems.analysis import equivalent
-from sharp.problems.checks import Checked
+from sharp.problems.checks import ValidationContext
 from sharp.problems.grammar import Scope, parse_equation_tree
 from sharp.problems.spec import Boundary
 
 
 @dataclass(frozen=True)
-class Family:
+class FamilySignature:
     """Names and equations that a problem of the family has, among others, and its boundary conditions."""
 
     fields: tuple[str, ...]
@@ -22,15 +22,15 @@ class Family:
     coefficients: tuple[str, ...] = ()
 
 
-FAMILIES: Mapping[str, Family] = {
-    "advection": Family(("u",), ("beta",), ("u_t + beta*u_x = 0",)),
-    "burgers": Family(("u",), ("nu",), ("u_t + (u**2/2)_x = nu/pi*u_xx",)),
-    "reaction-diffusion": Family(("u",), ("nu", "rho"), ("u_t - nu*u_xx = rho*u*(1 - u)",)),
+FAMILIES: Mapping[str, FamilySignature] = {
+    "advection": FamilySignature(("u",), ("beta",), ("u_t + beta*u_x = 0",)),
+    "burgers": FamilySignature(("u",), ("nu",), ("u_t + (u**2/2)_x = nu/pi*u_xx",)),
+    "reaction-diffusion": FamilySignature(("u",), ("nu", "rho"), ("u_t - nu*u_xx = rho*u*(1 - u)",)),
     # The viscosity may depend on the density: it is read off the momentum equation.
-    "navier-stokes-1d": Family(
+    "navier-stokes-1d": FamilySignature(
         ("Vx", "density", "pressure"), ("eta", "zeta", "Gamma"), ("density_t + (density*Vx)_x = 0",)
     ),
-    "darcy-2d": Family(
+    "darcy-2d": FamilySignature(
         ("u",),
         ("beta",),
         ("-div(a*grad(u)) = beta",),
@@ -40,7 +40,7 @@ FAMILIES: Mapping[str, Family] = {
 }
 
 
-def check_family(checked: Checked) -> None:
+def check_family(checked: ValidationContext) -> None:
     """A problem that names a family is one of it: its reference and residual would else be another's."""
     family = FAMILIES.get(checked.spec.family)
     if family is None:
@@ -52,7 +52,7 @@ def check_family(checked: Checked) -> None:
         _wrong(checked, "boundary", f"conditions {wanted}")
 
 
-def _check_names(checked: Checked, family: Family) -> bool:
+def _check_names(checked: ValidationContext, family: FamilySignature) -> bool:
     before = len(checked.faults)
     for section in ("fields", "coefficients", "parameters"):
         wanted, found = getattr(family, section), tuple(getattr(checked.spec, section))
@@ -61,7 +61,7 @@ def _check_names(checked: Checked, family: Family) -> bool:
     return len(checked.faults) == before
 
 
-def _check_equations(checked: Checked, family: Family) -> None:
+def _check_equations(checked: ValidationContext, family: FamilySignature) -> None:
     spec = checked.spec
     scope = Scope.of(spec.parameters, (*spec.fields, *spec.coefficients), ("x", "y", "t"))
     for text in family.equations:
@@ -78,7 +78,7 @@ def _show(condition: Boundary) -> str:
     return "{" + ", ".join(f"{key}: {value}" for key, value in keys.items()) + "}"
 
 
-def _wrong(checked: Checked, section: str, wanted: str) -> None:
-    checked.wrong(
+def _wrong(checked: ValidationContext, section: str, wanted: str) -> None:
+    checked.add_issue(
         (section,), f"the family {checked.spec.family} has the {wanted}; otherwise use family: other"
     )

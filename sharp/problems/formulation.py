@@ -10,7 +10,7 @@ from functools import cached_property
 from sharp.problems.analysis import order
 from sharp.problems.expressions import Derivative, Node, names_in, walk
 from sharp.problems.grammar import evaluate_tree
-from sharp.problems.printing import Printer, Unprintable, free_names
+from sharp.problems.numpy_printer import CodegenError, Printer, free_names
 from sharp.problems.problem import Problem
 from sharp.problems.sampling import parts_at
 from sharp.problems.spec import Boundary
@@ -19,7 +19,7 @@ _FACTORS = {"dirichlet": ("1", "0"), "neumann": ("0", "1")}
 
 
 @dataclass(frozen=True)
-class End:
+class EndCondition:
     """At an end of an axis (index 0 or -1), `a` times the field plus `b` times its outward derivative is `value`."""
 
     index: int
@@ -29,12 +29,12 @@ class End:
 
 
 @dataclass(frozen=True)
-class Held:
+class ConstrainedField:
     """The ends of an axis at which conditions hold a field."""
 
     field: str
     axis: int
-    ends: tuple[End, ...]
+    ends: tuple[EndCondition, ...]
 
     @property
     def name(self) -> str:
@@ -43,8 +43,8 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Formulation:
-    """A problem on a box in the names of a program; its properties raise `Unprintable` for what is not known.
+class SemiDiscreteFormulation:
+    """A problem on a box in the names of a program; its properties raise `CodegenError` for what is not known.
 
     Names that the program has `taken` for itself are not given to coordinates, fields and parameters; `arrays` are the
     names of the coefficients that it is given as arrays.
@@ -98,7 +98,7 @@ class Formulation:
     def tree(self, text: str | None) -> Node:
         """Return the tree of an expression that is given."""
         if text is None:
-            raise Unprintable("a function that is sampled")
+            raise CodegenError("a function that is sampled")
         return self.problem.tree(text)
 
     def code(self, text: str | None) -> str:
@@ -115,7 +115,7 @@ class Formulation:
             return 0
         found = order(self.problem.equations, field, self.problem.time_name, self.problem.space)
         if found not in (1, 2):
-            raise Unprintable(f"'{field}' has time derivatives of order {found}")
+            raise CodegenError(f"'{field}' has time derivatives of order {found}")
         return found
 
     @cached_property
@@ -132,7 +132,9 @@ class Formulation:
             order(equations, name, axis, space) or 0 for name in self.problem.fields for axis in space
         )
         if steepest > 2:
-            raise Unprintable("derivatives of third order and higher, which collocation steps through slowly")
+            raise CodegenError(
+                "derivatives of third order and higher, which collocation steps through slowly"
+            )
         waves = len(self.velocities) == len(self.fields) and not self.viscous
         return steepest > 1 and not waves
 
@@ -152,9 +154,9 @@ class Formulation:
         return any(condition.type == "periodic" and condition.axis == axis for condition in conditions)
 
     @cached_property
-    def held(self) -> tuple[Held, ...]:
+    def held(self) -> tuple[ConstrainedField, ...]:
         """What conditions hold, by field and axis."""
-        found: dict[tuple[str, int], list[End]] = {}
+        found: dict[tuple[str, int], list[EndCondition]] = {}
         for condition in self.problem.specification.boundary:
             if condition.type == "periodic":
                 continue
@@ -162,20 +164,20 @@ class Formulation:
                 place = self.names[str(condition.field)], self.problem.space.index(part[:-1])
                 found.setdefault(place, []).append(self._end(condition, part))
         if any(len({end.index for end in ends}) < len(ends) for ends in found.values()):
-            raise Unprintable("two conditions at one end")
-        return tuple(Held(field, axis, tuple(ends)) for (field, axis), ends in found.items())
+            raise CodegenError("two conditions at one end")
+        return tuple(ConstrainedField(field, axis, tuple(ends)) for (field, axis), ends in found.items())
 
-    def _end(self, condition: Boundary, part: str) -> End:
+    def _end(self, condition: Boundary, part: str) -> EndCondition:
         if condition.type == "derivative":
-            raise Unprintable("a condition on higher derivatives")
+            raise CodegenError("a condition on higher derivatives")
         factors = _FACTORS.get(condition.type, (condition.a, condition.b))
         a, b = (self._constant(str(factor)) for factor in factors)
-        return End(-1 if part.endswith("+") else 0, a, b, self.code(condition.value))
+        return EndCondition(-1 if part.endswith("+") else 0, a, b, self.code(condition.value))
 
     def _constant(self, text: str) -> float:
         tree = self.problem.tree(text)
         if names_in(tree) - self.problem.parameters.keys():
-            raise Unprintable("factors of a condition that are not constant")
+            raise CodegenError("factors of a condition that are not constant")
         return evaluate_tree(tree, self.problem.parameters)
 
 

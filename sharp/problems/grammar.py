@@ -16,12 +16,14 @@ method is top-down operator precedence (V. R. Pratt, POPL 1973).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sharp.error_messages import clip, valid_values
 from sharp.errors import SpecificationError
-from sharp.problems import rules
+from sharp.problems import expression_typing
+from sharp.problems.expression_typing import TypedExpression
 from sharp.problems.expressions import (
     CONSTANTS,
     FUNCTIONS,
@@ -33,9 +35,7 @@ from sharp.problems.expressions import (
     to_text,
     value_of,
 )
-from sharp.problems.rules import Part
 from sharp.problems.tokens import GrammarError, Token, tokenize
-from sharp.problems.wording import clip, valid_values
 
 if TYPE_CHECKING:
     import sympy
@@ -51,7 +51,7 @@ _ARITY: Mapping[str, tuple[int, int]] = {
     "min": (1, 50),
     "max": (1, 50),
     "piecewise": (3, 49),
-    "D": (2, 1 + rules.MAX_ORDER),
+    "D": (2, 1 + expression_typing.MAX_ORDER),
 }
 
 
@@ -110,33 +110,10 @@ def parse_expression(text: str, names: Iterable[str]) -> sympy.Expr:
     """
     from sharp.problems.symbolic import to_sympy
 
-    return to_sympy(parse_tree(text, _open_scope(names)))
-
-
-def parse_equation(
-    text: str,
-    names: Iterable[str],
-    fields: Sequence[str] = (),
-    space: Sequence[str] = (),
-    time: str | None = None,
-) -> sympy.Eq:
-    """Parse `left = right` to sympy, where fields are functions of space and time, as in `u(x, t)`.
-
-    Raises `SpecificationError` naming the column, what was expected and the valid names.
-    """
-    from sharp.problems.symbolic import equation_to_sympy
-
-    scope = _open_scope(names, fields, (*space, *([time] if time else [])))
-    return equation_to_sympy(parse_equation_tree(text, scope), fields, space, time)
-
-
-def _open_scope(names: Iterable[str], fields: Sequence[str] = (), coordinates: Sequence[str] = ()) -> Scope:
-    """Build a scope for callers whose names nobody has checked."""
     names = tuple(names)
-    hidden = sorted(RESERVED.intersection((*names, *fields, *coordinates)))
-    if hidden:
+    if hidden := sorted(RESERVED.intersection(names)):
         raise SpecificationError(f"{', '.join(hidden)}: words of the grammar cannot be names of values")
-    return Scope.of(names, fields, coordinates)
+    return to_sympy(parse_tree(text, Scope.of(names)))
 
 
 def evaluate(expression: sympy.Expr, values: Mapping[str, float]) -> float:
@@ -201,12 +178,12 @@ class _Parser:
             return "; a derivative follows a field or a closing parenthesis at once: u_xx, (u**2)_x"
         return {"==": "; the two sides of an equation are separated by one '='"}.get(self.token.kind, "")
 
-    def number(self, binding: int) -> Part:
+    def number(self, binding: int) -> TypedExpression:
         part = self.parse(binding)
-        rules.require(part, "number")
+        expression_typing.require(part, "number")
         return part
 
-    def parse(self, binding: int) -> Part:
+    def parse(self, binding: int) -> TypedExpression:
         """Read the longest expression whose operators bind tighter than `binding`."""
         self.nesting += 1
         if self.nesting > MAX_NESTING:
@@ -215,7 +192,7 @@ class _Parser:
         while (op := self.operator()) is not None and PRECEDENCE[op] > binding:
             column = self.take().column
             right = self.parse(PRECEDENCE[op] - (op == "**"))
-            left = rules.binary(op, left, right, column)
+            left = expression_typing.binary(op, left, right, column)
         self.nesting -= 1
         return left
 
@@ -224,25 +201,25 @@ class _Parser:
         text = "**" if token.text == "^" else token.text
         return text if text in PRECEDENCE else None
 
-    def operand(self) -> Part:
+    def operand(self) -> TypedExpression:
         token = self.take()
         match token.kind:
             case "number":
-                part = rules.number(token.text, token.column)
+                part = expression_typing.number(token.text, token.column)
             case "name" if token.text not in ("and", "or"):
                 part = self.named(token)
             case "(":
                 part = self.parse(0)
                 self.expect(")", "an operator or ')'")
             case "-":
-                return rules.negative(self.parse(SIGN), token.column)
+                return expression_typing.negative(self.parse(SIGN), token.column)
             case "+":
                 return self.parse(SIGN)
             case _:
                 raise GrammarError(token.column, f"expected a number, a name, '(' or a sign, found {token}")
         return self.subscripts(part)
 
-    def subscripts(self, part: Part) -> Part:
+    def subscripts(self, part: TypedExpression) -> TypedExpression:
         """Read the derivative marks that follow at once: `(u**2)_x`."""
         previous = self.tokens[self.position - 1]
         while self.token.kind == "mark" and self.token.column == previous.after:
@@ -251,28 +228,28 @@ class _Parser:
             part = self.derivative(part, by, previous.column)
         return part
 
-    def derivative(self, part: Part, by: list[str], column: int) -> Part:
+    def derivative(self, part: TypedExpression, by: list[str], column: int) -> TypedExpression:
         if isinstance(part.node, Name) and part.node.name not in self.scope.fields:
             name = part.node.name
             valid = valid_values("fields", name, self.scope.fields)
             raise GrammarError(part.column, f"'{name}' is not a field that could be differentiated; {valid}")
-        return rules.derivative(part, by, column)
+        return expression_typing.derivative(part, by, column)
 
-    def named(self, token: Token) -> Part:
+    def named(self, token: Token) -> TypedExpression:
         text, scope = token.text, self.scope
         if self.token.kind == "(" and scope.functions:
             return self.call(token)
         if text in scope.names:
-            return rules.name(text, token.column)
+            return expression_typing.name(text, token.column)
         if text in RESERVED and scope.functions:
             raise GrammarError(token.column, f"'{text}' is a function: write {text}(…)")
         field, _, suffix = text.rpartition("_")
         if field in scope.fields:
             by = self.coordinates(suffix, token.column + len(field) + 1)
-            return rules.derivative(rules.name(field, token.column), by, token.column)
+            return expression_typing.derivative(expression_typing.name(field, token.column), by, token.column)
         raise GrammarError(token.column, f"unknown name '{text}'; {valid_values('names', text, scope.names)}")
 
-    def call(self, token: Token) -> Part:
+    def call(self, token: Token) -> TypedExpression:
         name = token.text
         self.check_callable(token)
         self.take()
@@ -285,7 +262,7 @@ class _Parser:
         if name == "D":
             by = [self.coordinate(argument) for argument in arguments[1:]]
             return self.derivative(arguments[0], by, token.column)
-        return rules.apply(name, arguments, token.column)
+        return expression_typing.apply(name, arguments, token.column)
 
     def check_callable(self, token: Token) -> None:
         name = token.text
@@ -299,7 +276,7 @@ class _Parser:
                 token.column, f"unknown function '{name}'; {valid_values('functions', name, valid)}"
             )
 
-    def coordinate(self, part: Part) -> str:
+    def coordinate(self, part: TypedExpression) -> str:
         text = to_text(part.node)
         if text not in self.scope.coordinates:
             valid = valid_values("coordinates", text, self.scope.coordinates)

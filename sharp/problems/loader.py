@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
+from sharp.error_messages import valid_values
 from sharp.errors import SpecificationError
-from sharp.evaluation.protocol import Limits
-from sharp.problems import checks, conditions, defaults, families, geometry, ports, unit_checks
-from sharp.problems.checks import Checked
-from sharp.problems.form import read_form
-from sharp.problems.problem import DataLayout, Grid, Interface, Port, Problem, coarsened
+from sharp.problems import checks, conditions, defaults, families, geometry, ports, units
+from sharp.problems.checks import ValidationContext
+from sharp.problems.limits import ResourceLimits
+from sharp.problems.problem import ArrayPort, DataLayout, Interface, OutputGrid, Problem, coarsened
+from sharp.problems.schema_validation import validate_document
 from sharp.problems.spec import DataSection, InterfaceSection, Outputs, PortSection
-from sharp.problems.wording import valid_values
-from sharp.problems.yaml_source import Source, read_yaml
 from sharp.resources import list_resources
+from sharp.yaml_source import YamlSource, read_yaml
 
 # In this order: later checks use what earlier ones found out.
-_CHECKS: tuple[Callable[[Checked], None], ...] = (
+_CHECKS: tuple[Callable[[ValidationContext], None], ...] = (
     checks.check_names,
     checks.check_parameters,
     geometry.check_domain,
@@ -25,20 +26,28 @@ _CHECKS: tuple[Callable[[Checked], None], ...] = (
     checks.check_equations,
     checks.check_expressions,
 )
-_CHECKS_ON_EQUATIONS: tuple[Callable[[Checked], None], ...] = (
+_CHECKS_ON_EQUATIONS: tuple[Callable[[ValidationContext], None], ...] = (
     conditions.check_initial,
     conditions.check_boundary,
     conditions.check_exact,
     families.check_family,
-    unit_checks.check_units,
+    units.check_units,
     ports.check_outputs,
     ports.check_interface,
     ports.check_data,
 )
 
 
+def catalogue() -> dict[str, Path]:
+    """Return the ids of all known problems and their files; a user's file hides a shipped one of the same name.
+
+    They are problems with data sets, which `list_problems` returns, and cases (`sharp.problems.cases`).
+    """
+    return list_resources("data", "problems/**/*.yaml")
+
+
 def list_problems() -> dict[str, Path]:
-    """Return the known problem ids and their files; a user's file hides a shipped one of the same name."""
+    """Return the ids of the problems that data sets are known of, and of a user's own in the same folder."""
     return list_resources("data", "problems/*.yaml")
 
 
@@ -83,9 +92,9 @@ def parse_problem(text: str, name: str) -> Problem:
     return build_problem(read_yaml(text, name))
 
 
-def build_problem(source: Source) -> Problem:
-    """Build a problem from a parsed document; raises `FaultySpecification`, which lists all that is wrong."""
-    checked = Checked(read_form(source))
+def build_problem(source: YamlSource) -> Problem:
+    """Build a problem from a parsed document; raises `InvalidSpecification`, which lists all that is wrong."""
+    checked = ValidationContext(validate_document(source))
     for check in _CHECKS:
         check(checked)
     # Where equations are wrong or missing, nothing can be said about the conditions that they need.
@@ -102,17 +111,33 @@ def names_file(name: str) -> bool:
     return "/" in name or name.endswith((".yaml", ".yml"))
 
 
+def is_natural_language(text: str) -> bool:
+    """Return whether a text states a problem, rather than naming one."""
+    return len(text.split()) > 1 and not _exists(text)
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except OSError:  # longer than a file's name can be
+        return False
+
+
 def _find(name_or_path: str | Path) -> Path:
     if isinstance(name_or_path, Path) or names_file(name_or_path):
         return Path(name_or_path)
-    known = list_problems()
+    known = catalogue()
     if name_or_path not in known:
-        valid = valid_values("problems", name_or_path, known)
-        raise SpecificationError(f"unknown problem '{name_or_path}'; {valid}")
+        # The cases are too many to list: only the one that is meant, if any.
+        named = [*list_problems(), *get_close_matches(name_or_path, known, n=1)]
+        valid = valid_values("problems", name_or_path, named)
+        raise SpecificationError(
+            f"unknown problem '{name_or_path}'; {valid}; `sharp problems list` shows all"
+        )
     return known[name_or_path]
 
 
-def _problem(checked: Checked) -> Problem:
+def _problem(checked: ValidationContext) -> Problem:
     spec = checked.spec
     assert checked.domain is not None, "a specification without faults has a domain"
     interface = _interface(spec.interface) if spec.interface else defaults.interface(checked)
@@ -125,7 +150,7 @@ def _problem(checked: Checked) -> Problem:
         interface=interface,
         data=_layout(spec.data) if spec.data else defaults.layout(interface),
         grid=_grid(checked, spec.outputs) if spec.outputs else defaults.grid(checked),
-        limits=Limits(spec.limits.wall_s, spec.limits.memory_mb, spec.limits.threads),
+        limits=ResourceLimits(spec.limits.wall_s, spec.limits.memory_mb, spec.limits.threads),
     )
 
 
@@ -143,9 +168,9 @@ def _layout(written: DataSection) -> DataLayout:
     return DataLayout(written.inputs, written.returns, written.time_key, written.space_keys)
 
 
-def _ports(written: Sequence[PortSection]) -> tuple[Port, ...]:
-    return tuple(Port(port.name, port.field, port.shape) for port in written)
+def _ports(written: Sequence[PortSection]) -> tuple[ArrayPort, ...]:
+    return tuple(ArrayPort(port.name, port.field, port.shape) for port in written)
 
 
-def _grid(checked: Checked, written: Outputs) -> Grid:
-    return Grid(written.grid, {name: written.points[name] for name in checked.space}, written.times)
+def _grid(checked: ValidationContext, written: Outputs) -> OutputGrid:
+    return OutputGrid(written.grid, {name: written.points[name] for name in checked.space}, written.times)

@@ -6,14 +6,14 @@ import keyword
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from sharp.problems.checks import Checked, only_with_time
+from sharp.error_messages import valid_values
+from sharp.problems.checks import ValidationContext, only_with_time
 from sharp.problems.conditions import initial_keys
 from sharp.problems.spec import InterfaceSection, PortSection
-from sharp.problems.wording import valid_values
-from sharp.problems.yaml_source import Path
+from sharp.yaml_source import Path
 
 
-def check_outputs(checked: Checked) -> None:
+def check_outputs(checked: ValidationContext) -> None:
     """The output grid has points along each space coordinate, and output times where there is time."""
     outputs = checked.spec.outputs
     if outputs is None:
@@ -22,7 +22,7 @@ def check_outputs(checked: Checked) -> None:
     only_with_time(checked, ("outputs", "times"), outputs.times)
 
 
-def check_interface(checked: Checked) -> None:
+def check_interface(checked: ValidationContext) -> None:
     """Ports hold what the problem knows, arguments have different names, and all fields are returned."""
     interface = checked.spec.interface
     if interface is None:
@@ -34,7 +34,7 @@ def check_interface(checked: Checked) -> None:
     for index, name in enumerate(interface.parameters):
         if name not in checked.spec.parameters:
             valid = valid_values("parameters", name, checked.spec.parameters)
-            checked.wrong(("interface", "parameters", index), f"'{name}' is not a parameter; {valid}")
+            checked.add_issue(("interface", "parameters", index), f"'{name}' is not a parameter; {valid}")
     times = [interface.coordinates] if interface.coordinates else []
     arguments = [*(port.name for port in interface.inputs), *times, *interface.parameters]
     _check_different(checked, ("interface",), arguments, "arguments")
@@ -45,20 +45,20 @@ def check_interface(checked: Checked) -> None:
 
 
 def _check_ports(
-    checked: Checked, side: str, ports: Sequence[PortSection], known: Sequence[str], fault: str
+    checked: ValidationContext, side: str, ports: Sequence[PortSection], known: Sequence[str], fault: str
 ) -> None:
     for index, port in enumerate(ports):
         path: Path = ("interface", side, index)
         if port.field not in known:
             valid = valid_values("fields", port.field, known)
-            checked.wrong((*path, "field"), f"'{port.field}' {fault}; {valid}")
+            checked.add_issue((*path, "field"), f"'{port.field}' {fault}; {valid}")
         shapes = _shapes(checked, with_time=side == "returns")
         if port.shape not in shapes:
             valid = " or ".join(f"[{', '.join(shape)}]" for shape in shapes)
-            checked.wrong((*path, "shape"), f"expected the axes {valid}, found [{', '.join(port.shape)}]")
+            checked.add_issue((*path, "shape"), f"expected the axes {valid}, found [{', '.join(port.shape)}]")
 
 
-def _shapes(checked: Checked, *, with_time: bool) -> list[tuple[str, ...]]:
+def _shapes(checked: ValidationContext, *, with_time: bool) -> list[tuple[str, ...]]:
     """Return the accepted axes: one symbol N for all space axes, or Nx, Ny, … for each its own."""
     times = ("T+1",) if with_time and checked.time_name else ()
     shapes = [("batch", *times, *("N" for _ in checked.space))]
@@ -67,15 +67,15 @@ def _shapes(checked: Checked, *, with_time: bool) -> list[tuple[str, ...]]:
     return shapes
 
 
-def _check_different(checked: Checked, path: Path, names: Iterable[str], what: str) -> None:
+def _check_different(checked: ValidationContext, path: Path, names: Iterable[str], what: str) -> None:
     for name, count in Counter(names).items():
         if count > 1:
-            checked.wrong(path, f"{count} {what} are named '{name}'; expected different names")
+            checked.add_issue(path, f"{count} {what} are named '{name}'; expected different names")
         if keyword.iskeyword(name):
-            checked.wrong(path, f"'{name}' is a keyword of Python and cannot name one of the {what}")
+            checked.add_issue(path, f"'{name}' is a keyword of Python and cannot name one of the {what}")
 
 
-def _check_complete(checked: Checked, interface: InterfaceSection, given: Sequence[str]) -> None:
+def _check_complete(checked: ValidationContext, interface: InterfaceSection, given: Sequence[str]) -> None:
     spec = checked.spec
     functions = {**spec.initial, **spec.coefficients}
     sampled = {name for name in given if name in functions and functions[name].family is not None}
@@ -85,19 +85,21 @@ def _check_complete(checked: Checked, interface: InterfaceSection, given: Sequen
     ):
         missing = sorted(wanted - {port.field for port in ports})
         if missing:
-            checked.wrong(
+            checked.add_issue(
                 ("interface", side),
                 f"expected a port for each of {', '.join(sorted(wanted))}; missing: {', '.join(missing)}",
             )
 
 
-def check_data(checked: Checked) -> None:
+def check_data(checked: ValidationContext) -> None:
     """The data layout names a key for each port, and for the times where there is time."""
     data, interface = checked.spec.data, checked.spec.interface
     if data is None:
         return
     if interface is None:
-        checked.wrong(("data",), "expected an interface as well, whose arrays the keys are of; found none")
+        checked.add_issue(
+            ("data",), "expected an interface as well, whose arrays the keys are of; found none"
+        )
         return
     checked.same_keys(("data", "inputs"), data.inputs, (port.name for port in interface.inputs), "an input")
     checked.same_keys(
@@ -106,7 +108,7 @@ def check_data(checked: Checked) -> None:
     only_with_time(checked, ("data", "time_key"), data.time_key)
     if data.space_keys and len(data.space_keys) != len(checked.space):
         found = len(data.space_keys)
-        checked.wrong(
+        checked.add_issue(
             ("data", "space_keys"),
             f"expected a key for each of {', '.join(checked.space)}, or none; found {found}",
         )

@@ -9,20 +9,20 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from sharp.errors import SpecificationError
-from sharp.evaluation.protocol import Limits
 from sharp.problems.domains import Domain
 from sharp.problems.expressions import Equation, Node
 from sharp.problems.grammar import Scope, parse_equation_tree, parse_tree
-from sharp.problems.spec import Family, Outputs, Published, Specification
+from sharp.problems.limits import ResourceLimits
+from sharp.problems.spec import Family, Outputs, PublishedError, Specification
 
 # Fewer points along an axis are no grid.
 _FEWEST = 4
 # What neither a prompt nor an evaluation ever sees does not change what was asked.
-_NOT_HASHED = {"published", "tags", "statements"}
+_NOT_HASHED = {"published", "tags", "statements", "expected"}
 
 
 @dataclass(frozen=True)
-class Port:
+class ArrayPort:
     """An array of the interface: its name in the signature, what it holds, its axes as `("batch", "N")`."""
 
     name: str
@@ -35,10 +35,10 @@ class Interface:
     """The signature of a solver: `function(*inputs, coordinates, *parameters) -> returns`."""
 
     function: str
-    inputs: tuple[Port, ...]
+    inputs: tuple[ArrayPort, ...]
     coordinates: str | None
     parameters: tuple[str, ...]
-    returns: tuple[Port, ...]
+    returns: tuple[ArrayPort, ...]
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ class DataLayout:
 
 
 @dataclass(frozen=True)
-class Grid:
+class OutputGrid:
     """The uniform output grid: `cells` (centres) or `nodes` (ends included), points an axis, output times."""
 
     kind: Literal["cells", "nodes"]
@@ -84,8 +84,8 @@ class Problem:
     equations: tuple[Equation, ...]
     interface: Interface
     data: DataLayout
-    grid: Grid
-    limits: Limits
+    grid: OutputGrid
+    limits: ResourceLimits
     hash: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -141,7 +141,7 @@ class Problem:
         return {name: (high - low) / gaps[name] for name, (low, high) in self.bounds.items()}
 
     @property
-    def published(self) -> Published | None:
+    def published(self) -> PublishedError | None:
         """The best published error and its source."""
         return self.specification.published
 
@@ -184,8 +184,8 @@ def content_hash(specification: Specification) -> str:
     """Return the SHA-256 hex digest of all that can reach a prompt or an evaluation.
 
     Comments, line breaks, quoting, the order of the keys of the format, defaults written out, and the
-    notation of numbers do not count; nor do `published` and `tags`. The order of parameters and other
-    names does: prompts show it.
+    notation of numbers do not count; nor do `published`, `tags`, `statements` and `expected`. The order of
+    parameters and other names does: prompts show it.
     """
     content = specification.model_dump(mode="json", exclude=_NOT_HASHED, exclude_defaults=True)
     text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))

@@ -24,7 +24,7 @@ Operation = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Step:
+class Instruction:
     """An operation on the values of earlier slots."""
 
     operation: str
@@ -32,7 +32,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Program:
+class ExpressionProgram:
     """Expressions of some names, ready to be computed on arrays.
 
     The first slots hold the arguments, then the constants, then the result of each step; `outputs` are the slots of
@@ -41,7 +41,7 @@ class Program:
 
     names: tuple[str, ...]
     constants: tuple[float, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[Instruction, ...]
     outputs: tuple[int, ...]
 
     def __call__(self, *arguments: Any, library: str = "numpy") -> tuple[Any, ...]:
@@ -53,7 +53,7 @@ class Program:
         return tuple(values[slot] for slot in self.outputs)
 
 
-def compile_expressions(expressions: Sequence[sympy.Expr], names: Sequence[str]) -> Program:
+def compile_expressions(expressions: Sequence[sympy.Expr], names: Sequence[str]) -> ExpressionProgram:
     """Compile sympy expressions of plain symbols into one program.
 
     Raises `SpecificationError` for a symbol that is not among the names and for functions outside the grammar.
@@ -62,14 +62,14 @@ def compile_expressions(expressions: Sequence[sympy.Expr], names: Sequence[str])
     for expression in expressions:
         tape.collect_constants(expression)
     outputs = tuple(tape.slot(expression) for expression in expressions)
-    return Program(tape.names, tuple(tape.constants), tuple(tape.steps), outputs)
+    return ExpressionProgram(tape.names, tuple(tape.constants), tuple(tape.steps), outputs)
 
 
 @dataclass
 class _Tape:
     names: tuple[str, ...]
     constants: list[float] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Instruction] = field(default_factory=list)
     slots: dict[Any, int] = field(default_factory=dict)
     arguments: dict[str, int] = field(init=False)
 
@@ -115,7 +115,7 @@ class _Tape:
         return value
 
     def _step(self, operation: str, *slots: int) -> int:
-        self.steps.append(Step(operation, slots))
+        self.steps.append(Instruction(operation, slots))
         return len(self.names) + len(self.constants) + len(self.steps) - 1
 
 

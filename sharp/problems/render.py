@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sharp.problems.arrays import (
+from sharp.problems.domains import BoxDomain, PolygonDomain, RoundDomain
+from sharp.problems.expressions import Apply, Derivative, Name, walk
+from sharp.problems.interface_text import (
     TIMES,
     axes_text,
     input_text,
@@ -13,12 +15,10 @@ from sharp.problems.arrays import (
     signature,
     sizes_text,
 )
-from sharp.problems.domains import BoxDomain, PolygonDomain, RoundDomain
-from sharp.problems.expressions import Apply, Derivative, Name, walk
 from sharp.problems.latex import symbol, to_latex
 from sharp.problems.problem import Problem
-from sharp.problems.spec import Boundary, Given
-from sharp.problems.yaml_source import plain_number
+from sharp.problems.spec import Boundary, FunctionSpec
+from sharp.yaml_source import plain_number
 
 SAMPLED = {
     "sine-sums": "a random sum of two sine waves with up to 8 periods in the domain; "
@@ -130,7 +130,7 @@ def _parameter(problem: Problem, name: str) -> str:
     return f"Parameter: `{name}`{written} = {value}{unit} ({use})."
 
 
-def _given(given: Given) -> str:
+def _given(given: FunctionSpec) -> str:
     return f"`{given.expression}`" if given.expression is not None else SAMPLED[str(given.family)]
 
 
@@ -222,7 +222,7 @@ def _latex_conditions(problem: Problem) -> Iterator[str]:
     yield from (_latex_boundary(problem, condition) for condition in spec.boundary)
 
 
-def _latex_given(problem: Problem, given: Given) -> str:
+def _latex_given(problem: Problem, given: FunctionSpec) -> str:
     if given.expression is None:
         return rf"\text{{{SAMPLED[str(given.family)].partition(';')[0]}}}"
     return to_latex(problem.tree(given.expression))

@@ -25,7 +25,7 @@ _TIMES = (0.02, 0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True)
-class Face:
+class BoundaryQuadrature:
     """Points [n, d] on a part of the boundary, their outward normals [n, d] and weights [n] of an integral."""
 
     points: Array
@@ -128,7 +128,7 @@ def part_name(problem: Problem, part: str) -> str:
     return part
 
 
-def face(domain: Domain, part: str, count: int = 9) -> Face:
+def face(domain: Domain, part: str, count: int = 9) -> BoundaryQuadrature:
     """Return points on a part of the boundary: those of Gauss' rule, `count` along each direction."""
     match domain:
         case BoxDomain():
@@ -139,7 +139,7 @@ def face(domain: Domain, part: str, count: int = 9) -> Face:
             return _edge(domain, part, count)
 
 
-def _side(domain: BoxDomain, part: str, count: int) -> Face:
+def _side(domain: BoxDomain, part: str, count: int) -> BoundaryQuadrature:
     axis, names = part[:-1], list(domain.bounds)
     end = "-+".index(part[-1])
     rules = [_gauss(*domain.bounds[name], count) for name in names if name != axis]
@@ -148,26 +148,28 @@ def _side(domain: BoxDomain, part: str, count: int) -> Face:
     column = names.index(axis)
     normals = np.zeros((len(points), len(names)))
     normals[:, column] = 2 * end - 1
-    return Face(np.insert(points, column, domain.bounds[axis][end], axis=1), normals, weights)
+    return BoundaryQuadrature(np.insert(points, column, domain.bounds[axis][end], axis=1), normals, weights)
 
 
-def _circle(domain: RoundDomain, part: str, count: int) -> Face:
+def _circle(domain: RoundDomain, part: str, count: int) -> BoundaryQuadrature:
     radius = domain.inner if part == "inner" else domain.outer
     assert radius is not None, "a disk has no inner circle"
     number = 4 * count
     angle = 2 * np.pi * (np.arange(number) + 0.5) / number
     outward = np.column_stack([np.cos(angle), np.sin(angle)])
     weights = np.full(number, 2 * np.pi * radius / number)
-    return Face(domain.center + radius * outward, outward * (-1 if part == "inner" else 1), weights)
+    return BoundaryQuadrature(
+        domain.center + radius * outward, outward * (-1 if part == "inner" else 1), weights
+    )
 
 
-def _edge(domain: PolygonDomain, part: str, count: int) -> Face:
+def _edge(domain: PolygonDomain, part: str, count: int) -> BoundaryQuadrature:
     start, end = map(np.asarray, domain.edges[int(part.removeprefix("edge "))])
     share, weights = _gauss(0.0, 1.0, count)
     along = end - start
     length = float(np.hypot(*along))
     normal = np.array([along[1], -along[0]]) / length
-    return Face(start + share[:, None] * along, np.tile(normal, (count, 1)), weights * length)
+    return BoundaryQuadrature(start + share[:, None] * along, np.tile(normal, (count, 1)), weights * length)
 
 
 def _gauss(low: float, high: float, count: int) -> tuple[Array, Array]:

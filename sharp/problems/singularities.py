@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from sharp.errors import SpecificationError
-from sharp.problems.concerns import Concern
+from sharp.problems.diagnostics import Diagnostic
 from sharp.problems.expressions import (
     Apply,
     Binary,
@@ -36,13 +36,13 @@ from sharp.problems.sampling import (
     times,
     values,
 )
-from sharp.problems.yaml_source import Path
+from sharp.yaml_source import Path
 
 # Steps of a scan along a line, and halvings of a step in which a divisor changes sign.
 _STEPS, _HALVINGS = 40, 60
 
 
-def singularity_concerns(problem: Problem) -> Iterator[Concern]:
+def singularity_concerns(problem: Problem) -> Iterator[Diagnostic]:
     """Yield a concern for each equation, initial and boundary value that is singular or complex in its domain."""
     inside = at_times(inner_points(problem.domain), times(problem))
     lines = _lines(problem)
@@ -111,7 +111,9 @@ def _replaced(tree: Node, state: Mapping[str, Node]) -> Node:
             return tree
 
 
-def _first(problem: Problem, path: Path, tree: Node, points: Array, lines: list[Array]) -> Iterator[Concern]:
+def _first(
+    problem: Problem, path: Path, tree: Node, points: Array, lines: list[Array]
+) -> Iterator[Diagnostic]:
     """Yield a concern for the first place at which an expression has no value."""
     if not names_in(tree) <= {*problem.parameters, *coordinates(problem)} or not len(points):
         return
@@ -122,7 +124,7 @@ def _first(problem: Problem, path: Path, tree: Node, points: Array, lines: list[
             evaluate_tree(tree, {**problem.parameters, **named(problem, point)})
         except SpecificationError:
             message = f"'{to_text(tree)}' has no finite real value at {shown(problem, point)}"
-            yield Concern("singular-coefficient", "refuse", path, message)
+            yield Diagnostic("singular-coefficient", "reject", path, message)
             return
     for divisor, divided in _divisors(tree, set(coordinates(problem))):
         zero = next((z for line in lines if (z := _zero(problem, divisor, line)) is not None), None)
@@ -172,13 +174,13 @@ def _zero(problem: Problem, divisor: Node, line: Array) -> Array | None:
     return None
 
 
-def _division(problem: Problem, path: Path, divisor: Node, divided: Node, zero: Array) -> Concern:
+def _division(problem: Problem, path: Path, divisor: Node, divided: Node, zero: Array) -> Diagnostic:
     """Return the concern of a division by zero; where zero is divided as well, a limit may exist."""
     place = shown(problem, zero)
     known = {*problem.parameters, *named(problem, zero)}
     above = values(problem, divided, zero[None])[0] if names_in(divided) <= known else 1.0
     if abs(above) < 1e-6:
         message = f"'{to_text(divided)}' is divided by '{to_text(divisor)}', and both are 0 at {place}"
-        return Concern("singular-coefficient", "warn", path, message)
+        return Diagnostic("singular-coefficient", "warn", path, message)
     message = f"'{to_text(divisor)}' is divided by, and is 0 at {place}"
-    return Concern("singular-coefficient", "refuse", path, message)
+    return Diagnostic("singular-coefficient", "reject", path, message)

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from sharp.problems.wording import describe
-from sharp.problems.yaml_source import plain_number
+from sharp.error_messages import describe
+from sharp.yaml_source import plain_number
 
 Family = Literal["advection", "burgers", "reaction-diffusion", "navier-stokes-1d", "darcy-2d", "other"]
 Sampled = Literal["sine-sums", "unit-sine-sums", "positive-sine-sums", "two-phase-gaussian"]
@@ -61,13 +61,13 @@ Identifier = Annotated[str, StringConstraints(pattern=_NAME_PATTERN)]
 ProblemId = Annotated[str, StringConstraints(pattern=_ID_PATTERN)]
 
 
-class Section(BaseModel):
+class SpecModel(BaseModel):
     """A mapping of the format: immutable, and without keys that are not of the format."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Coordinates(Section):
+class Coordinates(SpecModel):
     """Names of the Cartesian space coordinates, and of time where the problem depends on it."""
 
     space: Annotated[tuple[Identifier, ...], Field(min_length=1, max_length=3)]
@@ -75,21 +75,21 @@ class Coordinates(Section):
     system: Literal["cartesian"] = "cartesian"
 
 
-class Quantity(Section):
+class Quantity(SpecModel):
     """A parameter: a number or an expression of other parameters, with its unit."""
 
     value: Expression
     unit: Expression | None = None
 
 
-class Box(Section):
+class Box(SpecModel):
     """An interval, rectangle or box: the two ends of each space coordinate."""
 
     type: Literal["box"]
     bounds: dict[Identifier, tuple[Expression, Expression]]
 
 
-class Disk(Section):
+class Disk(SpecModel):
     """A disk in the plane of two space coordinates."""
 
     type: Literal["disk"]
@@ -97,7 +97,7 @@ class Disk(Section):
     radius: Expression
 
 
-class Annulus(Section):
+class Annulus(SpecModel):
     """The plane region between two circles about one centre."""
 
     type: Literal["annulus"]
@@ -106,21 +106,21 @@ class Annulus(Section):
     outer: Expression
 
 
-class Polygon(Section):
+class Polygon(SpecModel):
     """A polygon without crossing edges, by its vertices in counter-clockwise order."""
 
     type: Literal["polygon"]
     vertices: Annotated[tuple[tuple[Expression, Expression], ...], Field(min_length=3, max_length=100)]
 
 
-class Eigenvalue(Section):
+class Eigenvalue(SpecModel):
     """The name of an unknown number in a homogeneous steady equation, and how many of them are wanted."""
 
     name: Identifier
     count: Annotated[int, Field(ge=1, le=50)] = 6
 
 
-class Statement(Section):
+class ProblemStatement(SpecModel):
     """The problem as somebody might put it, for the translation into this format to be tried on."""
 
     style: Literal[
@@ -129,14 +129,14 @@ class Statement(Section):
     text: Prose
 
 
-class Given(Section):
+class FunctionSpec(SpecModel):
     """A function that is given: an expression of the coordinates, or samples of a random family."""
 
     expression: Expression | None = None
     family: Sampled | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Given:
+    def _one_of_both(self) -> FunctionSpec:
         if (self.expression is None) == (self.family is None):
             raise ValueError("expected an expression or {family: …}, and not both")
         return self
@@ -151,7 +151,7 @@ _BOUNDARY_KEYS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Boundary(Section):
+class Boundary(SpecModel):
     """A condition on a part of the boundary.
 
     dirichlet: field = value; neumann: outward normal derivative = value; robin: a*field + b*(outward normal
@@ -183,7 +183,7 @@ class Boundary(Section):
         return self
 
 
-class Outputs(Section):
+class Outputs(SpecModel):
     """Where the solution is wanted: cell centres or nodes of a uniform grid, and equally spaced times.
 
     `times` counts both ends of the time interval; it is absent in steady problems.
@@ -194,7 +194,7 @@ class Outputs(Section):
     times: Annotated[int, Field(ge=2)] | None = None
 
 
-class Reference(Section):
+class ReferenceSpec(SpecModel):
     """What solutions are compared with: the data set, an exact solution, or one computed by a stated method.
 
     `value` is an expression for each field, `eigenvalues` the lowest eigenvalues in ascending order; `method`,
@@ -209,7 +209,7 @@ class Reference(Section):
     tolerance: Annotated[float, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
-    def _keys_fit_kind(self) -> Reference:
+    def _keys_fit_kind(self) -> ReferenceSpec:
         if (self.kind == "exact") != bool(self.value or self.eigenvalues):
             raise ValueError(
                 "a reference of kind exact has a value for each field or eigenvalues, others have neither"
@@ -222,7 +222,7 @@ class Reference(Section):
         return self
 
 
-class PortSection(Section):
+class PortSection(SpecModel):
     """An array that goes into the solver or comes out: its name in the signature, its field, its axes."""
 
     name: Identifier
@@ -230,7 +230,7 @@ class PortSection(Section):
     shape: Annotated[tuple[str, ...], Field(min_length=2)]
 
 
-class InterfaceSection(Section):
+class InterfaceSection(SpecModel):
     """The signature of a solver: arrays, output times, parameters, in this order."""
 
     function: Identifier = "solver"
@@ -240,7 +240,7 @@ class InterfaceSection(Section):
     returns: Annotated[tuple[PortSection, ...], Field(min_length=1)]
 
 
-class DataSection(Section):
+class DataSection(SpecModel):
     """Keys of an HDF5 file that hold the arrays of the interface, the times and the space coordinates."""
 
     inputs: dict[Identifier, str]
@@ -249,7 +249,7 @@ class DataSection(Section):
     space_keys: tuple[str, ...] = ()
 
 
-class LimitsSection(Section):
+class LimitsSection(SpecModel):
     """Bounds on one run of a solver on a split: seconds, MB of resident memory, threads."""
 
     wall_s: Annotated[float, Field(gt=0)]
@@ -257,14 +257,21 @@ class LimitsSection(Section):
     threads: Annotated[int, Field(gt=0)] = 1
 
 
-class Published(Section):
+class PublishedError(SpecModel):
     """The best error published for the problem, and where."""
 
     nrmse: Annotated[float, Field(gt=0)]
     source: Prose
 
 
-class Specification(Section):
+class Expected(SpecModel):
+    """What is right to do with a specification that is wrong on purpose, and the kind of what is wrong."""
+
+    verdict: Literal["clarify", "reject"]
+    kind: ProblemId
+
+
+class Specification(SpecModel):
     """A whole problem specification."""
 
     pde_spec: Literal[1]
@@ -275,23 +282,24 @@ class Specification(Section):
     notes: tuple[Prose, ...] = ()
     coordinates: Coordinates
     fields: Annotated[tuple[Identifier, ...], Field(min_length=1)]
-    coefficients: dict[Identifier, Annotated[Given, BeforeValidator(given_form)]] = {}
+    coefficients: dict[Identifier, Annotated[FunctionSpec, BeforeValidator(given_form)]] = {}
     parameters: dict[Identifier, Annotated[Quantity, BeforeValidator(quantity_form)]] = {}
     units: dict[Identifier, Expression] = {}
     equations: Annotated[tuple[Expression, ...], Field(min_length=1)]
     domain: Annotated[Box | Disk | Annulus | Polygon, Field(discriminator="type")]
     time: tuple[Expression, Expression] | None = None
-    initial: dict[Identifier, Annotated[Given, BeforeValidator(given_form)]] = {}
+    initial: dict[Identifier, Annotated[FunctionSpec, BeforeValidator(given_form)]] = {}
     boundary: tuple[Boundary, ...]
     mean: dict[Identifier, Expression] = {}
     eigenvalue: Eigenvalue | None = None
     outputs: Outputs | None = None
-    reference: Reference = Reference()
+    reference: ReferenceSpec = ReferenceSpec()
     accuracy: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     interface: InterfaceSection | None = None
     data: DataSection | None = None
     limits: LimitsSection = LimitsSection(wall_s=300)
-    accept: tuple[Literal["corner-jump"], ...] = ()
-    statements: tuple[Statement, ...] = ()
-    published: Published | None = None
+    allow: tuple[Literal["corner-jump"], ...] = ()
+    statements: tuple[ProblemStatement, ...] = ()
+    published: PublishedError | None = None
     tags: tuple[str, ...] = ()
+    expected: Expected | None = None

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import sympy
 
-from sharp.problems.concerns import Concern
+from sharp.problems.diagnostics import Diagnostic
 from sharp.problems.domains import BoxDomain
 from sharp.problems.evolution import Symbol, determinant, roots
+from sharp.problems.linearisation import DerivativeSymbol, LinearisedSystem, compiled, initial_state
 from sharp.problems.problem import Problem
 from sharp.problems.sampling import (
     Array,
@@ -32,7 +33,6 @@ from sharp.problems.sampling import (
     values,
 )
 from sharp.problems.spec import Boundary
-from sharp.problems.system import Jet, System, compiled, initial_state
 from sharp.problems.transport import is_transport
 
 # An eigenvalue that is hit up to rounding leaves no unique solution; closer than the second, solutions are large.
@@ -41,7 +41,7 @@ _HIT, _NEAR = 1e-9, 1e-3
 _BALANCE = 1e-6
 
 
-def type_concerns(system: System) -> Iterator[Concern]:
+def type_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
     """Yield a concern where waves cross a steady problem that has conditions all around."""
     problem = system.problem
     axes = [axis for axis in problem.space if axis not in periodic_axes(problem)]
@@ -56,11 +56,11 @@ def type_concerns(system: System) -> Iterator[Concern]:
                 f"both ends of {axis} do not fix them; another sign of a second derivative may be meant, or {axis} "
                 "is a time with initial conditions"
             )
-            yield Concern("steady-hyperbolic", "refuse", ("equations",), message)
+            yield Diagnostic("steady-hyperbolic", "reject", ("equations",), message)
             return
 
 
-def _has_waves(system: System, coefficients: Array, axis: str) -> bool:
+def _has_waves(system: LinearisedSystem, coefficients: Array, axis: str) -> bool:
     """Whether exp(λ*x + i*ω·y) solves the principal part with an imaginary λ, for short waves along the other axes."""
     problem = system.problem
     column = problem.space.index(axis)
@@ -74,7 +74,7 @@ def _has_waves(system: System, coefficients: Array, axis: str) -> bool:
     return False
 
 
-def _along(system: System, coefficients: Array, axis: int, wave: Symbol) -> Symbol:
+def _along(system: LinearisedSystem, coefficients: Array, axis: int, wave: Symbol) -> Symbol:
     """Return the principal part as matrices by powers of λ, for exp(λ*x + wave·y)."""
     problem = system.problem
     order = max(sum(jet.orders) for jet in system.jets)
@@ -88,7 +88,7 @@ def _along(system: System, coefficients: Array, axis: int, wave: Symbol) -> Symb
     return matrices
 
 
-def constant_concerns(system: System) -> Iterator[Concern]:
+def constant_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
     """Yield a concern for each field that is fixed up to a constant only, and for data that allow no solution."""
     problem = system.problem
     if problem.specification.eigenvalue or is_transport(system):
@@ -102,16 +102,16 @@ def constant_concerns(system: System) -> Iterator[Concern]:
         if field not in problem.specification.mean:
             message = f"equations and conditions fix '{field}' up to a constant only, and 'mean' gives none"
             question = f"What is the mean value of {field} over the domain?"
-            yield Concern("undetermined-constant", "ask", ("mean",), message, question)
+            yield Diagnostic("undetermined-constant", "clarify", ("mean",), message, question)
 
 
-def _mean_too_much(problem: Problem, field: str) -> Iterator[Concern]:
+def _mean_too_much(problem: Problem, field: str) -> Iterator[Diagnostic]:
     if field in problem.specification.mean:
         message = f"a mean of '{field}' is given, and equations and conditions fix '{field}' without it"
-        yield Concern("too-many-conditions", "refuse", ("mean", field), message)
+        yield Diagnostic("too-many-conditions", "reject", ("mean", field), message)
 
 
-def _only_derivatives(system: System, field: str) -> bool:
+def _only_derivatives(system: LinearisedSystem, field: str) -> bool:
     """Whether a constant may be added to the field in the equations, at any time."""
     problem = system.problem
     jets = [jet for jet in system.jets if jet.field == field]
@@ -119,13 +119,13 @@ def _only_derivatives(system: System, field: str) -> bool:
     return not in_time and all(any(jet.orders) for jet in jets)
 
 
-def _pinned(system: System, field: str) -> bool:
+def _pinned(system: LinearisedSystem, field: str) -> bool:
     """Whether a condition holds the value of a field anywhere."""
     conditions = [c for c in system.problem.specification.boundary if c.field == field]
     return any(c.type == "dirichlet" or (c.type == "robin" and c.a != "0") for c in conditions)
 
 
-def _balance_concerns(system: System, field: str) -> Iterator[Concern]:
+def _balance_concerns(system: LinearisedSystem, field: str) -> Iterator[Diagnostic]:
     """Yield a concern where sources and fluxes do not cancel: the integral of a divergence is that of the flux."""
     found = _imbalance(system)
     if found is None:
@@ -136,10 +136,10 @@ def _balance_concerns(system: System, field: str) -> Iterator[Concern]:
             f"no solution exists: the sources of '{field}' need a flux of {source:.6g} through the boundary, the "
             f"conditions give {flux:.6g}"
         )
-        yield Concern("incompatible-flux", "refuse", ("boundary",), message)
+        yield Diagnostic("incompatible-flux", "reject", ("boundary",), message)
 
 
-def _imbalance(system: System) -> tuple[float, float, float] | None:
+def _imbalance(system: LinearisedSystem) -> tuple[float, float, float] | None:
     """Return the integrals of f and of the flux in div(A grad u) = f with a diagonal A, and how near they are known.
 
     None where the equation is not of this form, or its coefficients are not known.
@@ -154,7 +154,7 @@ def _imbalance(system: System) -> tuple[float, float, float] | None:
     return source, flux, _BALANCE * size + rounding
 
 
-def _divergence_form(system: System) -> bool:
+def _divergence_form(system: LinearisedSystem) -> bool:
     """Whether the equation is div(A grad u) = f: the first derivatives' coefficients are those of A's derivatives."""
     problem = system.problem
     count = len(problem.space)
@@ -172,7 +172,7 @@ def _divergence_form(system: System) -> bool:
     return bool(np.allclose(found[:count], found[count:], rtol=1e-9, atol=1e-12, equal_nan=True))
 
 
-def _integrals(system: System, count: int) -> tuple[float, float, float]:
+def _integrals(system: LinearisedSystem, count: int) -> tuple[float, float, float]:
     """Return the integrals of f, of the flux A du/dn, and of the size of both."""
     problem = system.problem
     points, weights = integration(problem.domain, count)
@@ -186,7 +186,7 @@ def _integrals(system: System, count: int) -> tuple[float, float, float]:
     return source, flux, size
 
 
-def _flux(system: System, part: str, condition: Boundary, count: int) -> tuple[float, float]:
+def _flux(system: LinearisedSystem, part: str, condition: Boundary, count: int) -> tuple[float, float]:
     problem = system.problem
     side = face(problem.domain, part, count)
     slope = values(problem, problem.tree(str(condition.value)), side.points)
@@ -200,7 +200,7 @@ def _flux(system: System, part: str, condition: Boundary, count: int) -> tuple[f
     return float(side.weights @ (diffusivity * slope)), float(side.weights @ np.abs(diffusivity * slope))
 
 
-def _zero(jet: Jet) -> Any:
+def _zero(jet: DerivativeSymbol) -> Any:
     del jet
     return sympy.Integer(0)
 
@@ -213,7 +213,7 @@ class _Mode:
     numbers: tuple[float, ...]
 
 
-def resonance_concerns(system: System) -> Iterator[Concern]:
+def resonance_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
     """Yield a concern where Σ a_k u_kk + c u = f has a wave that satisfies the homogeneous problem, or nearly does."""
     found = _constant_coefficients(system)
     if found is None:
@@ -231,13 +231,13 @@ def resonance_concerns(system: System) -> Iterator[Concern]:
     wave = f"the eigenvalue of the wave with as many half waves as {waves}"
     if distance <= _HIT:
         message = f"{coefficient} {wave}: any multiple of it can be added, a source that contains it has no solution"
-        yield Concern("resonance", "refuse", ("equations",), message)
+        yield Diagnostic("resonance", "reject", ("equations",), message)
     elif distance <= _NEAR:
         message = f"{coefficient} within {distance:.1g} of {wave}: small changes of the data change much"
-        yield Concern("resonance", "warn", ("equations",), message)
+        yield Diagnostic("resonance", "warn", ("equations",), message)
 
 
-def _constant_coefficients(system: System) -> tuple[list[float], float] | None:
+def _constant_coefficients(system: LinearisedSystem) -> tuple[list[float], float] | None:
     """Return the a_k and c of an equation Σ a_k u_kk + c u = f on a box, of one sign; None for any other."""
     problem = system.problem
     if problem.time_name or len(problem.fields) > 1 or not isinstance(problem.domain, BoxDomain):
@@ -252,7 +252,7 @@ def _constant_coefficients(system: System) -> tuple[list[float], float] | None:
     return [abs(value) for value in second], abs(zeroth)
 
 
-def _nearest_mode(system: System, second: list[float], target: float) -> _Mode | None:
+def _nearest_mode(system: LinearisedSystem, second: list[float], target: float) -> _Mode | None:
     """Return the mode whose eigenvalue is nearest; None where a condition has no waves of half-integral number."""
     problem = system.problem
     choices = []
@@ -271,7 +271,7 @@ def _nearest_mode(system: System, second: list[float], target: float) -> _Mode |
     return min(modes, key=lambda mode: abs(mode.value - target))
 
 
-def _half_waves(system: System, axis: str, wave_number: float) -> list[float] | None:
+def _half_waves(system: LinearisedSystem, axis: str, wave_number: float) -> list[float] | None:
     """Return how many half waves fit along an axis, up to those that are shorter than the wave number's."""
     problem = system.problem
     low, high = problem.bounds[axis]

@@ -6,7 +6,15 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from sharp.problems.arrays import TIMES, axes_text, input_text, return_text, shape, signature, sizes_text
+from sharp.problems.interface_text import (
+    TIMES,
+    axes_text,
+    input_text,
+    return_text,
+    shape,
+    signature,
+    sizes_text,
+)
 from sharp.problems.problem import Problem
 
 _WIDTH = 96

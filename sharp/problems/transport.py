@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sharp.problems.concerns import Concern
+from sharp.problems.diagnostics import Diagnostic
+from sharp.problems.linearisation import LinearisedSystem, boundary_state
 from sharp.problems.sampling import (
     Array,
     at_times,
@@ -23,7 +24,6 @@ from sharp.problems.sampling import (
     part_name,
     times,
 )
-from sharp.problems.system import System, boundary_state
 
 # A speed across the boundary below this share of the largest is that of a flow along it.
 _SLOW = 1e-6
@@ -52,7 +52,7 @@ class _Edge:
         return self.condition is None and bool((self.outward < 0).any())
 
 
-def transport_concerns(system: System) -> Iterator[Concern]:
+def transport_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
     """Yield a concern for each part of the boundary where a transported field has a value too many or too few."""
     if not is_transport(system):
         return
@@ -67,7 +67,7 @@ def transport_concerns(system: System) -> Iterator[Concern]:
             yield _inflow(system, edge)
 
 
-def is_transport(system: System) -> bool:
+def is_transport(system: LinearisedSystem) -> bool:
     """Return whether a problem has one field, and derivatives of first order only."""
     problem = system.problem
     if len(problem.fields) > 1 or problem.specification.eigenvalue:
@@ -81,7 +81,7 @@ def _consistent(edges: list[_Edge]) -> bool:
     return not any(edge.overdetermined or edge.open for edge in edges)
 
 
-def _edges(system: System) -> list[_Edge]:
+def _edges(system: LinearisedSystem) -> list[_Edge]:
     problem = system.problem
     found = []
     for part in open_parts(problem):
@@ -94,7 +94,7 @@ def _edges(system: System) -> list[_Edge]:
     ]
 
 
-def _outward(system: System, part: str, known: Mapping[str, str]) -> Array:
+def _outward(system: LinearisedSystem, part: str, known: Mapping[str, str]) -> Array:
     """Return the outward speed at points and times of a part: by the values prescribed there and by the initial ones.
 
     A value is prescribed in vain only if what is in the domain leaves as well.
@@ -108,7 +108,7 @@ def _outward(system: System, part: str, known: Mapping[str, str]) -> Array:
     return np.concatenate(speeds)
 
 
-def _normal_speed(system: System, points: Array, normals: Array, known: Mapping[str, str]) -> Array:
+def _normal_speed(system: LinearisedSystem, points: Array, normals: Array, known: Mapping[str, str]) -> Array:
     problem = system.problem
     frozen = system.frozen(points, boundary_state(problem, known))
     velocity, storage = np.zeros_like(normals), np.zeros(len(points))
@@ -124,21 +124,21 @@ def _normal_speed(system: System, points: Array, normals: Array, known: Mapping[
     return np.asarray(speed)
 
 
-def _outflow(system: System, edge: _Edge) -> Concern:
+def _outflow(system: LinearisedSystem, edge: _Edge) -> Diagnostic:
     problem = system.problem
     field, place = problem.fields[0], part_name(problem, edge.part)
     message = (
         f"'{field}' has a value at {place}, where it flows out with the speed {largest(edge.outward):.3g}: "
         "what arrives there would contradict it; a value where it enters may be meant"
     )
-    return Concern("outflow-condition", "refuse", ("boundary", edge.condition or 0), message)
+    return Diagnostic("outflow-condition", "reject", ("boundary", edge.condition or 0), message)
 
 
-def _inflow(system: System, edge: _Edge) -> Concern:
+def _inflow(system: LinearisedSystem, edge: _Edge) -> Diagnostic:
     problem = system.problem
     field, place = problem.fields[0], part_name(problem, edge.part)
     message = (
         f"'{field}' has no value at {place}, where it enters with the speed {-np.nanmin(edge.outward):.3g}"
     )
     question = f"What is {field} at {place}, where it enters the domain?"
-    return Concern("missing-boundary-condition", "ask", ("boundary",), message, question)
+    return Diagnostic("missing-boundary-condition", "clarify", ("boundary",), message, question)

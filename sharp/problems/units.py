@@ -1,7 +1,7 @@
-"""Units of measurement: products of powers of SI units, and the units of whole expressions.
+"""Units of measurement, by pint: of names, of whole expressions, and whether equations are consistent.
 
-A unit is a factor times powers of the seven SI base units, so that mm and m differ as clearly as mm and s.
-Degrees Celsius count as kelvin: equations of physics hold differences of temperature.
+Units are compared in kind and in size, so that mm and m differ as clearly as mm and s. Degrees Celsius count as
+kelvin: equations of physics hold differences of temperature.
 """
 
 from __future__ import annotations
@@ -11,9 +11,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import cache, reduce
+from operator import mul
+from typing import Any, TypeAlias
 
+from sharp.error_messages import clip, valid_values
 from sharp.errors import SpecificationError
+from sharp.problems.checks import ValidationContext
 from sharp.problems.expressions import (
     CONSTANTS,
     Apply,
@@ -23,112 +27,59 @@ from sharp.problems.expressions import (
     Negative,
     Node,
     Number,
+    names_in,
     to_text,
     value_of,
 )
 from sharp.problems.grammar import Scope, parse_tree
-from sharp.problems.wording import clip, valid_values
+from sharp.yaml_source import Path
 
-_BASE = ("kg", "m", "s", "A", "K", "mol", "cd")
+Unit: TypeAlias = Any
+"""A unit of pint, whose own types are not precise enough."""
 
-
-@dataclass(frozen=True)
-class Unit:
-    """10**`scale` times the SI base units raised to `powers` (kg, m, s, A, K, mol, cd)."""
-
-    scale: float = 0.0
-    powers: tuple[Fraction, ...] = (Fraction(0),) * 7
-
-    def __mul__(self, other: Unit) -> Unit:
-        powers = tuple(a + b for a, b in zip(self.powers, other.powers, strict=True))
-        return Unit(self.scale + other.scale, powers)
-
-    def __truediv__(self, other: Unit) -> Unit:
-        return self * other ** Fraction(-1)
-
-    def __pow__(self, exponent: Fraction) -> Unit:
-        return Unit(self.scale * float(exponent), tuple(power * exponent for power in self.powers))
-
-    def matches(self, other: Unit) -> bool:
-        """Return whether quantities in both units may be added as they are."""
-        return self.powers == other.powers and abs(self.scale - other.scale) < 1e-9
-
-    def __str__(self) -> str:
-        factor = [] if abs(self.scale) < 1e-9 else [f"{10**self.scale:g}" if abs(self.scale) < 300 else "…"]
-        powers = [(name, power) for name, power in zip(_BASE, self.powers, strict=True) if power]
-        return (
-            "*".join([*factor, *(name if power == 1 else f"{name}**{power}" for name, power in powers)])
-            or "1"
-        )
-
-
-ONE = Unit()
-
-
-def _si(factor: float, **powers: int) -> Unit:
-    return Unit(math.log10(factor), tuple(Fraction(powers.get(name, 0)) for name in _BASE))
-
-
-_PREFIXABLE = {
-    "g": _si(1e-3, kg=1),
-    "m": _si(1, m=1),
-    "s": _si(1, s=1),
-    "A": _si(1, A=1),
-    "K": _si(1, K=1),
-    "mol": _si(1, mol=1),
-    "Hz": _si(1, s=-1),
-    "N": _si(1, kg=1, m=1, s=-2),
-    "Pa": _si(1, kg=1, m=-1, s=-2),
-    "J": _si(1, kg=1, m=2, s=-2),
-    "W": _si(1, kg=1, m=2, s=-3),
-    "C": _si(1, A=1, s=1),
-    "V": _si(1, kg=1, m=2, s=-3, A=-1),
-    "F": _si(1, kg=-1, m=-2, s=4, A=2),
-    "ohm": _si(1, kg=1, m=2, s=-3, A=-2),
-    "T": _si(1, kg=1, s=-2, A=-1),
-    "eV": _si(1.602176634e-19, kg=1, m=2, s=-2),
-    "L": _si(1e-3, m=3),
-}
-_PLAIN = {
-    "cd": _si(1, cd=1),
-    "min": _si(60, s=1),
-    "h": _si(3600, s=1),
-    "day": _si(86400, s=1),
-    "bar": _si(1e5, kg=1, m=-1, s=-2),
-    "degC": _si(1, K=1),
-    "rad": ONE,
-    "deg": _si(math.pi / 180),
-    "percent": _si(0.01),
-}
-KNOWN: Mapping[str, Unit] = {**_PREFIXABLE, **_PLAIN}
-_PREFIXES = {
-    "f": -15,
-    "p": -12,
-    "n": -9,
-    "u": -6,
-    "m": -3,
-    "c": -2,
-    "d": -1,
-    "h": 2,
-    "k": 3,
-    "M": 6,
-    "G": 9,
-    "T": 12,
-}
+PREFIXES = "f p n u m c d h k M G T"
+"""The prefixes that docs/problems.md lists."""
+COMMON = (
+    *("g", "m", "s", "A", "K", "mol", "Hz", "N", "Pa", "J", "W", "C", "V", "F", "ohm", "T", "eV", "L"),
+    *("cd", "min", "h", "day", "bar", "degC", "rad", "deg", "percent"),
+)
+"""The units that docs/problems.md lists; pint knows more."""
+_ROUNDING = 1e-9
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
+@cache
+def _registry() -> Any:
+    """Load pint's units, once and where a specification has some: it takes a third of a second."""
+    import pint
+
+    return pint.UnitRegistry()
+
+
 def parse_unit(text: str) -> Unit:
-    """Parse `W/(m*K)`, `kg/m**3` or `1`; raises `SpecificationError` naming the valid units."""
+    """Parse `W/(m*K)`, `kg/m**3` or `1`; raises `SpecificationError` naming common units.
+
+    The grammar reads the text, for pint would also calculate in it, without a bound.
+    """
     names = {name: _named(name, text) for name in _NAME.findall(text)}
     tree = parse_tree(text, Scope(frozenset(names), functions=False))
     return _unit_of(tree, names)
 
 
+def _named(name: str, text: str) -> Unit:
+    for known in (f"delta_{name}", name):  # of a scale with an offset, as that of degC, its differences
+        try:
+            return _registry().Unit(known)
+        except (AttributeError, ValueError):
+            continue
+    valid = valid_values("units", name, COMMON)
+    raise SpecificationError(f"unknown unit '{name}' in '{clip(text)}'; {valid}; with prefixes {PREFIXES}")
+
+
 def _unit_of(tree: Node, names: Mapping[str, Unit]) -> Unit:
     match tree:
         case Number(1):
-            return ONE
+            return _one()
         case Name(name):
             return names[name]
         case Binary("*", left, right):
@@ -143,23 +94,38 @@ def _unit_of(tree: Node, names: Mapping[str, Unit]) -> Unit:
             )
 
 
-def _exponent(tree: Node) -> Fraction:
+def _exponent(tree: Node) -> float:
     try:
-        return Fraction(value_of(tree, {})).limit_denominator(60)
+        return float(Fraction(value_of(tree, {})).limit_denominator(60))
     except KeyError:
         raise SpecificationError(
             f"the exponent '{to_text(tree)}' of a quantity with a unit is not a number"
         ) from None
 
 
-def _named(name: str, text: str) -> Unit:
-    if name in KNOWN:
-        return KNOWN[name]
-    if name[0] in _PREFIXES and name[1:] in _PREFIXABLE:
-        return Unit(_PREFIXES[name[0]]) * _PREFIXABLE[name[1:]]
-    valid = valid_values("units", name, KNOWN)
-    prefixes = " ".join(_PREFIXES)
-    raise SpecificationError(f"unknown unit '{name}' in '{clip(text)}'; {valid}; with prefixes {prefixes}")
+def _one() -> Unit:
+    return _registry().Unit("")
+
+
+def matches(one: Unit, other: Unit) -> bool:
+    """Return whether quantities in both units may be added as they are."""
+    try:
+        factor, rest = _registry().get_base_units(one / other)
+    except OverflowError:
+        return False
+    # Sums of fractional powers miss 0 by rounding.
+    same = all(abs(power) < _ROUNDING for power in rest.dimensionality.values())
+    return same and math.isclose(factor, 1, rel_tol=_ROUNDING)
+
+
+def unit_text(unit: Unit) -> str:
+    """Return a unit in SI base units with its factor, as `0.001*m`; `1` for none."""
+    try:
+        factor, base = _registry().get_base_units(unit)
+    except OverflowError:
+        return f"{unit:~C}"
+    number = [] if math.isclose(factor, 1, rel_tol=_ROUNDING) else [f"{factor:g}"]
+    return "*".join([*number, *filter(None, [f"{base:~C}"])]) or "1"
 
 
 @dataclass(frozen=True)
@@ -177,9 +143,9 @@ class Quantities:
         """Return the unit of an expression, None for the number 0, which fits any."""
         match node:
             case Number(value):
-                return ONE if value else None
+                return _one() if value else None
             case Name(name):
-                return ONE if name in CONSTANTS else self.units[name]
+                return _one() if name in CONSTANTS else self.units[name]
             case Negative(of):
                 return self.unit(of)
             case Derivative(of, by):
@@ -194,10 +160,10 @@ class Quantities:
         known = [(term, unit) for term in terms if (unit := self.unit(term)) is not None]
         for term, unit in known[1:]:
             first, expected = known[0]
-            if not unit.matches(expected):
+            if not matches(unit, expected):
                 raise SpecificationError(
-                    f"terms of different units: '{clip(to_text(first))}' is in {expected}, "
-                    f"'{clip(to_text(term))}' in {unit}"
+                    f"terms of different units: '{clip(to_text(first))}' is in {unit_text(expected)}, "
+                    f"'{clip(to_text(term))}' in {unit_text(unit)}"
                 )
         return known[0][1] if known else None
 
@@ -206,7 +172,7 @@ class Quantities:
             return self.common(left, right)
         first, second = self.unit(left), self.unit(right)
         if op == "**":
-            return ONE if first in (ONE, None) else first ** _exponent(right)
+            return _one() if first in (_one(), None) else first ** _exponent(right)
         if first is None or second is None:
             return None
         return first * second if op == "*" else first / second
@@ -217,28 +183,67 @@ class Quantities:
                 return self.common(*arguments)
             case "sign" | "Heaviside" | "atan2":
                 self.common(*arguments)
-                return ONE
+                return _one()
             case "piecewise":
                 for condition in arguments[1:-1:2]:
                     self.unit(condition)
                 return self.common(*arguments[:-1:2], arguments[-1])
             case "sqrt":
                 inner = self.unit(arguments[0])
-                return None if inner is None else inner ** Fraction(1, 2)
+                return None if inner is None else inner**0.5
             case "grad" | "div" | "lap":
-                length = self.common(*map(Name, self.space)) or ONE
+                length = self.common(*map(Name, self.space)) or _one()
                 return _per(self.unit(arguments[0]), [length] * (2 if function == "lap" else 1))
             case _:
                 return self._pure(function, arguments[0])
 
     def _pure(self, function: str, argument: Node) -> Unit:
-        found = self.unit(argument) or ONE
-        if not found.matches(ONE):
+        found = self.unit(argument) or _one()
+        if not matches(found, _one()):
             raise SpecificationError(
-                f"'{function}' takes a number without a unit; '{clip(to_text(argument))}' is in {found}"
+                f"'{function}' takes a number without a unit; '{clip(to_text(argument))}' is in {unit_text(found)}"
             )
-        return ONE
+        return _one()
 
 
 def _per(unit: Unit | None, lengths: Iterable[Unit]) -> Unit | None:
-    return None if unit is None else unit / reduce(Unit.__mul__, lengths, ONE)
+    return None if unit is None else unit / reduce(mul, lengths, _one())
+
+
+def check_units(checked: ValidationContext) -> None:
+    """Units parse; where every name has one, the terms of each equation agree."""
+    spec = checked.spec
+    places = (*checked.coordinates, *spec.fields, *spec.coefficients)
+    units: dict[str, Unit] = {}
+    for name, text in spec.units.items():
+        if name not in places:
+            valid = valid_values("names", name, places)
+            checked.add_issue(("units", name), f"'{name}' is no coordinate, field or coefficient; {valid}")
+        _set_unit(checked, units, ("units", name), name, text)
+    for name, quantity in spec.parameters.items():
+        if quantity.unit is not None:
+            _set_unit(checked, units, ("parameters", name, "unit"), name, quantity.unit)
+    _derive(checked, units)
+    if {*places, *spec.parameters} <= units.keys():
+        quantities = Quantities(units, checked.space)
+        for index, equation in enumerate(checked.equations):
+            sides = (equation.left, equation.right)
+            checked.attempt_as("unit-mismatch", ("equations", index), quantities.common, *sides)
+
+
+def _set_unit(checked: ValidationContext, units: dict[str, Unit], path: Path, name: str, text: str) -> None:
+    unit = checked.capture_error(path, parse_unit, text)
+    if unit is not None:
+        units[name] = unit
+
+
+def _derive(checked: ValidationContext, units: dict[str, Unit]) -> None:
+    """Give computed parameters the unit that follows, or compare it with the one written."""
+    quantities = Quantities(units)
+    for name, tree in checked.trees.items():
+        if not names_in(tree) or not names_in(tree) <= units.keys():
+            continue
+        found = checked.attempt_as("unit-mismatch", ("parameters", name), quantities.unit, tree)
+        if found is not None and not matches(found, units.setdefault(name, found)):
+            message = f"the value is in {unit_text(found)}, the unit is given as {unit_text(units[name])}"
+            checked.add_issue(("parameters", name), message, "unit-mismatch")

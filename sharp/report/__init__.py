@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sharp.runs.directory import Run
-    from sharp.stages.state import Tournament
+    from sharp.tournament.state import Tournament
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,13 @@ def write_report(run: Run, state: Tournament) -> ReportFiles:
     """
     from hpc.files import write_atomic
     from hpc.journal import read_run
-    from sharp.report.document import compose
-    from sharp.report.evidence import Evidence
-    from sharp.report.html import render_html
-    from sharp.report.markdown import render_markdown
+    from sharp.document import render_html, render_markdown
+    from sharp.report.document import build_report
+    from sharp.report.report_data import ReportData
     from sharp.report.solver_folder import write_solver
 
-    evidence = Evidence(run, state, read_run(run.path))
-    report = compose(evidence)
+    evidence = ReportData(run, state, read_run(run.path))
+    report = build_report(evidence)
     html, markdown = run.path / "report.html", run.path / "report.md"
     write_atomic(html, render_html(report).encode())
     write_atomic(markdown, render_markdown(report).encode())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sharp.report.blocks import Block, Details, Paragraph, Prose, Section, Table
-from sharp.report.evidence import Evidence
-from sharp.report.text import number_text, one_line
-from sharp.stages.state import StabilityBound, WrittenPrompts
+from sharp.document import Block, Details, ModelText, Paragraph, Section, Table
+from sharp.document.text import number_text, one_line
+from sharp.report.report_data import ReportData
+from sharp.tournament.state import GeneratedPrompts, StabilityBound
 
 BRANCH = {
     "analytical": "programs evaluate an analytical solution",
@@ -18,7 +18,7 @@ BRANCH = {
 }
 
 
-def analysis(evidence: Evidence) -> Section:
+def analysis(evidence: ReportData) -> Section:
     """Return what the analysis found."""
     found = evidence.state.analysis
     if found is None:
@@ -30,13 +30,13 @@ def analysis(evidence: Evidence) -> Section:
     )
     table = Table(("check", "verdict"), tuple((step.name, _verdict(step.verdict)) for step in found.steps))
     answers = tuple(
-        Details(f"{step.name}: whole answer", (Prose(step.text, author),)) for step in found.steps
+        Details(f"{step.name}: whole answer", (ModelText(step.text, author),)) for step in found.steps
     )
     blocks = (branch, *_written(evidence, found.written), table, *_bounds(found.bounds), *answers)
     return Section("analysis", "Analysis of the problem", blocks)
 
 
-def _written(evidence: Evidence, written: WrittenPrompts | None) -> Iterator[Block]:
+def _written(evidence: ReportData, written: GeneratedPrompts | None) -> Iterator[Block]:
     if written is None:
         return
     author = evidence.author(evidence.run.config.models.writer)
@@ -47,7 +47,9 @@ def _written(evidence: Evidence, written: WrittenPrompts | None) -> Iterator[Blo
         )
         return
     yield Paragraph(f"The prompts were written by {author}; only the form of the answer was added to them.")
-    yield from (Details(f"{name}: prompt", (Prose(text, author),)) for name, text in written.prompts.items())
+    yield from (
+        Details(f"{name}: prompt", (ModelText(text, author),)) for name, text in written.prompts.items()
+    )
 
 
 def _bounds(bounds: tuple[StabilityBound, ...]) -> Iterator[Block]:

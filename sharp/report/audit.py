@@ -6,26 +6,26 @@ import json
 from statistics import fmean
 
 from hpc.files import write_atomic
+from sharp.document import Block, Note, Paragraph, Section, Table
+from sharp.document.text import error_text
 from sharp.errors import SharpError
-from sharp.evaluation.datasets import DataSet
-from sharp.numerics.audit import Audit, audit_dataset
-from sharp.numerics.reference import FAMILIES
-from sharp.report.blocks import Block, Note, Paragraph, Section, Table
-from sharp.report.evidence import Evidence
-from sharp.report.text import error_text
+from sharp.reference.audit import Audit, audit_dataset
+from sharp.reference.datasets import DataSet
+from sharp.reference.families import FAMILIES
+from sharp.report.report_data import ReportData
 from sharp.runs.directory import Run
 
 SAMPLES = 8
 TITLES = {
-    "error": "data from truth",
-    "floor": "truth against data",
-    "truth_error": "error of truth",
+    "error": "data from reference",
+    "data_error": "reference against data",
+    "reference_error": "error of reference",
     "residual": "residual of data",
-    "truth_residual": "of truth",
+    "reference_residual": "of reference",
 }
 
 
-def data_audit(evidence: Evidence) -> Section:
+def data_audit(evidence: ReportData) -> Section:
     """Return the audit of the first validation samples."""
     found = audit_of(evidence.run)
     return Section(
@@ -87,11 +87,11 @@ def _worth(audit: Audit) -> str:
     if audit.is_truth:
         return (
             "The data are the self-converged solution itself, whose error is estimated at "
-            f"{error_text(fmean(audit.truth_error))}: scores below that are no greater accuracy."
+            f"{error_text(fmean(audit.reference_error))}: scores below that are no greater accuracy."
         )
     return (
         f"The data are {error_text(fmean(audit.error))} away from the solution of the equation, which scores "
-        f"{error_text(fmean(audit.floor))} against them: this floor is the lowest honest score, and what lies "
+        f"{error_text(fmean(audit.data_error))} against them: this floor is the lowest honest score, and what lies "
         "below it imitates the errors of the data."
     )
 

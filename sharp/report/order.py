@@ -1,13 +1,13 @@
-"""The winner's order of accuracy (requirement A18)."""
+"""The winner's order of accuracy."""
 
 from __future__ import annotations
 
 from itertools import zip_longest
 
+from sharp.document import Paragraph, Section, Table
+from sharp.document.text import MISSING, error_text
 from sharp.evaluation.protocol import Convergence, Evaluation
-from sharp.report.blocks import Paragraph, Section, Table
-from sharp.report.evidence import Evidence
-from sharp.report.text import MISSING, error_text
+from sharp.report.report_data import ReportData
 
 _TITLE = "Order of accuracy"
 _EXPLAINED = (
@@ -18,7 +18,7 @@ _EXPLAINED = (
 )
 
 
-def order(evidence: Evidence) -> Section:
+def order(evidence: ReportData) -> Section:
     """Return the order of the winner with what it was read from, or why there is none."""
     effect = evidence.effect("finalize/convergence")
     if effect is None:
@@ -31,8 +31,8 @@ def order(evidence: Evidence) -> Section:
     return Section("order", _TITLE, (sentence, _table(study.convergence), Paragraph(_EXPLAINED)))
 
 
-def _unmeasured(evidence: Evidence) -> str:
-    from sharp.numerics.smooth import has_smooth_inputs  # loads scipy
+def _unmeasured(evidence: ReportData) -> str:
+    from sharp.reference.smooth import has_smooth_inputs  # loads scipy
 
     problem = evidence.run.problem
     if has_smooth_inputs(problem):

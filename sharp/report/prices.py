@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sharp.llm.cards import ModelCard, Price
-from sharp.report.blocks import Table
-from sharp.report.text import MISSING, number_text
+from sharp.document import Table
+from sharp.document.text import MISSING, number_text
+from sharp.llm.cards import RULE_BASED, ModelCard, Price
 
 COLUMNS = ("model", "prompt", "of it cached", "completion", "GPU-hour", "as of", "source")
 NUMBERS = COLUMNS[1:5]
@@ -19,7 +19,7 @@ def price_table(cards: Iterable[ModelCard]) -> Table:
 
 
 def _row(card: ModelCard) -> tuple[str, ...]:
-    name = card.name if card.kind != "playbook" or card.name == "playbook" else f"{card.name} (playbook)"
+    name = card.name if card.kind != RULE_BASED or card.name == "rule-based" else f"{card.name} (rule-based)"
     if card.gpu_price is not None:
         gpu = card.gpu_price
         dated = (str(gpu.date), gpu.source)

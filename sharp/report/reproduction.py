@@ -9,13 +9,13 @@ from typing import Any
 
 import yaml
 
-from hpc.records import canonical, encode_text
+from hpc.journal import canonical_json, encode_text
 from sharp.config import RunConfig, to_plain
-from sharp.report.blocks import Block, Code, Facts, Paragraph, Section
-from sharp.report.evidence import Evidence
+from sharp.document import Block, Code, Facts, Paragraph, Section
+from sharp.report.report_data import ReportData
 
 
-def reproduction(evidence: Evidence) -> Section:
+def reproduction(evidence: ReportData) -> Section:
     """Return the command of the run, the versions and hashes that it rests on, and how to replay its record."""
     path = shlex.quote(str(evidence.run.path))
     blocks: tuple[Block, ...] = (
@@ -30,7 +30,7 @@ def reproduction(evidence: Evidence) -> Section:
     return Section("reproduction", "How to reproduce", blocks)
 
 
-def command(evidence: Evidence) -> str:
+def command(evidence: ReportData) -> str:
     """Return the command that repeats a run: the problem, and every key that is not at its default."""
     config, known = evidence.run.config, evidence.run.problem.id
     shipped = config.problem == known
@@ -45,7 +45,7 @@ def command(evidence: Evidence) -> str:
         "sharp",
         "run",
         problem,
-        "--run",
+        "--run-dir",
         "NEW-RUN",
         *(word for option in options for word in ("--set", option)),
     ]
@@ -68,7 +68,7 @@ def _yaml(value: Any) -> str:
     return yaml.safe_dump(value, default_flow_style=True, width=10**9).removesuffix("...\n").strip()
 
 
-def _hashes(evidence: Evidence) -> Iterator[tuple[str, str]]:
+def _hashes(evidence: ReportData) -> Iterator[tuple[str, str]]:
     manifest = evidence.run.manifest
     yield "Begun", str(manifest["created"])
     yield "Software", f"pde-sharp {manifest['software']}, Python {manifest['python']}"
@@ -77,7 +77,7 @@ def _hashes(evidence: Evidence) -> Iterator[tuple[str, str]]:
     prompts = manifest["prompts"]
     yield (
         "Prompts",
-        f"{len(prompts)}, SHA-256 of their hashes {sha256(canonical(prompts).encode()).hexdigest()}",
+        f"{len(prompts)}, SHA-256 of their hashes {sha256(canonical_json(prompts).encode()).hexdigest()}",
     )
     winner = evidence.winner
     if winner is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sharp.problems import Problem
-from sharp.problems.problem import Port
-from sharp.problems.spec import Given
+from sharp.problems.problem import ArrayPort
+from sharp.problems.spec import FunctionSpec
 
 # `wave` is a product of sines with one period along each axis, shifted from sample to sample.
 SAMPLED = {
@@ -32,13 +32,13 @@ def example_values(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _expression(problem: Problem, port: Port) -> str:
+def _expression(problem: Problem, port: ArrayPort) -> str:
     specification = problem.specification
     given = {**specification.initial, **specification.coefficients}[port.field]
     return SAMPLED[given.family] if given.family else _as_numpy(problem, given)
 
 
-def _as_numpy(problem: Problem, given: Given) -> str:
+def _as_numpy(problem: Problem, given: FunctionSpec) -> str:
     """Return an expression of the specification in NumPy, with the numbers of the parameters put in."""
     import sympy
     from sympy.printing.numpy import SciPyPrinter

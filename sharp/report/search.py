@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import inf, isfinite
 
-from sharp.report.blocks import Block, Bullets, Details, Heading, Note, Paragraph, Section, Table
-from sharp.report.course import SHOWN, course_cells, error_cells
-from sharp.report.evidence import Evidence, root_of
-from sharp.report.text import MISSING, plural
-from sharp.stages.finalize import best_first
-from sharp.stages.state import Step
+from sharp.document import Block, Bullets, Details, Heading, Note, Paragraph, Section, Table
+from sharp.document.text import MISSING, plural
+from sharp.report.report_data import ReportData, root_of
+from sharp.report.rounds import SHOWN, course_cells, error_cells
+from sharp.tournament.finalize import best_first
+from sharp.tournament.state import SearchStep
 
 SEARCHES = {
     "codepde-refine": "CodePDE's best programs were shown together and better ones asked for, independently of one "
@@ -28,7 +28,7 @@ COLUMNS = (
     "shown",
     "program",
     "error",
-    "against truth",
+    "against reference",
     "residual",
     "run time",
     "repairs",
@@ -37,7 +37,7 @@ COLUMNS = (
 _NUMBERS = COLUMNS[4:9]
 
 
-def search(evidence: Evidence) -> Section:
+def search(evidence: ReportData) -> Section:
     """Return how the search went, step by step."""
     steps = evidence.state.search
     blocks: list[Block] = [Paragraph(SEARCHES[evidence.run.config.method]), *_winner(evidence)]
@@ -48,7 +48,7 @@ def search(evidence: Evidence) -> Section:
     return Section("search", "Course of the search", tuple(blocks))
 
 
-def improving(steps: Sequence[Step], best: float = inf) -> tuple[Step, ...]:
+def improving(steps: Sequence[SearchStep], best: float = inf) -> tuple[SearchStep, ...]:
     """Return the steps that found a better program than any step before them, and than `best`."""
     found = []
     for step in steps:
@@ -58,7 +58,7 @@ def improving(steps: Sequence[Step], best: float = inf) -> tuple[Step, ...]:
     return tuple(found)
 
 
-def _winner(evidence: Evidence) -> Iterator[Block]:
+def _winner(evidence: ReportData) -> Iterator[Block]:
     """Say of CodePDE-R what a reader would not expect of the program that is reported."""
     best = evidence.state.best
     if evidence.run.config.method != "codepde-refine" or best is None:
@@ -70,7 +70,7 @@ def _winner(evidence: Evidence) -> Iterator[Block]:
         yield Note(f"The refinements are no better than {leader}, which CodePDE found before them.")
 
 
-def _counts(steps: Sequence[Step]) -> Iterator[str]:
+def _counts(steps: Sequence[SearchStep]) -> Iterator[str]:
     for move, number in Counter(step.move for step in steps).items():
         ours = [step for step in steps if step.move == move]
         if move == "reset":
@@ -83,7 +83,7 @@ def _counts(steps: Sequence[Step]) -> Iterator[str]:
         yield f"{move}: {plural(number, 'step')}, {plural(ran, 'program')} that ran{without}"
 
 
-def _tables(evidence: Evidence) -> Iterator[Block]:
+def _tables(evidence: ReportData) -> Iterator[Block]:
     steps = evidence.state.search
     whole = _table(evidence, steps)
     if len(steps) <= SHOWN:
@@ -95,18 +95,18 @@ def _tables(evidence: Evidence) -> Iterator[Block]:
     yield Details(f"All {len(steps)} steps", (whole,))
 
 
-def _before(evidence: Evidence) -> float:
+def _before(evidence: ReportData) -> float:
     """Return the best metric of the programs that the search began with."""
     steps = {step.candidate for step in evidence.state.search}
     first = (name for name in best_first(evidence.state) if name not in steps)
     return min((evidence.runs[name].metric for name in first), default=inf)
 
 
-def _table(evidence: Evidence, steps: Sequence[Step]) -> Table:
+def _table(evidence: ReportData, steps: Sequence[SearchStep]) -> Table:
     return Table(COLUMNS, tuple(_row(evidence, step) for step in steps), _NUMBERS)
 
 
-def _row(evidence: Evidence, step: Step) -> tuple[str, ...]:
+def _row(evidence: ReportData, step: SearchStep) -> tuple[str, ...]:
     name = step.candidate
     return (
         str(step.number),
@@ -124,7 +124,7 @@ def _repairs(name: str | None) -> str:
     return MISSING if name is None else name[len(root_of(name)) + 1 :] or MISSING
 
 
-def _no_steps(evidence: Evidence) -> str:
+def _no_steps(evidence: ReportData) -> str:
     if not evidence.finished:
         return "No step is recorded yet."
     return "No program ran that the search could have begun with."

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from hpc.serving.services import read_services
-from hpc.serving.usage import Hours, hours_by_model
-from hpc.slurm.book import read_book
-from hpc.slurm.campaign import find_campaign
-from sharp.llm.ledger import Account
+from hpc.campaign import ServerGpuHours, hours_by_model
+from hpc.serving import read_services
+from hpc.slurm import find_campaign, read_book
+from sharp.document import Block, Paragraph, Table
+from sharp.document.text import MISSING, count_text, number_text, share_text
+from sharp.llm.ledger import CallTotals
 from sharp.llm.model_costs import ModelCosts, model_costs, served_dollars, shares
-from sharp.report.blocks import Block, Paragraph, Table
-from sharp.report.evidence import Evidence
-from sharp.report.text import MISSING, count_text, number_text, share_text
+from sharp.report.report_data import ReportData
 
 
-def hours_of(folder: Path) -> dict[str, Hours]:
+def hours_of(folder: Path) -> dict[str, ServerGpuHours]:
     """Return what the servers of each model held GPUs for; nothing where a run or sweep has no campaign."""
     campaign = find_campaign(folder)
     if campaign is None:
@@ -24,12 +23,14 @@ def hours_of(folder: Path) -> dict[str, Hours]:
     return hours_by_model(read_book(campaign.book), read_services(campaign.services))
 
 
-def costs_of(evidence: Evidence, hours: Mapping[str, Hours]) -> ModelCosts:
+def costs_of(evidence: ReportData, hours: Mapping[str, ServerGpuHours]) -> ModelCosts:
     """Return what the language models of a run cost, billed by token or served for it alone."""
     return model_costs(evidence.ledger, _plain(hours), evidence.run.cards)
 
 
-def dollars_by_stage(evidence: Evidence, hours: Mapping[str, Hours]) -> dict[tuple[str, str], float | None]:
+def dollars_by_stage(
+    evidence: ReportData, hours: Mapping[str, ServerGpuHours]
+) -> dict[tuple[str, str], float | None]:
     """Return the dollars of servers by stage and model; None where a card has no price of GPU-hours."""
     return {
         (stage, model): served_dollars(evidence.run.cards.get(model), share)
@@ -37,7 +38,7 @@ def dollars_by_stage(evidence: Evidence, hours: Mapping[str, Hours]) -> dict[tup
     }
 
 
-def servers(evidence: Evidence, hours: Mapping[str, Hours]) -> Iterator[Block]:
+def servers(evidence: ReportData, hours: Mapping[str, ServerGpuHours]) -> Iterator[Block]:
     """Yield a table of GPU-hours by model and stage where servers had any, and a word on prefix caches."""
     if hours:
         columns = ("model", "stage", "tokens", "GPU-hours", "dollars")
@@ -49,12 +50,12 @@ def servers(evidence: Evidence, hours: Mapping[str, Hours]) -> Iterator[Block]:
     yield from _caches(evidence)
 
 
-def _rows(evidence: Evidence, model: str, hours: Mapping[str, Hours]) -> Iterator[tuple[str, ...]]:
+def _rows(evidence: ReportData, model: str, hours: Mapping[str, ServerGpuHours]) -> Iterator[tuple[str, ...]]:
     ledger, dollars = evidence.ledger, dollars_by_stage(evidence, hours)
     for key, share in sorted(shares(ledger, {model: hours[model].gpu_hours}).items()):
         tokens = count_text(ledger.accounts[key].tokens)
         yield model, key[0], tokens, number_text(share), _dollars(dollars[key])
-    tokens = count_text(ledger.by_model.get(model, Account()).tokens)
+    tokens = count_text(ledger.by_model.get(model, CallTotals()).tokens)
     whole = served_dollars(evidence.run.cards.get(model), hours[model].gpu_hours)
     yield (
         model,
@@ -65,7 +66,7 @@ def _rows(evidence: Evidence, model: str, hours: Mapping[str, Hours]) -> Iterato
     )
 
 
-def _plain(hours: Mapping[str, Hours]) -> dict[str, float]:
+def _plain(hours: Mapping[str, ServerGpuHours]) -> dict[str, float]:
     return {model: one.gpu_hours for model, one in hours.items()}
 
 
@@ -73,7 +74,7 @@ def _dollars(dollars: float | None) -> str:
     return MISSING if dollars is None else f"{dollars:.4g}"
 
 
-def _unmetered(hours: Mapping[str, Hours]) -> Iterator[Block]:
+def _unmetered(hours: Mapping[str, ServerGpuHours]) -> Iterator[Block]:
     count = sum(one.unmetered for one in hours.values())
     if count:
         yield Paragraph(
@@ -81,7 +82,7 @@ def _unmetered(hours: Mapping[str, Hours]) -> Iterator[Block]:
         )
 
 
-def _caches(evidence: Evidence) -> Iterator[Block]:
+def _caches(evidence: ReportData) -> Iterator[Block]:
     total = evidence.ledger.total
     if total.cached_share is None:
         return
@@ -90,5 +91,5 @@ def _caches(evidence: Evidence) -> Iterator[Block]:
     yield Paragraph(f"{_share(total)} of prompt tokens came from the servers' prefix caches ({listed}).")
 
 
-def _share(account: Account) -> str:
+def _share(account: CallTotals) -> str:
     return share_text(account.cached_share)

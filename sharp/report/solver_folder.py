@@ -9,20 +9,20 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from hpc.files import make_directory, write_atomic
-from hpc.records import encode_text
+from hpc.journal import encode_text
+from sharp.document import markdown_environment
+from sharp.document.text import clean, error_text, one_line
 from sharp.evaluation.code import libraries_imported
 from sharp.problems import Problem
-from sharp.problems.arrays import signature
-from sharp.report.evidence import Evidence
-from sharp.report.markdown import environment as markdown_environment
-from sharp.report.opening import floor_remark
+from sharp.problems.interface_text import signature
+from sharp.report.configuration import limits_text
+from sharp.report.report_data import ReportData
+from sharp.report.report_summary import floor_remark
 from sharp.report.sample import example_values
-from sharp.report.setting import limits_text
-from sharp.report.text import clean, error_text, one_line
-from sharp.stages.state import Candidate
+from sharp.tournament.state import Candidate
 
 
-def write_solver(evidence: Evidence) -> Path | None:
+def write_solver(evidence: ReportData) -> Path | None:
     """Write `RUN/solver/` and return it; None where the run has no winner, and then nothing is touched."""
     winner = evidence.winner
     if winner is None:
@@ -35,7 +35,7 @@ def write_solver(evidence: Evidence) -> Path | None:
     return folder
 
 
-def header(evidence: Evidence, winner: Candidate) -> str:
+def header(evidence: ReportData, winner: Candidate) -> str:
     """Return the comment that goes before the winner's code: where it comes from and how good it is."""
     facts = (
         ("problem", f"{evidence.run.problem.title} ({evidence.run.problem.label})"),
@@ -48,10 +48,10 @@ def header(evidence: Evidence, winner: Candidate) -> str:
     return "".join(f"# {name}: {one_line(clean(value))}\n" for name, value in facts) + "\n"
 
 
-def readme(evidence: Evidence, winner: Candidate) -> str:
+def readme(evidence: ReportData, winner: Candidate) -> str:
     """Return what a user of the solver has to know, in Markdown."""
     return (
-        markdown_environment()
+        markdown_environment(Path(__file__).parent)
         .get_template("solver.md.j2")
         .render(
             problem=evidence.run.problem,
@@ -72,7 +72,7 @@ def example(problem: Problem) -> str:
     return _plain().get_template("example.py.j2").render(problem=problem, values=example_values(problem))
 
 
-def origin(evidence: Evidence, program: Candidate) -> str:
+def origin(evidence: ReportData, program: Candidate) -> str:
     """Return who wrote a program and how."""
     author = evidence.author(program.author)
     match program.origin:
@@ -87,7 +87,7 @@ def origin(evidence: Evidence, program: Candidate) -> str:
             return f"repair of {program.parents[0]} by {author}"
 
 
-def errors(evidence: Evidence) -> Iterator[tuple[str, str]]:
+def errors(evidence: ReportData) -> Iterator[tuple[str, str]]:
     """Return the winner's errors on test data, or why there are none."""
     test = evidence.state.test
     if test is None or test.scores is None:
@@ -95,15 +95,15 @@ def errors(evidence: Evidence) -> Iterator[tuple[str, str]]:
         yield "error on test data", reason
         return
     yield "error on test data, against the data set", error_text(test.scores.nrmse)
-    if test.scores.nrmse_truth is not None:
-        yield "error on test data, against the true solution", error_text(test.scores.nrmse_truth)
-    if test.scores.floor is not None:
-        yield "distance of the data set from the true solution", error_text(test.scores.floor)
+    if test.scores.nrmse_reference is not None:
+        yield "error on test data, against the true solution", error_text(test.scores.nrmse_reference)
+    if test.scores.data_error is not None:
+        yield "distance of the data set from the true solution", error_text(test.scores.data_error)
     if remark := floor_remark(test):
         yield "note", remark
 
 
-def ancestry(evidence: Evidence, program: Candidate) -> Iterator[str]:
+def ancestry(evidence: ReportData, program: Candidate) -> Iterator[str]:
     """Return a line for a program and for each of its bases, the newest first."""
     seen: set[str] = set()
     current: Candidate | None = program

@@ -7,42 +7,38 @@ for is recorded when it ends, however it ends. Any number of runs can advance in
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from hpc.errors import Fenced, HpcError
-from hpc.journal import Journal
+from hpc.campaign import StopWaiter, Warn
+from hpc.journal import Journal, keep_beating
 from sharp.evaluation.protocol import Evaluation
 from sharp.llm.ledger import Effect
-from sharp.methods import play
+from sharp.methods import run_method
 from sharp.runs.budget import BudgetGuard, Clock
 from sharp.runs.directory import Run
-from sharp.runs.effects import Guard, JournaledEffects, Listener, Progress
-from sharp.runs.reuse import Donors, donors_of
-from sharp.runs.site import Site
-from sharp.stages.session import Session
-from sharp.stages.state import Tournament
+from sharp.runs.effects import Guard, JournaledEffects, ProgressEvent, ProgressListener
+from sharp.runs.execution_backend import ExecutionBackend
+from sharp.runs.replay_sources import ReplaySources, replay_sources
+from sharp.tournament.run_context import RunContext
+from sharp.tournament.state import Tournament
 
-HEARTBEAT_S = 20.0
-
-Leave = Callable[[], Awaitable[tuple[str, ...]]]
 """Returns when a step is to end before its run does, with what is then waited for."""
-Warn = Callable[[str], None]
 
 
 def ignore(_: object) -> None:
     """Tell nobody."""
 
 
-async def never() -> tuple[str, ...]:
+async def never_stop() -> tuple[str, ...]:
     """Stay until the run has ended."""
     await asyncio.Event().wait()
     return ()
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """Where a step ended: at the run's end, with its state, or before it, with sentences that say what it waits for."""
 
     state: Tournament | None
@@ -50,13 +46,13 @@ class Outcome:
 
 
 @contextmanager
-def controlling(run: Run, *, takeover: bool = False, warn: Warn = ignore) -> Iterator[tuple[Run, Journal]]:
+def acquire_run(run: Run, *, steal_lease: bool = False, warn: Warn = ignore) -> Iterator[tuple[Run, Journal]]:
     """Take control of a run and give it back: the run as it now stands in `run.yaml`, and its journal.
 
     Budgets and servers that are no longer those of `run.yaml` are written there; `warn` is told what was found wrong
     with the record and made good. Raises what `Journal.open` raises.
     """
-    with Journal.open(run.path, takeover=takeover) as journal:
+    with Journal.open(run.path, steal_lease=steal_lease) as journal:
         for warning in journal.warnings:
             warn(warning)
         yield run.freeze(), journal
@@ -65,18 +61,18 @@ def controlling(run: Run, *, takeover: bool = False, warn: Warn = ignore) -> Ite
 async def advance(
     run: Run,
     journal: Journal,
-    site: Site,
+    site: ExecutionBackend,
     *,
-    leave: Leave = never,
-    listener: Listener = ignore,
+    leave: StopWaiter = never_stop,
+    listener: ProgressListener = ignore,
     warn: Warn = ignore,
-) -> Outcome:
+) -> RunOutcome:
     """Carry a run on until it is finished or `leave` returns.
 
     What is in flight when it leaves is dropped and asked for again by the next step; work that the site has handed to
-    others goes on, and the next step finds it. Raises whatever ends a run, and `Fenced` once another has taken it.
+    others goes on, and the next step finds it. Raises whatever ends a run, and `LeaseLost` once another has taken it.
     """
-    donor = donors_of(run.config, warn)
+    donor = replay_sources(run.config, warn)
     async with site.opened(run) as tools:
         effects = JournaledEffects(
             journal,
@@ -88,12 +84,12 @@ async def advance(
             parking=site.parking,
             pauses_s=tools.pauses_s,
         )
-        return await _first_of(play(session_of(run, effects)), leave(), _beat(journal))
+        return await _first_of(run_method(session_of(run, effects)), leave(), keep_beating(journal.renew))
 
 
-def session_of(run: Run, effects: JournaledEffects) -> Session:
+def session_of(run: Run, effects: JournaledEffects) -> RunContext:
     """Return a run as its method sees it."""
-    return Session(
+    return RunContext(
         config=run.config,
         problem=run.problem,
         cards=run.cards,
@@ -105,7 +101,7 @@ def session_of(run: Run, effects: JournaledEffects) -> Session:
 
 async def _first_of(
     method: Awaitable[Tournament], leaving: Awaitable[tuple[str, ...]], heart: Awaitable[None]
-) -> Outcome:
+) -> RunOutcome:
     working, left, beating = (
         asyncio.ensure_future(method),
         asyncio.ensure_future(leaving),
@@ -114,40 +110,28 @@ async def _first_of(
     try:
         await asyncio.wait({working, left, beating}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
-            return Outcome(working.result())
+            return RunOutcome(working.result())
         if beating.done():
             beating.result()
-        return Outcome(None, left.result())
+        return RunOutcome(None, left.result())
     finally:
         for task in (working, left, beating):
             task.cancel()
         await asyncio.gather(working, left, beating, return_exceptions=True)
 
 
-async def _beat(journal: Journal) -> None:
-    """Renew the lease while effects are awaited, and raise once it is lost; what else goes wrong, a write will say."""
-    while True:
-        await asyncio.sleep(HEARTBEAT_S)
-        try:
-            journal.beat()
-        except Fenced:
-            raise
-        except HpcError:
-            continue
-
-
-def _guard(run: Run, journal: Journal, donor: Donors, clock: Clock | None, warn: Warn) -> Guard:
+def _guard(run: Run, journal: Journal, donor: ReplaySources, clock: Clock | None, warn: Warn) -> Guard:
     """Return the guard of what is paid for: this process still has the run, and the budget is not used up."""
     budget = BudgetGuard(
         run.config.budget,
         run.cards,
-        lambda: (record for record in journal.effects.values() if not donor.gave(record)),
+        lambda: (record for record in journal.effects.values() if not donor.provided(record)),
         warn,
         clock,
     )
 
     def guard(effect: Effect) -> AbstractContextManager[None]:
-        journal.beat()
+        journal.renew()
         return budget(effect)
 
     return guard
@@ -156,11 +140,11 @@ def _guard(run: Run, journal: Journal, donor: Donors, clock: Clock | None, warn:
 class _Watchful:
     """A listener that warns, once and loudly, where programs ran without a sandbox; workers cannot speak to users."""
 
-    def __init__(self, listener: Listener, warn: Warn) -> None:
+    def __init__(self, listener: ProgressListener, warn: Warn) -> None:
         self._listener, self._warn = listener, warn
         self._warned = False
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: ProgressEvent) -> None:
         reply = progress.reply
         if (
             not self._warned

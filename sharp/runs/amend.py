@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from sharp.config import Budget, RunConfig, to_plain
-from sharp.documents import Document, hint, validate
 from sharp.errors import ConfigurationError
 from sharp.runs.configure import override
-from sharp.runs.directory import Run, with_servers
+from sharp.runs.creation import with_servers
+from sharp.runs.directory import Run
+from sharp.yaml_documents import Document, hint, validate
 
 
 def amended(run: Run, budgets: Iterable[str] = (), servers: Iterable[str] = ()) -> Run:

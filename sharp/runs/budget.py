@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from hpc.records import EffectRecord
+from hpc.journal import EffectRecord
 from sharp.config import Budget
 from sharp.errors import BudgetExceeded
 from sharp.llm.budgets import Budget as Limits
-from sharp.llm.budgets import Spent, check_budget
+from sharp.llm.budgets import ClusterUsage, check_budget
 from sharp.llm.cards import ModelCard
-from sharp.llm.ledger import Effect, Ledger, tally
-from sharp.runs.allowance import worked_minutes
-from sharp.runs.reuse import paid_effects
+from sharp.llm.ledger import Effect, Ledger, build_ledger
+from sharp.runs.budget_status import worked_minutes
+from sharp.runs.replay_sources import paid_effects
 
 if TYPE_CHECKING:
     from sharp.runs.directory import Run
@@ -25,7 +25,7 @@ _IN_FLIGHT: Mapping[str, Mapping[str, Any]] = {"chat": {"usage": {"prompt": 1}},
 _OF_ALL = {"gpu_hours", "wall_time", "jobs"}
 _TOUCHED = {"chat": {"calls", "tokens", "dollars", *_OF_ALL}, "evaluate": {"evaluations", *_OF_ALL}}
 
-Clock = Callable[[], Spent]
+Clock = Callable[[], ClusterUsage]
 """Says what was spent up to now that effects do not tell; asked before every effect."""
 
 
@@ -42,7 +42,7 @@ def paid_ledger(run: Run, effects: Mapping[str, EffectRecord]) -> Ledger:
 def working_time(records: Iterable[EffectRecord], now: Callable[[], float] = time.monotonic) -> Clock:
     """Return the clock of a run without a cluster: the time worked before, as recorded, and that from now on."""
     before, began = worked_minutes(records), now()
-    return lambda: Spent(wall_time=before + (now() - began) / 60)
+    return lambda: ClusterUsage(wall_time=before + (now() - began) / 60)
 
 
 class BudgetGuard:
@@ -95,4 +95,4 @@ def _effect(record: EffectRecord) -> Effect:
 
 
 def _tally(effects: Iterable[Effect], cards: Mapping[str, ModelCard]) -> Ledger:
-    return tally(effects, {name: card.price for name, card in cards.items()})
+    return build_ledger(effects, {name: card.price for name, card in cards.items()})

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sharp.config import RunConfig, Server
-from sharp.documents import Document, Place, hint, read_document, read_value, validate
+from sharp.config import RunConfig, Server, to_plain
 from sharp.errors import ConfigurationError
 from sharp.evaluation.feedback import measures_of
 from sharp.llm.cards import list_cards
-from sharp.problems import Problem, list_problems, load_problem
+from sharp.plugins import plugin_names
+from sharp.problems import Problem, load_problem
+from sharp.problems.loader import catalogue
+from sharp.yaml_documents import Document, Place, hint, read_document, read_value, validate
 
 WHAT = "a run configuration"
 ROLES = ("analyst", "generator", "reporter", "writer")
 # Keys that name files: in a configuration file, relative to that file where they name an existing one.
 _RUNS: tuple[Place, ...] = (
-    *(("genesis", "reuse"), ("genesis", "prior_report")),
-    *(("models", "recorded"), ("retry", "of")),
+    *(("genesis", "replay_from"), ("genesis", "prior_run")),
+    *(("models", "replay_from"), ("retry", "of")),
 )
 FILES: tuple[Place, ...] = (
     *(("problem",), ("evaluation", "data"), ("evaluation", "sandbox_image")),
@@ -32,31 +34,33 @@ def load_config(
     *,
     model: str | None = None,
     base_url: str | None = None,
-    prior_report: Path | None = None,
+    prior_run: Path | None = None,
+    values: Mapping[str, Any] | None = None,
     foreseen: bool = False,
 ) -> RunConfig:
     """Return the configuration for a problem id, a problem specification or a configuration file.
 
-    `overrides` are `key=value` texts with dotted keys and YAML values; `model` plays every role, and `base_url` is
-    where it is served; `prior_report` is the earlier run that is told of. `foreseen` says that `what` is a
-    specification that is yet to be written: what takes it to be seen is not checked. Raises ConfigurationError, which
-    names file, line and key, or the option.
+    `overrides` are `key=value` texts with dotted keys and YAML values, `values` the same as nested mappings. `model`
+    plays every role, and `base_url` is where it is served; `prior_run` is the earlier run that is told of.
+    `foreseen` says that `what` is a specification that is yet to be written: what takes it to be seen is not checked.
+    Raises ConfigurationError, which names file, line and key, or the option.
     """
     document = _of_problem(what) if foreseen else read_configuration(what)
-    document = _with_prior(changed(document, overrides, model=model, base_url=base_url), prior_report)
+    document = with_values(document, values or {})
+    document = _with_prior(changed(document, overrides, model=model, base_url=base_url), prior_run)
     config = validate(document, RunConfig, ConfigurationError, WHAT)
     _refuse(document, _unknown_helpers(config) if foreseen else unknown_names(config))
     return config
 
 
-def _with_prior(document: Document, prior_report: Path | None) -> Document:
-    if prior_report is None:
+def _with_prior(document: Document, prior_run: Path | None) -> Document:
+    if prior_run is None:
         return document
-    return document.with_value(("genesis", "prior_report"), str(prior_report), "--prior-report")
+    return document.with_value(("genesis", "prior_run"), str(prior_run), "--prior-run")
 
 
 def _refuse(document: Document, unknown: Iterable[tuple[Place, str]]) -> None:
-    wrong = [document.complaint(place, text) for place, text in unknown]
+    wrong = [document.error_at(place, text) for place, text in unknown]
     if wrong:
         raise ConfigurationError("\n".join(wrong))
 
@@ -77,10 +81,36 @@ def override(document: Document, text: str, option: str, below: Place = ()) -> D
     if not sign or not key:
         raise ConfigurationError(f"{option} {text!r}: expected KEY=VALUE, such as genesis.candidates=16")
     value = read_value(written, f"{option} {key}", ConfigurationError)
-    return document.with_value((*below, *place_of(key)), value, option)
+    return document.with_value((*below, *key_path(key)), value, option)
 
 
-def place_of(key: str) -> Place:
+def with_values(document: Document, values: Mapping[str, Any], below: Place = ()) -> Document:
+    """Return the document with the values of nested mappings, such as `{"genesis": {"candidates": 16}}`."""
+    for key, value in values.items():
+        place = (*below, key)
+        if isinstance(value, Mapping):
+            document = with_values(document, value, place)
+        else:
+            document = document.with_value(place, value, "argument")
+    return document
+
+
+def changed_config(
+    config: RunConfig, values: Mapping[str, Any], *, model: str | None = None, base_url: str | None = None
+) -> RunConfig:
+    """Return a configuration with other values, as nested mappings, and one model for every role.
+
+    Raises like `load_config`.
+    """
+    document = with_values(Document(to_plain(config), {(): "argument"}), values)
+    found = validate(
+        changed(document, (), model=model, base_url=base_url), RunConfig, ConfigurationError, WHAT
+    )
+    _refuse(document, unknown_names(found))
+    return found
+
+
+def key_path(key: str) -> Place:
     """Return the place that a dotted key names; names of model cards may hold dots of their own."""
     before, servers, rest = key.partition("models.servers.")
     if before or not servers:
@@ -111,12 +141,12 @@ def with_files(document: Document, folder: Path) -> Document:
         value: Any = document.data
         for name in place:
             value = value.get(name) if isinstance(value, dict) else None
-        if isinstance(value, str) and names_file(place, folder / value):
-            document = document.with_value(place, str(folder / value), document.where(place))
+        if isinstance(value, str) and is_file_key(place, folder / value):
+            document = document.with_value(place, str(folder / value), document.location_of(place))
     return document
 
 
-def names_file(place: Place, path: Path) -> bool:
+def is_file_key(place: Place, path: Path) -> bool:
     """Whether a key that names files names this one; a folder that is called like a shipped problem does not."""
     return path.is_file() if place == ("problem",) else path.exists()
 
@@ -147,7 +177,7 @@ def problem_of(config: RunConfig) -> Problem:
 
 def unknown_names(config: RunConfig) -> Iterator[tuple[Place, str]]:
     """Yield the place of each name that names nothing, and what it should have named."""
-    if not _is_file_name(config.problem) and config.problem not in (known := list_problems()):
+    if not _is_file_name(config.problem) and config.problem not in (known := catalogue()):
         yield ("problem",), f"there is no problem {config.problem!r}{hint(config.problem, known)}"
     else:
         yield from _unknown_kinds(config)
@@ -155,7 +185,9 @@ def unknown_names(config: RunConfig) -> Iterator[tuple[Place, str]]:
 
 
 def _unknown_helpers(config: RunConfig) -> Iterator[tuple[Place, str]]:
-    """Yield the names of models, servers and earlier runs that there are not."""
+    """Yield the names of methods, models, servers and earlier runs that there are not."""
+    if config.method not in (methods := plugin_names("sharp.methods")):
+        yield ("method",), f"there is no method {config.method!r}{hint(config.method, methods)}"
     cards = list_cards()
     for place, model in _roles(config):
         if not _is_file_name(model) and model not in cards:
@@ -164,7 +196,7 @@ def _unknown_helpers(config: RunConfig) -> Iterator[tuple[Place, str]]:
     for model in config.models.servers:
         if model not in used:
             yield ("models", "servers", model), f"no role is played by {model!r}{hint(model, used)}"
-    runs = (config.genesis.reuse, config.genesis.prior_report, config.models.recorded, config.retry.of)
+    runs = (config.genesis.replay_from, config.genesis.prior_run, config.models.replay_from, config.retry.of)
     for place, run in zip(_RUNS, runs, strict=True):
         if run is not None and not (run / "run.yaml").is_file():
             yield place, f"expected the directory of a run, found no {run / 'run.yaml'}"
@@ -172,18 +204,18 @@ def _unknown_helpers(config: RunConfig) -> Iterator[tuple[Place, str]]:
 
 def _unknown_kinds(config: RunConfig) -> Iterator[tuple[Place, str]]:
     """Yield the kinds of feedback that are not for the problem; it is read only where they are more than the usual."""
-    if not measures_of(config.feedback.kinds):
+    if not measures_of(config.feedback.metrics):
         return
     for index, text in unknown_kinds(config, problem_of(config)):
-        yield ("feedback", "kinds", index), text
+        yield ("feedback", "metrics", index), text
 
 
 def unknown_kinds(config: RunConfig, problem: Problem) -> Iterator[tuple[int, str]]:
     """Yield the number of each kind of feedback that a problem does not have, and a sentence that says so."""
-    from sharp.feedback import measures_for
+    from sharp.reference.feedback import metrics_for
 
-    valid = [*measures_for(problem), "none"]
-    for index, kind in enumerate(config.feedback.kinds):
+    valid = [*metrics_for(problem), "none"]
+    for index, kind in enumerate(config.feedback.metrics):
         if kind not in valid:
             yield index, f"there is no feedback kind {kind!r} for {problem.id}{hint(kind, valid)}"
 

@@ -1,4 +1,4 @@
-"""The digest of an earlier run that a run begins with: from which runs it may be taken, and how (A31)."""
+"""The digest of an earlier run that a run begins with: from which runs it may be taken, and how."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sharp.config import RunConfig
 from sharp.errors import ConfigurationError
-from sharp.evaluation.datasets import DataSet
 from sharp.problems import Problem
+from sharp.reference.datasets import DataSet
 from sharp.runs.directory import Run, load_run
 from sharp.runs.execute import Replay, replay
-from sharp.stages.prior import digest
+from sharp.tournament.prior import digest
 
 
 def earlier_run(config: RunConfig, problem: Problem) -> Run | None:
@@ -19,9 +19,9 @@ def earlier_run(config: RunConfig, problem: Problem) -> Run | None:
     It must be a run on the same problem and the same samples, whose judges were told no more than this run permits.
     Raises ConfigurationError for any other, and RunDirectoryError where there is no run.
     """
-    if config.genesis.prior_report is None:
+    if config.genesis.prior_run is None:
         return None
-    prior = load_run(config.genesis.prior_report)
+    prior = load_run(config.genesis.prior_run)
     if prior.problem.hash != problem.hash:
         raise _unfit(prior, f"is a run on {prior.problem.label}; expected one on {problem.label}")
     ours, theirs = config.evaluation, prior.config.evaluation
@@ -31,10 +31,10 @@ def earlier_run(config: RunConfig, problem: Problem) -> Run | None:
             f"had {theirs.validation} validation and {theirs.test} test samples; expected {ours.validation} and "
             f"{ours.test}, so that nothing is told of test samples",
         )
-    more = set(prior.config.feedback.kinds) - {*config.feedback.kinds, "none"}
+    more = set(prior.config.feedback.metrics) - {*config.feedback.metrics, "none"}
     if more:
-        permitted = ", ".join(config.feedback.kinds)
-        raise _unfit(prior, f"tells of {', '.join(sorted(more))}; feedback.kinds permits {permitted} only")
+        permitted = ", ".join(config.feedback.metrics)
+        raise _unfit(prior, f"tells of {', '.join(sorted(more))}; feedback.metrics permits {permitted} only")
     return prior
 
 
@@ -60,4 +60,4 @@ def _replayed(run: Run) -> Replay:
 
 
 def _unfit(prior: Run, sentence: str) -> ConfigurationError:
-    return ConfigurationError(f"genesis.prior_report: {prior.path} {sentence}")
+    return ConfigurationError(f"genesis.prior_run: {prior.path} {sentence}")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from hpc.errors import InfrastructureError
-from hpc.parking import Parking
+from hpc.quiescence import QuiescenceTracker
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Evaluator
 from sharp.llm.ledger import Effect
 from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest
-from sharp.runs.columns import columns
-from sharp.stages.state import Tournament
+from sharp.runs.state_arrays import state_arrays
+from sharp.tournament.state import Tournament
 
 JSONObject = dict[str, Any]
 
@@ -22,7 +22,7 @@ PAUSES_S = (1.0, 2.0, 4.0)
 """Seconds before each further attempt at an evaluation that the machine, not the candidate, made fail."""
 
 
-class Recorder(Protocol):
+class EffectRecorder(Protocol):
     """The journal as the effects need it: live or in replay."""
 
     async def perform(
@@ -37,7 +37,7 @@ class Recorder(Protocol):
 
 
 @dataclass(frozen=True)
-class Progress:
+class ProgressEvent:
     """One thing that happened, for whoever watches. Recorded answers are not reported."""
 
     phase: Literal["asked", "failed", "answered", "barrier"]
@@ -47,7 +47,7 @@ class Progress:
     note: str = ""
 
 
-Listener = Callable[[Progress], None]
+ProgressListener = Callable[[ProgressEvent], None]
 Guard = Callable[[Effect], AbstractContextManager[None]]
 Donor = Callable[[Effect], Mapping[str, Any] | None]
 
@@ -63,14 +63,14 @@ class JournaledEffects:
 
     def __init__(
         self,
-        recorder: Recorder,
+        recorder: EffectRecorder,
         backends: Mapping[str, ChatBackend],
         evaluator: Evaluator,
         *,
         guard: Guard,
         donor: Donor,
-        listener: Listener,
-        parking: Parking,
+        listener: ProgressListener,
+        parking: QuiescenceTracker,
         pauses_s: Sequence[float] = PAUSES_S,
     ) -> None:
         self._recorder = recorder
@@ -105,8 +105,8 @@ class JournaledEffects:
     def checkpoint(self, barrier: str, state: Tournament) -> None:
         """Keep the state and the ledger up to here; the last state is also at hand as `state`."""
         self.state = state
-        self._recorder.checkpoint(barrier, columns(state, self._performed.values()))
-        self._listener(Progress("barrier", "checkpoint", barrier, state))
+        self._recorder.checkpoint(barrier, state_arrays(state, self._performed.values()))
+        self._listener(ProgressEvent("barrier", "checkpoint", barrier, state))
 
     async def _perform(
         self,
@@ -121,14 +121,14 @@ class JournaledEffects:
             given = self._donor(asked)
             if given is not None:
                 return dict(given)
-            await self._parking.admission()
+            await self._parking.wait_admitted()
             with self._guard(asked):
-                self._listener(Progress("asked", kind, path))
+                self._listener(ProgressEvent("asked", kind, path))
                 reply = await call()
-            self._listener(Progress("answered", kind, path, reply))
+            self._listener(ProgressEvent("answered", kind, path, reply))
             return reply.to_json()
 
-        with self._parking.busy():
+        with self._parking.active():
             reply = await self._recorder.perform(kind, path, request, pay)
         self._performed[path] = asked._replace(reply=reply)
         return reply
@@ -139,6 +139,6 @@ class JournaledEffects:
                 return await self._evaluator.evaluate(request)
             except (InfrastructureError, OSError) as error:
                 note = f"{path}: {error} Trying again in {pause_s:g} s."
-                self._listener(Progress("failed", "evaluate", path, note=note))
+                self._listener(ProgressEvent("failed", "evaluate", path, note=note))
             await asyncio.sleep(pause_s)
         return await self._evaluator.evaluate(request)

@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hpc.journal import RunRecord
-from hpc.records import EffectRecord
+from hpc.journal import EffectRecord, RunRecord
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -11,14 +12,15 @@ from itertools import zip_longest
 
 from hpc.errors import ReplayMiss
 from hpc.journal import Journal, ReplayJournal
-from hpc.parking import Parking
-from sharp.methods import play
-from sharp.runs.advance import advance, controlling, ignore, session_of
+from hpc.quiescence import QuiescenceTracker
+from sharp.event_loop import run_coroutine
+from sharp.methods import run_method
+from sharp.runs.advance import acquire_run, advance, ignore, session_of
 from sharp.runs.directory import Run
-from sharp.runs.effects import JournaledEffects, Listener
-from sharp.runs.reuse import Nobody
-from sharp.runs.site import LocalSite
-from sharp.stages.state import Tournament
+from sharp.runs.effects import JournaledEffects, ProgressListener
+from sharp.runs.execution_backend import LocalBackend
+from sharp.runs.replay_sources import ReplayOnlyBackend
+from sharp.tournament.state import Tournament
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class Replay:
 def execute(
     run: Run,
     *,
-    takeover: bool = False,
-    listener: Listener = ignore,
+    steal_lease: bool = False,
+    listener: ProgressListener = ignore,
     warn: Callable[[str], None] = ignore,
 ) -> Tournament:
     """Carry a run on until it is finished and return its final state.
@@ -52,9 +54,9 @@ def execute(
     Finished effects answer from the journal; `warn` is told what was found wrong with the record and made good, and
     when a budget is nearly used up. Raises KeyboardInterrupt on Ctrl-C or SIGTERM; the run stays resumable.
     """
-    with controlling(run, takeover=takeover, warn=warn) as (current, journal):
+    with acquire_run(run, steal_lease=steal_lease, warn=warn) as (current, journal):
         try:
-            return asyncio.run(_interruptible(current, journal, listener, warn))
+            return run_coroutine(_interruptible(current, journal, listener, warn))
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
 
@@ -62,18 +64,18 @@ def execute(
 async def finish(
     run: Run,
     *,
-    takeover: bool = False,
-    listener: Listener = ignore,
+    steal_lease: bool = False,
+    listener: ProgressListener = ignore,
     warn: Callable[[str], None] = ignore,
 ) -> Tournament:
     """Carry a run on to its end within somebody else's event loop, as `execute` does; signals are theirs."""
-    with controlling(run, takeover=takeover, warn=warn) as (current, journal):
+    with acquire_run(run, steal_lease=steal_lease, warn=warn) as (current, journal):
         return await _to_the_end(current, journal, listener, warn)
 
 
 def replay(run: Run) -> Replay:
     """Run the method on the record alone: nothing is paid for, nothing is written."""
-    return asyncio.run(replayed(run))
+    return run_coroutine(replayed(run))
 
 
 async def replayed(run: Run) -> Replay:
@@ -81,16 +83,16 @@ async def replayed(run: Run) -> Replay:
     journal = ReplayJournal(run.path)
     effects = JournaledEffects(
         journal,
-        {name: Nobody() for name in run.cards},
-        Nobody(),
+        {name: ReplayOnlyBackend() for name in run.cards},
+        ReplayOnlyBackend(),
         guard=lambda _: nullcontext(),
         donor=ignore,
         listener=ignore,
-        parking=Parking(),
+        parking=QuiescenceTracker(),
     )
     missing = None
     try:
-        state = await play(session_of(run, effects))
+        state = await run_method(session_of(run, effects))
     except ReplayMiss as miss:
         missing = str(miss)
         state = effects.state or Tournament(problem=run.problem.label)
@@ -102,23 +104,29 @@ async def replayed(run: Run) -> Replay:
 
 
 async def _interruptible(
-    run: Run, journal: Journal, listener: Listener, warn: Callable[[str], None]
+    run: Run, journal: Journal, listener: ProgressListener, warn: Callable[[str], None]
 ) -> Tournament:
     with sigterm_interrupts():
         return await _to_the_end(run, journal, listener, warn)
 
 
 async def _to_the_end(
-    run: Run, journal: Journal, listener: Listener, warn: Callable[[str], None]
+    run: Run, journal: Journal, listener: ProgressListener, warn: Callable[[str], None]
 ) -> Tournament:
-    outcome = await advance(run, journal, LocalSite(), listener=listener, warn=warn)
+    outcome = await advance(run, journal, LocalBackend(), listener=listener, warn=warn)
     assert outcome.state is not None, "nobody has told it to leave"
     return outcome.state
 
 
 @contextmanager
 def sigterm_interrupts() -> Iterator[None]:
-    """Let SIGTERM stop the run as Ctrl-C does: cleanly, leaving it resumable."""
+    """Let SIGTERM stop the run as Ctrl-C does: cleanly, leaving it resumable.
+
+    Only the main thread can take signals; elsewhere (a run started in a notebook) they stay as they are.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     before = signal.getsignal(signal.SIGTERM)

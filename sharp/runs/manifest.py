@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 
 from hpc.errors import RunDirectoryError, RunVersionError
-from sharp import __version__
+from sharp.version import __version__
 
-FORMAT = 1
+FORMAT = 2
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 def search_steps(config: Mapping[str, Any]) -> int:
     """Return how many programs a search without judges writes after its first ones; 0 for methods that are none."""
     steps = {
-        "codepde-refine": len(config["refine"]["seeds"]) * config["refine"]["generations"],
+        "codepde-refine": len(config["refine"]["parents"]) * config["refine"]["generations"],
         "funsearch": config["funsearch"]["iterations"],
         "aide": config["aide"]["steps"],
     }

@@ -9,9 +9,9 @@ from sharp.config import RunConfig, to_plain
 from sharp.llm.break_even import BreakEven
 from sharp.llm.budgets import UNITS
 from sharp.llm.cards import ModelCard, Price, Purpose
-from sharp.llm.estimate import Estimate, Plan, Span, estimate
-from sharp.llm.plans import Aide, PdeSharp, Sampled, Technique, cepo, mixture_of_agents, single_call
-from sharp.runs.directory import load_cards
+from sharp.llm.cost_models import Aide, PdeSharp, Sampled, Technique, cepo, mixture_of_agents, single_call
+from sharp.llm.estimate import CostModel, Estimate, EstimateRange, estimate
+from sharp.runs.creation import load_cards
 
 
 def plan(config: RunConfig) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def plan(config: RunConfig) -> dict[str, Any]:
     }
 
 
-def plan_in_words(planned: dict[str, Any]) -> str:
+def format_plan(planned: dict[str, Any]) -> str:
     """Return the plan as text for a person."""
     from yaml import safe_dump
 
@@ -65,7 +65,7 @@ def plan_in_words(planned: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _budgets(config: RunConfig, guess: Estimate, dollars: Span | None) -> list[dict[str, Any]]:
+def _budgets(config: RunConfig, guess: Estimate, dollars: EstimateRange | None) -> list[dict[str, Any]]:
     """Return the budgets that are set, each with what the estimate says of it."""
     tokens = _total(guess.prompt_tokens), _total(guess.completion_tokens)
     known = {
@@ -98,7 +98,7 @@ def _verdict(limit: float, span: dict[str, float] | None) -> str:
     )
 
 
-def size_of(config: RunConfig) -> Plan:
+def size_of(config: RunConfig) -> CostModel:
     """Return what of a configuration decides the size of its run."""
     repairs = config.synthesis.repairs
     match config.method:
@@ -108,7 +108,9 @@ def size_of(config: RunConfig) -> Plan:
             aide = config.aide
             return Aide(aide.steps, aide.drafts, debugging=aide.debug_probability > 0)
         case "codepde-refine":
-            shown = tuple(number for number in config.refine.seeds for _ in range(config.refine.generations))
+            shown = tuple(
+                number for number in config.refine.parents for _ in range(config.refine.generations)
+            )
             return Sampled(config.sampled, single_call(), shown, repairs)
         case "funsearch":
             shown = (config.funsearch.programs_per_prompt,) * config.funsearch.iterations
@@ -121,18 +123,18 @@ def _size_of_pde_sharp(config: RunConfig) -> PdeSharp:
     analysis, synthesis = config.analysis, config.synthesis
     return PdeSharp(
         candidates=config.genesis.candidates,
-        per_call=config.genesis.per_call,
+        samples_per_call=config.genesis.samples_per_call,
         derivation=config.genesis.two_step,
         tournament=synthesis.mode == "tournament",
         judges=config.n_judges,
         rounds=synthesis.max_rounds,
-        cycles=1 if synthesis.rejudge == "never" else synthesis.max_cycles,
+        cycles=1 if synthesis.next_cycle == "never" else synthesis.max_cycles,
         analysis_steps=_checks(config) * (config.genesis.candidates if analysis.per_candidate else 1)
         + analysis.written,
         repairs=synthesis.repairs,
         patch_retries=synthesis.patch_retries,
         written_criteria=synthesis.criteria == "self-generated",
-        prior_report=config.genesis.prior_report is not None,
+        prior_run=config.genesis.prior_run is not None,
     )
 
 
@@ -191,7 +193,7 @@ def _total(spans: Any) -> dict[str, float]:
     return {"expected": sum(s.expected for s in spans.values()), "most": sum(s.most for s in spans.values())}
 
 
-def _break_even(config: RunConfig, guess: Estimate, extra: Span | None) -> str:
+def _break_even(config: RunConfig, guess: Estimate, extra: EstimateRange | None) -> str:
     saved = round(config.genesis.candidates - guess.evaluations.expected)
     dollars = None if extra is None else extra.expected
     return BreakEven(f"best-of-{config.genesis.candidates}", dollars, saved).sentence() + " (expected values)"

@@ -9,7 +9,7 @@ from typing import Any
 from hpc.errors import RunDirectoryError
 from hpc.files import write_atomic
 
-NAME = "prior.md"
+NAME = "prior_run.md"
 
 
 def keep_prior(run: Path, text: str) -> dict[str, Any]:

@@ -5,35 +5,39 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from sharp.config import to_plain
+from sharp.document.text import clean
 from sharp.evaluation.protocol import Evaluation
 from sharp.llm.protocol import ChatReply
-from sharp.runs.effects import Progress
+from sharp.runs.effects import ProgressEvent
 from sharp.runs.manifest import search_steps
-from sharp.stages.finalize import best_first
-from sharp.stages.state import Step, Tournament
+from sharp.tournament.finalize import best_first
+from sharp.tournament.state import SearchStep, Tournament
 
 if TYPE_CHECKING:
-    from sharp.runs.directory import Run
+    from rich.live import Live
 
-CLEAR = "\r\x1b[K"
+    from sharp.runs.directory import Run
 
 
 @contextmanager
-def watching(run: Run | None = None) -> Iterator[ProgressView]:
-    """Give a view that is told about progress, and hears warnings of the library; clean up the terminal at the end."""
-    view = ProgressView(run)
-    with hearing(view):
+def progress_view(run: Run | None = None, say: Callable[[str], None] | None = None) -> Iterator[ProgressView]:
+    """Give a view that is told about progress, and hears warnings of the library; clean up the terminal at the end.
+
+    Lines go to `say`, or else to standard error.
+    """
+    view = ProgressView(run, say)
+    with capture_warnings(view):
         yield view
 
 
 @contextmanager
-def hearing(view: ProgressView) -> Iterator[None]:
+def capture_warnings(view: ProgressView) -> Iterator[None]:
     """Let a view hear warnings of the library, and close it at the end."""
     warnings, log = _Warnings(view), logging.getLogger("sharp")
     log.addHandler(warnings)
@@ -47,8 +51,9 @@ def hearing(view: ProgressView) -> Iterator[None]:
 class ProgressView:
     """Prints what is worth a line, and keeps one live line of counters at the bottom of a terminal."""
 
-    def __init__(self, run: Run | None) -> None:
-        self._live = sys.stderr.isatty()
+    def __init__(self, run: Run | None, say: Callable[[str], None] | None = None) -> None:
+        self._say = say
+        self._live = _live() if say is None else None
         self._start = time.monotonic()
         self._open: dict[str, float] = {}
         self._calls = self._tokens = self._runs = 0
@@ -62,13 +67,13 @@ class ProgressView:
         """Report work on reference data: at most a line every five seconds where lines are kept."""
         now = time.monotonic()
         text = f"data: {message} ({done}/{total})"
-        if self._live:
+        if self._live is not None:
             self._status(text)
         elif done in (0, total) or now - self._last_data > 5:
             self._last_data = now
             self._line(text)
 
-    def on_effect(self, progress: Progress) -> None:
+    def on_effect(self, progress: ProgressEvent) -> None:
         """Report one step of a run."""
         if progress.phase == "asked":
             self._open[progress.path] = time.monotonic()
@@ -79,7 +84,7 @@ class ProgressView:
             self._count(progress)
         elif isinstance(progress.reply, Tournament):
             self._barrier(progress.path, progress.reply)
-        if self._live:
+        if self._live is not None:
             self._status(self._counters())
 
     def on_warning(self, sentence: str) -> None:
@@ -88,11 +93,10 @@ class ProgressView:
 
     def close(self) -> None:
         """Clear the live line."""
-        if self._live:
-            sys.stderr.write(CLEAR)
-            sys.stderr.flush()
+        if self._live is not None:
+            self._live.stop()
 
-    def _count(self, progress: Progress) -> None:
+    def _count(self, progress: ProgressEvent) -> None:
         if isinstance(progress.reply, ChatReply):
             self._calls += 1
             self._tokens += progress.reply.usage.prompt + progress.reply.usage.completion
@@ -117,7 +121,7 @@ class ProgressView:
             self._line(f"{name}: nominees {chosen}")
         elif "/round-" in name and state.saturations:
             last = state.saturations[-1]
-            self._line(f"{name}: best so far {last.best_after:.3e} ({last.reason})")
+            self._line(f"{name}: best so far {last.best_by_evaluation:.3e} ({last.reason})")
         elif name == "finalize" and state.best is not None:
             self._line(f"winner {state.best}; test data opened once")
 
@@ -129,13 +133,20 @@ class ProgressView:
         return f"{elapsed:5.0f} s  {written}{self._calls} calls, {self._tokens} tokens, {self._runs} runs  [{busy}]"
 
     def _line(self, text: str) -> None:
-        clear = CLEAR if self._live else ""
-        sys.stderr.write(f"{clear}{text}\n")
-        sys.stderr.flush()
+        if self._say is not None:
+            self._say(text)
+        elif self._live is None:
+            sys.stderr.write(f"{clean(text)}\n")
+            sys.stderr.flush()
+        else:
+            # Messages of programs are among these lines: no control character of theirs reaches the terminal.
+            self._live.console.out(clean(text), highlight=False)
 
     def _status(self, text: str) -> None:
-        sys.stderr.write(f"{CLEAR}{text[: _width() - 1]}")
-        sys.stderr.flush()
+        from rich.text import Text
+
+        if self._live is not None:
+            self._live.update(Text(clean(text), no_wrap=True, overflow="ellipsis"), refresh=True)
 
 
 class _Warnings(logging.Handler):
@@ -157,9 +168,9 @@ def _outcome(evaluation: Evaluation) -> str:
         return "no order of accuracy" if order is None else f"order of accuracy {order:.2f}"
     assert evaluation.scores is not None
     text = f"error {evaluation.scores.nrmse:.3e}"
-    truth = evaluation.scores.nrmse_truth
+    truth = evaluation.scores.nrmse_reference
     if truth is not None and isfinite(truth):
-        text += f", against truth {truth:.3e}"
+        text += f", against reference {truth:.3e}"
     return text + (f", {evaluation.run_time_s:.2f} s" if evaluation.run_time_s is not None else "")
 
 
@@ -169,7 +180,7 @@ def _programs_wanted(run: Run) -> int:
     return first.get(run.config.method, run.config.genesis.candidates) + search_steps(to_plain(run.config))
 
 
-def _steps(state: Tournament) -> list[Step]:
+def _steps(state: Tournament) -> list[SearchStep]:
     return [step for step in state.search if step.move != "reset"]
 
 
@@ -182,7 +193,16 @@ def _best_so_far(state: Tournament) -> str:
     return f"best so far {best.candidate}: {best.metric:.3e}"
 
 
-def _width() -> int:
-    import shutil
+def _live() -> Live | None:
+    """Return a line that stays at the bottom of the terminal, None where standard error is none."""
+    if not sys.stderr.isatty():
+        return None
+    from rich.console import Console
+    from rich.live import Live
 
-    return shutil.get_terminal_size().columns
+    console = Console(stderr=True, emoji=False)
+    live = Live(
+        console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+    )
+    live.start()
+    return live

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import get_args
 
 from hpc.journal import read_run
-from sharp.config import Doubtful
+from sharp.config import RetryableFailure
 from sharp.errors import InputError
 from sharp.evaluation.protocol import FAILURE_KINDS
-from sharp.runs.directory import Run, create_alike
-from sharp.runs.reuse import failure_kind
+from sharp.runs.creation import create_alike
+from sharp.runs.directory import Run
+from sharp.runs.replay_sources import failure_kind
 
-DOUBTFUL: tuple[Doubtful, ...] = get_args(Doubtful)
+DOUBTFUL: tuple[RetryableFailure, ...] = get_args(RetryableFailure)
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,12 @@ class Retry:
     again: tuple[str, ...]
 
 
-def retry(run: Run, failed: Collection[Doubtful], path: Path) -> Retry:
+def retry(run: Run, failed: Collection[RetryableFailure], path: Path) -> Retry:
     """Make the directory of a run that tries another one again; nothing is paid for yet.
 
     Raises `InputError` where no evaluation of the run failed so, `RunDirectoryError` if a run is at `path` already.
     """
-    again = doubted(run.path, failed)
+    again = retryable_effects(run.path, failed)
     if not again:
         kinds = failures(run.path)
         listed = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
@@ -64,7 +65,7 @@ def copy_results(old: Path, new: Path, failed: Collection[str]) -> None:
             shutil.copytree(old / "tasks" / name, new / "tasks" / name)
 
 
-def doubted(path: Path, failed: Collection[str]) -> tuple[str, ...]:
+def retryable_effects(path: Path, failed: Collection[str]) -> tuple[str, ...]:
     """Return the places of the evaluations of a run that failed in some ways."""
     return tuple(e.path for e in read_run(path).effects.values() if failure_kind(e) in failed)
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from hpc.journal import RunRecord, read_run
-from hpc.records import EffectRecord
-from sharp.llm.budgets import Spent
+from hpc.journal import EffectRecord, RunRecord, read_run
+from sharp.document import Block, Facts, Paragraph
+from sharp.llm.budgets import ClusterUsage
 from sharp.llm.ledger import Ledger
-from sharp.runs.allowance import Allowance, allowances, is_free, recorded_ledger, worked_minutes
+from sharp.runs.budget_status import BudgetStatus, allowances, is_free, recorded_ledger, worked_minutes
 from sharp.runs.evaluations import candidate_of
 from sharp.runs.manifest import read_manifest, search_steps
 
@@ -42,8 +42,8 @@ class Status:
     failures: Mapping[str, int]
     best: str | None
     best_nrmse: float | None
-    best_nrmse_truth: float | None
-    budgets: tuple[Allowance, ...]
+    best_nrmse_reference: float | None
+    budgets: tuple[BudgetStatus, ...]
     warnings: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class Status:
         return {**asdict(self), "budgets": [budget.to_json() for budget in self.budgets]}
 
 
-def view(path: Path, spent: Spent | None = None) -> Status:
+def view(path: Path, spent: ClusterUsage | None = None) -> Status:
     """Look at a run, whether somebody works on it or not; `spent` is what its jobs on a cluster used, if there are any.
 
     Raises RunDirectoryError where there is no run.
@@ -80,31 +80,37 @@ def view(path: Path, spent: Spent | None = None) -> Status:
         failures=dict(Counter(e.reply["failure"]["kind"] for e in runs if e.reply["failure"])),
         best=candidate_of(best.path) if best else None,
         best_nrmse=best.reply["scores"]["nrmse"] if best else None,
-        best_nrmse_truth=best.reply["scores"]["nrmse_truth"] if best else None,
+        best_nrmse_reference=best.reply["scores"]["nrmse_reference"] if best else None,
         budgets=_budgets(manifest, record, ledger, spent),
         warnings=record.warnings,
     )
 
 
-def status_in_words(status: Status, more: Sequence[str] = (), following: str = "") -> str:
-    """Return a status as lines for a person, ending with `more` and the next useful command (`following`, if given)."""
-    lines = [
-        f"{status.run}: {status.problem}, {status.stage}",
-        f"  method      {status.method}",
-        f"  models      {', '.join(status.models)}",
-        f"  calls       {status.calls}, tokens: {status.prompt_tokens} prompt, {status.completion_tokens} completion"
-        f"{_cost(status)}",
-        f"  runs        {status.executions}, of which {status.evaluations} on validation data{_cached(status)}"
-        f"{_failures(status)}",
-    ]
+def status_blocks(
+    status: Status, more: Iterable[tuple[str, str]] = (), following: str = ""
+) -> tuple[Block, ...]:
+    """Return a status for a person, with `more` facts and the next useful command (`following`, if given)."""
+    return (
+        Paragraph(f"{status.run}: {status.problem}, {status.stage}"),
+        Facts((*_facts(status), *more)),
+        Paragraph(following or _next(status)),
+    )
+
+
+def _facts(status: Status) -> Iterator[tuple[str, str]]:
+    yield "method", status.method
+    yield "models", ", ".join(status.models)
+    tokens = f"{status.prompt_tokens} prompt, {status.completion_tokens} completion"
+    yield "calls", f"{status.calls}, tokens: {tokens}{_cost(status)}"
+    validation = f"{status.evaluations} on validation data{_cached(status)}{_failures(status)}"
+    yield "runs", f"{status.executions}, of which {validation}"
     if status.best is not None and status.best_nrmse is not None:
-        truth = status.best_nrmse_truth
-        against = f", against truth {truth:.3e}" if truth is not None else ""
-        lines.append(f"  best        {status.best}: error {status.best_nrmse:.3e}{against}")
+        truth = status.best_nrmse_reference
+        against = f", against reference {truth:.3e}" if truth is not None else ""
+        yield "best", f"{status.best}: error {status.best_nrmse:.3e}{against}"
     if status.budgets:
-        lines.append(f"  budget      {', '.join(budget.in_words() for budget in status.budgets)}")
-    lines += [f"  warning     {text}" for text in status.warnings]
-    return "\n".join([*lines, *more, following or _next(status)])
+        yield "budget", ", ".join(budget.in_words() for budget in status.budgets)
+    yield from (("warning", text) for text in status.warnings)
 
 
 def _ledger(manifest: Mapping[str, Any], record: RunRecord) -> Ledger | None:
@@ -116,24 +122,26 @@ def _ledger(manifest: Mapping[str, Any], record: RunRecord) -> Ledger | None:
 
 
 def _budgets(
-    manifest: Mapping[str, Any], record: RunRecord, ledger: Ledger | None, spent: Spent | None
-) -> tuple[Allowance, ...]:
+    manifest: Mapping[str, Any], record: RunRecord, ledger: Ledger | None, spent: ClusterUsage | None
+) -> tuple[BudgetStatus, ...]:
     if ledger is None:
         return ()
     if _has_donors(manifest["config"]):
         ledger = recorded_ledger(manifest, _paid(manifest, record))
-    return allowances(manifest, ledger, spent or Spent(wall_time=worked_minutes(record.effects.values())))
+    return allowances(
+        manifest, ledger, spent or ClusterUsage(wall_time=worked_minutes(record.effects.values()))
+    )
 
 
 def _has_donors(config: Mapping[str, Any]) -> bool:
     """Return whether other runs may have given answers, which count for no budget."""
-    places = (("models", "recorded"), ("genesis", "reuse"), ("retry", "of"))
+    places = (("models", "replay_from"), ("genesis", "replay_from"), ("retry", "of"))
     return any(config.get(section, {}).get(key) for section, key in places)
 
 
 def _paid(manifest: Mapping[str, Any], record: RunRecord) -> list[EffectRecord]:
     from sharp.config import RunConfig  # loads pydantic
-    from sharp.runs.reuse import paid_effects
+    from sharp.runs.replay_sources import paid_effects
 
     return paid_effects(RunConfig.model_validate(manifest["config"]), record.effects.values())
 

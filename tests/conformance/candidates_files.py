@@ -163,7 +163,7 @@ home = os.open('.', 0)
 for _ in range(1200): os.mkdir('deeper'); os.chdir('deeper')
 os.fchdir(home)
 """),
-        outcomes(HONEST, "policy"),
+        outcomes(HONEST, "sandbox_violation"),
     ),
     Candidate(
         "odd names",

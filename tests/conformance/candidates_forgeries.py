@@ -6,8 +6,8 @@ from hostile import CHANGE_FILES, HONEST, WORSE, Candidate, on_import, outcomes,
 
 _FORGE = """
 import json
-CALL = json.load(open("call.json"))["calls"][0]["name"]
-OUTPUT, LEFT = f"output-{CALL}-u.npy", f"outcome-{CALL}.json"
+CALL = json.load(open("calls.json"))["calls"][0]["name"]
+OUTPUT, LEFT = f"output-{CALL}-u.npy", f"report-{CALL}.json"
 
 def forge(u):
     returned = {"u": {"dtype": "float64", "shape": u.shape}}
@@ -32,13 +32,13 @@ FORGERIES = (
         "link to the answer",
         "leaves a symbolic link to an array outside as its output",
         _forged("os.symlink('@ANSWER@', OUTPUT)"),
-        outcomes("policy"),
+        outcomes("sandbox_violation"),
     ),
     Candidate(
         "link to the answer before the call",
         "makes its output's name a symbolic link to a file outside, for the harness to write through",
         on_import(f"{_FORGE}\nos.symlink('@OUTSIDE@/@MARK@.npy', OUTPUT)"),
-        outcomes("policy"),
+        outcomes("sandbox_violation"),
         do=CHANGE_FILES,
     ),
     Candidate(
@@ -52,22 +52,25 @@ FORGERIES = (
         "pipe as output",
         "leaves a named pipe as its output, on which a reader would wait for ever",
         _forged("os.mkfifo(OUTPUT)"),
-        outcomes("policy"),
+        outcomes("sandbox_violation"),
     ),
     Candidate(
-        "folder as output", "leaves a folder as its output", _forged("os.mkdir(OUTPUT)"), outcomes("policy")
+        "folder as output",
+        "leaves a folder as its output",
+        _forged("os.mkdir(OUTPUT)"),
+        outcomes("sandbox_violation"),
     ),
     Candidate(
         "socket as output",
         "leaves a socket as its output",
         _forged("socket.socket(socket.AF_UNIX).bind(OUTPUT)"),
-        outcomes("policy", "exception"),
+        outcomes("sandbox_violation", "exception"),
     ),
     Candidate(
         "device as output",
         "leaves a link to an endless device as its output",
         _forged("os.symlink('/dev/zero', OUTPUT)"),
-        outcomes("policy"),
+        outcomes("sandbox_violation"),
     ),
     Candidate(
         "pickle as output",
@@ -78,7 +81,7 @@ class Run:
     def __reduce__(self): return os.system, ('touch @OUTSIDE@/@MARK@',)
 pickle.dump(Run(), open(OUTPUT, 'wb'))
 """),
-        outcomes("policy"),
+        outcomes("sandbox_violation"),
     ),
     Candidate(
         "objects as output",
@@ -88,21 +91,23 @@ class Run:
     def __reduce__(self): return os.system, ('touch @OUTSIDE@/@MARK@',)
 np.save(OUTPUT, np.array([Run()], dtype=object), allow_pickle=True)
 """),
-        outcomes("policy"),
+        outcomes("sandbox_violation"),
     ),
     Candidate(
         "lying header",
         "leaves an output whose header promises more than the file holds",
         _forged("np.save(OUTPUT, u)\nopen(OUTPUT, 'r+b').truncate(200)"),
-        outcomes("policy"),
+        outcomes("sandbox_violation"),
     ),
     Candidate(
         "monstrous header",
         "leaves an output whose header has a length of 4 GB",
         _forged("open(OUTPUT, 'wb').write(b'\\x93NUMPY\\x02\\x00\\xff\\xff\\xff\\xff{')"),
-        outcomes("policy"),
+        outcomes("sandbox_violation"),
     ),
-    Candidate("no output", "forges a good outcome and leaves no output", _forged(""), outcomes("policy")),
+    Candidate(
+        "no output", "forges a good outcome and leaves no output", _forged(""), outcomes("sandbox_violation")
+    ),
     Candidate(
         "forged output",
         "writes outcome and output by itself; what it wrote is what is scored",

@@ -100,6 +100,6 @@ for _ in range(20):
         "return in both processes",
         "forks, and returns from the solver in parent and child",
         within("os.fork()"),
-        outcomes(HONEST, "policy", "exception"),
+        outcomes(HONEST, "sandbox_violation", "exception"),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hostile import HONEST, NARROW, SHORT, WIDE, Candidate, on_import, outcomes, within
 
-from sharp.evaluation.protocol import Limits
+from sharp.problems.limits import ResourceLimits
 
 RESOURCES = (
     Candidate(
@@ -15,14 +15,14 @@ for _ in range(300):
     if not os.fork(): time.sleep(600)
 time.sleep(600)
 """),
-        outcomes("policy"),
+        outcomes("sandbox_violation"),
         WIDE,
     ),
     Candidate(
         "doubling fork bomb",
         "forks in every process, 512 in all",
         within("for _ in range(9): os.fork()\ntime.sleep(600)"),
-        outcomes("policy"),
+        outcomes("sandbox_violation"),
         WIDE,
     ),
     Candidate(
@@ -70,7 +70,7 @@ for number in range(20):
     os.posix_fallocate(os.memfd_create(str(number)), 0, 200 << 20)
 time.sleep(600)
 """),
-        outcomes("policy"),
+        outcomes("sandbox_violation"),
     ),
     Candidate(
         "impossible array",
@@ -95,7 +95,7 @@ for n in range(30):
     with open(f'big-{n}', 'wb') as file: os.posix_fallocate(file.fileno(), 0, 200 << 20)
 time.sleep(600)
 """),
-        outcomes("policy"),
+        outcomes("sandbox_violation"),
     ),
     Candidate(
         "thousand files",
@@ -170,7 +170,7 @@ turn = lambda y: (y * 5 + 1) % 7
 jax.jit(lambda x: jax.lax.while_loop(lambda y: y >= 0, turn, x))(1).block_until_ready()
 """),
         outcomes("timeout"),
-        Limits(wall_s=3, memory_mb=1500),
+        ResourceLimits(wall_s=3, memory_mb=1500),
     ),
     Candidate(
         "deaf to signals",

@@ -156,12 +156,12 @@ RETURNS = (
         within("u[:] = 1e300"),
         outcomes("non_finite"),
     ),
-    Candidate("constant", "returns a constant", _returns("np.ones_like(u)"), outcomes("policy")),
+    Candidate("constant", "returns a constant", _returns("np.ones_like(u)"), outcomes("sandbox_violation")),
     Candidate(
         "independent of the input",
         "returns the first sample's solution for every sample",
         _returns("np.repeat(u[:1], len(u), axis=0)"),
-        outcomes("policy"),
+        outcomes("sandbox_violation"),
     ),
     Candidate(
         "changed inputs",

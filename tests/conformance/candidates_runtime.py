@@ -14,7 +14,7 @@ RUNTIME = (
 def save(file, array, **_): file.write(b'pickle')
 np.save = save
 """),
-        outcomes("policy"),
+        outcomes("sandbox_violation"),
     ),
     Candidate(
         "patched numpy.asarray",

@@ -280,10 +280,10 @@ for number in range(256):
         within(
             """
 with contextlib.suppress(Exception):
-    import h5py, hpc, sharp.evaluation.datasets
+    import h5py, hpc, sharp.reference.datasets
     from pathlib import Path
     from sharp.problems import load_problem
-    sharp.evaluation.datasets.open_dataset(Path('@REFERENCE@'), load_problem('advection'))
+    sharp.reference.datasets.open_dataset(Path('@REFERENCE@'), load_problem('advection'))
     breach('opened the data set')
 """
         ),

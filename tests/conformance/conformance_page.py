@@ -1,4 +1,4 @@
-"""Writes docs/conformance.md from the candidates: python tests/conformance/conformance_page.py."""
+"""Writes docs/sandbox-tests.md from the candidates: python tests/conformance/conformance_page.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from candidates import ALL, THEMES
 from hostile import CHANGE_FILES, HONEST, SIGNAL_OTHERS, WORSE, Candidate
 
-TARGET = Path(__file__).parents[2] / "docs" / "conformance.md"
+TARGET = Path(__file__).parents[2] / "docs" / "sandbox-tests.md"
 SAYS: dict[str, tuple[str, ...]] = {
     "bubblewrap": (),
     "landlock": (),

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from textwrap import indent
 
-from sharp.evaluation.protocol import FAILURE_KINDS, Limits
+from sharp.evaluation.protocol import FAILURE_KINDS
+from sharp.problems.limits import ResourceLimits
 
 HONEST = "honest"
 """The score of the exact solution, to the last bit."""
@@ -18,15 +19,15 @@ WORSE = "worse"
 """A finite score above that of the exact solution."""
 OUTCOMES = (HONEST, WORSE, *FAILURE_KINDS)
 
-# What a tier may say that programs can do, in its own words (`hpc.sandbox.probe`).
+# What a tier may say that programs can do, in its own words (`hpc.sandbox.probe_tiers`).
 CHANGE_FILES = "read and change your files"
 SIGNAL_OTHERS = "signal your other processes"
 USE_NETWORK = "use the network"  # said where the kernel filters no system calls
 
-ENOUGH = Limits(wall_s=300, memory_mb=1500)
-NARROW = Limits(wall_s=300, memory_mb=400)
-WIDE = Limits(wall_s=300, memory_mb=50_000)
-SHORT = Limits(wall_s=1, memory_mb=1500)
+ENOUGH = ResourceLimits(wall_s=300, memory_mb=1500)
+NARROW = ResourceLimits(wall_s=300, memory_mb=400)
+WIDE = ResourceLimits(wall_s=300, memory_mb=50_000)
+SHORT = ResourceLimits(wall_s=1, memory_mb=1500)
 
 PRELUDE = """\
 import contextlib, ctypes, gc, os, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
@@ -62,7 +63,7 @@ class Candidate:
     tries: str
     code: str
     outcome: frozenset[str]
-    limits: Limits = ENOUGH
+    limits: ResourceLimits = ENOUGH
     do: str | None = None
     runs: int = 1
     seconds: float | None = None

@@ -16,13 +16,14 @@ from candidates import ALL, COLD
 from conformance_page import TARGET, page
 from hostile import ENOUGH, HONEST, WORSE, Candidate, within
 
-from hpc.sandbox import Policy, probe
-from sharp.evaluation.datasets import DataSet, make_splits, open_dataset
+from hpc.sandbox import SandboxPolicy, probe_tiers
 from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Limits
+from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.evaluation.task import evaluate
-from sharp.evaluation.workshop import Workshop
+from sharp.evaluation.worker_context import WorkerContext
 from sharp.problems import load_problem
+from sharp.problems.limits import ResourceLimits
+from sharp.reference.datasets import DataSet, make_splits, open_dataset
 
 PROBLEM = load_problem("advection")
 SPLITS = make_splits(6, n_test=2, n_validation=4)
@@ -44,7 +45,7 @@ class Station:
         assert self.good.environment["sandbox"] == tier
         assert self.evaluate(f"import jax\n{within('')}").ok  # a warm interpreter for JAX is another one
 
-    def evaluate(self, code: str, limits: Limits = ENOUGH) -> Evaluation:
+    def evaluate(self, code: str, limits: ResourceLimits = ENOUGH) -> Evaluation:
         """Evaluate a program; the same program twice is run twice, as no two requests have the same limits."""
         unique = replace(limits, wall_s=limits.wall_s + 1e-5 * next(self._numbers))
         return self._run(EvaluationRequest(PROBLEM.label, self._data.label, "validation", code, unique))
@@ -54,7 +55,9 @@ class Station:
 def warm(tier: str, says: str, ground: grounds.Ground) -> Iterator[Station]:
     """Evaluate as a run does: by one worker, whose interpreter serves all candidates."""
     data = open_dataset(ground.reference, PROBLEM)
-    evaluator = LocalEvaluator(ground.run / tier, PROBLEM, data, SPLITS, workers=1, sandbox=Policy(tier))
+    evaluator = LocalEvaluator(
+        ground.run / tier, PROBLEM, data, SPLITS, workers=1, sandbox=SandboxPolicy(tier)
+    )
     with asyncio.Runner() as runner:
         try:
             yield Station(tier, says, data, lambda request: runner.run(evaluator.evaluate(request)))
@@ -67,7 +70,7 @@ def cold(tier: str, says: str, ground: grounds.Ground) -> Iterator[Station]:
     """Evaluate in this process, with a fresh interpreter for each candidate."""
     data = open_dataset(ground.reference, PROBLEM)
     evaluator = LocalEvaluator(ground.run / tier, PROBLEM, data, SPLITS, workers=1)
-    with Workshop(Policy(tier), warm=False) as workshop:
+    with WorkerContext(SandboxPolicy(tier), warm=False) as workshop:
         yield Station(tier, says, data, lambda request: evaluate(evaluator.task(request), workshop)[0])
 
 
@@ -100,7 +103,7 @@ def cold_station(request, ground):
 
 def station(kind: Callable[..., AbstractContextManager[Station]], tier: str, ground: grounds.Ground):
     """Yield a station of a kind; at its end nothing of it is left."""
-    probed = next(probed for probed in probe() if probed.tier == tier)
+    probed = next(probed for probed in probe_tiers() if probed.tier == tier)
     if not probed.usable:
         pytest.skip(f"{tier} cannot be used here: {probed.reason}")
     before, scratch = grounds.running(), ground.scratch()

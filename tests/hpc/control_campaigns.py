@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpc.slurm.book import JobBook
-from hpc.slurm.campaign import Campaign, create_campaign
-from hpc.slurm.client import Snapshot
-from hpc.slurm.parsing import Job
-from hpc.slurm.profile import Cluster, RoleName
-from hpc.slurm.states import JobState
+from hpc.slurm import (
+    Campaign,
+    ClusterProfile,
+    ControllerContext,
+    Job,
+    JobState,
+    QueueSnapshot,
+    RoleName,
+    SubmissionLog,
+    create_campaign,
+)
 
 
 def made_campaign(folder: Path) -> Campaign:
@@ -17,22 +22,22 @@ def made_campaign(folder: Path) -> Campaign:
     folder.mkdir(parents=True, exist_ok=True)
     role = {"time": "5min"}
     roles = {"controller": role, "server": role, "evaluate": role}
-    return create_campaign(folder, Cluster.model_validate({"name": "here", "roles": roles}))
+    return create_campaign(folder, ClusterProfile.model_validate({"name": "here", "roles": roles}))
 
 
 def submitted(
     campaign: Campaign, role: RoleName, job: str | None, *, elements: int = 1, gpus: int = 0
 ) -> str:
     """Write a submission into the campaign's book, without asking any Slurm; return its token."""
-    with JobBook(campaign.book) as book:
-        token = campaign.next_token(book.book, role)
-        book.intend(token, role, elements=elements, gpus=gpus)
+    with SubmissionLog(campaign.book) as book:
+        token = ControllerContext(campaign, None, book, None).next_token(role)
+        book.log_intent(token, role, elements=elements, gpus=gpus)
         if job is not None:
             book.submitted(token, job)
     return token
 
 
-def said(*jobs: tuple[str, JobState], notes: tuple[str, ...] = ()) -> Snapshot:
+def said(*jobs: tuple[str, JobState], notes: tuple[str, ...] = ()) -> QueueSnapshot:
     """What Slurm says of some jobs, all on n1 and ten seconds old."""
     found = {name: Job(name, state, "squeue", nodes="n1", elapsed_s=10) for name, state in jobs}
-    return Snapshot(found, notes)
+    return QueueSnapshot(found, notes)

@@ -23,8 +23,7 @@ from typing import Any
 import zarr  # noqa: F401 - imported once, before the forks
 from toy_method import World, ledger, toy_method
 
-from hpc.checkpoints import latest_checkpoint, read_checkpoint
-from hpc.journal import Journal, read_run
+from hpc.journal import Journal, latest_checkpoint, read_checkpoint, read_run
 
 CALLS = ("open", "write", "fsync", "replace", "rename", "link", "unlink", "ftruncate", "utime", "mkdir")
 

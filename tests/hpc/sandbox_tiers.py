@@ -13,26 +13,26 @@ import pytest
 
 from hpc.processes import descendants
 from hpc.sandbox import (
-    Bounds,
     BubblewrapSandbox,
-    ColdInterpreter,
-    Completed,
+    ForkServerInterpreter,
+    FreshInterpreter,
     Interpreter,
     LandlockSandbox,
     RlimitsSandbox,
+    SandboxLimits,
+    SandboxResult,
     Tier,
-    WarmInterpreter,
-    probe,
+    probe_tiers,
 )
 
 TIERS = {tier.name: tier for tier in (BubblewrapSandbox, LandlockSandbox, RlimitsSandbox)}
 ENFORCING = ("bubblewrap", "landlock")
-BOUNDS = Bounds(wall_s=120, memory_mb=500)
+BOUNDS = SandboxLimits(wall_s=120, memory_mb=500)
 
 
 def tier(name: str) -> Tier:
     """Return a tier, or skip the test where this machine does not have it."""
-    (probed,) = (item for item in probe() if item.tier == name)
+    (probed,) = (item for item in probe_tiers() if item.tier == name)
     if not probed.usable:
         pytest.skip(f"{name}: {probed.reason}")
     return TIERS[name]()
@@ -42,10 +42,10 @@ def interpreter(name: str, warm: bool) -> Interpreter:
     """Return an interpreter of a tier, or skip the test where this machine does not have it."""
     sandbox = tier(name)
     if not warm:
-        return ColdInterpreter(sandbox)
-    if not sandbox.keeps_forks_apart():
+        return FreshInterpreter(sandbox)
+    if not sandbox.isolates_forks():
         pytest.skip(f"{name}: this kernel cannot keep forks apart")
-    return WarmInterpreter(sandbox)
+    return ForkServerInterpreter(sandbox)
 
 
 @contextmanager
@@ -64,11 +64,11 @@ def run_script(
     interpreter: Interpreter,
     scratch: Path,
     program: str,
-    bounds: Bounds = BOUNDS,
+    bounds: SandboxLimits = BOUNDS,
     environment: Mapping[str, str] | None = None,
     preload: Sequence[str] = (),
     **paths: Sequence[Path],
-) -> Completed:
+) -> SandboxResult:
     """Run a Python program as a script in a folder, which is made if need be."""
     scratch.mkdir(parents=True, exist_ok=True)
     script = scratch / "script.py"
@@ -78,7 +78,7 @@ def run_script(
     )
 
 
-def answer(done: Completed) -> Any:
+def answer(done: SandboxResult) -> Any:
     """Return what a program printed as JSON."""
     assert done.exit_code == 0, done
     return json.loads(done.stdout)

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hpc.serving.services import Ended, Service, make_key, read_ended, read_key, read_services
+from hpc.serving import ServerRegistration, read_key, read_services
+from hpc.serving.server_registry import ServerExit, make_key, read_ended
 
 STAND_IN = Path(__file__).parents[1] / "slurm" / "stand_in_server.py"
 NAME = "Org/Some-Model"
@@ -42,7 +43,7 @@ class Supervised:
     """A supervisor at work in a folder."""
 
     def __init__(self, folder: Path, command: tuple[str, ...], **times: float) -> None:
-        self.services = folder / "services"
+        self.services = folder / "servers"
         self.services.mkdir(exist_ok=True)
         self.scratch = folder / "scratch"
         self.scratch.mkdir(exist_ok=True)
@@ -53,9 +54,15 @@ class Supervised:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-P", "-m", "hpc.serving", "--folder", str(self.services)),
+                    *(sys.executable, "-P", "-m", "hpc.serving.supervisor", "--folder", str(self.services)),
                     *("--key-file", str(self.key_file), "--model", "some-model", "--served-name", NAME),
-                    *("--address", "loopback", *(f"--{name}={value}" for name, value in values.items())),
+                    *(
+                        "--address",
+                        "loopback",
+                        "--nodes",
+                        "1",
+                        *(f"--{name}={value}" for name, value in values.items()),
+                    ),
                     *("--", *command),
                 ],
                 stdout=log,
@@ -63,16 +70,16 @@ class Supervised:
                 env={**os.environ, "TMPDIR": str(self.scratch)},
             )
 
-    def service(self, but: str = "") -> Service:
+    def service(self, but: str = "") -> ServerRegistration:
         """Return the announced server, one with another URL than that of `but`."""
 
-        def look() -> Service | None:
+        def look() -> ServerRegistration | None:
             assert self.process.poll() is None, self.said()
             return next((s for s in read_services(self.services) if s.url != but), None)
 
         return until(look, "a server is announced")
 
-    def end(self) -> Ended:
+    def end(self) -> ServerExit:
         """Wait for the supervisor's end and return its record."""
         self.process.wait(LONG_S)
         (ended,) = read_ended(self.services)

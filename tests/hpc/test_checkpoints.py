@@ -10,36 +10,41 @@ import pytest
 import zarr
 from zarr.storage import ZipStore
 
-from hpc import checkpoints
-from hpc.checkpoints import (
-    KEPT,
-    Column,
-    Snapshot,
-    checkpoint_files,
+from hpc.errors import RunDirectoryError, RunVersionError
+from hpc.journal import (
+    EffectRecord,
+    StateArray,
+    checkpoints,
+    effect_key,
     latest_checkpoint,
+    read_checkpoint,
+    to_plain_json,
+)
+from hpc.journal.checkpoints import (
+    KEPT,
+    Checkpoint,
+    checkpoint_files,
     newest_checkpoint,
     prune,
-    read_checkpoint,
     state_digest,
     write_checkpoint,
 )
-from hpc.errors import RunDirectoryError, RunVersionError
-from hpc.records import BarrierRecord, EffectRecord, effect_key, plain
+from hpc.journal.records import CheckpointRecord
 
 STATE = {
-    "candidates/code": Column(["u = 1\n" * 100, "", "naïve \ud83d"], "source", ("candidate",)),
-    "candidates/parents": Column([], "no text at all", ("candidate",)),
-    "rounds/metric": Column(np.array([[0.1, np.nan], [np.inf, -0.0]]), "nRMSE", ("round", "judge")),
-    "rounds/none": Column(np.zeros((0, 3))),
-    "flags": Column(np.array([True, False])),
-    "count": Column(np.array(7, dtype=">i4")),
-    "single": Column(np.arange(6, dtype=np.float32).reshape(2, 3)[:, ::2]),
+    "candidates/code": StateArray(["u = 1\n" * 100, "", "naïve \ud83d"], "source", ("candidate",)),
+    "candidates/parents": StateArray([], "no text at all", ("candidate",)),
+    "rounds/metric": StateArray(np.array([[0.1, np.nan], [np.inf, -0.0]]), "nRMSE", ("round", "judge")),
+    "rounds/none": StateArray(np.zeros((0, 3))),
+    "flags": StateArray(np.array([True, False])),
+    "count": StateArray(np.array(7, dtype=">i4")),
+    "single": StateArray(np.arange(6, dtype=np.float32).reshape(2, 3)[:, ::2]),
 }
 
 
 def effect(number: int, started: str = "then", seq: int = 0) -> EffectRecord:
-    request = plain({"prompt": "shared text " * 50, "n": number, "limit": float("inf")})
-    reply = plain({"text": f"answer {number} " * 40, "lone": "\udc80" * 300, "$text": "mine"})
+    request = to_plain_json({"prompt": "shared text " * 50, "n": number, "limit": float("inf")})
+    reply = to_plain_json({"text": f"answer {number} " * 40, "lone": "\udc80" * 300, "$text": "mine"})
     meta = {"started": started, "seconds": number / 4}
     return EffectRecord(
         seq or number, 1, "chat", f"genesis/{number}", effect_key("chat", request), request, reply, meta
@@ -49,11 +54,11 @@ def effect(number: int, started: str = "then", seq: int = 0) -> EffectRecord:
 def write(directory: Path, number: int = 1, effects: list[EffectRecord] | None = None) -> Path:
     records = [effect(k) for k in range(12)] if effects is None else effects
     digest = state_digest(STATE, records)
-    barriers = [BarrierRecord(k, f"round-{k}", digest, len(records)) for k in range(1, number + 1)]
+    barriers = [CheckpointRecord(k, f"round-{k}", digest, len(records)) for k in range(1, number + 1)]
     return write_checkpoint(directory, barriers, STATE, records)
 
 
-def values(snapshot: Snapshot, name: str) -> Any:
+def values(snapshot: Checkpoint, name: str) -> Any:
     return np.asarray(snapshot.state[name].values)
 
 
@@ -62,7 +67,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
     snapshot = read_checkpoint(path)
 
-    assert snapshot.barrier == BarrierRecord(
+    assert snapshot.barrier == CheckpointRecord(
         2, "round-2", state_digest(STATE, [effect(k) for k in range(12)]), 12
     )
     assert [b.name for b in snapshot.barriers] == ["round-1", "round-2"]
@@ -125,14 +130,14 @@ def test_another_order_of_completion_changes_meta_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"flags": Column(np.array([True, True]))},
-        {"flags": Column(np.array([1, 0], dtype=np.int8))},
-        {"single": Column(np.zeros((3, 2), np.float32))},
-        {"candidates/code": Column(["u = 1\n" * 100, "", "other"])},
-        {"more": Column(np.zeros(1))},
+        {"flags": StateArray(np.array([True, True]))},
+        {"flags": StateArray(np.array([1, 0], dtype=np.int8))},
+        {"single": StateArray(np.zeros((3, 2), np.float32))},
+        {"candidates/code": StateArray(["u = 1\n" * 100, "", "other"])},
+        {"more": StateArray(np.zeros(1))},
     ],
 )
-def test_the_digest_sees_every_change_of_state(change: dict[str, Column]) -> None:
+def test_the_digest_sees_every_change_of_state(change: dict[str, StateArray]) -> None:
     assert state_digest(STATE | change, [effect(1)]) != state_digest(STATE, [effect(1)])
 
 
@@ -146,17 +151,19 @@ def test_the_digest_sees_replies_and_not_when_they_came() -> None:
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (Column(np.array([1j])), "x' holds neither texts nor a numpy array"),
-        (Column([1.0]), "x' holds neither texts nor a numpy array"),  # type: ignore[list-item]
+        (StateArray(np.array([1j])), "x' holds neither texts nor a numpy array"),
+        (StateArray([1.0]), "x' holds neither texts nor a numpy array"),  # type: ignore[list-item]
         (
-            Column(np.zeros((2, 2)), "", ("row",)),
+            StateArray(np.zeros((2, 2)), "", ("row",)),
             r"x' names the dimensions \('row',\) and has the shape \(2, 2\)",
         ),
     ],
 )
-def test_a_column_that_zarr_has_no_place_for_is_named(tmp_path: Path, column: Column, message: str) -> None:
+def test_a_column_that_zarr_has_no_place_for_is_named(
+    tmp_path: Path, column: StateArray, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
-        write_checkpoint(tmp_path, [BarrierRecord(1, "b", "", 0)], {"x": column}, [])
+        write_checkpoint(tmp_path, [CheckpointRecord(1, "b", "", 0)], {"x": column}, [])
 
 
 def test_a_flipped_byte_is_found_or_harmless(tmp_path: Path) -> None:
@@ -191,10 +198,10 @@ def test_contents_that_fit_their_checksums_and_not_the_digest_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forged = dict(STATE)
-    forged["flags"] = Column(np.array([False, False]))
+    forged["flags"] = StateArray(np.array([False, False]))
     digest = state_digest(STATE, [])
 
-    path = write_checkpoint(tmp_path, [BarrierRecord(1, "b", digest, 0)], forged, [])
+    path = write_checkpoint(tmp_path, [CheckpointRecord(1, "b", digest, 0)], forged, [])
 
     with pytest.raises(RunDirectoryError, match="the digest differs"):
         read_checkpoint(path)
@@ -205,7 +212,7 @@ def test_a_request_that_does_not_fit_its_key_is_refused(tmp_path: Path) -> None:
     forged = EffectRecord(
         1, 1, "chat", "genesis/1", honest.key, {"prompt": "other"}, honest.reply, honest.meta
     )
-    path = write_checkpoint(tmp_path, [BarrierRecord(1, "b", state_digest({}, [honest]), 1)], {}, [forged])
+    path = write_checkpoint(tmp_path, [CheckpointRecord(1, "b", state_digest({}, [honest]), 1)], {}, [forged])
 
     with pytest.raises(RunDirectoryError, match="request of effect 'genesis/1'"):
         read_checkpoint(path)
@@ -214,11 +221,13 @@ def test_a_request_that_does_not_fit_its_key_is_refused(tmp_path: Path) -> None:
 def test_an_older_format_is_refused_with_both_versions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoints, "FORMAT", 0)
+    monkeypatch.setattr(checkpoints, "FORMAT", 1)
     path = write(tmp_path)
     monkeypatch.undo()
 
-    with pytest.raises(RunVersionError, match=r"written in format 0 .* reads and writes format 1"):
+    with pytest.raises(
+        RunVersionError, match=r"^[^\n]*written in format 1 [^\n]* reads and writes format 2[^\n]*$"
+    ):
         read_checkpoint(path)
     with pytest.raises(RunVersionError):
         newest_checkpoint(tmp_path)

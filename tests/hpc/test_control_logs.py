@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from control_campaigns import made_campaign, submitted
 
-from hpc.control.logs import follow, logs_of, names_of, newest_of_controller, submission_of, tail
-from hpc.slurm.book import read_book
-from hpc.slurm.campaign import Campaign
+from hpc.campaign import follow, logs_of, names_of, newest_of_controller, submission_of, tail
+from hpc.slurm import Campaign, read_book
 
 
 @pytest.fixture

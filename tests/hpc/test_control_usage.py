@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc.control.usage import Meter, Usage, states_of, usage_now
-from hpc.slurm.book import JobBook
-from hpc.slurm.client import Snapshot
-from hpc.slurm.parsing import Job
-from hpc.slurm.states import JobState
+from hpc.campaign import UsageMeter
+from hpc.campaign.accounting import JobUsage, states_of, usage_now
+from hpc.slurm import Job, JobState, QueueSnapshot, SubmissionLog
 
 
 class Clock:
@@ -24,20 +22,20 @@ class Clock:
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> JobBook:
-    return JobBook(tmp_path / "jobs.jsonl")
+def book(tmp_path: Path) -> SubmissionLog:
+    return SubmissionLog(tmp_path / "submissions.jsonl")
 
 
-def submit(book: JobBook, token: str, job: str, *, elements: int = 1, gpus: int = 1) -> None:
-    book.intend(token, "evaluate", elements=elements, gpus=gpus)
+def submit(book: SubmissionLog, token: str, job: str, *, elements: int = 1, gpus: int = 1) -> None:
+    book.log_intent(token, "evaluate", elements=elements, gpus=gpus)
     book.submitted(token, job)
 
 
-def seen(*jobs: tuple[str, JobState, int | None]) -> Snapshot:
-    return Snapshot({name: Job(name, state, "squeue", elapsed_s=s) for name, state, s in jobs})
+def seen(*jobs: tuple[str, JobState, int | None]) -> QueueSnapshot:
+    return QueueSnapshot({name: Job(name, state, "squeue", elapsed_s=s) for name, state, s in jobs})
 
 
-def test_ended_jobs_count_by_the_book_and_running_ones_by_slurm(book: JobBook) -> None:
+def test_ended_jobs_count_by_the_book_and_running_ones_by_slurm(book: SubmissionLog) -> None:
     submit(book, "a", "1", elements=4, gpus=2)
     book.ended("a", "COMPLETED", seconds=3600)
     submit(book, "b", "2", elements=2, gpus=2)
@@ -50,9 +48,9 @@ def test_ended_jobs_count_by_the_book_and_running_ones_by_slurm(book: JobBook) -
     assert (usage.jobs, usage.unmetered) == (7, 0)
 
 
-def test_what_runs_counts_up_to_now_and_what_has_ended_no_longer(book: JobBook) -> None:
+def test_what_runs_counts_up_to_now_and_what_has_ended_no_longer(book: SubmissionLog) -> None:
     clock = Clock()
-    meter = Meter(clock)
+    meter = UsageMeter(clock)
     submit(book, "a", "1", elements=2)
     meter.see(seen(("1_0", JobState.RUNNING, 60), ("1_1", JobState.RUNNING, 60)))
     clock.now += 30
@@ -62,43 +60,43 @@ def test_what_runs_counts_up_to_now_and_what_has_ended_no_longer(book: JobBook) 
     assert meter.usage(book.book).gpu_hours == pytest.approx(170 / 3600)
 
 
-def test_an_element_that_slurm_forgets_counts_as_long_as_it_was_seen(book: JobBook) -> None:
+def test_an_element_that_slurm_forgets_counts_as_long_as_it_was_seen(book: SubmissionLog) -> None:
     clock = Clock()
-    meter = Meter(clock)
+    meter = UsageMeter(clock)
     submit(book, "a", "1", elements=2)
     meter.see(seen(("1_0", JobState.RUNNING, 60), ("1_1", JobState.COMPLETED, 40)))
     meter.see(seen(("1_0", JobState.RUNNING, 100)))
     assert meter.usage(book.book).gpu_hours == pytest.approx(140 / 3600)
-    meter.see(Snapshot({}, ("squeue: no answer",)))
+    meter.see(QueueSnapshot({}, ("squeue: no answer",)))
     clock.now += 20
     assert meter.usage(book.book).gpu_hours == pytest.approx(160 / 3600), "it runs on, for all that is known"
 
 
-def test_a_requeued_job_counts_all_its_lives(book: JobBook) -> None:
-    meter = Meter(Clock())
+def test_a_requeued_job_counts_all_its_lives(book: SubmissionLog) -> None:
+    meter = UsageMeter(Clock())
     submit(book, "a", "1")
     for elapsed in (50, 100, 5, 30):
         meter.see(seen(("1", JobState.RUNNING, elapsed)))
     assert meter.usage(book.book).gpu_hours == pytest.approx(130 / 3600)
 
 
-def test_jobs_whose_time_nobody_knows_are_named_not_guessed(book: JobBook) -> None:
+def test_jobs_whose_time_nobody_knows_are_named_not_guessed(book: SubmissionLog) -> None:
     submit(book, "a", "1", elements=3)
     book.ended("a", "UNKNOWN", seconds=None)
     submit(book, "b", "2")
-    assert Meter().usage(book.book) == Usage(gpu_hours=0, jobs=4, unmetered=3)
+    assert UsageMeter().usage(book.book) == JobUsage(gpu_hours=0, jobs=4, unmetered=3)
 
 
-def test_what_was_refused_is_no_job_and_what_got_no_answer_may_be_one(book: JobBook) -> None:
-    book.intend("a", "server", gpus=4)
-    assert Meter().usage(book.book).jobs == 1
+def test_what_was_refused_is_no_job_and_what_got_no_answer_may_be_one(book: SubmissionLog) -> None:
+    book.log_intent("a", "server", gpus=4)
+    assert UsageMeter().usage(book.book).jobs == 1
     book.ended("a", "refused")
-    assert Meter().usage(book.book).jobs == 0
+    assert UsageMeter().usage(book.book).jobs == 0
 
 
-def test_elements_that_slurm_does_not_list_are_unknown(book: JobBook) -> None:
+def test_elements_that_slurm_does_not_list_are_unknown(book: SubmissionLog) -> None:
     submit(book, "a", "1", elements=3)
     snapshot = seen(("1_0", JobState.RUNNING, 1))
     (submission,) = book.book.open
     assert states_of(submission, snapshot) == {JobState.RUNNING: 1, JobState.UNKNOWN: 2}
-    assert states_of(submission, Snapshot({})) == {JobState.UNKNOWN: 3}
+    assert states_of(submission, QueueSnapshot({})) == {JobState.UNKNOWN: 3}

@@ -15,19 +15,18 @@ import numpy as np
 import pytest
 
 from hpc import files
-from hpc.checkpoints import Column
 from hpc.errors import RunDirectoryError, StorageFull
 from hpc.files import AppendFile, remove_leftovers, write_atomic
-from hpc.journal import Journal
-from hpc.log import read_log
+from hpc.journal import Journal, StateArray
+from hpc.journal.journal_file import read_journal
 
 FILL = """
 import asyncio, os, sys
 from pathlib import Path
 import numpy as np
-from hpc.checkpoints import Column
+from hpc.journal.checkpoints import StateArray
 from hpc.errors import StorageFull
-from hpc.journal import Journal
+from hpc.journal.journal import Journal
 
 root = Path(sys.argv[1])
 
@@ -46,7 +45,7 @@ with Journal.open(root / "run") as journal:
     finished = len(journal.effects)
     before = (root / "run" / "journal.jsonl").read_bytes()
     try:
-        journal.checkpoint("full", {"noise": Column(np.frombuffer(os.urandom(300000), np.uint8))})
+        journal.checkpoint("full", {"noise": StateArray(np.frombuffer(os.urandom(300000), np.uint8))})
     except StorageFull as error:
         print(error)
     assert not list((root / "run").rglob("*.tmp"))
@@ -90,7 +89,7 @@ async def test_a_line_that_does_not_fit_is_taken_back_whole(tmp_path: Path) -> N
 
         assert await ask(journal, "b", 5000) == {"text": "b" * 5000}
 
-    log = read_log(tmp_path / "journal.jsonl")
+    log = read_journal(tmp_path / "journal.jsonl")
     assert (list(log.effects), log.torn, log.damaged) == (["a", "b"], 0, ())
 
 
@@ -98,10 +97,10 @@ async def test_a_checkpoint_that_does_not_fit_leaves_no_trace(tmp_path: Path) ->
     with Journal.open(tmp_path) as journal:
         await ask(journal, "a", 1)
         with largest_file(2000), pytest.raises(StorageFull, match=r"0001-b.zarr.zip could not be written"):
-            journal.checkpoint("b", {"x": Column(np.random.default_rng(0).random(1000))})
+            journal.checkpoint("b", {"x": StateArray(np.random.default_rng(0).random(1000))})
         assert list((tmp_path / "checkpoints").iterdir()) == []
 
-        path = journal.checkpoint("b", {"x": Column(np.random.default_rng(0).random(1000))})
+        path = journal.checkpoint("b", {"x": StateArray(np.random.default_rng(0).random(1000))})
 
     assert path is not None
     assert path.name == "0001-b.zarr.zip"
@@ -145,7 +144,7 @@ async def test_a_flush_that_fails_is_an_error(
         assert list(journal.effects) == []
         await ask(journal, "a", 1)
 
-    assert list(read_log(tmp_path / "journal.jsonl").effects) == ["a"]
+    assert list(read_journal(tmp_path / "journal.jsonl").effects) == ["a"]
 
 
 def test_a_write_that_the_system_cuts_short_is_continued(

@@ -14,22 +14,31 @@ import numpy as np
 import pytest
 from toy_method import World, ledger, toy_method
 
-from hpc.checkpoints import KEPT, Column, checkpoint_files, latest_checkpoint, read_checkpoint
 from hpc.errors import (
-    Fenced,
     JournalMismatch,
+    LeaseLost,
     ReplayMiss,
     RunDirectoryError,
     RunLocked,
     RunVersionError,
 )
-from hpc.journal import Call, Journal, ReplayJournal, read_run
-from hpc.log import encode_event, read_log
+from hpc.journal import (
+    Journal,
+    ReplayJournal,
+    StateArray,
+    encode_event,
+    latest_checkpoint,
+    read_checkpoint,
+    read_run,
+)
+from hpc.journal.checkpoints import KEPT, checkpoint_files
+from hpc.journal.journal import Call
+from hpc.journal.journal_file import read_journal
 
 RESUME = """
 import asyncio, sys
 from pathlib import Path
-from hpc.journal import Journal
+from hpc.journal.journal import Journal
 with Journal.open(Path(sys.argv[1])) as journal:
     print(len(journal.effects), flush=True)
     sys.stdin.read()
@@ -208,9 +217,9 @@ def test_a_resumed_run_passes_its_barriers_without_writing(root: Path) -> None:
 
 def test_a_barrier_passed_with_another_state_is_written_anew(tmp_path: Path) -> None:
     with Journal.open(tmp_path) as journal:
-        one = journal.checkpoint("a", {"x": Column(np.arange(3))})
-        assert journal.checkpoint("a", {"x": Column(np.arange(3))}) is None
-        two = journal.checkpoint("a", {"x": Column(np.arange(4))})
+        one = journal.checkpoint("a", {"x": StateArray(np.arange(3))})
+        assert journal.checkpoint("a", {"x": StateArray(np.arange(3))}) is None
+        two = journal.checkpoint("a", {"x": StateArray(np.arange(4))})
 
     assert one is not None
     assert two is not None
@@ -233,13 +242,15 @@ async def test_a_checkpoint_holds_what_this_execution_performed(tmp_path: Path) 
 def test_a_run_of_many_barriers_stays_a_few_files(tmp_path: Path) -> None:
     with Journal.open(tmp_path) as journal:
         for k in range(30):
-            journal.checkpoint(f"round-{k}", {"k": Column(np.array([k]))})
+            journal.checkpoint(f"round-{k}", {"k": StateArray(np.array([k]))})
 
     assert len(checkpoint_files(tmp_path / "checkpoints")) == KEPT
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) < 15
     with Journal.open(tmp_path) as journal:
         assert [b.name for b in journal.barriers] == [f"round-{k}" for k in range(30)]
-        assert all(journal.checkpoint(f"round-{k}", {"k": Column(np.array([k]))}) is None for k in range(30))
+        assert all(
+            journal.checkpoint(f"round-{k}", {"k": StateArray(np.array([k]))}) is None for k in range(30)
+        )
 
 
 # ---- recovery
@@ -271,7 +282,7 @@ def test_with_journal_and_lease_deleted_epochs_still_grow(root: Path) -> None:
     finish(root)
 
     assert payments(root) == 20
-    assert read_log(root / "run" / "journal.jsonl").late == 0
+    assert read_journal(root / "run" / "journal.jsonl").late == 0
     assert finish(root).epoch == 3
 
 
@@ -384,7 +395,7 @@ def test_a_journal_cut_anywhere_in_its_last_lines_resumes(root: Path, finished: 
             assert path.read_bytes().startswith(whole)
             assert len(journal.effects) == whole.count(b'"event":"effect"')
             assert bool(journal.warnings) == (size > len(whole))
-        assert read_log(path).torn == 0
+        assert read_journal(path).torn == 0
 
     finish(root)
     assert payments(root) == 20 + (len(journal.effects) < 20)
@@ -392,12 +403,12 @@ def test_a_journal_cut_anywhere_in_its_last_lines_resumes(root: Path, finished: 
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
-    opening = {"event": "open", "format": 0, "software": "0.0.1", "epoch": 1, "seq": 0}
+    opening = {"event": "open", "format": 1, "software": "0.0.1", "epoch": 1, "seq": 0}
     (tmp_path / "journal.jsonl").write_bytes(encode_event(opening))
 
-    with pytest.raises(RunVersionError, match="format 0"):
+    with pytest.raises(RunVersionError, match=r"^[^\n]*written in format 1 [^\n]*writes format 2[^\n]*$"):
         Journal.open(tmp_path)
-    with pytest.raises(RunVersionError, match="format 0"):
+    with pytest.raises(RunVersionError, match="format 1"):
         read_run(tmp_path)
     assert not list((tmp_path / "lease").glob("*.json"))
 
@@ -430,14 +441,14 @@ def test_a_second_controller_is_refused_until_the_first_is_gone(tmp_path: Path) 
 async def test_a_takeover_stops_the_first_controller(tmp_path: Path) -> None:
     stale = Journal.open(tmp_path)
     await stale.perform("chat", "a", {}, answering({"by": "stale"}))
-    newer = Journal.open(tmp_path, takeover=True)
+    newer = Journal.open(tmp_path, steal_lease=True)
 
-    with pytest.raises(Fenced, match="taken over"):
+    with pytest.raises(LeaseLost, match="taken over"):
         await stale.perform("chat", "b", {}, answering({"by": "stale"}))
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         stale.checkpoint("barrier", {})
-    with pytest.raises(Fenced):
-        stale.beat()
+    with pytest.raises(LeaseLost):
+        stale.renew()
     stale.close()
 
     assert await newer.perform("chat", "a", {}, never) == {"by": "stale"}
@@ -450,8 +461,8 @@ async def test_a_line_that_a_stale_controller_writes_late_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stale = Journal.open(tmp_path)
-    newer = Journal.open(tmp_path, takeover=True)
-    monkeypatch.setattr(stale._lease, "beat", lambda: None)  # it had looked just before
+    newer = Journal.open(tmp_path, steal_lease=True)
+    monkeypatch.setattr(stale._lease, "renew", lambda: None)  # it had looked just before
 
     await stale.perform("chat", "a", {}, answering({"by": "stale"}))
     await newer.perform("chat", "a", {}, answering({"by": "newer"}))
@@ -499,7 +510,7 @@ def test_what_is_no_directory_is_no_run(tmp_path: Path) -> None:
 
 def test_reading_imports_neither_zarr_nor_numpy(root: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from hpc.journal import read_run\n"
+        "import sys; from pathlib import Path; from hpc.journal.journal import read_run\n"
         "assert len(read_run(Path(sys.argv[1])).effects) == 20\n"
         "assert not {'zarr', 'numpy', 'jax', 'asyncio'} & sys.modules.keys(), sorted(sys.modules)"
     )

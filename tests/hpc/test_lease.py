@@ -11,14 +11,15 @@ from threading import Barrier, Thread
 
 import pytest
 
-from hpc.errors import Fenced, RunLocked
-from hpc.lease import HEARTBEAT_S, Holder, Lease, read_holder
+from hpc.errors import LeaseLost, RunLocked
+from hpc.journal import Lease, LeaseHolder, read_holder
+from hpc.journal.lease import HEARTBEAT_S
 
 HOLD = """
 import sys
 from pathlib import Path
-from hpc.lease import Lease
-lease = Lease.acquire(Path(sys.argv[1]), takeover="--takeover" in sys.argv)
+from hpc.journal.lease import Lease
+lease = Lease.acquire(Path(sys.argv[1]), steal_lease="--steal-lease" in sys.argv)
 print(lease.epoch, flush=True)
 sys.stdin.read()
 """
@@ -49,7 +50,7 @@ def claim_and_release(run_dir: Path) -> int:
 
 def elsewhere(run_dir: Path, age: float) -> Path:
     """Pretend that a process on another machine holds the run and beat so many seconds ago."""
-    holder = replace(Holder.this_process(4), host="node07", machine="another boot", pid=1, job="4711")
+    holder = replace(LeaseHolder.this_process(4), host="node07", machine="another boot", pid=1, job="4711")
     path = run_dir / "lease" / "000004.json"
     path.parent.mkdir()
     path.write_text(json.dumps(asdict(holder)))
@@ -60,7 +61,9 @@ def elsewhere(run_dir: Path, age: float) -> Path:
 def test_a_living_process_is_named_and_not_disturbed(tmp_path: Path) -> None:
     process = holding(tmp_path)
     try:
-        with pytest.raises(RunLocked, match=rf"in use by process {process.pid} on .* since 20.*--takeover"):
+        with pytest.raises(
+            RunLocked, match=rf"in use by process {process.pid} on .* since 20.*--steal-lease"
+        ):
             Lease.acquire(tmp_path)
         holder = read_holder(tmp_path)
         assert holder is not None
@@ -88,7 +91,7 @@ def test_a_dead_process_that_is_not_yet_reaped_holds_nothing(tmp_path: Path) -> 
 
 def test_another_process_with_the_same_number_is_not_the_holder(tmp_path: Path) -> None:
     claim_and_release(tmp_path)
-    stale = replace(Holder.this_process(5), process_start="1")
+    stale = replace(LeaseHolder.this_process(5), process_start="1")
     (tmp_path / "lease" / "000005.json").write_text(json.dumps(asdict(stale)))
 
     assert claim_and_release(tmp_path) == 6
@@ -96,11 +99,11 @@ def test_another_process_with_the_same_number_is_not_the_holder(tmp_path: Path) 
 
 def test_a_takeover_fences_the_holder(tmp_path: Path) -> None:
     lease = Lease.acquire(tmp_path)
-    lease.beat()
-    process = holding(tmp_path, "--takeover")
+    lease.renew()
+    process = holding(tmp_path, "--steal-lease")
     try:
-        with pytest.raises(Fenced, match=f"taken over by process {process.pid} on .*epoch 1"):
-            lease.beat()
+        with pytest.raises(LeaseLost, match=f"taken over by process {process.pid} on .*epoch 1"):
+            lease.renew()
         lease.release()
         assert [path.name for path in (tmp_path / "lease").iterdir()] == ["000002.json"]
     finally:
@@ -125,7 +128,7 @@ def test_beating_renews_the_claim(tmp_path: Path) -> None:
     path = tmp_path / "lease" / "000001.json"
     os.utime(path, (0, 0))
 
-    lease.beat()
+    lease.renew()
 
     assert time.time() - path.stat().st_mtime < 300
     lease.release()
@@ -166,7 +169,7 @@ def test_of_many_that_claim_at_once_one_wins(tmp_path: Path) -> None:
         thread.join()
 
     assert (len(won), len(lost)) == (1, 7)
-    won[0].beat()
+    won[0].renew()
     assert [path.name for path in (tmp_path / "lease").iterdir()] == [f"{won[0].epoch:06d}.json"]
     won[0].release()
 
@@ -175,7 +178,7 @@ def test_a_claimant_that_comes_too_late_withdraws(tmp_path: Path) -> None:
     winner = Lease.acquire(tmp_path, above=4)
 
     assert Lease._claim(tmp_path / "lease", 3) is None  # it had listed the epochs before the winner came
-    winner.beat()
+    winner.renew()
     assert [path.name for path in (tmp_path / "lease").iterdir()] == ["000005.json"]
     winner.release()
 

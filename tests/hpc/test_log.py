@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from hpc.errors import RunVersionError
-from hpc.log import decode_event, effect_event, encode_event, read_log
-from hpc.records import EffectRecord
+from hpc.journal import EffectRecord, decode_event, encode_event
+from hpc.journal.journal_file import effect_event, read_journal
+from hpc.journal.records import FORMAT
 
 PROMPT = "a prompt that every request repeats " * 20
 
 
-def opening(epoch: int, seq: int = 0, version: int = 1) -> bytes:
+def opening(epoch: int, seq: int = 0, version: int = FORMAT) -> bytes:
     return encode_event({"event": "open", "format": version, "software": "0.0.1", "epoch": epoch, "seq": seq})
 
 
@@ -36,7 +37,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     records = [record(k) for k in range(5)]
     lines = written(tmp_path / "j", *records)
 
-    log = read_log(tmp_path / "j")
+    log = read_journal(tmp_path / "j")
 
     assert list(log.effects.values()) == records
     assert (log.next_seq, log.epoch, log.torn, log.damaged, log.missing) == (5, 1, 0, (), frozenset())
@@ -50,7 +51,7 @@ def test_a_text_shared_by_many_requests_is_in_the_file_once(tmp_path: Path) -> N
 
 
 def test_a_missing_file_is_empty(tmp_path: Path) -> None:
-    assert read_log(tmp_path / "j").next_seq == 0
+    assert read_journal(tmp_path / "j").next_seq == 0
 
 
 def test_a_file_cut_anywhere_holds_its_whole_lines(tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ def test_a_file_cut_anywhere_holds_its_whole_lines(tmp_path: Path) -> None:
 
     for size in range(edges[2], len(data) + 1):
         path.write_bytes(data[:size])
-        log = read_log(path)
+        log = read_journal(path)
         whole = max(k for k, edge in enumerate(edges) if edge <= size)
         assert len(log.effects) == whole - 1
         assert (log.size, log.torn) == (edges[whole], size - edges[whole])
@@ -70,13 +71,13 @@ def test_a_file_cut_anywhere_holds_its_whole_lines(tmp_path: Path) -> None:
 def test_a_flipped_byte_never_passes_for_data(tmp_path: Path) -> None:
     path, rng = tmp_path / "j", random.Random(3)
     written(path, *(record(k) for k in range(6)))
-    whole, data = read_log(path), path.read_bytes()
+    whole, data = read_journal(path), path.read_bytes()
 
     for _ in range(300):
         at = rng.randrange(len(data))
         flipped = bytes([data[at] ^ (1 << rng.randrange(8))])
         path.write_bytes(data[:at] + flipped + data[at + 1 :])
-        log = read_log(path)
+        log = read_journal(path)
         assert log.damaged or log.torn
         assert all(whole.effects[where] == effect for where, effect in log.effects.items())
 
@@ -87,7 +88,7 @@ def test_a_damaged_line_takes_with_it_those_that_need_its_texts(tmp_path: Path) 
     lines[1] = lines[1].replace(b"a/0", b"a/7")
     path.write_bytes(b"".join([*lines, opening(2, seq=3)]))
 
-    log = read_log(path)
+    log = read_journal(path)
 
     assert log.damaged == (2, 3, 4)
     assert log.missing == {0, 1, 2}
@@ -98,7 +99,7 @@ def test_a_bad_last_line_is_a_torn_tail_even_with_its_newline(tmp_path: Path) ->
     lines = written(path, record(0), record(1))
     path.write_bytes(b"".join(lines[:2]) + lines[2][:40] + b"\x00" * 30 + b"\n")
 
-    log = read_log(path)
+    log = read_journal(path)
 
     assert list(log.effects) == ["a/0"]
     assert (log.size, log.torn, log.damaged) == (sum(map(len, lines[:2])), 71, ())
@@ -112,19 +113,19 @@ def test_late_lines_of_an_older_epoch_do_not_count(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(opening(2, seq=1) + late + newer + late)
 
-    log = read_log(path)
+    log = read_journal(path)
 
     assert log.effects["a/1"].reply == {"text": "ours"}
     assert (log.epoch, log.late, log.next_seq) == (2, 2, 2)
 
 
 def test_another_format_is_refused_with_both_versions(tmp_path: Path) -> None:
-    (tmp_path / "j").write_bytes(opening(1, version=0))
+    (tmp_path / "j").write_bytes(opening(1, version=1))
 
     with pytest.raises(
-        RunVersionError, match=r"format 0 \(pde-sharp 0.0.1\).*reads and writes format 1.*Resume"
+        RunVersionError, match=r"format 1 \(pde-sharp 0.0.1\).*reads and writes format 2.*Resume"
     ):
-        read_log(tmp_path / "j")
+        read_journal(tmp_path / "j")
 
 
 @pytest.mark.parametrize("line", [b"", b"x", b"00000000", b"00000000 {}", b"\xff\xfe", b"zzzzzzzz {}"])

@@ -4,45 +4,45 @@ import asyncio
 
 import pytest
 
-from hpc.parking import Parking
+from hpc.quiescence import QuiescenceTracker
 
 
 async def test_waiting_is_seen_once_all_that_is_at_work_waits() -> None:
-    parking = Parking()
-    waiting = asyncio.create_task(parking.until_waiting(0.05))
-    with parking.busy(), parking.busy(), parking.parked("job 17"):
+    parking = QuiescenceTracker()
+    waiting = asyncio.create_task(parking.until_quiescent(0.05))
+    with parking.active(), parking.active(), parking.blocked_on("job 17"):
         await asyncio.sleep(0.2)
         assert not waiting.done(), "one is still at work"
-        with parking.parked("job 18"):
+        with parking.blocked_on("job 18"):
             assert await waiting == ("job 17", "job 18")
 
 
 async def test_nobody_at_work_is_not_waiting() -> None:
-    parking = Parking()
+    parking = QuiescenceTracker()
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(parking.until_waiting(0.01), 0.2)
-    with parking.busy(), pytest.raises(TimeoutError):
-        await asyncio.wait_for(parking.until_waiting(0.01), 0.2)
+        await asyncio.wait_for(parking.until_quiescent(0.01), 0.2)
+    with parking.active(), pytest.raises(TimeoutError):
+        await asyncio.wait_for(parking.until_quiescent(0.01), 0.2)
 
 
 async def test_whoever_goes_on_in_time_was_not_waiting() -> None:
-    parking = Parking()
-    waiting = asyncio.create_task(parking.until_waiting(30))
-    with parking.busy():
+    parking = QuiescenceTracker()
+    waiting = asyncio.create_task(parking.until_quiescent(30))
+    with parking.active():
         for _ in range(5):
-            with parking.parked("a moment"):
+            with parking.blocked_on("a moment"):
                 await asyncio.sleep(0.02)
         assert not waiting.done()
     waiting.cancel()
 
 
 async def test_nothing_begins_once_it_is_closed() -> None:
-    parking = Parking()
-    await parking.admission()
+    parking = QuiescenceTracker()
+    await parking.wait_admitted()
     parking.close("the next one")
-    with parking.busy():
-        entering = asyncio.create_task(parking.admission())
-        assert await parking.until_waiting(0.05) == ("the next one",)
+    with parking.active():
+        entering = asyncio.create_task(parking.wait_admitted())
+        assert await parking.until_quiescent(0.05) == ("the next one",)
         assert not entering.done()
         entering.cancel()
         await asyncio.wait({entering})

@@ -11,14 +11,14 @@ import time
 import pytest
 
 from hpc.processes import (
-    Tree,
-    Usage,
+    ProcessTree,
+    ProcessUsage,
     children_listed,
     children_scanned,
+    count_user_threads,
     descendants,
     kill_tree,
     signal_own,
-    tasks_of_user,
     usage,
 )
 
@@ -73,7 +73,7 @@ def test_no_signal_is_sent_to_a_process_that_is_not_below(family):
 
 
 def test_tree_is_what_is_below_its_keeper(family):
-    with Tree(family.pid) as tree:
+    with ProcessTree(family.pid) as tree:
         assert tree.members() == descendants(family.pid)
         assert tree.look().processes == 2
         assert tree.peak_rss > 1_000_000
@@ -82,11 +82,11 @@ def test_tree_is_what_is_below_its_keeper(family):
 
 def test_what_falls_to_us_from_a_lost_keeper_is_ended_and_nothing_else(family):
     with subprocess.Popen([sys.executable, "-I", "-c", "import time; time.sleep(600)"]) as bystander:
-        with Tree(family.pid) as tree:
+        with ProcessTree(family.pid) as tree:
             orphans = descendants(family.pid)
             family.kill()
             family.wait()
-            tree.lose_keeper()
+            tree.adopt_orphans()
             assert set(tree.members()) == set(orphans)
         assert usage(orphans).processes == 0
         assert bystander.poll() is None
@@ -94,10 +94,10 @@ def test_what_falls_to_us_from_a_lost_keeper_is_ended_and_nothing_else(family):
 
 
 def test_tasks_of_user_counts_at_least_this_family(family):
-    assert tasks_of_user() >= 4
+    assert count_user_threads() >= 4
 
 
 def test_processes_that_are_gone_use_nothing():
-    assert usage([2**22 + 1]) == Usage(0, 0, 0.0)
+    assert usage([2**22 + 1]) == ProcessUsage(0, 0, 0.0)
     assert usage([os.getpid()]).rss > 1_000_000
     assert usage([os.getpid()]).cpu_s > 0

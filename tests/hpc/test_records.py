@@ -8,19 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc.records import (
-    BarrierRecord,
+from hpc.journal import (
     EffectRecord,
-    canonical,
-    decode_text,
+    canonical_json,
     effect_key,
     encode_text,
-    expand,
     first_difference,
-    intern,
-    natural,
-    plain,
+    natural_sort_key,
+    to_plain_json,
 )
+from hpc.journal.records import CheckpointRecord, decode_text, expand, intern
 
 NAMES = st.sampled_from(["$text", "$$text", "$$$text", "text", "a"]) | st.text(max_size=5)
 ANY_TEXT = st.text(st.characters(), max_size=20)  # all code points, lone surrogates included
@@ -33,12 +30,12 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_interning_is_undone_by_expanding(value: Any) -> None:
-    value = plain(value)
+    value = to_plain_json(value)
     texts: dict[str, str] = {}
 
     stored = json.loads(json.dumps(intern(value, texts)))
 
-    assert canonical(expand(stored, texts)) == canonical(value)
+    assert canonical_json(expand(stored, texts)) == canonical_json(value)
     assert len(json.dumps(stored)) <= len(json.dumps(value)) + 80 * max(1, json.dumps(value).count("text"))
     assert all(len(text) > 200 for text in texts.values())
     assert {name: decode_text(encode_text(text)) for name, text in texts.items()} == texts
@@ -68,11 +65,11 @@ def test_a_missing_text_is_not_made_up() -> None:
 
 @given(JSON)
 def test_plain_values_are_unchanged_by_another_round_trip(value: Any) -> None:
-    assert canonical(plain(plain(value))) == canonical(plain(value))
+    assert canonical_json(to_plain_json(to_plain_json(value))) == canonical_json(to_plain_json(value))
 
 
 def test_floats_that_json_has_no_word_for_are_kept() -> None:
-    value = plain({"nan": math.nan, "inf": [math.inf, -math.inf], "tiny": 5e-324})
+    value = to_plain_json({"nan": math.nan, "inf": [math.inf, -math.inf], "tiny": 5e-324})
 
     assert math.isnan(value["nan"])
     assert value["inf"] == [math.inf, -math.inf]
@@ -97,11 +94,13 @@ def test_the_digest_of_an_effect_ignores_when_it_finished() -> None:
 
 @given(st.lists(st.text("ab/-019", max_size=8)))
 def test_natural_order_is_total(paths: list[str]) -> None:
-    assert sorted(sorted(paths), key=natural) == sorted(sorted(paths, reverse=True), key=natural)
+    assert sorted(sorted(paths), key=natural_sort_key) == sorted(
+        sorted(paths, reverse=True), key=natural_sort_key
+    )
 
 
 def test_natural_order_counts() -> None:
-    assert sorted(["r-10/a", "r-9/b", "r-1"], key=natural) == ["r-1", "r-9/b", "r-10/a"]
+    assert sorted(["r-10/a", "r-9/b", "r-1"], key=natural_sort_key) == ["r-1", "r-9/b", "r-10/a"]
 
 
 @pytest.mark.parametrize(
@@ -121,4 +120,4 @@ def test_the_first_difference_is_named(recorded: Any, now: Any, sentence: str) -
 
 
 def test_a_checkpoint_file_is_named_after_number_and_barrier() -> None:
-    assert BarrierRecord(7, "cycle-1/round 2", "", 0).file == "0007-cycle-1-round-2.zarr.zip"
+    assert CheckpointRecord(7, "cycle-1/round 2", "", 0).file == "0007-cycle-1-round-2.zarr.zip"

@@ -18,9 +18,9 @@ from hpc.errors import InfrastructureError
 from hpc.sandbox import (
     ANSWERS_FD,
     EVENTS_FD,
-    Answer,
-    Bounds,
-    Completed,
+    PipeResponder,
+    SandboxLimits,
+    SandboxResult,
     Tier,
     clean_environment,
     gpu_devices,
@@ -52,10 +52,10 @@ def run_program(
     sandbox: Tier,
     scratch: Path,
     program: str,
-    bounds: Bounds = BOUNDS,
-    answer: Answer = no_answer,
+    bounds: SandboxLimits = BOUNDS,
+    answer: PipeResponder = no_answer,
     **environment: str,
-) -> Completed:
+) -> SandboxResult:
     command = [sys.executable, "-I", "-S", "-u", "-c", program]
     return sandbox.run(command, scratch=scratch, bounds=bounds, environment=environment, answer=answer)
 
@@ -356,6 +356,6 @@ def test_interruption_ends_the_program(run, monkeypatch):
     def _interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hpc.sandbox.supervise.Tree.look", _interrupt)
+    monkeypatch.setattr("hpc.sandbox.supervise.ProcessTree.look", _interrupt)
     with pytest.raises(KeyboardInterrupt):
         run(DAEMON + "time.sleep(60)")

@@ -8,8 +8,8 @@ import socket
 
 import pytest
 
-from hpc.sandbox.inside.calls import assemble, available, rules
-from hpc.sandbox.inside.numbers import CALLS, MACHINES
+from hpc.sandbox.inside.seccomp import assemble_bpf, available, seccomp_rules
+from hpc.sandbox.inside.syscall_numbers import CALLS, MACHINES
 
 ME, LAUNCHER, CALLER = 300, 200, 100
 ALLOWED, REFUSED, IGNORED, UNKNOWN = 0x7FFF0000, 0x50000 | errno.EPERM, 0x50000, 0x50000 | errno.ENOSYS
@@ -45,7 +45,7 @@ def ask(request):
     column, architecture = MACHINES[request.param]
 
     def _ask(spared: dict[str, bool], name: str, *arguments: int) -> int | None:
-        code = assemble(request.param, rules(ME, (LAUNCHER, CALLER), **spared))
+        code = assemble_bpf(request.param, seccomp_rules(ME, (LAUNCHER, CALLER), **spared))
         number = CALLS[name][column]
         return None if number is None else verdict(code, architecture, number, *arguments, 0, 0, 0)
 
@@ -120,7 +120,7 @@ def test_files_are_truncated_only_by_who_may_write_them(ask):
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_calls_of_another_architecture_are_refused(machine):
-    code = assemble(machine, rules(ME, (), **LENIENT))
+    code = assemble_bpf(machine, seccomp_rules(ME, (), **LENIENT))
     assert verdict(code, 0x40000003, 4) == REFUSED  # 32-bit x86
     assert verdict(code, MACHINES[machine][1], 1) == ALLOWED
     assert verdict(code, MACHINES[machine][1], 0x40000001) == REFUSED  # x32

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hpc.sandbox.disk import Disk, held_bytes
+from hpc.sandbox import DiskUsageMonitor
+from hpc.sandbox.disk import held_bytes
 
 MB = 1 << 20
 
@@ -29,8 +30,8 @@ def deep(tmp_path):
 
 
 def test_files_in_deep_folders_count(deep):
-    assert Disk(deep, MB).beyond([])
-    assert not Disk(deep, 4 * MB).beyond([])
+    assert DiskUsageMonitor(deep, MB).exceeds_now([])
+    assert not DiskUsageMonitor(deep, 4 * MB).exceeds_now([])
 
 
 def test_many_folders_are_looked_into_with_few_descriptors(tmp_path):
@@ -40,18 +41,18 @@ def test_many_folders_are_looked_into_with_few_descriptors(tmp_path):
         (tmp_path / f"{n}" / "within" / "file").write_bytes(bytes(8192))
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 8, hard))
     try:
-        assert not Disk(tmp_path, 80 * 4096 + 40 * 8192).beyond([])
-        assert Disk(tmp_path, 80 * 4096 + 40 * 8192 - 1).beyond([])
+        assert not DiskUsageMonitor(tmp_path, 80 * 4096 + 40 * 8192).exceeds_now([])
+        assert DiskUsageMonitor(tmp_path, 80 * 4096 + 40 * 8192 - 1).exceeds_now([])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_look_is_not_taken_at_every_call(tmp_path):
     (tmp_path / "file").write_bytes(bytes(2 * MB))
-    watch = Disk(tmp_path, MB)
-    assert not watch.full(list)
+    watch = DiskUsageMonitor(tmp_path, MB)
+    assert not watch.limit_exceeded(list)
     watch._next = 0.0
-    assert watch.full(list)
+    assert watch.limit_exceeded(list)
     assert watch._next > 0
 
 
@@ -60,7 +61,7 @@ def test_links_are_not_followed(tmp_path):
     (tmp_path / "outside" / "file").write_bytes(bytes(2 * MB))
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "link").symlink_to(tmp_path / "outside")
-    assert not Disk(tmp_path / "root", MB).beyond([])
+    assert not DiskUsageMonitor(tmp_path / "root", MB).exceeds_now([])
 
 
 def test_deleted_files_that_are_held_count(tmp_path):
@@ -71,8 +72,8 @@ def test_deleted_files_that_are_held_count(tmp_path):
         assert held_bytes(os.getpid()) == before
         (tmp_path / "file").unlink()
         assert held_bytes(os.getpid()) >= before + 2 * MB
-        assert Disk(tmp_path, MB).beyond([os.getpid()])
+        assert DiskUsageMonitor(tmp_path, MB).exceeds_now([os.getpid()])
 
 
 def test_a_folder_that_is_gone_holds_nothing(tmp_path):
-    assert not Disk(tmp_path / "gone", 0).beyond([])
+    assert not DiskUsageMonitor(tmp_path / "gone", 0).exceeds_now([])

@@ -16,7 +16,7 @@ from sandbox_tiers import BOUNDS, ENFORCING, TIERS, answer, interpreter, nothing
 
 from hpc.errors import InfrastructureError
 from hpc.processes import descendants
-from hpc.sandbox import LandlockSandbox, RlimitsSandbox, WarmInterpreter
+from hpc.sandbox import ForkServerInterpreter, LandlockSandbox, RlimitsSandbox
 from hpc.sandbox.inside import landlock
 
 PRELOAD = ("decimal", "no_such_module_at_all", "xml.dom.minidom")
@@ -269,7 +269,7 @@ def test_a_launcher_killed_during_a_run_is_the_machines_fault(warm, tmp_path, mo
             members.update(set(descendants(os.getpid())) - others)
             os.kill(launcher, signal.SIGKILL)
 
-    monkeypatch.setattr("hpc.sandbox.supervise.Disk.full", _kill_once_begun)
+    monkeypatch.setattr("hpc.sandbox.supervise.DiskUsageMonitor.limit_exceeded", _kill_once_begun)
     with pytest.raises(InfrastructureError, match="launcher of the sandbox was ended"):
         run_script(warm, scratch, BUSY)
     monkeypatch.undo()
@@ -285,7 +285,7 @@ def test_interruption_ends_a_warm_program(warm, tmp_path, monkeypatch):
 
     others = descendants(os.getpid())
     run_script(warm, tmp_path / "one", "pass")
-    monkeypatch.setattr("hpc.sandbox.supervise.Tree.look", _interrupt)
+    monkeypatch.setattr("hpc.sandbox.supervise.ProcessTree.look", _interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_script(warm, tmp_path / "one", BUSY)
     assert descendants(os.getpid()) == others
@@ -342,10 +342,10 @@ def test_scratch_in_a_folder_that_others_use_is_refused(name, tmp_path):
 
 def test_tier_that_cannot_keep_forks_apart_is_never_warm(monkeypatch):
     monkeypatch.setattr(landlock, "abi", lambda: 5)
-    WarmInterpreter(RlimitsSandbox()).close()
-    WarmInterpreter(LandlockSandbox()).close()
+    ForkServerInterpreter(RlimitsSandbox()).close()
+    ForkServerInterpreter(LandlockSandbox()).close()
     with pytest.raises(InfrastructureError, match="cannot keep forks apart"):
-        WarmInterpreter(TIERS["bubblewrap"]())
+        ForkServerInterpreter(TIERS["bubblewrap"]())
 
 
 def test_preloaded_jax_runs_in_forks(tmp_path):

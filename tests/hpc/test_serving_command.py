@@ -12,15 +12,21 @@ import pytest
 from pydantic import ValidationError
 
 from hpc.errors import InfrastructureError
-from hpc.serving.__main__ import order_of
+from hpc.serving import (
+    ServerPlan,
+    ServerRegistration,
+    VllmModel,
+    read_key,
+    read_services,
+    server_script,
+    vllm_command,
+)
 from hpc.serving.node import WINDOW, Address, find_address, find_ports, server_environment
-from hpc.serving.plan import ServerPlan, drain_s, filled_in, lead_s, server_script
-from hpc.serving.rank import ranked
-from hpc.serving.services import Service, announce, make_key, read_key, read_services, withdraw
-from hpc.serving.vllm import VllmModel, vllm_command
-from hpc.slurm.campaign import Campaign
-from hpc.slurm.errors import ScriptError
-from hpc.slurm.profile import Cluster
+from hpc.serving.plan import drain_s, render_command, renew_before_s
+from hpc.serving.process_guard import ranked
+from hpc.serving.server_registry import announce, make_key, withdraw
+from hpc.serving.supervisor import order_of
+from hpc.slurm import Campaign, ClusterProfile, ScriptError
 
 MODEL = VllmModel("/models/m", "Org/M", "bfloat16", gpus=2, tensor_parallel=2)
 
@@ -32,7 +38,11 @@ def campaign(folder: Path, *, role: dict[str, object] | None = None, **profile: 
         "server": {"time": "12h", **(role or {})},
     }
     return Campaign(
-        folder, "3f9a1c2b", Cluster.model_validate({"name": "c", "roles": roles, **profile}), "2026-01-01"
+        folder,
+        "3f9a1c2b",
+        ClusterProfile.model_validate({"name": "c", "roles": roles, **profile}),
+        "2026-01-01",
+        "tool",
     )
 
 
@@ -63,7 +73,7 @@ def test_several_nodes_run_the_same_line_and_the_first_one_serves() -> None:
     assert "--kill-on-bad-exit=1" in line
     assert ranked(("vllm", "a  b"), {"SLURM_NODEID": "0"}) == ("vllm", "a  b", "--node-rank=0")
     assert ranked(("vllm", "a  b"), {"SLURM_NODEID": "1"}) == ("vllm", "a  b", "--node-rank=1", "--headless")
-    assert filled_in(line, host="10.0.0.1", name="gpu1", ports=20032)[-6:] == (
+    assert render_command(line, host="10.0.0.1", name="gpu1", ports=20032)[-6:] == (
         *("--master-addr", "gpu1", "--master-port", str(20032 + WINDOW - 1)),
         *("--distributed-executor-backend", "mp"),
     )
@@ -75,7 +85,7 @@ def test_the_script_asks_for_the_gpus_of_the_model_and_warns_before_the_end(tmp_
     script = server_script(
         campaign(tmp_path, role=role), plan, "t-s1", key_file=Path("/k"), excluded={"bad3", "bad2"}
     )
-    assert script.name == "sharp-3f9a1c2b-server"
+    assert script.name == "tool-3f9a1c2b-server"
     expected = {
         "gres": "gpu:2",
         "signal": "B:USR2@600",
@@ -85,7 +95,7 @@ def test_the_script_asks_for_the_gpus_of_the_model_and_warns_before_the_end(tmp_
     }
     assert expected.items() <= script.directives.items()
     assert script.environment == {"HF_HUB_OFFLINE": "0"}, "the profile has the last word"
-    order = order_of(list(script.command[script.command.index("hpc.serving") + 1 :]))
+    order = order_of(list(script.command[script.command.index("hpc.serving.supervisor") + 1 :]))
     assert (order.model, order.served_name, order.command) == ("m", "Org/M", ("vllm", "{port}"))
     assert (order.time_s, order.ready_s, order.watch_s, order.idle_s, order.drain_s) == (
         43200,
@@ -112,8 +122,8 @@ def test_gpus_of_all_nodes_are_counted_together_only_where_slurm_does(
 def test_times_fit_into_short_jobs(tmp_path: Path) -> None:
     short = campaign(tmp_path, role={"time": "20min"})
     plan = ServerPlan("m", "Org/M", ("vllm",))
-    assert (drain_s(short, plan), lead_s(short, plan)) == (300, 600)
-    assert (drain_s(campaign(tmp_path), plan), lead_s(campaign(tmp_path), plan)) == (600, 1800)
+    assert (drain_s(short, plan), renew_before_s(short, plan)) == (300, 600)
+    assert (drain_s(campaign(tmp_path), plan), renew_before_s(campaign(tmp_path), plan)) == (600, 1800)
 
 
 @pytest.mark.parametrize(
@@ -128,8 +138,8 @@ def test_times_fit_into_short_jobs(tmp_path: Path) -> None:
             "expected a command line such as /shared/vllm/bin/vllm serve: No closing",
         ),
         ({"command": " "}, "expected a command line such as /shared/vllm/bin/vllm serve, found none"),
-        ({"lead": "soon"}, "expected a time such as 30s, 10min or 2h, found 'soon'"),
-        ({"drain": "0s"}, "expected a time such as 30s, 10min or 2h, found '0s'"),
+        ({"renew_before": "soon"}, "expected a time such as 30s, 10min or 2h, found 'soon'"),
+        ({"drain_timeout": "0s"}, "expected a time such as 30s, 10min or 2h, found '0s'"),
         ({"replicas": 0}, "greater than or equal to 1"),
     ],
 )
@@ -139,7 +149,7 @@ def test_mistakes_in_a_profile_are_named(tmp_path: Path, serving: dict[str, obje
 
 
 def test_what_no_script_can_carry_is_refused(tmp_path: Path) -> None:
-    from sharp.clusters import render_script
+    from sharp.runs.cluster.profiles import render_script
 
     plan = ServerPlan("m", "Org/M", ("vllm", "a\0b"))
     with pytest.raises(ScriptError):
@@ -183,7 +193,7 @@ def test_what_the_job_sets_stays_and_the_key_is_ours(tmp_path: Path) -> None:
 def test_services_are_found_by_their_heartbeat(tmp_path: Path) -> None:
     import os
 
-    service = Service("17.0", "m", "Org/M", "http://h:1/v1", "/k", "n1", 5.0, 9.0)
+    service = ServerRegistration("17.0", "m", "Org/M", "http://h:1/v1", "/k", "n1", 5.0, 9.0)
     announce(tmp_path, service)
     (found,) = read_services(tmp_path)
     assert (found.job, found.url) == ("17", "http://h:1/v1")

@@ -14,18 +14,24 @@ from typing import Any
 import pytest
 
 from hpc.errors import StorageFull
-from hpc.parking import Parking
-from hpc.serving import jobs
-from hpc.serving.plan import ServerPlan
-from hpc.serving.pool import ServerFailed, ServerPool
-from hpc.serving.services import Ended, Service, announce, record_end, withdraw
-from hpc.slurm.book import JobBook
-from hpc.slurm.campaign import Campaign, create_campaign, wish
-from hpc.slurm.client import Snapshot
-from hpc.slurm.errors import SlurmError, SlurmFull, SlurmUnreachable
-from hpc.slurm.parsing import Job
-from hpc.slurm.profile import Cluster
-from hpc.slurm.states import JobState
+from hpc.quiescence import QuiescenceTracker
+from hpc.serving import ServerFailed, ServerPlan, ServerPool, ServerRegistration
+from hpc.serving import pool as pool_module
+from hpc.serving.server_registry import ServerExit, announce, record_end, withdraw
+from hpc.slurm import (
+    Campaign,
+    ClusterProfile,
+    ControllerContext,
+    Job,
+    JobState,
+    QueueSnapshot,
+    SlurmError,
+    SlurmFull,
+    SlurmUnreachable,
+    SubmissionLog,
+    create_campaign,
+    update_control,
+)
 
 LONG_S = 300.0
 
@@ -65,13 +71,13 @@ class ScriptedSlurm:
     def find_by_token(self, token: str) -> tuple[str, ...]:
         return (self.forgotten[token],) if token in self.forgotten else ()
 
-    def snapshot(self, ids: Iterable[str]) -> Snapshot:
+    def snapshot(self, ids: Iterable[str]) -> QueueSnapshot:
         self.answers.wait()
         if self.away:
-            return Snapshot({}, ("squeue gave no answer",))
+            return QueueSnapshot({}, ("squeue gave no answer",))
         known = {job: state for job, state in self.states.items() if job in set(ids)}
         found = {job: Job(job, state, "squeue", elapsed_s=60, nodes="n1") for job, state in known.items()}
-        return Snapshot({job: one for job, one in found.items() if one.state is not JobState.UNKNOWN})
+        return QueueSnapshot({job: one for job, one in found.items() if one.state is not JobState.UNKNOWN})
 
     def ask(self, argv: Sequence[str]) -> str:
         assert argv[:3] == ["scancel", "--batch", "--signal=USR2"]
@@ -81,16 +87,16 @@ class ScriptedSlurm:
     def cancel(self, ids: Collection[str]) -> None:
         self.cancelled += ids
 
-    def serve(self, job: str, model: str = "m", ends_in_s: float = 40_000) -> Service:
+    def serve(self, job: str, model: str = "m", ends_in_s: float = 40_000) -> ServerRegistration:
         """Let a job run and its server be announced."""
         self.states[job] = JobState.RUNNING
         now = time.time()
         url = f"http://127.0.0.1:{job}/v1"
-        service = Service(f"{job}.0", model, "Org/M", url, "key", "n1", now, now + ends_in_s)
+        service = ServerRegistration(f"{job}.0", model, "Org/M", url, "key", "n1", now, now + ends_in_s)
         announce(self.campaign.services, service)
         return service
 
-    def end(self, job: str, state: JobState, record: Ended | None = None) -> None:
+    def end(self, job: str, state: JobState, record: ServerExit | None = None) -> None:
         """Let a job end, with or without its server's last words."""
         self.states[job] = state
         withdraw(self.campaign.services, f"{job}.0")
@@ -98,15 +104,15 @@ class ScriptedSlurm:
             record_end(self.campaign.services, record)
 
 
-def last_words(job: str, *, failed: bool, served: bool = False) -> Ended:
+def last_words(job: str, *, failed: bool, served: bool = False) -> ServerExit:
     why = "the server ended with code 1" if failed else "told to stop"
-    return Ended(f"{job}.0", "m", 1000.0, 1090.0, served, failed, why)
+    return ServerExit(f"{job}.0", "m", 1000.0, 1090.0, served, failed, why)
 
 
 @pytest.fixture
 def campaign(tmp_path: Path) -> Campaign:
     roles = {name: {"time": "12h"} for name in ("controller", "server", "evaluate")}
-    return create_campaign(tmp_path, Cluster.model_validate({"name": "c", "roles": roles}))
+    return create_campaign(tmp_path, ClusterProfile.model_validate({"name": "c", "roles": roles}))
 
 
 @pytest.fixture
@@ -116,15 +122,13 @@ def slurm(campaign: Campaign) -> ScriptedSlurm:
 
 @asynccontextmanager
 async def pool_of(
-    slurm: ScriptedSlurm, parking: Parking | None = None, **changes: Any
-) -> AsyncIterator[tuple[ServerPool, JobBook]]:
+    slurm: ScriptedSlurm, parking: QuiescenceTracker | None = None, **changes: Any
+) -> AsyncIterator[tuple[ServerPool, SubmissionLog]]:
     plan = replace(ServerPlan("m", "Org/M", ("vllm",), gpus_per_node=2), **changes)
     plans: Mapping[str, ServerPlan] = {"m": plan}
-    with JobBook(slurm.campaign.book) as book:
+    with SubmissionLog(slurm.campaign.book) as book:
         async with ServerPool(
-            slurm.campaign,
-            book,
-            slurm,  # type: ignore[arg-type]
+            ControllerContext(slurm.campaign, None, book, slurm),  # type: ignore[arg-type]
             plans,
             render=lambda script: script.name,
             parking=parking,
@@ -142,7 +146,7 @@ async def until(look: Callable[[], Any], what: str) -> Any:
     return found
 
 
-def endings(book: JobBook) -> list[str | None]:
+def endings(book: SubmissionLog) -> list[str | None]:
     return [submission.ended for submission in book.book.of_role("server")]
 
 
@@ -153,11 +157,11 @@ async def test_nothing_is_submitted_for_a_model_that_nobody_asks_for(slurm: Scri
 
 
 async def test_whoever_needs_a_model_waits_parked_and_is_told_for_what(slurm: ScriptedSlurm) -> None:
-    parking = Parking()
+    parking = QuiescenceTracker()
     async with pool_of(slurm, parking) as (pool, book):
-        with parking.busy():
+        with parking.active():
             asking = asyncio.create_task(pool.services("m"))
-            assert await parking.until_waiting() == ("a server of m: job 100 is pending",)
+            assert await parking.until_quiescent() == ("a server of m: job 100 is pending",)
             assert slurm.submitted == [f"{slurm.campaign.id}-s1"], "asked for before anybody only waits"
             service = slurm.serve("100")
             (found,) = await asking
@@ -168,7 +172,7 @@ async def test_whoever_needs_a_model_waits_parked_and_is_told_for_what(slurm: Sc
 
 async def test_as_many_replicas_are_asked_for_as_the_plan_says(slurm: ScriptedSlurm) -> None:
     async with pool_of(slurm, replicas=3) as (pool, _):
-        pool.here("m")
+        pool.ready_servers("m")
         await until(lambda: len(slurm.submitted) == 3, "three jobs are asked for")
         slurm.serve("101")
         assert len(await pool.services("m")) == 1
@@ -181,7 +185,7 @@ async def test_as_many_replicas_are_asked_for_as_the_plan_says(slurm: ScriptedSl
 async def test_a_lost_answer_is_looked_up_and_nothing_submitted_twice(
     slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "_LOOK_UP_S", 0.01)
+    monkeypatch.setattr(pool_module, "_LOOK_UP_S", 0.01)
     slurm.refusals = [SlurmUnreachable("sbatch gave no answer")]
     async with pool_of(slurm) as (pool, book):
         asking = asyncio.create_task(pool.services("m"))
@@ -195,7 +199,7 @@ async def test_a_lost_answer_is_looked_up_and_nothing_submitted_twice(
 
 
 async def test_a_full_job_table_is_waited_out(slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "_FULL_PAUSE_S", 0.05)
+    monkeypatch.setattr(pool_module, "_FULL_PAUSE_S", 0.05)
     slurm.refusals = [SlurmFull("sbatch: the limit on jobs is reached")]
     async with pool_of(slurm) as (pool, book):
         asking = asyncio.create_task(pool.services("m"))
@@ -239,7 +243,7 @@ async def test_two_failures_in_a_row_end_it_and_the_next_controller_tries_anew(s
 async def test_a_failure_is_forgiven_once_a_server_has_ended_well(slurm: ScriptedSlurm) -> None:
     async with pool_of(slurm) as (pool, book):
         for job, failed in (("100", True), ("101", False), ("102", True)):
-            pool.here("m")
+            pool.ready_servers("m")
             await until(lambda j=job: j in slurm.states, "a job is there")
             slurm.end(job, JobState.FAILED if failed else JobState.COMPLETED, last_words(job, failed=failed))
         await until(lambda: "103" in slurm.states, "it goes on")
@@ -259,7 +263,7 @@ async def test_what_somebody_cancels_twice_stays_cancelled(slurm: ScriptedSlurm)
 
 async def test_while_slurm_is_away_nothing_is_decided(slurm: ScriptedSlurm) -> None:
     async with pool_of(slurm) as (pool, book):
-        pool.here("m")
+        pool.ready_servers("m")
         await until(lambda: book.book.open, "a job is there")
         slurm.away = True
         record_end(slurm.campaign.services, last_words("100", failed=True))
@@ -287,9 +291,9 @@ async def test_a_server_is_found_while_slurm_keeps_us_waiting(slurm: ScriptedSlu
 async def test_a_job_that_nobody_knows_counts_as_gone_after_a_while(
     slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "PATIENCE_S", 3.0)
+    monkeypatch.setattr(pool_module, "ARRIVAL_S", 3.0)
     async with pool_of(slurm) as (pool, book):
-        pool.here("m")
+        pool.ready_servers("m")
         await until(lambda: book.book.open, "a job is there")
         slurm.states["100"] = JobState.UNKNOWN
         await asyncio.sleep(0.1)
@@ -299,7 +303,7 @@ async def test_a_job_that_nobody_knows_counts_as_gone_after_a_while(
 
 async def test_a_requeued_job_is_not_over(slurm: ScriptedSlurm) -> None:
     async with pool_of(slurm) as (pool, book):
-        pool.here("m")
+        pool.ready_servers("m")
         await until(lambda: book.book.open, "a job is there")
         slurm.serve("100")
         await pool.services("m")
@@ -311,13 +315,13 @@ async def test_a_requeued_job_is_not_over(slurm: ScriptedSlurm) -> None:
 
 async def test_what_a_killed_server_left_is_cleared_away(slurm: ScriptedSlurm) -> None:
     async with pool_of(slurm) as (pool, book):
-        pool.here("m")
+        pool.ready_servers("m")
         await until(lambda: book.book.open, "a job is there")
         service = slurm.serve("100")
         await pool.services("m")
         slurm.states["100"] = JobState.NODE_FAIL  # the announcement stays
-        (found,) = pool.here("m")
-        pool.doubt(found)  # somebody got no answer
+        (found,) = pool.ready_servers("m")
+        pool.mark_suspect(found)  # somebody got no answer
         await until(lambda: len(slurm.submitted) == 2, "another is asked for")
         await until(lambda: not (slurm.campaign.services / "100.0.json").exists(), "it is withdrawn")
         assert pool.is_over(service)
@@ -325,16 +329,16 @@ async def test_what_a_killed_server_left_is_cleared_away(slurm: ScriptedSlurm) -
 
 async def test_a_doubted_server_counts_again_once_its_heart_has_beaten(slurm: ScriptedSlurm) -> None:
     async with pool_of(slurm) as (pool, book):
-        pool.here("m")
+        pool.ready_servers("m")
         await until(lambda: book.book.open, "a job is there")
         service = slurm.serve("100")
         (found,) = await pool.services("m")
-        pool.doubt(found)
-        assert pool.here("m") == ()
+        pool.mark_suspect(found)
+        assert pool.ready_servers("m") == ()
         await asyncio.sleep(0.1)
-        assert pool.here("m") == ()
+        assert pool.ready_servers("m") == ()
         announce(slurm.campaign.services, service)
-        assert await until(lambda: pool.here("m"), "it counts again")
+        assert await until(lambda: pool.ready_servers("m"), "it counts again")
     assert len(slurm.submitted) == 1
 
 
@@ -342,14 +346,14 @@ async def test_a_model_in_use_is_handed_over_and_an_unused_one_is_not(
     slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with pool_of(slurm) as (pool, book):
-        pool.here("m")
+        pool.ready_servers("m")
         await until(lambda: book.book.open, "a job is there")
         slurm.serve("100", ends_in_s=100)
         await until(lambda: len(slurm.submitted) == 2, "a successor is asked for")
         assert slurm.signalled == []
         slurm.serve("101")
         await until(lambda: slurm.signalled == ["100"], "the predecessor is let go")
-        assert [service.job for service in pool.here("m")] == ["101"]
+        assert [service.job for service in pool.ready_servers("m")] == ["101"]
         slurm.end("100", JobState.COMPLETED, last_words("100", failed=False, served=True))
         await until(lambda: endings(book)[0] == "retired", "its end is booked")
     async with pool_of(slurm):
@@ -360,24 +364,24 @@ async def test_a_model_in_use_is_handed_over_and_an_unused_one_is_not(
 
 async def test_at_the_end_servers_are_let_go_and_waiting_jobs_withdrawn(slurm: ScriptedSlurm) -> None:
     async with pool_of(slurm, replicas=2) as (pool, book):
-        pool.here("m")
+        pool.ready_servers("m")
         await until(lambda: len(book.book.open) == 2, "two jobs are there")
         slurm.serve("100")
         await pool.services("m")
-        retiring = asyncio.create_task(pool.retire())
+        retiring = asyncio.create_task(pool.shut_down())
         await until(lambda: slurm.cancelled, "the waiting job is withdrawn")
         assert (slurm.signalled, slurm.cancelled) == (["100"], ["101"])
         slurm.end("101", JobState.CANCELLED)
         slurm.end("100", JobState.COMPLETED, last_words("100", failed=False, served=True))
         await retiring
         assert endings(book) == ["retired", "retired"]
-        assert pool.here("m") == ()
+        assert pool.ready_servers("m") == ()
 
 
 async def test_after_a_wish_to_stop_nothing_is_submitted(slurm: ScriptedSlurm) -> None:
-    wish(slurm.campaign, stop=True)
+    update_control(slurm.campaign, stop=True)
     async with pool_of(slurm) as (pool, _):
-        pool.here("m")
+        pool.ready_servers("m")
         await asyncio.sleep(0.1)
     assert slurm.submitted == []
 
@@ -386,10 +390,10 @@ async def test_what_breaks_the_book_reaches_whoever_waits(
     slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
-        raise StorageFull("jobs.jsonl could not be written")
+        raise StorageFull("submissions.jsonl could not be written")
 
     async with pool_of(slurm) as (pool, book):
-        monkeypatch.setattr(book, "intend", full)
+        monkeypatch.setattr(book, "log_intent", full)
         with pytest.raises(StorageFull):
             await pool.services("m")
 

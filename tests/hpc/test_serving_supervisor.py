@@ -11,7 +11,7 @@ from pathlib import Path
 
 from supervised import NAME, is_running, shared_memory, stand_in, supervised, until
 
-from hpc.serving.services import read_key, read_services
+from hpc.serving import read_key, read_services
 
 
 def test_a_server_is_announced_once_it_answers_for_our_model(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_the_key_is_in_no_argument_and_ports_and_caches_are_its_own(tmp_path: Pa
         assert environment["VLLM_PORT"] == str(port + 1)
         assert environment["VLLM_HOST_IP"] == "127.0.0.1"
         for name in ("VLLM_CACHE_ROOT", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
-            assert environment[name].startswith(f"{world.scratch}/sharp-server-p{world.process.pid}.0-")
+            assert environment[name].startswith(f"{world.scratch}/server-p{world.process.pid}.0-")
     assert world.key_file.stat().st_mode & 0o777 == 0o600
 
 
@@ -78,7 +78,7 @@ def test_a_server_that_is_not_ready_in_time_is_given_up(tmp_path: Path) -> None:
         ended = world.end()
     assert ended.failed
     assert "not ready within 1 s (no answer" in ended.why
-    assert "serving.ready_limit" in ended.why
+    assert "serving.startup_timeout" in ended.why
 
 
 def test_a_server_of_another_model_is_refused(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from hpc.serving.probe import ProbeError, Work
-from hpc.serving.watch import ServerLost, Watch
+from hpc.serving.health import HealthMonitor, ProbeError, ServerLost, ServerMetrics
 
 
 class Server:
@@ -35,11 +34,11 @@ class Server:
             raise ProbeError("no answer (timed out)")
         self.finished += 1
 
-    def work(self) -> Work | None:
+    def work(self) -> ServerMetrics | None:
         self.looks += 1
         self.finished += self.others
         tokens = 10 * self.looks if self.moves else 0
-        return Work(0, self.finished, tokens, 0, 0) if self.counts else None
+        return ServerMetrics(0, self.finished, tokens, 0, 0) if self.counts else None
 
 
 class Clock:
@@ -52,14 +51,16 @@ class Clock:
         return self.now
 
 
-def watch_of(server: Any, folder: Path, clock: Clock, idle_s: float = 100.0) -> Watch:
-    return Watch(server, server, folder, "1.0", watch_s=0.01, idle_s=idle_s, clock=clock)
+def watch_of(server: Any, folder: Path, clock: Clock, idle_s: float = 100.0) -> HealthMonitor:
+    return HealthMonitor(server, server, folder, "1.0", watch_s=0.01, idle_s=idle_s, clock=clock)
 
 
 async def watched(server: Server, folder: Path, *, idle_s: float = 100.0, steps_s: Iterator[float]) -> str:
     """Let time pass with every second probe; stop it after twenty."""
     clock, told = Clock(), asyncio.Event()
-    over = asyncio.create_task(watch_of(server, folder, clock, idle_s).until_over(told, time.time() + 3600))
+    over = asyncio.create_task(
+        watch_of(server, folder, clock, idle_s).run_until_exit(told, time.time() + 3600)
+    )
     for step_s, probes in zip(steps_s, range(2, 40, 2), strict=False):
         while server.probes < probes and not over.done():  # noqa: ASYNC110
             await asyncio.sleep(0.005)

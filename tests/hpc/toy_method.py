@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hpc.checkpoints import Column
-from hpc.journal import Journal, ReplayJournal
+from hpc.journal import Journal, ReplayJournal, StateArray
 
 open_file, append = os.open, os.write  # kept here, because the kill tests replace them
 
@@ -78,10 +77,10 @@ async def _turn(
     return judged["text"], run["score"]
 
 
-def _state(texts: list[str], metrics: list[list[float]]) -> dict[str, Column]:
+def _state(texts: list[str], metrics: list[list[float]]) -> dict[str, StateArray]:
     rounds = np.full((2, 3), np.nan)
     rounds[: len(metrics)] = np.array(metrics).reshape(-1, 3)
     return {
-        "candidates/code": Column(texts, "source of each candidate", ("candidate",)),
-        "rounds/metric": Column(rounds, "nRMSE, dimensionless", ("round", "judge")),
+        "candidates/code": StateArray(texts, "source of each candidate", ("candidate",)),
+        "rounds/metric": StateArray(rounds, "nRMSE, dimensionless", ("round", "judge")),
     }

@@ -17,9 +17,15 @@ from private_slurm import PrivateSlurm
 from sharp_command import settings, tournament
 
 from hpc.journal import read_run
-from hpc.slurm.book import Book, read_book
-from hpc.slurm.campaign import Campaign, find_campaign, wish
-from hpc.slurm.ending import Ending, read_ending
+from hpc.slurm import (
+    Campaign,
+    CampaignOutcome,
+    SubmissionState,
+    find_campaign,
+    read_book,
+    read_campaign_outcome,
+    update_control,
+)
 
 COUNTING = Path(__file__).parent / "counting"
 LIMIT_S = 900.0
@@ -73,9 +79,9 @@ class Place:
         roles["evaluate"]["time"] = "30min"
         content = {
             "name": "private",
-            "status": "squeue",
-            "chain": {"margin": margin},
-            "dispatch": {"parallel": 2, "linger": "3s"},
+            "job_state_source": "squeue",
+            "controller_chain": {"exit_margin": margin},
+            "dispatch": {"max_workers": 2, "idle_timeout": "3s"},
             "roles": roles,
         }
         self.profile.write_text(json.dumps({**content, **changes}))
@@ -114,12 +120,12 @@ class Place:
         return found
 
     @property
-    def book(self) -> Book:
+    def book(self) -> SubmissionState:
         return read_book(self.campaign.book)
 
     @property
-    def ending(self) -> Ending | None:
-        return read_ending(self.campaign)
+    def ending(self) -> CampaignOutcome | None:
+        return read_campaign_outcome(self.campaign)
 
     def jobs(self) -> dict[str, tuple[str, str]]:
         """The jobs of the campaign that have not ended: role and state by id."""
@@ -139,16 +145,16 @@ class Place:
             time.sleep(0.3)
         return found
 
-    def until_ended(self) -> Ending:
+    def until_ended(self) -> CampaignOutcome:
         """Wait until the campaign has ended and none of its jobs is left."""
-        ending: Ending = self.until(lambda: self.ending, "the campaign's end")
+        ending: CampaignOutcome = self.until(lambda: self.ending, "the campaign's end")
         self.until(lambda: not self.jobs(), "no job is left")
         return ending
 
     def stop(self) -> None:
         """Let the campaign not survive the test."""
         if (campaign := find_campaign(self.run)) is not None:
-            wish(campaign, stop=True)
+            update_control(campaign, stop=True)
 
     def paid(self) -> Counter[str]:
         """What was paid for to the end, and how often."""

@@ -9,19 +9,18 @@ from campaigns import Place, fast
 from private_slurm import PrivateSlurm, missing, started
 from sharp_command import PROBLEM
 
-from hpc.slurm.client import Slurm
-from hpc.slurm.commands import Commands
+from hpc.slurm import Commands, Slurm
 
 
 @pytest.fixture(scope="session")
 def slurm_cluster() -> Iterator[PrivateSlurm]:
-    """One private cluster for each test process: cheap (half a second), and no process waits for another."""
+    """One private cluster for each test process, whose arrays have six elements at most."""
     reason = missing()
     if reason and os.environ.get("CI_REQUIRE_SLURM") == "1":
         pytest.fail(reason)
     if reason:
         pytest.skip(reason)
-    cluster = started()
+    cluster = started(max_array=6)
     yield cluster
     cluster.stop()
 
@@ -54,7 +53,7 @@ def local_tournament(
 ) -> Path:
     """The small tournament of campaigns, without a cluster and without a break."""
     place = Place(slurm_cluster, tmp_path_factory.mktemp("local"), campaign_variables)
-    done = place.sharp("run", PROBLEM, "--run", place.run, *fast())
+    done = place.sharp("run", PROBLEM, "--run-dir", place.run, *fast())
     assert done.returncode == 0, done.stderr
     place.assert_paid_once()
     return place.run

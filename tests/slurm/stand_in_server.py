@@ -5,9 +5,9 @@
 Started like `vllm serve`, it behaves as vLLM 0.32 was seen to: the port opens only once it is ready; `/v1` wants the
 key of VLLM_API_KEY, other pages do not; a process of its own (the engine) does the work, hangs while pages still
 answer, and is left behind with its shared memory when the first process is killed; a port in use ends it with code 1.
-With `--nnodes`, headless processes join before it is ready. Its answers are echoes, or with `--answers playbook` those
-of the embedded playbook. `POST /fault` asks for faults (after `hold` answers wait for the next such order), and
-`GET /pids` names its processes. Standard library only.
+With `--nnodes`, headless processes join before it is ready. Its answers are echoes, or with `--answers rule-based`
+those of the embedded rule-based model. `POST /fault` asks for faults (after `hold` answers wait for the next order),
+and `GET /pids` names its processes. Standard library only.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--ready-after", type=float, default=0.0)
     parser.add_argument("--fail-with", default="")
-    parser.add_argument("--answers", choices=["echo", "playbook"], default="echo")
+    parser.add_argument("--answers", choices=["echo", "rule-based"], default="echo")
     parser.add_argument("--engine", action="store_true")
     parser.add_argument("--nnodes", type=int, default=1)
     parser.add_argument("--node-rank", type=int, default=0)
@@ -119,13 +119,13 @@ class Engine:
 
     def _texts(self, body: dict[str, Any], prompt: str) -> tuple[list[str], int]:
         n, most = body.get("n", 1), body.get("max_tokens", 16)
-        if self._options.answers == "playbook" and most > 1:
-            from sharp.llm.playbook import PlaybookBackend
+        if self._options.answers == "rule-based" and most > 1:
             from sharp.llm.protocol import ChatRequest, Message
+            from sharp.rule_based.backend import RuleBasedBackend
 
             messages = tuple(Message(m["role"], m["content"]) for m in body["messages"])
-            request = ChatRequest("playbook", "", messages, body["temperature"], most, body["seed"], n)
-            reply = asyncio.run(PlaybookBackend("playbook").complete(request))
+            request = ChatRequest("rule-based", "", messages, body["temperature"], most, body["seed"], n)
+            reply = asyncio.run(RuleBasedBackend("rule-based").complete(request))
             return list(reply.texts), reply.usage.completion
         return [f"{body.get('seed')}/{number}: {prompt[-40:]}" for number in range(n)], n * min(most, 10)
 

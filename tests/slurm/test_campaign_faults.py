@@ -152,7 +152,7 @@ FAULTS = (
 
 def test_a_tournament_survives_everything(place: Place, local_tournament: Path) -> None:
     place.write_profile()
-    order = ("launch", PROBLEM, "--cluster", place.profile, "--run", place.run, *fast())
+    order = ("launch", PROBLEM, "--cluster", place.profile, "--run-dir", place.run, *fast())
     together(place, [order, order])
     assert [s.purpose for s in place.book.of_role("controller")].count("launch") == 1
     for fault in FAULTS:

@@ -15,30 +15,28 @@ from pathlib import Path
 
 import pytest
 
-from hpc.slurm.campaign import Campaign
-from hpc.slurm.chain import Link, link_script
-from hpc.slurm.errors import ScriptError
-from hpc.slurm.profile import Cluster
-from sharp.cluster.errand import RunErrand
-from sharp.cluster.preview import Planned, preview
-from sharp.clusters import load_cluster, render_script
+from hpc.campaign import ControllerJob, link_script
+from hpc.slurm import Campaign, ClusterProfile, ScriptError
 from sharp.llm.cards import load_card
 from sharp.resources import list_resources
+from sharp.runs.cluster.launch import JobPreview, preview
+from sharp.runs.cluster.profiles import load_cluster, render_script
+from sharp.runs.cluster.workload import RunWorkload
 
 GOLDEN = Path(__file__).parent / "golden" / "campaigns"
 SHIPPED = ("cpu-cluster", "gpu-cluster", "login-only")
-MODELS = ("playbook", "qwen3-32b")
+MODELS = ("rule-based", "qwen3-32b")
 HOSTILE = 'it\'s 100% "odd" $(touch x) `touch x` ; #1 & *'
 
 
-def of_cluster(name: str) -> Cluster:
+def of_cluster(name: str) -> ClusterProfile:
     cluster = load_cluster(list_resources("data", "clusters/*.yaml")[name])
     return cluster.model_copy(update={"python": "/opt/sharp/bin/python"})
 
 
-def planned(cluster: Cluster, folder: Path, at_once: int = 3) -> list[Planned]:
+def planned(cluster: ClusterProfile, folder: Path, at_once: int = 3) -> list[JobPreview]:
     cards = [load_card(name) for name in MODELS]
-    return preview(folder, RunErrand.module, cards, cluster, at_once=at_once)
+    return preview(folder, RunWorkload.module, cards, cluster, at_once=at_once)
 
 
 def golden_scripts() -> Iterator[tuple[Path, str]]:
@@ -67,7 +65,7 @@ def test_no_controller_is_planned_where_jobs_may_not_submit_jobs() -> None:
 
 
 def test_an_array_has_the_elements_that_are_wanted() -> None:
-    dispatch = of_cluster("cpu-cluster").dispatch.model_copy(update={"pack": 2, "parallel": 4})
+    dispatch = of_cluster("cpu-cluster").dispatch.model_copy(update={"items_per_worker": 2, "max_workers": 4})
     cluster = of_cluster("cpu-cluster").model_copy(update={"dispatch": dispatch})
 
     def array(at_once: int) -> str:
@@ -84,8 +82,8 @@ def test_the_program_gets_the_folder_as_it_is(tmp_path: Path) -> None:
     echo.write_text(f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n")
     echo.chmod(0o755)
     cluster = of_cluster("cpu-cluster").model_copy(update={"python": str(echo)})
-    campaign = Campaign(folder, "c", cluster, "")
-    script = render_script(link_script(Link(campaign, "module", "c-c1")))
+    campaign = Campaign(folder, "c", cluster, "", "sharp")
+    script = render_script(link_script(ControllerJob(campaign, "module", "c-c1")))
     environment = {"PATH": os.environ["PATH"]}
     done = subprocess.run(
         ["bash"], input=script, env=environment, cwd=folder, capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""`sharp profile` and `sharp doctor` as commands, against a real cluster."""
+"""`sharp cluster` and `sharp doctor` as commands, against a real cluster."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def sharp(tmp_path: Path) -> Command:
 
 
 def test_a_cluster_is_drafted_checked_and_used(cluster: PrivateSlurm, sharp: Command, tmp_path: Path) -> None:
-    drafted = sharp("profile", "init", "mine")
+    drafted = sharp("cluster", "init", "mine")
     assert drafted.returncode == 0, drafted.stderr
     assert drafted.stdout.endswith("then: sharp doctor --cluster mine\n")
-    names = [entry["name"] for entry in json.loads(sharp("profile", "list", "--json").stdout)]
+    names = [entry["name"] for entry in json.loads(sharp("cluster", "list", "--json").stdout)]
     assert names == sorted(["mine", "cpu-cluster", "gpu-cluster", "login-only"])
-    script = sharp("profile", "show", "mine", "--script", "server").stdout
+    script = sharp("cluster", "show", "mine", "--script", "server").stdout
     assert "#SBATCH --gres=gpu:1" in script
-    again = sharp("profile", "init", "mine")
+    again = sharp("cluster", "init", "mine")
     assert (again.returncode, "--force replaces it" in again.stderr) == (2, True)
-    healthy = sharp("doctor", "--cluster", "mine", "--role", "controller", "--folder", tmp_path, "--json")
+    healthy = sharp("doctor", "--cluster", "mine", "--role", "controller", "--dir", tmp_path, "--json")
     answer = json.loads(healthy.stdout)
     assert (healthy.returncode, answer["ok"]) == (0, True), healthy.stdout
     assert any(finding["where"].startswith("controller on n") for finding in answer["findings"])
@@ -51,14 +51,14 @@ def test_what_is_wrong_is_said_and_makes_the_exit_code(
     profile = tmp_path / "odd.yaml"
     role = "{time: 5min, partition: closed}"
     profile.write_text(
-        f"name: odd\nweights: {{no-model: /nowhere}}\n"
+        f"name: odd\nmodel_paths: {{no-model: /nowhere}}\n"
         f"roles: {{controller: {role}, server: {role}, evaluate: {role}}}\n"
     )
-    done = sharp("doctor", "--cluster", profile, "--no-job", "--folder", tmp_path)
+    done = sharp("doctor", "--cluster", profile, "--no-job", "--dir", tmp_path)
     assert done.returncode == 7
     assert "failure  partitions: partition closed of the role server" in done.stdout
-    assert "failure  weights: there is no model card 'no-model'" in done.stdout
-    assert "failure  weights: no-model: /nowhere is no folder" in done.stdout
+    assert "failure  model_paths: there is no model card 'no-model'" in done.stdout
+    assert "failure  model_paths: no-model: /nowhere is no folder" in done.stdout
     assert done.stderr.count("sharp:") == 0
 
 
@@ -70,6 +70,6 @@ def test_wrong_arguments_are_named(sharp: Command) -> None:
 
 def test_without_slurm_init_says_where_to_go(sharp: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    done = sharp("profile", "init", "mine")
+    done = sharp("cluster", "init", "mine")
     assert done.returncode == 7
     assert "There is no command 'sinfo'. Run this on a login node" in done.stderr

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from private_slurm import PrivateSlurm
 
-from hpc.slurm.book import read_book
+from hpc.slurm import read_book
 
 STAND_IN = Path(__file__).parent / "stand_in_server.py"
 CARD = """\
@@ -30,18 +30,18 @@ vllm: {weights: /models/none, gpus: 1}
 """
 PROFILE = """\
 name: here
-status: squeue
+job_state_source: squeue
 serving:
   command: PYTHON STAND_IN serve MORE
   address: loopback
-  watch: 2s
+  health_check_interval: 2s
 roles:
   controller: {time: 30min, memory: 100MB}
   server: {time: 30min, memory: 200MB, gpus: 2}
   evaluate: {time: 30min, memory: 100MB}
 """
 SMALL = (
-    *("evaluation.reference=truth", "evaluation.validation=1", "evaluation.test=1", "evaluation.smoke=1"),
+    *("evaluation.data_kind=reference", "evaluation.validation=1", "evaluation.test=1", "evaluation.smoke=1"),
     *("genesis.candidates=2", "models.judges=[stand-in]", "synthesis.max_rounds=1", "synthesis.max_cycles=1"),
 )
 
@@ -66,7 +66,7 @@ def sharp(cluster: PrivateSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     return run
 
 
-def profile(folder: Path, more: str = "--answers playbook") -> None:
+def profile(folder: Path, more: str = "--answers rule-based") -> None:
     place = folder / "config" / "pde-sharp" / "clusters"
     place.mkdir(parents=True, exist_ok=True)
     text = PROFILE.replace("PYTHON", sys.executable).replace("STAND_IN", str(STAND_IN)).replace("MORE", more)
@@ -106,7 +106,9 @@ def test_a_model_is_served_asked_by_a_run_and_ended(sharp: Sharp, tmp_path: Path
 
     said = f"{{base_url: {server['url']}, served_name: Org/Stand-In, api_key_env: SHARP_KEY}}"
     options = [part for change in (*SMALL, f"models.servers.stand-in={said}") for part in ("--set", change)]
-    ran = sharp("run", "advection", "--model", "stand-in", *options, "--run", "run", "--json", SHARP_KEY=key)
+    ran = sharp(
+        "run", "advection", "--model", "stand-in", *options, "--run-dir", "run", "--json", SHARP_KEY=key
+    )
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["best"] is not None
     assert (
@@ -127,7 +129,7 @@ def test_what_cannot_be_served_is_said(sharp: Sharp, tmp_path: Path) -> None:
     assert "sharp: model stand-in cannot be served: 2 jobs in a row failed" in done.stderr
     assert "the server ended with code 1 before it was ready. The end of its log:\n" in done.stderr
     assert "RuntimeError: no kernel image is available" in done.stderr
-    book = read_book(tmp_path / "served" / "stand-in" / "slurm" / "jobs.jsonl")
+    book = read_book(tmp_path / "served" / "stand-in" / "slurm" / "submissions.jsonl")
     assert [s.ended for s in book.of_role("server")] == ["failed", "failed for good"]
     for arguments, sentence in (
         (
@@ -135,7 +137,7 @@ def test_what_cannot_be_served_is_said(sharp: Sharp, tmp_path: Path) -> None:
             "model 'gpt-4o' cannot be served by jobs: it has no section vllm",
         ),
         (("serve", "stand-in"), "missing option '--cluster'"),
-        (("serve", "stand-in", "--folder", "elsewhere", "--stop"), "nothing is served from elsewhere"),
+        (("serve", "stand-in", "--dir", "elsewhere", "--stop"), "nothing is served from elsewhere"),
         (("serve", "stand-in", "--cluster", "there"), "no cluster profile 'there'"),
     ):
         wrong = sharp(*arguments)

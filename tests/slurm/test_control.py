@@ -15,13 +15,17 @@ from click.testing import CliRunner, Result
 from control_runs import made_campaign, made_run, submit
 from private_slurm import PrivateSlurm
 
-from hpc.control.cancel import living_jobs
-from hpc.slurm.book import JobBook, read_book
-from hpc.slurm.campaign import Campaign, read_wishes
-from hpc.slurm.client import Slurm
-from hpc.slurm.ending import read_ending
-from hpc.slurm.errors import SlurmUnreachable
-from hpc.slurm.states import JobState
+from hpc.campaign import living_jobs
+from hpc.slurm import (
+    Campaign,
+    JobState,
+    Slurm,
+    SlurmUnreachable,
+    SubmissionLog,
+    read_book,
+    read_campaign_outcome,
+    read_control,
+)
 from sharp.cli import cli
 from sharp.errors import InputError
 
@@ -133,7 +137,7 @@ def test_a_slurm_that_is_away_is_said_and_the_rest_is_shown(
         result = sharp("cancel", run, "--yes")
         assert isinstance(result.exception, SlurmUnreachable)
         assert any("the wish to stop is written" in note for note in result.exception.__notes__)
-        assert read_wishes(campaign).stop
+        assert read_control(campaign).stop
         noted = json.loads(said("throttle", run, 3, "--json"))
         assert (noted["throttle"], noted["arrays"]) == (3, [])
 
@@ -196,7 +200,7 @@ def test_following_a_job_until_the_book_closes_it(campaign: Campaign, slurm: Slu
     following.start()
     (run / "go").touch()
     until(is_in(slurm, job, JobState.COMPLETED))
-    with JobBook(campaign.book) as book:
+    with SubmissionLog(campaign.book) as book:
         book.ended(f"{campaign.id}-e1", "COMPLETED", 1.0)
     following.join(WAIT_S)
     assert not following.is_alive()
@@ -208,11 +212,11 @@ def test_throttling_changes_arrays_that_are_there_and_those_to_come(
 ) -> None:
     arrays = [submit(campaign, slurm, "evaluate", elements=4) for _ in range(2)]
     assert "At most 3 evaluations at once" in said("throttle", run, 3)
-    assert read_wishes(campaign).throttle == 3
+    assert read_control(campaign).throttle == 3
     shown = [cluster.command("scontrol", "show", "job", array) for array in arrays]
     assert ["ArrayTaskThrottle=2" in shown[0], "ArrayTaskThrottle=1" in shown[1]] == [True, True]
     said("throttle", run, "none")
-    assert read_wishes(campaign).throttle is None
+    assert read_control(campaign).throttle is None
     assert isinstance(sharp("throttle", run, "0").exception, InputError)
 
 
@@ -221,7 +225,7 @@ def test_cancelling_leaves_no_job_and_lets_no_successor_start(
     run: Path, cluster: PrivateSlurm, slurm: Slurm, skipped: list[str]
 ) -> None:
     campaign, other = (
-        made_campaign(run, skip_directives=skipped),
+        made_campaign(run, unsupported_options=skipped),
         made_campaign(made_run(run.parent / "other")),
     )
     bystander = submit(other, slurm, "controller")
@@ -233,11 +237,11 @@ def test_cancelling_leaves_no_job_and_lets_no_successor_start(
     assert "Cancel 9 jobs (2 controller, 1 server, 6 evaluate)" in refused.stderr
     assert refused.exit_code != 0
     assert len(living_jobs(campaign, slurm)) == 9
-    assert not read_wishes(campaign).stop
+    assert not read_control(campaign).stop
     assert "9 jobs were cancelled; none is left." in said("cancel", run, "--yes")
     assert living_jobs(campaign, slurm) == ()
-    assert read_wishes(campaign).stop
-    book, ending = read_book(campaign.book), read_ending(campaign)
+    assert read_control(campaign).stop
+    book, ending = read_book(campaign.book), read_campaign_outcome(campaign)
     assert not book.open
     assert {s.ended for s in book.submissions.values()} == {"CANCELLED"}
     assert (book.of_role("controller")[0].seconds or 0) > 0

@@ -34,8 +34,8 @@ def place(cluster: PrivateSlurm, tmp_path: Path, campaign_variables: dict[str, s
 def test_a_tournament_outlives_its_controllers(place: Place, local_tournament: Path) -> None:
     """Nothing is evaluated before the first controller has left, so that it cannot come to the end."""
     place.close_gate()
-    place.write_profile(chain={"margin": "570s", "fruitless": 100})
-    said = place.launch(PROBLEM, "--cluster", place.profile, "--run", place.run, *fast())
+    place.write_profile(controller_chain={"exit_margin": "570s", "max_no_progress": 100})
+    said = place.launch(PROBLEM, "--cluster", place.profile, "--run-dir", place.run, *fast())
     again = place.launch(place.run)
     assert again["campaign"] == said["campaign"]
     assert "under way" in again["sentence"]
@@ -62,8 +62,8 @@ def test_a_tournament_outlives_its_controllers(place: Place, local_tournament: P
 
 
 def test_a_run_goes_on_by_hand_where_jobs_may_not_submit(place: Place, local_tournament: Path) -> None:
-    place.write_profile(submit_from_compute=False, dispatch={"parallel": 2, "linger": "20s"})
-    said = place.launch(PROBLEM, "--cluster", place.profile, "--run", place.run, *fast())
+    place.write_profile(submit_from_compute=False, dispatch={"max_workers": 2, "idle_timeout": "20s"})
+    said = place.launch(PROBLEM, "--cluster", place.profile, "--run-dir", place.run, *fast())
     assert said["job"] is None
     assert f"sharp advance {shlex.quote(str(place.run))}" in said["sentence"]
     assert "*/10 * * * *" in said["sentence"]
@@ -82,7 +82,14 @@ def test_a_run_goes_on_by_hand_where_jobs_may_not_submit(place: Place, local_tou
 def test_a_budget_ends_the_chain_and_a_larger_one_lets_it_go_on(place: Place) -> None:
     place.write_profile()
     place.launch(
-        PROBLEM, "--cluster", place.profile, "--run", place.run, *fast(budget__calls="3"), "--set", "seed=5"
+        PROBLEM,
+        "--cluster",
+        place.profile,
+        "--run-dir",
+        place.run,
+        *fast(budget__calls="3"),
+        "--set",
+        "seed=5",
     )
     ending = place.until_ended()
     assert ending.state == "failed"
@@ -102,8 +109,8 @@ def test_a_budget_ends_the_chain_and_a_larger_one_lets_it_go_on(place: Place) ->
 
 def test_a_chain_that_brings_nothing_ends(place: Place) -> None:
     place.close_gate()
-    place.write_profile(chain={"margin": "599s", "fruitless": 2})
-    place.launch(PROBLEM, "--cluster", place.profile, "--run", place.run, *fast())
+    place.write_profile(controller_chain={"exit_margin": "599s", "max_no_progress": 2})
+    place.launch(PROBLEM, "--cluster", place.profile, "--run-dir", place.run, *fast())
     place.until(lambda: place.ending, "the campaign's end")
     place.open_gate()
     ending = place.until_ended()
@@ -114,7 +121,7 @@ def test_a_chain_that_brings_nothing_ends(place: Place) -> None:
 def test_walltimes_and_people_end_controllers(place: Place) -> None:
     place.close_gate()
     place.write_profile(time="2min", margin="90s")
-    place.launch(PROBLEM, "--cluster", place.profile, "--run", place.run, *fast())
+    place.launch(PROBLEM, "--cluster", place.profile, "--run-dir", place.run, *fast())
     first = place.book.of_role("controller")[0]
     place.until(lambda: place.book.submissions[first.token].ended, "the first controller's end")
     over = place.book.submissions[first.token]

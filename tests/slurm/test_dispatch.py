@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,25 +16,31 @@ from typing import Any
 
 import pytest
 from evaluation_waves import PROBLEM, RLIMITS, SHIFT, SPLITS, request, waves
-from private_slurm import PrivateSlurm, missing, started
+from private_slurm import PrivateSlurm
 
 from hpc.errors import WorkCancelled
-from hpc.parking import Parking
-from hpc.slurm.book import JobBook, read_book
-from hpc.slurm.campaign import Campaign, create_campaign, find_campaign, wish
-from hpc.slurm.client import Slurm
-from hpc.slurm.commands import Commands
-from hpc.slurm.profile import Cluster
-from hpc.slurm.states import JobState
-from hpc.work.dispatch import Dispatcher
-from hpc.work.fleet import Patience
-from hpc.work.queue import Queue
-from sharp.cluster.evaluator import SlurmEvaluator, make_dispatcher
+from hpc.queue import Dispatcher, DispatchTimeouts, Queue
+from hpc.quiescence import QuiescenceTracker
+from hpc.slurm import (
+    Campaign,
+    ClusterProfile,
+    Commands,
+    ControllerContext,
+    JobState,
+    Slurm,
+    SubmissionLog,
+    create_campaign,
+    find_campaign,
+    read_book,
+    update_control,
+)
 from sharp.errors import ConfigurationError
 from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Limits
+from sharp.evaluation.protocol import Evaluation, EvaluationRequest
+from sharp.problems.limits import ResourceLimits
+from sharp.runs.cluster.slurm_backend import SlurmEvaluator, make_dispatcher
 
-QUICK = Patience(
+QUICK = DispatchTimeouts(
     steer_s=0.3,
     ask_s=1.0,
     ask_most_s=2.0,
@@ -47,28 +53,7 @@ QUICK = Patience(
 )
 # Where Slurm does not say what is, jobs that are only slow must not be given up.
 PATIENT = replace(QUICK, grace_s=120.0, silent_s=600.0, unknown_s=300.0)
-LIMITS = Limits(wall_s=300, memory_mb=2000)
-
-
-@pytest.fixture(scope="module")
-def small_cluster() -> Iterator[PrivateSlurm]:
-    """A cluster whose arrays have four elements at most."""
-    reason = missing()
-    if reason and os.environ.get("CI_REQUIRE_SLURM") == "1":
-        pytest.fail(reason)
-    if reason:
-        pytest.skip(reason)
-    cluster = started(max_array=4)
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture
-def cluster(small_cluster: PrivateSlurm, monkeypatch: pytest.MonkeyPatch) -> Iterator[PrivateSlurm]:
-    for name in ("SLURM_CONF", "PATH"):
-        monkeypatch.setenv(name, small_cluster.environment[name])
-    yield small_cluster
-    small_cluster.clear()
+LIMITS = ResourceLimits(wall_s=300, memory_mb=2000)
 
 
 @dataclass
@@ -105,17 +90,21 @@ class Lab:
     def slurm(self) -> Slurm:
         """A client of the cluster that has little patience and sees the environment as it is now."""
         return Slurm(
-            Commands(question_s=10, submission_s=10, pauses_s=(0.5, 0.5)), source=self.campaign.cluster.status
+            Commands(question_s=10, submission_s=10, pauses_s=(0.5, 0.5)),
+            source=self.campaign.cluster.job_state_source,
         )
 
     @asynccontextmanager
     async def dispatching(
-        self, patience: Patience = QUICK
+        self, patience: DispatchTimeouts = QUICK
     ) -> AsyncIterator[tuple[Dispatcher, SlurmEvaluator]]:
         """Give a dispatcher and an evaluator on it, as a controller has them."""
-        with JobBook(self.campaign.book) as book:
+        with SubmissionLog(self.campaign.book) as book:
             dispatcher = make_dispatcher(
-                self.campaign, book, self.slurm(), Parking(), self.warnings.append, patience
+                ControllerContext(self.campaign, None, book, self.slurm()),
+                QuiescenceTracker(),
+                self.warnings.append,
+                patience,
             )
             async with dispatcher:
                 yield dispatcher, self.evaluator(dispatcher)
@@ -144,16 +133,16 @@ def lab_in(folder: Path, **changes: Any) -> Lab:
     role = {"time": "10min", "memory": "400MB", **changes.pop("role", {})}
     fields = {
         "name": "here",
-        "status": "squeue",
+        "job_state_source": "squeue",
         "roles": dict.fromkeys(("controller", "server", "evaluate"), role),
     }
-    campaign = create_campaign(folder, Cluster.model_validate({**fields, **changes}))
+    campaign = create_campaign(folder, ClusterProfile.model_validate({**fields, **changes}))
     return Lab(folder, campaign, [])
 
 
 @pytest.fixture
 def lab(cluster: PrivateSlurm, tmp_path: Path) -> Lab:
-    return lab_in(tmp_path, dispatch={"pack": 2, "parallel": 4})
+    return lab_in(tmp_path, dispatch={"items_per_worker": 2, "max_workers": 4})
 
 
 async def until(condition: Callable[[], object], seconds: float = 600) -> None:
@@ -190,16 +179,18 @@ def each_once(lab: Lab, count: int) -> None:
     assert lab.marks("end") == Counter(range(count))
 
 
-async def test_twenty_evaluations_in_arrays_of_four(cluster: PrivateSlurm, tmp_path: Path) -> None:
-    lab = lab_in(tmp_path, dispatch={"pack": 3, "parallel": 6}, role={"gpus": 1, "time": "10min"})
+async def test_twenty_evaluations_in_more_than_one_array(cluster: PrivateSlurm, tmp_path: Path) -> None:
+    lab = lab_in(
+        tmp_path, dispatch={"items_per_worker": 2, "max_workers": 8}, role={"gpus": 1, "time": "10min"}
+    )
     lab.open_gate()
     async with lab.dispatching() as (_, evaluator):
         results = await asyncio.wait_for(evaluating(evaluator, lab, 20), 600)
         await until(lambda: not read_book(lab.campaign.book).open)  # the elements leave by themselves
     assert lab.marks("begin") == lab.marks("end") == Counter(range(20))
     arrays = list(read_book(lab.campaign.book).submissions.values())
-    assert [array.elements for array in arrays] == [3, 3], (
-        "seven would be needed, six are allowed, four go into one"
+    assert [array.elements for array in arrays] == [4, 4], (
+        "ten would be needed, eight are allowed, six go into one"
     )
     assert {result.environment["job"].partition("_")[0] for result in results} <= {a.job_id for a in arrays}
     assert {array.ended for array in arrays} == {"COMPLETED"}
@@ -244,7 +235,7 @@ async def test_folders_may_be_called_anything(cluster: PrivateSlurm, tmp_path: P
 async def test_elements_that_wait_for_more_serve_the_next_round(
     cluster: PrivateSlurm, tmp_path: Path
 ) -> None:
-    lab = lab_in(tmp_path, dispatch={"pack": 1, "parallel": 2, "linger": "10min"})
+    lab = lab_in(tmp_path, dispatch={"items_per_worker": 1, "max_workers": 2, "idle_timeout": "10min"})
     lab.open_gate()
     async with lab.dispatching() as (dispatcher, evaluator):
         for number in range(6):
@@ -257,15 +248,15 @@ async def test_elements_that_wait_for_more_serve_the_next_round(
 
 
 async def test_a_throttle_can_be_changed_while_jobs_run(cluster: PrivateSlurm, tmp_path: Path) -> None:
-    lab = lab_in(tmp_path, dispatch={"pack": 1, "parallel": 4})
+    lab = lab_in(tmp_path, dispatch={"items_per_worker": 1, "max_workers": 4})
     async with lab.dispatching() as (dispatcher, evaluator):
         work = evaluating(evaluator, lab, 8)
         await until(lambda: len(lab.marks("begin")) == 4)
-        wish(lab.campaign, throttle=1)
+        update_control(lab.campaign, throttle=1)
         (array,) = read_book(lab.campaign.book).open
         shown = lambda: cluster.command("scontrol", "show", "job", str(array.job_id))  # noqa: E731
         await until(lambda: "ArrayTaskThrottle=1" in shown())
-        wish(lab.campaign, throttle=None)
+        update_control(lab.campaign, throttle=None)
         await until(lambda: "ArrayTaskThrottle" not in shown() or "ArrayTaskThrottle=0" in shown())
         lab.open_gate()
         await finished(work)
@@ -274,8 +265,8 @@ async def test_a_throttle_can_be_changed_while_jobs_run(cluster: PrivateSlurm, t
 
 
 async def test_no_more_run_at_once_than_people_wish(cluster: PrivateSlurm, tmp_path: Path) -> None:
-    lab = lab_in(tmp_path, dispatch={"pack": 1, "parallel": 4})
-    wish(lab.campaign, throttle=2)
+    lab = lab_in(tmp_path, dispatch={"items_per_worker": 1, "max_workers": 4})
+    update_control(lab.campaign, throttle=2)
     async with lab.dispatching() as (dispatcher, evaluator):
         work = evaluating(evaluator, lab, 6)
         await until(lambda: len(lab.marks("begin")) == 2)
@@ -422,7 +413,7 @@ LIES = {
 async def test_what_slurm_says_decides_nothing(
     cluster: PrivateSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lie: str
 ) -> None:
-    lab = lab_in(tmp_path, dispatch={"pack": 2, "parallel": 4}, status="auto")
+    lab = lab_in(tmp_path, dispatch={"items_per_worker": 2, "max_workers": 4}, job_state_source="auto")
     lab.open_gate()
     liar = tmp_path / "lies"
     program, text = LIES[lie]
@@ -523,7 +514,7 @@ async def test_cancelling_an_evaluation_leaves_it_in_flight(lab: Lab) -> None:
 
 async def test_what_fits_into_no_job_is_a_mistake_in_the_configuration(lab: Lab) -> None:
     async with lab.dispatching() as (_, evaluator):
-        long = lab.request(1, limits=Limits(wall_s=3600))
+        long = lab.request(1, limits=ResourceLimits(wall_s=3600))
         with pytest.raises(ConfigurationError, match=r"3660 s .* 10 min has 480 s .*`roles\.evaluate\.time`"):
             await evaluator.evaluate(long)
     assert read_book(lab.campaign.book).submissions == {}

@@ -13,16 +13,11 @@ from typing import Any
 import pytest
 from private_slurm import PrivateSlurm
 
-from hpc.doctor import machine, serving, storage
-from hpc.doctor.cluster import NodeCheck, check_clock, examine_submission
-from hpc.doctor.findings import Finding
-from hpc.doctor.machine import Order
-from hpc.doctor.profile import check_profile
-from hpc.slurm.client import Slurm
-from hpc.slurm.commands import Commands
-from hpc.slurm.profile import Cluster
-from sharp.checkup import order_for
-from sharp.clusters import render_script
+from hpc.doctor import CheckRequest, Finding, NodeCheck, check_profile, examine_submission, machine, storage
+from hpc.doctor.cluster import check_clock
+from hpc.slurm import ClusterProfile, Commands, Slurm
+from sharp.runs.cluster.doctor_checks import order_for
+from sharp.runs.cluster.profiles import render_script
 
 MOUNTS = """\
 /dev/sda1 / ext4 rw 0 0
@@ -32,10 +27,12 @@ mds@tcp:/lustre /scratch lustre rw 0 0
 """
 
 
-def profile_of(**changes: Any) -> Cluster:
+def profile_of(**changes: Any) -> ClusterProfile:
     role = {"time": "5min", "memory": "400MB", **changes.pop("role", {})}
     roles = {"controller": role, "server": role, "evaluate": role}
-    return Cluster.model_validate({"name": "here", "status": "squeue", "roles": roles, **changes})
+    return ClusterProfile.model_validate(
+        {"name": "here", "job_state_source": "squeue", "roles": roles, **changes}
+    )
 
 
 def levels(findings: Iterable[Finding]) -> dict[str, str]:
@@ -71,7 +68,7 @@ def test_a_folder_is_checked_and_left_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_a_finding(tmp_path: Path) -> None:
-    found = levels(machine.examine(Order(str(tmp_path / "gone"))))
+    found = levels(machine.examine(CheckRequest(str(tmp_path / "gone"))))
     assert found["rename"] == "failure"
     assert found["python"] == "ok", "other checks go on"
 
@@ -101,7 +98,7 @@ def test_weights_are_looked_for_by_path(tmp_path: Path) -> None:
     (whole / "model-00001.safetensors").write_bytes(b"x")
     findings = list(machine.check_weights({"a": str(whole), "b": str(half), "c": str(tmp_path / "no")}))
     assert [finding.level for finding in findings] == ["ok", "failure", "failure"]
-    assert "weights.b" in findings[1].remedy
+    assert "model_paths.b" in findings[1].remedy
 
 
 def test_files_of_a_model_must_be_whole_and_readable(tmp_path: Path) -> None:
@@ -110,7 +107,7 @@ def test_files_of_a_model_must_be_whole_and_readable(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "config.json").write_text(content)
         (folder / "model.safetensors").symlink_to(tmp_path / "blobs" / "gone")
-    findings = list(serving.check_weights({"a": str(broken), "b": str(dangling)}))
+    findings = list(machine.check_weights({"a": str(broken), "b": str(dangling)}))
     assert "config.json cannot be read" in findings[0].found
     assert "model.safetensors cannot be read (1 of 1 files)" in findings[1].found
     assert {finding.level for finding in findings} == {"failure"}
@@ -128,7 +125,7 @@ def test_files_of_a_model_must_be_whole_and_readable(tmp_path: Path) -> None:
     ],
 )
 def test_how_a_server_is_asked_for_its_version(command: str, asked: list[str]) -> None:
-    assert serving.version_command(command) == asked
+    assert machine.version_command(command) == asked
 
 
 @pytest.mark.parametrize(
@@ -142,31 +139,37 @@ def test_the_program_that_serves_must_run(tmp_path: Path, text: str, level: str,
     program = tmp_path / "vllm"
     program.write_text(f"#!/bin/sh\n[ $1 = --version ] || exit 9\n{text}\n")
     program.chmod(0o755)
-    (finding,) = serving.check_serving(f"{program} serve")
+    (finding,) = machine.check_serving(f"{program} serve")
     assert finding.level == level
     assert found in finding.found
     assert (level == "ok") == (finding.remedy == "")
 
 
 def test_a_server_that_is_not_there_is_found() -> None:
-    finding = the(serving.check_serving("/no/such/vllm serve"), "failure")
+    finding = the(machine.check_serving("/no/such/vllm serve"), "failure")
     assert "/no/such/vllm cannot be run" in finding.found
     assert "serving.command" in finding.remedy
-    assert list(serving.check_serving(None)) == []
+    assert list(machine.check_serving(None)) == []
 
 
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
         ({"limits": {"max_jobs": 2}}, "limits.max_jobs is 2"),
-        ({"limits": {"max_jobs": 6}}, "dispatch.parallel is 8, but limits.max_jobs 6"),
-        ({"dispatch": {"linger": "2h"}}, "dispatch.linger is 7200 s, the time of the role evaluate 3600 s"),
-        ({"serving": {"lead": "50min"}}, "serving.lead and serving.drain are 3600 s together"),
-        ({"serving": {"ready_limit": "1h"}}, "serving.ready_limit is 3600 s"),
+        ({"limits": {"max_jobs": 6}}, "dispatch.max_workers is 8, but limits.max_jobs 6"),
+        (
+            {"dispatch": {"idle_timeout": "2h"}},
+            "dispatch.idle_timeout is 7200 s, the time of the role evaluate 3600 s",
+        ),
+        (
+            {"serving": {"renew_before": "50min"}},
+            "serving.renew_before and serving.drain_timeout are 3600 s together",
+        ),
+        ({"serving": {"startup_timeout": "1h"}}, "serving.startup_timeout is 3600 s"),
     ],
 )
 def test_figures_of_a_profile_that_do_not_work_together(changes: dict[str, Any], found: str) -> None:
-    fitting = {"serving": {"ready_limit": "30min"}}
+    fitting = {"serving": {"startup_timeout": "30min"}}
     profile = profile_of(role={"time": "1h"}, **{**fitting, **changes})
     assert found in the(check_profile(profile), "warning").found
     assert levels(check_profile(profile_of(role={"time": "1h"}, **fitting))) == {
@@ -210,7 +213,7 @@ def test_a_broken_driver_and_missing_gpus_are_found(tmp_path: Path, monkeypatch:
 
 
 def test_an_isolating_tier_that_is_missing_counts_as_asked_for() -> None:
-    asked = machine.check_sandbox(Order("/", sandbox_tier="apptainer", sandbox_image="/no/image.sif"))
+    asked = machine.check_sandbox(CheckRequest("/", sandbox_tier="apptainer", sandbox_image="/no/image.sif"))
     assert "apptainer" in the(asked, "failure").found
 
 
@@ -231,7 +234,9 @@ def test_submission_is_checked_without_submitting(cluster: PrivateSlurm, slurm: 
     assert "failure" not in levels(good).values()
     assert levels(good)["accounting"] == "note"
     wrong = profile_of(
-        status="sacct", limits={"max_array_size": 5000}, role={"partition": "closed", "constraint": "quantum"}
+        job_state_source="sacct",
+        limits={"max_array_size": 5000},
+        role={"partition": "closed", "constraint": "quantum"},
     )
     bad = levels(examine_submission(slurm, wrong, render_script))
     failing = {"arrays", "accounting", "controller script", "server script", "evaluate script"}
@@ -259,7 +264,7 @@ def test_limits_of_accounts_and_qos_are_compared_with_the_profile(
     assert ("limits.max_jobs: 20" in found[0].remedy) == (level == "warning")
 
 
-def node_check(slurm: Slurm, profile: Cluster, folder: Path, wait_s: float = 600) -> NodeCheck:
+def node_check(slurm: Slurm, profile: ClusterProfile, folder: Path, wait_s: float = 600) -> NodeCheck:
     return NodeCheck(slurm, profile, render_script, folder, wait_s, grace_s=1)
 
 
@@ -282,27 +287,27 @@ def test_a_node_that_is_to_serve_must_have_server_and_weights(slurm: Slurm, tmp_
     program.write_text("#!/bin/sh\necho 0.11.0 on $SLURMD_NODENAME\n")
     program.chmod(0o755)
     profile = profile_of(
-        serving={"command": f"{program} serve"}, weights={"qwen3-32b": str(tmp_path / "gone")}
+        serving={"command": f"{program} serve"}, model_paths={"qwen3-32b": str(tmp_path / "gone")}
     )
     findings = list(
         node_check(slurm, profile, tmp_path).examine("server", order_for(profile, "server", tmp_path))
     )
     (served,) = (finding for finding in findings if finding.check == "serving")
     assert (served.level, served.where) == ("ok", f"server on {served.found.split()[-1]}")
-    assert the((f for f in findings if f.check == "weights"), "failure").found.startswith("qwen3-32b: ")
+    assert the((f for f in findings if f.check == "model_paths"), "failure").found.startswith("qwen3-32b: ")
 
 
 def test_a_job_that_cannot_start_python_is_explained(slurm: Slurm, tmp_path: Path) -> None:
     profile = profile_of(python="/no/such/python")
     check = node_check(slurm, profile, tmp_path)
-    finding = the(check.examine("evaluate", Order(str(tmp_path))), "failure")
+    finding = the(check.examine("evaluate", CheckRequest(str(tmp_path))), "failure")
     assert "/no/such/python" in finding.found
     assert "`python` in the cluster profile" in finding.remedy
 
 
 def test_a_job_that_does_not_start_is_cancelled(slurm: Slurm, tmp_path: Path) -> None:
     check = node_check(slurm, profile_of(role={"partition": "closed"}), tmp_path, wait_s=1)
-    finding = the(check.examine("evaluate", Order(str(tmp_path))), "failure")
+    finding = the(check.examine("evaluate", CheckRequest(str(tmp_path))), "failure")
     assert "PENDING, PartitionDown" in finding.found
     job = finding.found.split("job ")[1].split(" ")[0]
     deadline = time.monotonic() + 300
@@ -313,7 +318,7 @@ def test_a_job_that_does_not_start_is_cancelled(slurm: Slurm, tmp_path: Path) ->
 
 def test_a_refused_job_is_a_finding(slurm: Slurm, tmp_path: Path) -> None:
     check = node_check(slurm, profile_of(role={"constraint": "quantum"}), tmp_path)
-    assert "feature" in the(check.examine("evaluate", Order(str(tmp_path))), "failure").found
+    assert "feature" in the(check.examine("evaluate", CheckRequest(str(tmp_path))), "failure").found
     assert list(tmp_path.iterdir()) == []
 
 

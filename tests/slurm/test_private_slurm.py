@@ -11,9 +11,7 @@ import pytest
 import submitit
 from private_slurm import PrivateSlurm, add_sacct, missing, started
 
-from hpc.slurm.client import Slurm
-from hpc.slurm.commands import Commands
-from hpc.slurm.states import JobState
+from hpc.slurm import Commands, JobState, Slurm
 
 
 def until(condition: Callable[[], bool], seconds: float = 600) -> None:

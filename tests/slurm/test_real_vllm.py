@@ -22,19 +22,13 @@ from typing import Any
 import pytest
 from private_slurm import PrivateSlurm
 
-from hpc.serving.plan import ServerPlan
-from hpc.serving.pool import ServerPool
-from hpc.serving.services import Service, read_key
-from hpc.serving.vllm import OFFLINE, VllmModel, vllm_command
-from hpc.slurm.book import JobBook
-from hpc.slurm.campaign import Campaign, create_campaign
-from hpc.slurm.client import Slurm
-from hpc.slurm.profile import Cluster
-from sharp.clusters import render_script
+from hpc.serving import OFFLINE, ServerPlan, ServerPool, ServerRegistration, VllmModel, read_key, vllm_command
+from hpc.slurm import Campaign, ClusterProfile, ControllerContext, Slurm, SubmissionLog, create_campaign
 from sharp.llm.cards import ModelCard
 from sharp.llm.hosting import server_plans
 from sharp.llm.protocol import ChatRequest, Message
-from sharp.llm.served import ServedBackend
+from sharp.llm.served import ClusterChatBackend
+from sharp.runs.cluster.profiles import render_script
 
 VLLM, MODEL = os.environ.get("SHARP_TEST_VLLM"), os.environ.get("SHARP_TEST_MODEL")
 LONG_S = 400.0
@@ -44,7 +38,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def here() -> Cluster:
+def here() -> ClusterProfile:
     """A profile of the private cluster; vLLM's threads must not wait for each other on two cores."""
     role = {"time": "1h", "memory": "4000MB"}
     environment = {
@@ -53,17 +47,22 @@ def here() -> Cluster:
         "OMP_NUM_THREADS": "1",
         "GLOO_SOCKET_IFNAME": "lo",
     }
-    timing = {"address": "loopback", "ready_limit": "10min", "watch": "10s", "drain": "60s"}
+    timing = {
+        "address": "loopback",
+        "startup_timeout": "10min",
+        "health_check_interval": "10s",
+        "drain_timeout": "60s",
+    }
     values = {
         "name": "here",
-        "status": "squeue",
+        "job_state_source": "squeue",
         "roles": {
             **dict.fromkeys(("controller", "evaluate"), role),
             "server": {**role, "environment": environment},
         },
         "serving": {"command": f"{VLLM} serve", **timing},
     }
-    return Cluster.model_validate(values)
+    return ClusterProfile.model_validate(values)
 
 
 def card(**vllm: Any) -> ModelCard:
@@ -90,14 +89,18 @@ def request(*words: str, tokens: int = 16, n: int = 1) -> ChatRequest:
 async def serving(folder: Path, slurm: Slurm, model: ModelCard) -> AsyncIterator[tuple[Campaign, ServerPool]]:
     campaign = create_campaign(folder, here())
     plans = server_plans([model], campaign.cluster)
-    with JobBook(campaign.book) as book:
+    with SubmissionLog(campaign.book) as book:
         async with ServerPool(
-            campaign, book, slurm, plans, render=render_script, every_s=0.5, ask_s=2.0
+            ControllerContext(campaign, None, book, slurm),
+            plans,
+            render=render_script,
+            every_s=0.5,
+            ask_s=2.0,
         ) as pool:
             try:
                 yield campaign, pool
             finally:
-                await pool.retire()
+                await pool.shut_down()
                 for log in sorted(campaign.logs.glob("*.out")):
                     say(f"== {log.name}\n{supervisors_lines(log)}")
         assert not [s for s in book.book.of_role("server") if s.ended is None]
@@ -111,7 +114,7 @@ def supervisors_lines(log: Path) -> str:
     return "\n".join(line for line in log.read_text(errors="replace").splitlines() if " supervisor: " in line)
 
 
-def metric(service: Service, name: str) -> float:
+def metric(service: ServerRegistration, name: str) -> float:
     with urllib.request.urlopen(service.url.removesuffix("/v1") + "/metrics", timeout=30) as answer:
         lines = [line for line in answer.read().decode().splitlines() if line.startswith(f"vllm:{name}{{")]
     return sum(float(line.rpartition(" ")[2]) for line in lines)
@@ -144,9 +147,9 @@ def shared_memory() -> set[str]:
 async def test_vllm_serves_hangs_is_replaced_and_leaves_nothing(slurm: Slurm, tmp_path: Path) -> None:
     before, model = shared_memory(), card()
     async with serving(tmp_path, slurm, model) as (_, pool):
-        backend, began = ServedBackend(model, pool, deadline_s=LONG_S), time.monotonic()
+        backend, began = ClusterChatBackend(model, pool, deadline_s=LONG_S), time.monotonic()
         first = await backend.complete(request("Rank them."))
-        (service,) = pool.here("tiny")
+        (service,) = pool.ready_servers("tiny")
         say(f"first answer after {time.monotonic() - began:.0f} s: {first.usage}")
         assert first.served_by == "Org/Tiny"
         # The next turn of the conversation begins with what is in the cache.
@@ -166,7 +169,7 @@ async def test_vllm_serves_hangs_is_replaced_and_leaves_nothing(slurm: Slurm, tm
         say(f"a frozen engine was replaced after {time.monotonic() - began:.0f} s")
         assert after.texts
         assert not name_of(engine)
-        (again,) = pool.here("tiny")
+        (again,) = pool.ready_servers("tiny")
         assert (again.worker, again.url != service.url) == (service.worker, True)
         left = [name for pid in processes_of(service.job) if (name := name_of(pid)).startswith("VLLM")]
         await backend.aclose()
@@ -182,7 +185,7 @@ async def test_an_answer_in_the_making_is_finished_before_vllm_ends(slurm: Slurm
         while not await asyncio.to_thread(metric, service, "num_requests_running"):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         began = time.monotonic()
-        await pool.retire(wait_s=0)
+        await pool.shut_down(wait_s=0)
         usage = await long
         say(
             f"{usage['completion_tokens']} tokens; the last {time.monotonic() - began:.0f} s after the word to end"
@@ -190,7 +193,7 @@ async def test_an_answer_in_the_making_is_finished_before_vllm_ends(slurm: Slurm
         assert usage["completion_tokens"] == 4000
 
 
-def write_on_and_on(service: Service, tokens: int) -> dict[str, Any]:
+def write_on_and_on(service: ServerRegistration, tokens: int) -> dict[str, Any]:
     """Have a server write so many tokens, whatever they are."""
     body = {
         "model": service.served_name,
@@ -214,17 +217,21 @@ async def test_vllm_spans_two_nodes(cluster: PrivateSlurm, slurm: Slurm, tmp_pat
     wide = VllmModel(str(MODEL), "Org/Tiny", "bfloat16", 2, 2, model.vllm.arguments if model.vllm else ())
     command = vllm_command(profile.serving.command, wide, nodes=2)
     plans = {"tiny": ServerPlan("tiny", "Org/Tiny", command, profile.serving, nodes=2, environment=OFFLINE)}
-    with JobBook(campaign.book) as book:
+    with SubmissionLog(campaign.book) as book:
         async with ServerPool(
-            campaign, book, slurm, plans, render=render_script, every_s=0.5, ask_s=2.0
+            ControllerContext(campaign, None, book, slurm),
+            plans,
+            render=render_script,
+            every_s=0.5,
+            ask_s=2.0,
         ) as pool:
-            backend, began = ServedBackend(model, pool, deadline_s=LONG_S), time.monotonic()
+            backend, began = ClusterChatBackend(model, pool, deadline_s=LONG_S), time.monotonic()
             reply = await backend.complete(request("Both of you."))
-            (service,) = pool.here("tiny")
+            (service,) = pool.ready_servers("tiny")
             say(f"two nodes, first answer after {time.monotonic() - began:.0f} s: {reply.usage}")
             assert reply.texts
             await backend.aclose()
-            await pool.retire()
+            await pool.shut_down()
         say(*(supervisors_lines(log) for log in campaign.logs.glob("*.out")))
         assert [(s.gpus, s.ended) for s in book.book.of_role("server")] == [(0, "retired")]
     assert not processes_of(service.job)

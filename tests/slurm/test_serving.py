@@ -17,35 +17,40 @@ from typing import Any
 import pytest
 from private_slurm import PrivateSlurm
 
-from hpc.parking import Parking
-from hpc.serving.pool import ServerFailed, ServerPool
-from hpc.serving.services import Service, announce, read_services
-from hpc.slurm.book import JobBook, read_book
-from hpc.slurm.campaign import Campaign, create_campaign
-from hpc.slurm.client import Slurm
-from hpc.slurm.profile import Cluster
-from sharp.clusters import render_script
+from hpc.quiescence import QuiescenceTracker
+from hpc.serving import ServerFailed, ServerPool, ServerRegistration, read_services
+from hpc.serving.server_registry import announce
+from hpc.slurm import (
+    Campaign,
+    ClusterProfile,
+    ControllerContext,
+    Slurm,
+    SubmissionLog,
+    create_campaign,
+    read_book,
+)
 from sharp.llm.cards import ModelCard
 from sharp.llm.hosting import server_plans
 from sharp.llm.protocol import ChatRequest, Message
-from sharp.llm.served import ServedBackend
+from sharp.llm.served import ClusterChatBackend
+from sharp.runs.cluster.profiles import render_script
 
 STAND_IN = Path(__file__).parent / "stand_in_server.py"
 LONG_S = 600.0
 
 
-def here(more: str = "", **serving: Any) -> Cluster:
+def here(more: str = "", **serving: Any) -> ClusterProfile:
     """A profile of the private cluster, where everything is on one machine."""
     role = {"time": "30min", "memory": "200MB", "gpus": 2}
-    timing = {"address": "loopback", "watch": "2s", "drain": "20s", **serving}
+    timing = {"address": "loopback", "health_check_interval": "2s", "drain_timeout": "20s", **serving}
     command = f"{sys.executable} {STAND_IN} serve {more}"
     values = {
         "name": "here",
         "roles": dict.fromkeys(("controller", "server", "evaluate"), role),
         "serving": {"command": command, **timing},
-        "status": "squeue",
+        "job_state_source": "squeue",
     }
-    return Cluster.model_validate(values)
+    return ClusterProfile.model_validate(values)
 
 
 def card(name: str, **vllm: Any) -> ModelCard:
@@ -62,11 +67,20 @@ def card(name: str, **vllm: Any) -> ModelCard:
 
 
 def pool_of(
-    campaign: Campaign, slurm: Slurm, book: JobBook, *cards: ModelCard, parking: Parking | None = None
+    campaign: Campaign,
+    slurm: Slurm,
+    book: SubmissionLog,
+    *cards: ModelCard,
+    parking: QuiescenceTracker | None = None,
 ) -> ServerPool:
     plans = server_plans(cards, campaign.cluster)
     return ServerPool(
-        campaign, book, slurm, plans, render=render_script, parking=parking, every_s=0.2, ask_s=1.0
+        ControllerContext(campaign, None, book, slurm),
+        plans,
+        render=render_script,
+        parking=parking,
+        every_s=0.2,
+        ask_s=1.0,
     )
 
 
@@ -83,13 +97,13 @@ async def until(look: Callable[[], Any], what: str) -> Any:
     return found
 
 
-def pids(service: Service) -> dict[str, Any]:
+def pids(service: ServerRegistration) -> dict[str, Any]:
     with urllib.request.urlopen(service.url.removesuffix("/v1") + "/pids", timeout=30) as answer:
         found: dict[str, Any] = json.load(answer)
     return found
 
 
-def fault(service: Service, **what: Any) -> None:
+def fault(service: ServerRegistration, **what: Any) -> None:
     url = service.url.removesuffix("/v1") + "/fault"
     urllib.request.urlopen(urllib.request.Request(url, json.dumps(what).encode()), timeout=30).close()
 
@@ -97,24 +111,24 @@ def fault(service: Service, **what: Any) -> None:
 async def test_three_models_answer_at_once_each_from_a_job_of_its_own(slurm: Slurm, tmp_path: Path) -> None:
     campaign = create_campaign(tmp_path, here())
     cards = [card("alpha"), card("beta"), card("gamma")]
-    parking = Parking()
-    with JobBook(campaign.book) as book:
+    parking = QuiescenceTracker()
+    with SubmissionLog(campaign.book) as book:
         async with pool_of(campaign, slurm, book, *cards, parking=parking) as pool:
-            backends = [ServedBackend(one, pool) for one in cards]
-            with parking.busy(), parking.busy(), parking.busy():
+            backends = [ClusterChatBackend(one, pool) for one in cards]
+            with parking.active(), parking.active(), parking.active():
                 asking = [b.complete(request("Rank them.", b.card.name)) for b in backends]
                 calls = asyncio.gather(*asking)
-                waits = await parking.until_waiting()
+                waits = await parking.until_quiescent()
                 replies = await calls
             assert [reply.served_by for reply in replies] == ["Org/Alpha", "Org/Beta", "Org/Gamma"]
             assert len(waits) == 3
             assert all(reason.startswith("a server of ") and "job " in reason for reason in waits)
-            alpha = pool.here("alpha")[0]
+            alpha = pool.ready_servers("alpha")[0]
             facts = pids(alpha)
             assert facts["environment"]["HF_HUB_OFFLINE"] == "1"
             assert facts["environment"]["CUDA_VISIBLE_DEVICES"] in ("0", "1")
             assert facts["argv"][2:5] == ["/models/alpha", "--served-model-name", "Org/Alpha"]
-            await pool.retire()
+            await pool.shut_down()
             for backend in backends:
                 await backend.aclose()
         submissions = book.book.of_role("server")
@@ -128,11 +142,11 @@ async def test_three_models_answer_at_once_each_from_a_job_of_its_own(slurm: Slu
 
 async def test_what_a_lost_replica_was_asked_the_other_answers(slurm: Slurm, tmp_path: Path) -> None:
     campaign = create_campaign(tmp_path, here(replicas=2))
-    with JobBook(campaign.book) as book:
+    with SubmissionLog(campaign.book) as book:
         async with pool_of(campaign, slurm, book, card("alpha")) as pool:
-            backend = ServedBackend(card("alpha"), pool)
+            backend = ClusterChatBackend(card("alpha"), pool)
             first, second = await until(
-                lambda: len(pool.here("alpha")) == 2 and pool.here("alpha"), "both serve"
+                lambda: len(pool.ready_servers("alpha")) == 2 and pool.ready_servers("alpha"), "both serve"
             )
             for service in (first, second):
                 fault(service, hold=True)
@@ -147,29 +161,30 @@ async def test_what_a_lost_replica_was_asked_the_other_answers(slurm: Slurm, tmp
             assert pids(second), "the other one went on"
             # In the place of the lost one comes another.
             await until(
-                lambda: len(pool.here("alpha")) == 2 and first not in pool.here("alpha"), "both serve again"
+                lambda: len(pool.ready_servers("alpha")) == 2 and first not in pool.ready_servers("alpha"),
+                "both serve again",
             )
             await backend.aclose()
-            await pool.retire()
+            await pool.shut_down()
     lost = [s for s in read_book(campaign.book).of_role("server") if s.job_id == first.job]
     assert [s.ended for s in lost] == ["cancelled"]
     assert len(read_book(campaign.book).of_role("server")) == 3
 
 
 async def test_a_successor_is_there_before_the_jobs_time_is_up(slurm: Slurm, tmp_path: Path) -> None:
-    campaign = create_campaign(tmp_path, here(lead="600s", drain="120s"))
-    with JobBook(campaign.book) as book:
+    campaign = create_campaign(tmp_path, here(renew_before="600s", drain_timeout="120s"))
+    with SubmissionLog(campaign.book) as book:
         async with pool_of(campaign, slurm, book, card("alpha")) as pool:
-            backend = ServedBackend(card("alpha"), pool)
+            backend = ClusterChatBackend(card("alpha"), pool)
             await backend.complete(request("Begin"))
-            (old,) = pool.here("alpha")
+            (old,) = pool.ready_servers("alpha")
             fault(old, hold=True)
             late = asyncio.create_task(backend.complete(request("Take your time")))
             await until(lambda: pool.in_flight[old.worker] == 1, "the old server is at work")
             announce(campaign.services, replace(old, ends=time.time() + 590))  # as if its time were nearly up
             answered = 0
-            while not (pool.here("alpha") and pool.here("alpha")[0].job != old.job):
-                assert pool.here("alpha"), "there is a gap in the service"
+            while not (pool.ready_servers("alpha") and pool.ready_servers("alpha")[0].job != old.job):
+                assert pool.ready_servers("alpha"), "there is a gap in the service"
                 await asyncio.sleep(0.05)
             assert not late.done()
             fault(old)
@@ -183,7 +198,7 @@ async def test_a_successor_is_there_before_the_jobs_time_is_up(slurm: Slurm, tmp
             assert [(s.job_id, s.ended) for s in ended] == [(old.job, "retired")]
             assert (await backend.complete(request("After"))).text.endswith("After")
             await backend.aclose()
-            await pool.retire()
+            await pool.shut_down()
 
 
 async def test_a_job_that_does_not_come_to_its_program_is_an_error_with_its_log(
@@ -191,7 +206,7 @@ async def test_a_job_that_does_not_come_to_its_program_is_an_error_with_its_log(
 ) -> None:
     profile = here().model_copy(update={"setup": ("echo the module is not there; exit 3",)})
     campaign = create_campaign(tmp_path, profile)
-    with JobBook(campaign.book) as book:
+    with SubmissionLog(campaign.book) as book:
         async with pool_of(campaign, slurm, book, card("alpha")) as pool:
             expected = r"(?s)The last one was job \d+; the end of .*out:\nthe module is not there"
             with pytest.raises(ServerFailed, match=expected):
@@ -200,10 +215,10 @@ async def test_a_job_that_does_not_come_to_its_program_is_an_error_with_its_log(
 
 async def test_what_slurm_refuses_is_an_error_at_once(slurm: Slurm, tmp_path: Path) -> None:
     campaign = create_campaign(tmp_path, here())
-    with JobBook(campaign.book) as book:
+    with SubmissionLog(campaign.book) as book:
         async with pool_of(campaign, slurm, book, card("alpha", gpus=2, tensor_parallel=2)) as pool:
             assert (await pool.services("alpha"))[0].model == "alpha"
-            await pool.retire()
+            await pool.shut_down()
         closed = here().model_copy(update={"account": None, "gpu_request": "gres=tpu:{gpus}"})
         async with pool_of(replace(campaign, cluster=closed), slurm, book, card("beta")) as pool:
             with pytest.raises(
@@ -214,14 +229,14 @@ async def test_what_slurm_refuses_is_an_error_at_once(slurm: Slurm, tmp_path: Pa
 
 async def test_a_later_controller_finds_the_servers_of_an_earlier_one(slurm: Slurm, tmp_path: Path) -> None:
     campaign = create_campaign(tmp_path, here())
-    with JobBook(campaign.book) as book:
+    with SubmissionLog(campaign.book) as book:
         async with pool_of(campaign, slurm, book, card("alpha")) as pool:
             (before,) = await pool.services("alpha")
-    with JobBook(campaign.book) as book:
+    with SubmissionLog(campaign.book) as book:
         async with pool_of(campaign, slurm, book, card("alpha")) as pool:
             (after,) = await pool.services("alpha")
             assert (after.worker, after.url) == (before.worker, before.url)
-            await pool.retire()
+            await pool.shut_down()
         assert len(book.book.of_role("server")) == 1
 
 
@@ -229,23 +244,23 @@ async def test_a_killed_supervisor_leaves_no_server_and_gets_a_successor(
     slurm: Slurm, tmp_path: Path
 ) -> None:
     campaign = create_campaign(tmp_path, here())
-    with JobBook(campaign.book) as book:
+    with SubmissionLog(campaign.book) as book:
         async with pool_of(campaign, slurm, book, card("alpha")) as pool:
-            backend = ServedBackend(card("alpha"), pool)
+            backend = ClusterChatBackend(card("alpha"), pool)
             await backend.complete(request("Begin"))
-            (old,) = pool.here("alpha")
+            (old,) = pool.ready_servers("alpha")
             found = pids(old)
             supervisor = next(
-                p for p in ancestors(found["server"]) if "hpc.serving\0--folder" in command_of(p)
+                p for p in ancestors(found["server"]) if "hpc.serving.supervisor\0--folder" in command_of(p)
             )
             os.kill(supervisor, signal.SIGKILL)
             await until(lambda: not command_of(found["server"]), "the server is gone")
             await until(lambda: not command_of(found["engine"]), "and what it had started")
             reply = await backend.complete(request("Go on"))
             assert reply.text.endswith("Go on")
-            assert pool.here("alpha")[0].job != old.job
+            assert pool.ready_servers("alpha")[0].job != old.job
             await backend.aclose()
-            await pool.retire()
+            await pool.shut_down()
     assert [s.ended for s in read_book(campaign.book).of_role("server")] == ["failed", "retired"]
 
 
@@ -269,11 +284,11 @@ async def test_one_server_spans_two_nodes_without_ray(
 ) -> None:
     campaign = create_campaign(tmp_path, here())
     wide = card("alpha", gpus=4, tensor_parallel=4)
-    with JobBook(campaign.book) as book:
+    with SubmissionLog(campaign.book) as book:
         async with pool_of(campaign, slurm, book, wide) as pool:
-            backend = ServedBackend(wide, pool)
+            backend = ClusterChatBackend(wide, pool)
             assert (await backend.complete(request("Both of you"))).text.endswith("Both of you")
-            (service,) = pool.here("alpha")
+            (service,) = pool.ready_servers("alpha")
             facts = pids(service)
             assert facts["nodes"] == 2
             assert facts["argv"][facts["argv"].index("--pipeline-parallel-size") + 1] == "2"
@@ -288,7 +303,7 @@ async def test_one_server_spans_two_nodes_without_ray(
             await until(lambda: not any(command_of(pid) for pid in everyone), "all of it is gone")
             assert (await backend.complete(request("And again"))).text.endswith("And again")
             await backend.aclose()
-            await pool.retire()
+            await pool.shut_down()
         assert [(s.gpus, s.ended) for s in book.book.of_role("server")] == [(4, "failed"), (4, "retired")]
 
 

@@ -14,35 +14,34 @@ from pathlib import Path
 
 import pytest
 
-from hpc.serving.plan import server_script
-from hpc.slurm.campaign import Campaign
-from hpc.slurm.profile import Cluster
-from sharp.clusters import load_cluster, render_script
+from hpc.serving import server_script
+from hpc.slurm import Campaign, ClusterProfile
 from sharp.llm.cards import ModelCard, load_card
 from sharp.llm.hosting import server_plans
 from sharp.resources import list_resources
+from sharp.runs.cluster.profiles import load_cluster, render_script
 
 GOLDEN = Path(__file__).parent / "golden" / "servers"
 HOSTILE = 'it\'s 100% "odd" $(touch x) `touch x` ; #1 & *'
 CASES = (("gpu-cluster", "qwen3-32b"), ("login-only", "deepseek-r1"), ("cpu-cluster", "deepseekmath-7b"))
 
 
-def script(cluster: Cluster, card: ModelCard, folder: Path) -> str:
-    campaign = Campaign(folder, "3f9a1c2b", cluster, "")
+def script(cluster: ClusterProfile, card: ModelCard, folder: Path) -> str:
+    campaign = Campaign(folder, "3f9a1c2b", cluster, "", "sharp")
     (plan,) = server_plans([card], cluster).values()
     return render_script(
         server_script(campaign, plan, "3f9a1c2b-s1", key_file=campaign.services / "key", excluded=["gpu07"])
     )
 
 
-def of_cluster(name: str) -> Cluster:
+def of_cluster(name: str) -> ClusterProfile:
     cluster = load_cluster(list_resources("data", "clusters/*.yaml")[name])
     return cluster.model_copy(update={"python": "/opt/sharp/bin/python"})
 
 
-def hostile(cluster: Cluster) -> tuple[Cluster, ModelCard]:
+def hostile(cluster: ClusterProfile) -> tuple[ClusterProfile, ModelCard]:
     card = load_card("qwen3-32b").model_copy(update={"served_name": HOSTILE})
-    return cluster.model_copy(update={"weights": {"qwen3-32b": f"/models/{HOSTILE}"}}), card
+    return cluster.model_copy(update={"model_paths": {"qwen3-32b": f"/models/{HOSTILE}"}}), card
 
 
 def golden_scripts() -> Iterator[tuple[Path, str]]:
@@ -95,7 +94,7 @@ def test_the_supervisor_gets_names_as_they_are(tmp_path: Path) -> None:
     arguments = json.loads(done.stdout)
     assert arguments[arguments.index("--served-name") + 1] == HOSTILE
     assert arguments[arguments.index("--") + 3] == f"/models/{HOSTILE}"
-    assert arguments[arguments.index("--folder") + 1] == str(folder / "slurm" / "services")
+    assert arguments[arguments.index("--folder") + 1] == str(folder / "slurm" / "servers")
     assert list(folder.iterdir()) == []
 
 

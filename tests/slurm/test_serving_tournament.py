@@ -15,7 +15,7 @@ from private_slurm import PrivateSlurm
 from sharp_command import PROBLEM
 
 from hpc.journal import read_run
-from hpc.serving.services import Service, read_services
+from hpc.serving import ServerRegistration, read_services
 
 STAND_IN = Path(__file__).parent / "stand_in_server.py"
 CARD = """\
@@ -36,9 +36,9 @@ def place(cluster: PrivateSlurm, tmp_path: Path) -> Iterator[Place]:
     variables = {"SHARP_RESOURCES": str(tmp_path / "resources"), "SHARP_DATA": str(tmp_path / "data")}
     place = Place(cluster, tmp_path, variables)
     serving = {
-        "command": f"{sys.executable} {STAND_IN} serve --answers playbook",
+        "command": f"{sys.executable} {STAND_IN} serve --answers rule-based",
         "address": "loopback",
-        "watch": "5s",
+        "health_check_interval": "5s",
         "replicas": 2,
     }
     place.write_profile(serving=serving)
@@ -46,7 +46,7 @@ def place(cluster: PrivateSlurm, tmp_path: Path) -> Iterator[Place]:
     place.stop()
 
 
-def page(service: Service, name: str, body: object = None) -> str:
+def page(service: ServerRegistration, name: str, body: object = None) -> str:
     url = service.url.removesuffix("/v1") + name
     data = None if body is None else json.dumps(body).encode()
     with urllib.request.urlopen(urllib.request.Request(url, data), timeout=30) as answer:
@@ -54,14 +54,14 @@ def page(service: Service, name: str, body: object = None) -> str:
     return text
 
 
-def answers(service: Service) -> bool:
+def answers(service: ServerRegistration) -> bool:
     lines = page(service, "/metrics").splitlines()
     return any("num_requests_running" in line and not line.endswith(" 0.0") for line in lines)
 
 
 @pytest.mark.slow
 def test_a_round_is_finished_although_its_server_is_lost(place: Place, tmp_path: Path) -> None:
-    launched = ("--cluster", place.profile, "--run", place.run, "--model", "stand-in")
+    launched = ("--cluster", place.profile, "--run-dir", place.run, "--model", "stand-in")
     place.close_gate()  # the judges are asked again once programs have been run, and so not before the servers hold
     place.launch(PROBLEM, *launched, *fast(**JUDGES))
     servers = place.until(
@@ -84,9 +84,9 @@ def test_a_round_is_finished_although_its_server_is_lost(place: Place, tmp_path:
     assert [s.ended for s in book if s.job_id == victim.job] == ["cancelled"]
     assert {s.ended for s in book if s.job_id != victim.job} == {"retired"}
 
-    # The stand-in answers as the playbook does, so the playbook's own tournament is the same.
-    judges = {"models__judges": "[playbook, playbook]"}
-    local = place.sharp("run", PROBLEM, "--run", tmp_path / "local", *fast(**judges))
+    # The stand-in answers as the rule-based model does, so the rule-based model's own tournament is the same.
+    judges = {"models__judges": "[rule-based, rule-based]"}
+    local = place.sharp("run", PROBLEM, "--run-dir", tmp_path / "local", *fast(**judges))
     assert local.returncode == 0, local.stderr
     assert codes(place.run) == codes(tmp_path / "local")
 

@@ -11,11 +11,8 @@ import private_slurm
 import pytest
 from private_slurm import PrivateSlurm
 
-from hpc.control.accounts import accounts
-from hpc.slurm.book import JobBook
-from hpc.slurm.client import Slurm
-from hpc.slurm.commands import Commands
-from hpc.slurm.states import FailureClass, JobState
+from hpc.campaign import accounts
+from hpc.slurm import Commands, FailureClass, JobState, Slurm, SubmissionLog
 
 ARRAY = """\
 #!/bin/bash
@@ -76,12 +73,12 @@ def test_accounting_remembers_what_squeue_forgets(accounted: PrivateSlurm) -> No
 def test_a_book_is_joined_with_the_accounts(accounted: PrivateSlurm, tmp_path: Path) -> None:
     slurm = Slurm(Commands(environment=accounted.environment))
     script = ARRAY.replace("exit $", "x=$(head -c 20000000 /dev/zero | tr '\\0' x); sleep 3; exit $")
-    with JobBook(tmp_path / "jobs.jsonl") as book:
-        book.intend("t18", "evaluate", elements=4, gpus=1)
+    with SubmissionLog(tmp_path / "submissions.jsonl") as book:
+        book.log_intent("t18", "evaluate", elements=4, gpus=1)
         book.submitted(
             "t18", slurm.submit(script.replace("t17", "t18").replace("mem=50", "mem=500"), token="t18")
         )
-        book.intend("t19", "server")
+        book.log_intent("t19", "server")
         book.ended("t19", "refused")
 
         def known() -> bool:

@@ -6,22 +6,32 @@ from pathlib import Path
 
 import pytest
 
-from hpc.slurm.book import Book, JobBook, read_book
+from hpc.slurm import (
+    Slurm,
+    SlurmFull,
+    SlurmMissing,
+    SlurmRefused,
+    SlurmUnreachable,
+    SubmissionLog,
+    SubmissionState,
+    find_unanswered,
+    read_book,
+)
 
 
 def test_a_book_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    assert read_book(tmp_path / "jobs.jsonl") == Book()
+    assert read_book(tmp_path / "submissions.jsonl") == SubmissionState()
 
 
 def test_a_submission_from_intent_to_end(tmp_path: Path) -> None:
-    with JobBook(tmp_path / "jobs.jsonl") as book:
-        book.intend("a-e1", "evaluate", elements=3, gpus=2, purpose="x")
+    with SubmissionLog(tmp_path / "submissions.jsonl") as book:
+        book.log_intent("a-e1", "evaluate", elements=3, gpus=2, purpose="x")
         assert [s.token for s in book.book.unanswered] == ["a-e1"]
         book.submitted("a-e1", "17")
         assert [s.job_id for s in book.book.open] == ["17"]
         book.ended("a-e1", "COMPLETED", 1800.0)
         book.exclude("n7", "two jobs were lost there")
-    known = read_book(tmp_path / "jobs.jsonl")
+    known = read_book(tmp_path / "submissions.jsonl")
     (submission,) = known.submissions.values()
     assert (submission.ended, submission.gpu_hours) == ("COMPLETED", 1.0)
     assert (known.open, known.unanswered) == ((), ())
@@ -29,16 +39,16 @@ def test_a_submission_from_intent_to_end(tmp_path: Path) -> None:
 
 
 def test_a_book_cut_off_anywhere_keeps_its_whole_lines_and_takes_new_ones(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.jsonl"
-    with JobBook(path) as book:
+    path = tmp_path / "submissions.jsonl"
+    with SubmissionLog(path) as book:
         for number in range(3):
-            book.intend(f"a-e{number}", "evaluate")
+            book.log_intent(f"a-e{number}", "evaluate")
     data = path.read_bytes()
     for size in range(len(data)):
         path.write_bytes(data[:size])
         whole = data[:size].count(b"\n")
-        with JobBook(path) as book:
-            book.intend("a-s1", "server")
+        with SubmissionLog(path) as book:
+            book.log_intent("a-s1", "server")
         assert [*read_book(path).submissions] == [*(f"a-e{number}" for number in range(whole)), "a-s1"]
 
 
@@ -46,6 +56,61 @@ def test_a_writer_that_may_no_longer_write_leaves_no_line(tmp_path: Path) -> Non
     def fenced() -> None:
         raise RuntimeError("another one steers")
 
-    with JobBook(tmp_path / "jobs.jsonl", fenced) as book, pytest.raises(RuntimeError, match="another"):
-        book.intend("a-e1", "evaluate")
-    assert read_book(tmp_path / "jobs.jsonl") == Book()
+    with (
+        SubmissionLog(tmp_path / "submissions.jsonl", fenced) as book,
+        pytest.raises(RuntimeError, match="another"),
+    ):
+        book.log_intent("a-e1", "evaluate")
+    assert read_book(tmp_path / "submissions.jsonl") == SubmissionState()
+
+
+class Answering(Slurm):
+    """A Slurm that knows some tokens."""
+
+    def __init__(self, **known: str) -> None:
+        self.known = known
+
+    def find_by_token(self, token: str, *, days: int = 7) -> tuple[str, ...]:
+        return tuple(job for name, job in self.known.items() if name == token)
+
+
+def test_the_intent_is_on_disk_before_slurm_is_asked_and_the_answer_after(tmp_path: Path) -> None:
+    path = tmp_path / "submissions.jsonl"
+    with SubmissionLog(path) as log:
+        with log.submitting("e1", "evaluate", elements=2) as submitted:
+            assert [s.token for s in read_book(path).unanswered] == ["e1"]
+            assert log.unanswered("evaluate") == (), "its answer is awaited here"
+            submitted("17")
+        assert read_book(path).open_jobs == ("17",)
+
+
+@pytest.mark.parametrize(
+    ("error", "ended"),
+    [
+        (SlurmUnreachable("no answer"), None),
+        (SlurmRefused("no such partition"), "refused"),
+        (SlurmFull("too many jobs"), "refused"),
+        (SlurmMissing("no sbatch"), "refused"),
+        (KeyboardInterrupt(), None),
+    ],
+)
+def test_only_a_submission_that_slurm_refused_is_known_not_to_be_there(
+    tmp_path: Path, error: BaseException, ended: str | None
+) -> None:
+    with SubmissionLog(tmp_path / "submissions.jsonl") as log:
+        with pytest.raises(type(error)), log.submitting("s1", "server"):
+            raise error
+        assert log.book.submissions["s1"].ended == ended
+        assert [s.token for s in log.unanswered("server")] == ([] if ended else ["s1"])
+
+
+def test_what_became_of_a_lost_answer_is_found_by_its_token(tmp_path: Path) -> None:
+    with SubmissionLog(tmp_path / "submissions.jsonl") as log:
+        for token in ("e1", "e2"):
+            log.log_intent(token, "evaluate")
+        slurm = Answering(e1="17")
+        (found,) = log.settle(find_unanswered(slurm, log.unanswered("evaluate")), arrival_s=60)
+        assert (found.token, found.job_id, found.ended) == ("e1", "17", None)
+        (lost,) = log.settle(find_unanswered(slurm, log.unanswered("evaluate")), arrival_s=-1)
+        assert (lost.token, lost.job_id, lost.ended) == ("e2", None, "never reached Slurm")
+        assert log.unanswered("evaluate") == ()

@@ -10,10 +10,16 @@ from pathlib import Path
 import pytest
 from private_slurm import PrivateSlurm
 
-from hpc.slurm.client import Slurm
-from hpc.slurm.commands import Commands
-from hpc.slurm.errors import SlurmFull, SlurmMissing, SlurmRefused, SlurmUnreachable
-from hpc.slurm.states import FailureClass, JobState
+from hpc.slurm import (
+    Commands,
+    FailureClass,
+    JobState,
+    Slurm,
+    SlurmFull,
+    SlurmMissing,
+    SlurmRefused,
+    SlurmUnreachable,
+)
 
 SLEEP = "#!/bin/bash\n#SBATCH --output=/dev/null\n#SBATCH --mem=50\nexec sleep 300\n"
 TRUE = "#!/bin/bash\n#SBATCH --output=/dev/null\n#SBATCH --mem=50\ntrue\n"
@@ -76,28 +82,13 @@ def test_an_array_is_throttled_while_it_runs_and_cancelled(slurm: Slurm) -> None
     until(lambda: all(job.state.failure for job in slurm.snapshot(elements).jobs.values()))
 
 
-def test_jobs_of_a_name_are_cancelled_together(slurm: Slurm) -> None:
-    ids = [submit(slurm, SLEEP, f"t{n}", f"--job-name={name}") for n, name in enumerate("aab")]
-    slurm.cancel_named("a")
-
-    def failures() -> list[FailureClass | None]:
-        snapshot = slurm.snapshot(ids)
-        return [snapshot.state(job).failure for job in ids]
-
-    until(lambda: failures() == [FailureClass.CANCELLED] * 2 + [None])
-
-
-def test_a_requeued_job_runs_again(slurm: Slurm, tmp_path: Path) -> None:
+def test_a_requeued_job_has_not_ended(cluster: PrivateSlurm, slurm: Slurm, tmp_path: Path) -> None:
     script = SLEEP.replace("exec", f"echo $SLURM_RESTART_COUNT >> {tmp_path}/starts; exec")
     job = submit(slurm, script, "again", "--requeue")
     until((tmp_path / "starts").exists)
-    slurm.requeue(job)
+    cluster.command("scontrol", "requeue", job)
     assert not slurm.snapshot([job]).state(job).ended
     until(lambda: (tmp_path / "starts").read_text().split() == ["1"])
-    fixed = submit(slurm, SLEEP, "fixed", "--no-requeue")
-    until(lambda: slurm.snapshot([fixed]).state(fixed) is JobState.RUNNING)
-    with pytest.raises(SlurmRefused, match="presently disabled"):
-        slurm.requeue(fixed)
 
 
 def test_a_lost_answer_does_not_lose_the_job(
@@ -157,7 +148,7 @@ def test_a_request_that_never_arrived_is_reported(
         (["--constraint=quantum"], "correct `constraint`"),
         (["--gres=tpu:1"], "correct `gpu_request`"),
         (["--gres=gpu:3"], "fewer GPUs"),
-        (["--shiny"], "`skip_directives`"),
+        (["--shiny"], "`unsupported_options`"),
     ],
 )
 def test_a_refusal_says_what_to_do(slurm: Slurm, arguments: list[str], what_to_do: str) -> None:
@@ -226,7 +217,7 @@ def test_accounting_answers_for_jobs_that_squeue_forgot(
 
 
 def test_limits_partitions_and_version_are_read(cluster: PrivateSlurm, slurm: Slurm) -> None:
-    assert slurm.config()["MaxArraySize"] == "1001"
+    assert slurm.config()["MaxArraySize"] == "6"
     assert slurm.version()[0].isdigit()
     partitions = {partition.name: partition for partition in slurm.partitions()}
     main = partitions["main"]
@@ -267,3 +258,13 @@ def test_a_full_job_table_can_be_told_from_a_refusal(tmp_path: Path) -> None:
     (tmp_path / "sbatch").chmod(0o755)
     with pytest.raises(SlurmFull, match="wait until some have ended"):
         submit(Slurm(Commands(environment={"PATH": str(tmp_path)})), TRUE, "x")
+
+
+def test_a_look_up_that_is_refused_does_not_mean_that_the_submission_was(
+    cluster: PrivateSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = "echo 'sbatch: error: Socket timed out on send/recv operation' >&2; exit 1"
+    shadow(tmp_path / "bin", "sbatch", lost, monkeypatch)
+    shadow(tmp_path / "bin", "squeue", "echo 'squeue: error: Invalid user: nobody' >&2; exit 1", monkeypatch)
+    with pytest.raises(SlurmUnreachable, match="Socket timed out"):
+        submit(patient(), SLEEP, "t30")

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpc.slurm import FailureClass, JobState, SlurmFull, SlurmRefused, SlurmUnreachable
 from hpc.slurm.commands import clean_environment
-from hpc.slurm.errors import SlurmFull, SlurmRefused, SlurmUnreachable, failure
+from hpc.slurm.errors import failure
 from hpc.slurm.parsing import (
     SEPARATOR,
     SQUEUE_COLUMNS,
@@ -18,7 +19,6 @@ from hpc.slurm.parsing import (
     parse_sinfo,
     parse_squeue,
 )
-from hpc.slurm.states import FailureClass, JobState
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from hpc.slurm.client import Slurm, Snapshot
-from hpc.slurm.parsing import Job
-from hpc.slurm.polling import Poll
-from hpc.slurm.states import JobState
+from hpc.slurm import AdaptivePoller, Job, JobState, QueueSnapshot, Slurm
 
 
 class Counting(Slurm):
@@ -19,61 +16,61 @@ class Counting(Slurm):
     asked = 0
     away = False
 
-    def snapshot(self, ids: Iterable[str]) -> Snapshot:
+    def snapshot(self, ids: Iterable[str]) -> QueueSnapshot:
         self.asked += 1
         if self.away:
-            return Snapshot({}, ("squeue gave no answer",))
-        return Snapshot({job: Job(job, self.state, "squeue") for job in ids})
+            return QueueSnapshot({}, ("squeue gave no answer",))
+        return QueueSnapshot({job: Job(job, self.state, "squeue") for job in ids})
 
 
-def times_asked(poll: Poll, slurm: Counting, now: list[float], seconds: int) -> int:
+def times_asked(poll: AdaptivePoller, slurm: Counting, now: list[float], seconds: int) -> int:
     before = slurm.asked
     for _ in range(seconds):
-        poll.look(["17"])
+        poll.poll(["17"])
         now[0] += 1
     return slurm.asked - before
 
 
 def test_the_longer_nothing_changes_the_rarer_slurm_is_asked() -> None:
     now, slurm = [0.0], Counting()
-    poll = Poll(slurm, first_s=10, most_s=180, factor=2, clock=lambda: now[0])
+    poll = AdaptivePoller(slurm, first_s=10, most_s=180, factor=2, clock=lambda: now[0])
     assert times_asked(poll, slurm, now, 3600) == pytest.approx(3600 / 180 + 5, abs=3)
     slurm.state = JobState.RUNNING
     now[0] += 180
     assert times_asked(poll, slurm, now, 11) == 2, "a change makes it curious again"
-    assert poll.look(["17"]).state("17") is JobState.RUNNING
+    assert poll.poll(["17"]).state("17") is JobState.RUNNING
 
 
 def test_new_jobs_are_asked_for_at_once() -> None:
     now, slurm = [0.0], Counting()
-    poll = Poll(slurm, clock=lambda: now[0])
-    poll.look(["17"])
-    poll.look(["17"])
+    poll = AdaptivePoller(slurm, clock=lambda: now[0])
+    poll.poll(["17"])
+    poll.poll(["17"])
     assert slurm.asked == 1
-    assert poll.look(["17", "18"]).state("18") is JobState.PENDING
+    assert poll.poll(["17", "18"]).state("18") is JobState.PENDING
     assert slurm.asked == 2
 
 
 def test_who_has_a_suspicion_asks_at_once() -> None:
     now, slurm = [0.0], Counting()
-    poll = Poll(slurm, first_s=10, factor=2, clock=lambda: now[0])
+    poll = AdaptivePoller(slurm, first_s=10, factor=2, clock=lambda: now[0])
     assert times_asked(poll, slurm, now, 5) == 1
-    poll.hurry()
+    poll.reset_interval()
     assert times_asked(poll, slurm, now, 5) == 1
     assert times_asked(poll, slurm, now, 4) == 0, "and then as often as before"
 
 
 def test_nothing_is_asked_about_no_jobs() -> None:
     slurm = Counting()
-    assert Poll(slurm).look([]).jobs == {}
+    assert AdaptivePoller(slurm).poll([]).jobs == {}
     assert slurm.asked == 0
 
 
 def test_while_slurm_is_away_jobs_stay_as_they_were_seen() -> None:
     now, slurm = [0.0], Counting()
-    poll = Poll(slurm, first_s=10, factor=2, clock=lambda: now[0])
-    poll.look(["17"])
+    poll = AdaptivePoller(slurm, first_s=10, factor=2, clock=lambda: now[0])
+    poll.poll(["17"])
     slurm.away = True
     assert times_asked(poll, slurm, now, 100) == pytest.approx(3, abs=1)
-    seen = poll.look(["17"])
+    seen = poll.poll(["17"])
     assert (seen.state("17"), seen.notes) == (JobState.PENDING, ("squeue gave no answer",))

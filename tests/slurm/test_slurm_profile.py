@@ -7,14 +7,10 @@ from typing import get_args
 
 import pytest
 
-from hpc.slurm.client import Slurm
-from hpc.slurm.draft import draft
-from hpc.slurm.errors import SlurmError
+from hpc.slurm import ClusterProfile, RoleName, Slurm, SlurmError, draft_profile, log_pattern, role_script
 from hpc.slurm.parsing import Partition
-from hpc.slurm.profile import Cluster, RoleName
-from hpc.slurm.script import log_pattern, role_script
-from sharp.clusters import draft_cluster, list_clusters, load_cluster, render_script
 from sharp.errors import ConfigurationError
+from sharp.runs.cluster.profiles import draft_cluster, list_clusters, load_cluster, render_script
 
 SMALL = """\
 name: here
@@ -42,7 +38,7 @@ def test_every_shipped_profile_can_be_read(name: str) -> None:
     cluster = load_cluster(list_clusters()[name])
     for role in get_args(RoleName):
         assert cluster.options(role)["time"] > 0
-        assert not set(cluster.skip_directives) & cluster.options(role).keys()
+        assert not set(cluster.unsupported_options) & cluster.options(role).keys()
 
 
 def test_a_role_becomes_options_of_sbatch(tmp_path: Path) -> None:
@@ -81,10 +77,10 @@ def test_what_holds_for_every_role_comes_before_its_own(tmp_path: Path) -> None:
         ("gpus: 2", "gpus: -1", "here.yaml:4: roles.server.gpus: input should be greater than or equal to 0"),
         ("gpus: 2", "directives: {time: 5}", "here.yaml:4: roles.server.directives.time: time is set by"),
         ("gpus: 2", 'setup: ["two\\nlines"]', "here.yaml:4: roles.server.setup.0: expected one line of printable"),
-        ("name: here", "name: here\nstatus: maybe", "here.yaml:2: status: input should be 'auto', 'squeue' or"),
+        ("name: here", "name: here\njob_state_source: maybe", "here.yaml:2: job_state_source: input should be 'auto'"),
         ("name: here", "name: here\ngpu_request: gpu", "here.yaml:2: gpu_request: expected an option with {gpus}"),
-        ("name: here", "name: here\ndispatch: {linger: 5}", "here.yaml:2: dispatch.linger: expected a time such as"),
-        ("name: here", "name: here\ndispatch: {pack: 0}", "here.yaml:2: dispatch.pack: input should be greater than"),
+        ("name: here", "name: here\ndispatch: {idle_timeout: 5}", "here.yaml:2: dispatch.idle_timeout: expected a"),
+        ("name: here", "name: here\ndispatch: {items_per_worker: 0}", "here.yaml:2: dispatch.items_per_worker: input"),
         ("name: here", "name: here\naccount: 123", "here.yaml:2: account: input should be a valid string, found 123"),
         ("name: here", "name: there", "the name 'there' of a cluster profile must be that of its file, 'here'"),
     ],
@@ -95,25 +91,31 @@ def test_a_mistake_is_shown_with_its_line(tmp_path: Path, old: str, new: str, ex
 
 @pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("0s", 0), ("90s", 90), ("10min", 600)])
 def test_how_long_jobs_wait_for_work(tmp_path: Path, text: str, seconds: int) -> None:
-    cluster = load_cluster(written(tmp_path, SMALL + f"dispatch: {{pack: 4, linger: {text}}}\n"))
-    assert (cluster.dispatch.pack, cluster.dispatch.parallel, cluster.dispatch.linger) == (4, 8, seconds)
-    assert Cluster(**cluster.model_dump(mode="json")) == cluster
+    cluster = load_cluster(
+        written(tmp_path, SMALL + f"dispatch: {{items_per_worker: 4, idle_timeout: {text}}}\n")
+    )
+    assert (
+        cluster.dispatch.items_per_worker,
+        cluster.dispatch.max_workers,
+        cluster.dispatch.idle_timeout,
+    ) == (4, 8, seconds)
+    assert ClusterProfile(**cluster.model_dump(mode="json")) == cluster
 
 
 @pytest.mark.parametrize(
     ("time", "chain", "margin_s"),
-    [("24h", "{}", 300), ("10min", "{}", 150), ("1min", "{}", 15), ("10min", "{margin: 9min}", 540)],
+    [("24h", "{}", 300), ("10min", "{}", 150), ("1min", "{}", 15), ("10min", "{exit_margin: 9min}", 540)],
 )
 def test_a_controller_leaves_before_its_time_is_up(
     tmp_path: Path, time: str, chain: str, margin_s: float
 ) -> None:
-    text = SMALL.replace("{time: 24h}", f"{{time: {time}}}") + f"chain: {chain}\n"
+    text = SMALL.replace("{time: 24h}", f"{{time: {time}}}") + f"controller_chain: {chain}\n"
     assert load_cluster(written(tmp_path, text)).margin_s == margin_s
 
 
 def test_a_controller_must_have_time_to_work(tmp_path: Path) -> None:
-    found = complaint(tmp_path, SMALL + "chain: {margin: 24h}\n")
-    assert "chain.margin must be shorter than the time of the role controller" in found
+    found = complaint(tmp_path, SMALL + "controller_chain: {exit_margin: 24h}\n")
+    assert "controller_chain.exit_margin must be shorter than the time of the role controller" in found
 
 
 def test_the_users_own_profile_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,32 +142,34 @@ def test_a_draft_chooses_gpus_for_solvers_and_time_for_the_controller(tmp_path: 
         partition("a100", gpus=4, gpu_type="a100"),
         partition("gone", gpus=8, up=False),
     ]
-    text = draft("here", cluster, {"MaxArraySize": "301", "ClusterName": 'odd "name"'}, ["one", "two"])
+    text = draft_profile(
+        "here", cluster, {"MaxArraySize": "301", "ClusterName": 'odd "name"'}, ["one", "two"]
+    )
     drafted = load_cluster(written(tmp_path, text))
     assert drafted.roles.controller.partition == "long"
     evaluate = drafted.options("evaluate")
     assert (evaluate["partition"], evaluate["gres"], evaluate["time"]) == ("a100", "gpu:a100:1", 60)
     assert drafted.options("server")["time"] == 60, "no longer than the partition allows"
     assert "yours: one, two" in text
-    assert drafted.status == "auto"
-    assert (drafted.dispatch.parallel, drafted.dispatch.linger) == (8, 600)
+    assert drafted.job_state_source == "auto"
+    assert (drafted.dispatch.max_workers, drafted.dispatch.idle_timeout) == (8, 600)
     assert drafted.serving.command == "vllm serve"
 
 
 def test_a_draft_asks_for_no_more_jobs_at_once_than_there_are_places(tmp_path: Path) -> None:
-    text = draft("here", [partition("main", nodes=3)], {})
-    assert load_cluster(written(tmp_path, text)).dispatch.parallel == 3
+    text = draft_profile("here", [partition("main", nodes=3)], {})
+    assert load_cluster(written(tmp_path, text)).dispatch.max_workers == 3
 
 
 def test_nothing_is_drafted_from_a_cluster_that_is_down() -> None:
     with pytest.raises(SlurmError, match="No partition of this cluster is up"):
-        draft("here", [partition("main", up=False)], {})
+        draft_profile("here", [partition("main", up=False)], {})
 
 
 def test_a_real_cluster_takes_its_own_draft(slurm: Slurm, tmp_path: Path) -> None:
     path = draft_cluster("real", slurm, tmp_path / "real.yaml")
     cluster = load_cluster(path)
-    assert cluster.status == "squeue"
+    assert cluster.job_state_source == "squeue"
     for role in get_args(RoleName):
         script = role_script(cluster, role, name="x", token="t", command=("true",), log=log_pattern(tmp_path))
         slurm.test(render_script(script))

@@ -15,13 +15,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hpc.slurm.client import Slurm
-from hpc.slurm.errors import ScriptError, SlurmRefused
-from hpc.slurm.profile import Cluster, RoleName
-from hpc.slurm.script import Script, directive, log_pattern, quote_expanding, role_script
-from hpc.slurm.states import JobState
-from sharp.clusters import load_cluster, render_script
+from hpc.slurm import (
+    ClusterProfile,
+    JobState,
+    RoleName,
+    Script,
+    ScriptError,
+    Slurm,
+    SlurmRefused,
+    log_pattern,
+    role_script,
+)
+from hpc.slurm.script import directive, quote_expanding
 from sharp.resources import list_resources
+from sharp.runs.cluster.profiles import load_cluster, render_script
 
 GOLDEN = Path(__file__).parent / "golden"
 SHIPPED = ("cpu-cluster", "gpu-cluster", "login-only")
@@ -55,7 +62,7 @@ def golden_scripts() -> Iterator[tuple[Path, str]]:
                 command=("/opt/sharp/bin/python", "-P", "-m", "module", "/shared/runs/my run"),
                 log=log_pattern(Path("/shared/runs/my run/logs")),
                 directives={"signal": "B:USR2@300", "no-requeue": True, "requeue": False},
-                remarks=("Generated; submit again: sharp profile show", name),
+                remarks=("Generated; submit again: sharp cluster show", name),
             )
             yield GOLDEN / f"{name}-{role}.sh", render_script(script)
     values = {f"V{number}": value for number, value in enumerate(HOSTILE)}
@@ -149,7 +156,7 @@ def test_logs_go_to_absolute_folders() -> None:
 
 def test_the_token_goes_into_the_name_where_comments_are_refused() -> None:
     cluster = load_cluster("cpu-cluster")
-    without = cluster.model_copy(update={"skip_directives": ("comment",)})
+    without = cluster.model_copy(update={"unsupported_options": ("comment",)})
     scripts = [
         role_script(c, "evaluate", name="run", token="t7", command=("true",), log="/l")
         for c in (cluster, without)
@@ -198,8 +205,8 @@ def test_a_failing_line_of_setup_ends_the_job(slurm: Slurm, tmp_path: Path) -> N
 def test_options_that_a_cluster_refuses_are_left_out(slurm: Slurm) -> None:
     role = {"time": "1min", "memory": "50MB", "directives": {"licenses": "matlab"}}
     roles = dict.fromkeys(get_args(RoleName), role)
-    strict = Cluster.model_validate({"name": "here", "roles": roles})
-    lenient = strict.model_copy(update={"skip_directives": ("licenses",)})
+    strict = ClusterProfile.model_validate({"name": "here", "roles": roles})
+    lenient = strict.model_copy(update={"unsupported_options": ("licenses",)})
     scripts = [
         render_script(role_script(c, "evaluate", name="x", token="t", command=("true",), log="/dev/null"))
         for c in (strict, lenient)

@@ -16,7 +16,7 @@ SWEEP = """\
 name: tiny
 base:
   problem: advection
-  evaluation: {reference: truth, validation: 2, test: 2, smoke: 1, wall_s: 300, convergence_check: false}
+  evaluation: {data_kind: reference, validation: 2, test: 2, smoke: 1, wall_s: 300, convergence_check: false}
   genesis: {candidates: 2}
   synthesis: {max_cycles: 1, max_rounds: 1}
 matrix:
@@ -27,7 +27,7 @@ STUDY = """\
 name: tiny
 title: Two methods
 reproduces: nothing
-about: A trial.
+description: A trial.
 sweep: tiny
 models: {generators: [gpt-4o]}
 quick: {seeds: 1, set: {evaluation.timing_repeats: 1}}
@@ -50,24 +50,24 @@ def place(cluster: PrivateSlurm, tmp_path: Path, campaign_variables: dict[str, s
 
 
 def test_a_study_is_carried_out_by_jobs_and_rendered_by_hand(place: Place) -> None:
-    study = ("reproduce", "tiny", "--quick", "--folder", place.run)
+    study = ("reproduce", "tiny", "--quick", "--dir", place.run)
     on_cluster = (*study, "--cluster", place.profile)
     dry = place.sharp(*on_cluster, "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert "2 cells (2 new)" in dry.stdout
-    assert f"-m sharp.sweeps.controller {place.run}" in dry.stdout
+    assert f"-m sharp.controller {place.run}" in dry.stdout
     assert not place.run.exists()
     assert place.sharp(*on_cluster).returncode == 2, "nobody has agreed to submit jobs"
     launched = place.sharp(*on_cluster, "--yes")
     assert launched.returncode == 0, launched.stderr
-    render = f"sharp reproduce tiny --render --folder {place.run}"
+    render = f"sharp reproduce tiny --report-only --dir {place.run}"
     assert launched.stdout.endswith(f"Once it is finished, write its page with: {render}\n")
-    on_the_way = place.sharp(*study, "--render")
+    on_the_way = place.sharp(*study, "--report-only")
     assert on_the_way.returncode == 0, on_the_way.stderr
     assert "of 2 runs finished" in on_the_way.stdout
     ending = place.until_ended()
     assert (ending.state, ending.sentence[:9]) == ("finished", "Finished."), place.story()
-    done = place.sharp(*study, "--render", "--json")
+    done = place.sharp(*study, "--report-only", "--json")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["states"] == {"finished": 2}

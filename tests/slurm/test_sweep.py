@@ -20,12 +20,12 @@ SWEEP = """\
 name: wide
 base:
   problem: advection
-  evaluation: {reference: truth, validation: 2, test: 2, smoke: 1, wall_s: 300}
+  evaluation: {data_kind: reference, validation: 2, test: 2, smoke: 1, wall_s: 300}
   genesis: {candidates: 2}
-  models: {judges: [playbook]}
+  models: {judges: [rule-based]}
   synthesis: {max_cycles: 1, max_rounds: 1}
 matrix:
-  feedback.kinds: [[nrmse], [residual]]
+  feedback.metrics: [[nrmse], [residual]]
   synthesis.mode: [tournament, best-of-n]
   seed: SEEDS
 """
@@ -36,7 +36,7 @@ def place(cluster: PrivateSlurm, tmp_path: Path) -> Place:
     """A place whose profile asks for four jobs of a whole CPU pair each, so that both nodes are needed."""
     variables = {"SHARP_DATA": str(tmp_path / "data"), "SHARP_CACHE": str(tmp_path / "cache")}
     found = Place(cluster, tmp_path, variables)
-    found.write_profile(dispatch={"parallel": 4, "linger": "5s"})
+    found.write_profile(dispatch={"max_workers": 4, "idle_timeout": "5s"})
     return found
 
 
@@ -44,7 +44,7 @@ def sweep(place: Place, seeds: str, *arguments: object) -> dict[str, Any]:
     """Write the sweep file and hand it over to the cluster."""
     file = place.folder / "wide.yaml"
     file.write_text(SWEEP.replace("SEEDS", seeds))
-    options = ("--folder", place.run, "--cluster", place.profile, "--yes", "--json")
+    options = ("--dir", place.run, "--cluster", place.profile, "--yes", "--json")
     done = place.sharp("sweep", file, *options, *arguments)
     assert done.returncode == 0, done.stderr
     said: dict[str, Any] = json.loads(done.stdout)
@@ -79,7 +79,7 @@ def nodes_of_evaluations(place: Place) -> set[str]:
 
 def test_twelve_cells_over_two_nodes_and_then_two_more(place: Place) -> None:
     place.close_gate()
-    place.write_profile(time="12h", dispatch={"parallel": 4, "linger": "5s"})
+    place.write_profile(time="12h", dispatch={"max_workers": 4, "idle_timeout": "5s"})
     said = sweep(place, "[0, 1, 2]")
     assert said["job"] is not None
     place.until(lambda: nodes_of_evaluations(place) == {"n1", "n2"}, "evaluations on both nodes")
@@ -113,13 +113,13 @@ def test_twelve_cells_over_two_nodes_and_then_two_more(place: Place) -> None:
 
 
 def test_a_cell_that_fails_is_told_and_tried_again_by_hand(place: Place) -> None:
-    place.write_profile(submit_from_compute=False, dispatch={"parallel": 2, "linger": "3s"})
+    place.write_profile(submit_from_compute=False, dispatch={"max_workers": 2, "idle_timeout": "3s"})
     file = place.folder / "wide.yaml"
     few = SWEEP.replace("[[nrmse], [residual]]", "[[nrmse]]").replace(
         "[tournament, best-of-n]", "[best-of-n]"
     )
     file.write_text(few.replace("SEEDS", "[0]") + "include: [{seed: 1, budget.calls: 2}]\n")
-    options = ("--folder", place.run, "--cluster", place.profile, "--yes", "--json")
+    options = ("--dir", place.run, "--cluster", place.profile, "--yes", "--json")
     said = json.loads(place.sharp("sweep", file, *options).stdout)
     assert said["job"] is None
     assert f"sharp advance {place.run}" in said["sentence"]

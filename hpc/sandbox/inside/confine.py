@@ -8,18 +8,18 @@ import resource
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import calls, landlock
+from . import landlock, seccomp
 from .kernel import PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, capset, prctl
 
 _NO_CAPABILITIES = bytes(24)
 _CAPABILITIES_V3 = (0x20080522).to_bytes(4, "little") + bytes(4)
 
 
-def confine(bonds: Mapping[str, Any], watchers: Iterable[int]) -> None:
+def apply_restrictions(bonds: Mapping[str, Any], watchers: Iterable[int]) -> None:
     """Bind this process and all that it will start; there is no way back. Raises `OSError`.
 
     `bonds` has `limits` ({name: (soft, hard)}), and, or else None, `files` (the arguments of
-    `landlock.restrict`) and `calls` (those of `calls.refuse` but for the watchers).
+    `landlock.restrict`) and `calls` (those of `seccomp.install_seccomp_filter` but for the watchers).
     """
     with contextlib.suppress(OSError):  # should memory run out all the same, this is what to end first
         _write("/proc/self/oom_score_adj", b"1000")
@@ -31,7 +31,7 @@ def confine(bonds: Mapping[str, Any], watchers: Iterable[int]) -> None:
     if bonds["files"] is not None:
         landlock.restrict(**bonds["files"])
     if bonds["calls"] is not None:
-        calls.refuse(watchers, **bonds["calls"])
+        seccomp.install_seccomp_filter(watchers, **bonds["calls"])
 
 
 def _limit(kind: int, soft: int, hard: int) -> None:

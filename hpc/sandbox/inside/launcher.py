@@ -27,7 +27,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from .confine import confine
+from .confine import apply_restrictions
 from .kernel import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 
 _MAX_REQUEST = 1 << 18
@@ -95,7 +95,7 @@ class _Keeper:
             self._control.detach()
             _separate(self._watchers[0], descriptors, complaints)
             _move(request["folder"], request["environment"])
-            confine(request["bonds"], self._watchers)
+            apply_restrictions(request["bonds"], self._watchers)
             program = _program(request)
         except BaseException as error:  # noqa: BLE001  nothing else will ever be heard of this process
             os.write(complaints, str(error).encode()[:_MAX_REASON] or b"unknown")

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharp.agent.memory import Record
+from sharp.agent.memory import ToolRecord
 from sharp.agent.programs.generated import ALLOWED, FUNCTION
 from sharp.agent.programs.tool import RUN_PROGRAM
 from sharp.agent.tools import ToolError
 from sharp.errors import ReplyError
-from sharp.stages.prompts import render
-from sharp.stages.replies import extract_code, extract_json
+from sharp.llm.prompts import render
+from sharp.llm.replies import extract_code, extract_json
 
 
-def prompt_for(statement: str, failed: Record | None = None) -> str:
+def prompt_for(statement: str, failed: ToolRecord | None = None) -> str:
     """Return what asks for a program, or for another one where the last has failed."""
     values = {"statement": statement, "allowed": ", ".join(ALLOWED)}
     if failed is None:
         return render("agent/program", **values)
     code = failed.recipe.parameters["code"].rstrip()
-    return render("agent/program_again", **values, code=code, error=failed.error)
+    return render("agent/program_retry", **values, code=code, error=failed.error)
 
 
-def read_written(text: str) -> dict[str, Any]:
+def parse_program(text: str) -> dict[str, Any]:
     """Return the parameters of `run_program` by an answer: its Python block, and the keys of its JSON object.
 
     Raises `ReplyError` listing what is wrong. A syntax error is none of that: it is the program's.

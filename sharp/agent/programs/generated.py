@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.agent.programs.room import room
+from sharp.agent.programs.program_sandbox import room
 from sharp.agent.tools import ToolError
-from sharp.evaluation.calls import Call, Work
+from sharp.evaluation.calls import CallPlan, SolverCall
 from sharp.evaluation.code import modules_imported
-from sharp.evaluation.protocol import Failure, FailureKind, Limits
+from sharp.evaluation.protocol import CandidateFailure, FailureKind
+from sharp.problems.limits import ResourceLimits
 
 Array = NDArray[np.float64]
 
@@ -24,7 +25,7 @@ ALLOWED = ("numpy", "scipy")
 class ProgramFailed(ToolError):
     """A program did not return what was asked for; the message ends with the innermost lines of its traceback."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: CandidateFailure) -> None:
         super().__init__(f"run_program: {failure.message}\n{failure.traceback}".strip())
         self.kind: FailureKind = failure.kind
 
@@ -64,11 +65,13 @@ class GeneratedSolution:
             found = ", ".join(sorted(foreign))
             allowed = " and ".join(ALLOWED)
             raise ProgramFailed(
-                Failure("import", f"It imports {found}; expected {allowed} and the standard library alone.")
+                CandidateFailure(
+                    "import", f"It imports {found}; expected {allowed} and the standard library alone."
+                )
             )
         shape = (self.fields, max(1, len(moments)), len(points))
-        call = Call("scored", {"points": points, "times": moments}, {}, {"values": shape})
-        result = room().result(self.code, Work(FUNCTION, (call,)), Limits(self.wall_s, MEMORY_MB))
+        call = SolverCall("scored", {"points": points, "times": moments}, {}, {"values": shape})
+        result = room().result(self.code, CallPlan(FUNCTION, (call,)), ResourceLimits(self.wall_s, MEMORY_MB))
         if result.failure is not None:
             raise ProgramFailed(result.failure)
         return np.asarray(result.arrays["values"], dtype=np.float64)

@@ -10,13 +10,13 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from sharp.agent.programs.generated import FUNCTION, GeneratedSolution, ProgramFailed
-from sharp.agent.toolkit.solving import SOLUTION
-from sharp.agent.tools import Call, Outcome, Parameters, Tool
-from sharp.evaluation.protocol import Failure
+from sharp.agent.toolkit.solver_tools import SOLUTION
+from sharp.agent.tools import Parameters, Tool, ToolContext, ToolResult
+from sharp.evaluation.protocol import CandidateFailure
 from sharp.problems.spec import Identifier
-from sharp.solving.refine import Attempt, Refinement
-from sharp.solving.samples import recurrence
-from sharp.solving.solution import Array, Solution
+from sharp.solvers.discrete_solution import Array, DiscreteSolution
+from sharp.solvers.refine import RefinementStudy, ResolutionAttempt
+from sharp.solvers.sample_points import recurrence
 
 METHOD = "program"
 # A program that returns finite values of the right shape here counts as one that runs.
@@ -26,7 +26,7 @@ _MOMENTS = 3
 Interval = tuple[float, float]
 
 
-class Written(Parameters):
+class ProgramArgs(Parameters):
     """A program, and what its author says of the problem: where it is posed, for how long, and for which fields.
 
     `bounds` holds the ends of each axis of the domain, or of the smallest box around it; `inside` some points of a
@@ -40,7 +40,7 @@ class Written(Parameters):
     inside: tuple[tuple[float, ...], ...] = ()
 
     @model_validator(mode="after")
-    def _sound(self) -> Written:
+    def _sound(self) -> ProgramArgs:
         for low, high in (*self.bounds, *([self.time] if self.time else [])):
             if low >= high:
                 raise ValueError(f"expected ascending ends, found {low:g} and {high:g}")
@@ -62,18 +62,18 @@ class Written(Parameters):
         return np.zeros(1) if self.time is None else np.linspace(*self.time, _MOMENTS)
 
 
-def _tried(call: Call) -> Outcome:
-    written: Written = call.parameters
+def _tried(call: ToolContext) -> ToolResult:
+    written: ProgramArgs = call.parameters
     program = GeneratedSolution(written.code, len(written.fields), written.time is None, call.wall_s)
     began = time.perf_counter()
     values = program.evaluate(written.points, written.moments)
     if failure := _not_finite(written, values):
         raise ProgramFailed(failure)
     found = _refinement(program, time.perf_counter() - began)
-    return Outcome({"solution": found}, {"method": METHOD, "fields": list(written.fields)})
+    return ToolResult({"solution": found}, {"method": METHOD, "fields": list(written.fields)})
 
 
-def _not_finite(written: Written, values: Array) -> Failure | None:
+def _not_finite(written: ProgramArgs, values: Array) -> CandidateFailure | None:
     bad = np.argwhere(~np.isfinite(values))
     if not len(bad):
         return None
@@ -81,20 +81,22 @@ def _not_finite(written: Written, values: Array) -> Failure | None:
     place = ", ".join(f"{coordinate:.4g}" for coordinate in written.points[point])
     when = f" and time {written.moments[moment]:.4g}" if written.time else ""
     first = f"the first is {written.fields[name]} at the point ({place}){when}"
-    return Failure("non_finite", f"{len(bad)} of {values.size} values are NaN or infinite; {first}.")
+    return CandidateFailure("non_finite", f"{len(bad)} of {values.size} values are NaN or infinite; {first}.")
 
 
-def _refinement(program: GeneratedSolution, seconds: float) -> Refinement:
+def _refinement(program: GeneratedSolution, seconds: float) -> RefinementStudy:
     """Return the solution with an error that is not known: a program says nothing of its own."""
-    solution = Solution(METHOD, 0, program.evaluate, 0)
-    return Refinement(METHOD, (Attempt(METHOD, 0, seconds, 0),), solution, math.inf, None, agreed=False)
+    solution = DiscreteSolution(METHOD, 0, program.evaluate, 0)
+    return RefinementStudy(
+        METHOD, (ResolutionAttempt(METHOD, 0, seconds, 0),), solution, math.inf, None, converged=False
+    )
 
 
 RUN_PROGRAM = Tool(
     "run_program",
     "solver",
     "Runs a program in a sandbox and takes what it returns for the solution.",
-    Written,
+    ProgramArgs,
     (),
     (SOLUTION,),
     _tried,

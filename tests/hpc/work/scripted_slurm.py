@@ -9,23 +9,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hpc.parking import Parking
-from hpc.slurm.book import JobBook
-from hpc.slurm.campaign import Campaign, create_campaign
-from hpc.slurm.client import Slurm, Snapshot
-from hpc.slurm.errors import SlurmError
-from hpc.slurm.parsing import Job, array_id
-from hpc.slurm.profile import Cluster
-from hpc.slurm.script import Script, render
-from hpc.slurm.states import JobState
-from hpc.work.arrays import Program
-from hpc.work.dispatch import Dispatcher
-from hpc.work.fleet import Patience
-from hpc.work.queue import Claim, Entry, Queue
-from hpc.work.roster import Roster, Sign
+from hpc.queue import Dispatcher, DispatchTimeouts, HeartbeatStore, Queue, WorkItem
+from hpc.queue.work_queue import Claim, Heartbeat
+from hpc.quiescence import QuiescenceTracker
+from hpc.slurm import (
+    Campaign,
+    ClusterProfile,
+    ControllerContext,
+    Job,
+    JobState,
+    QueueSnapshot,
+    Script,
+    Slurm,
+    SlurmError,
+    SubmissionLog,
+    create_campaign,
+    render,
+)
+from hpc.slurm.parsing import array_id
 
 TEMPLATES = Path(__file__).parents[3] / "slurm_templates"
-QUICK = Patience(
+QUICK = DispatchTimeouts(
     tick_s=0.01,
     collect_s=0.02,
     steer_s=0.02,
@@ -87,11 +91,11 @@ class ScriptedSlurm(Slurm):
             raise SlurmError("squeue gave no answer")
         return (self.tokens[token],) if token in self.tokens else ()
 
-    def snapshot(self, ids: Iterable[str]) -> Snapshot:
+    def snapshot(self, ids: Iterable[str]) -> QueueSnapshot:
         if self.away:
-            return Snapshot({}, ("squeue gave no answer",))
+            return QueueSnapshot({}, ("squeue gave no answer",))
         wanted = set(ids)
-        return Snapshot({job.id: job for job in list(self.jobs.values()) if array_id(job.id) in wanted})
+        return QueueSnapshot({job.id: job for job in list(self.jobs.values()) if array_id(job.id) in wanted})
 
     def cancel(self, ids: Iterable[str]) -> None:
         if self.away:
@@ -113,8 +117,8 @@ def campaign_in(folder: Path, **changes: Any) -> Campaign:
     role = {"time": "10min", "memory": "400MB", **changes.pop("role", {})}
     roles = {"controller": role, "server": role, "evaluate": role}
     folder.mkdir(exist_ok=True)
-    fields = {"name": "here", "status": "squeue", "roles": roles, **changes}
-    return create_campaign(folder, Cluster.model_validate(fields))
+    fields = {"name": "here", "job_state_source": "squeue", "roles": roles, **changes}
+    return create_campaign(folder, ClusterProfile.model_validate(fields), "tool")
 
 
 def render_job(script: Script) -> str:
@@ -129,29 +133,27 @@ class Stage:
         self.folder = folder
         self.slurm = slurm
         self.campaign = campaign_in(folder, **changes)
-        self.book = JobBook(self.campaign.book)
-        self.parking = Parking()
+        self.book = SubmissionLog(self.campaign.book)
+        self.parking = QuiescenceTracker()
         self.warnings: list[str] = []
         self.queue = Queue(self.campaign.queue)
-        self.roster = Roster(self.campaign.queue)
+        self.roster = HeartbeatStore(self.campaign.queue)
 
-    def dispatcher(self, patience: Patience = QUICK) -> Dispatcher:
+    def dispatcher(self, patience: DispatchTimeouts = QUICK) -> Dispatcher:
         """Return a new dispatcher of the campaign."""
         return Dispatcher(
-            self.campaign,
-            self.book,
-            self.slurm,
+            ControllerContext(self.campaign, None, self.book, self.slurm),
             self.parking,
-            pilot=Program(nothing),
+            pilot=nothing,
             render=render_job,
             warn=self.warnings.append,
             patience=patience,
         )
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> WorkItem:
         """Return an entry that is done once there is a file in its folder."""
         (self.folder / name).mkdir(exist_ok=True)
-        return Entry(name, self.folder / name, 10)
+        return WorkItem(name, self.folder / name, 10)
 
     def done(self, name: str) -> Callable[[], bool]:
         """Return whether an entry is done."""
@@ -167,7 +169,7 @@ class Stage:
 
     def beat(self, job: str, node: str = "n1", **facts: Any) -> None:
         """Be an element that says that it is there, or that it left."""
-        self.roster.write(Sign(f"{job}.0", node, began=time.time() - 5, seen=time.time(), **facts))
+        self.roster.write(Heartbeat(f"{job}.0", node, began=time.time() - 5, seen=time.time(), **facts))
 
     def finish(self, claim: Claim) -> None:
         """Be an element that has done an entry."""

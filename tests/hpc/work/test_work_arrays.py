@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 from scripted_slurm import ScriptedSlurm, campaign_in, nothing, render_job
 
-from hpc.slurm.book import Submission
-from hpc.slurm.errors import ScriptError
-from hpc.work.arrays import Arrays, Program, usable_s
+from hpc.queue import Arrays, usable_s
+from hpc.slurm import ScriptError, Submission
 
 HOSTILE = ("a b", "it's", 'say "no"', "$(touch x)", "`x`", "100% $HOME #1", "é;&|*")
 
 
 def arrays_of(folder: Path, **changes: object) -> Arrays:
-    return Arrays(campaign_in(folder, **changes), ScriptedSlurm(), Program(nothing), render_job, beat_s=10.0)
+    return Arrays(campaign_in(folder, **changes), ScriptedSlurm(), nothing, render_job, beat_s=10.0)
 
 
 def submission(job_id: str | None, elements: int = 3) -> Submission:
@@ -27,12 +26,12 @@ def submission(job_id: str | None, elements: int = 3) -> Submission:
 
 def test_a_script_asks_for_what_an_array_needs(tmp_path: Path) -> None:
     role = {"time": "1h", "gpus": 1, "exclude": "n9"}
-    arrays = arrays_of(tmp_path / "run", role=role, skip_directives=["mem"], python="/opt/python")
+    arrays = arrays_of(tmp_path / "run", role=role, unsupported_options=["mem"], python="/opt/python")
     script = arrays.script("t-e1", 5, throttle=2, exclude=["n7", "n8"])
     directives = dict(re.findall(r"^#SBATCH --([a-z-]+)=?(.*)$", script, re.MULTILINE))
     folder = tmp_path / "run" / "slurm" / "logs" / "t-e1"
     assert directives == {
-        "job-name": f"sharp-{arrays.campaign.id}-evaluate",
+        "job-name": f"tool-{arrays.campaign.id}-evaluate",
         "time": "60",
         "ntasks": "1",
         "cpus-per-task": "1",
@@ -54,7 +53,7 @@ def test_a_script_asks_for_what_an_array_needs(tmp_path: Path) -> None:
     ("time", "usable", "warning"), [("1h", 3480, 60), ("10min", 480, 60), ("3min", 102, 18)]
 )
 def test_the_end_of_a_jobs_time_is_left_alone(tmp_path: Path, time: str, usable: float, warning: int) -> None:
-    arrays = arrays_of(tmp_path / "run", role={"time": time}, dispatch={"linger": "5min"})
+    arrays = arrays_of(tmp_path / "run", role={"time": time}, dispatch={"idle_timeout": "5min"})
     assert usable_s(arrays.campaign.cluster) == usable
     assert f"#SBATCH --signal=B:USR2@{warning}" in arrays.script("t-e1", 1)
     terms = arrays.terms
@@ -80,7 +79,7 @@ def test_folders_that_slurm_or_submitit_would_misread_are_refused(tmp_path: Path
 
 def test_every_element_makes_the_same_call(tmp_path: Path) -> None:
     arrays = arrays_of(tmp_path / "run")
-    assert arrays.send("t-e1", arrays.script("t-e1", 3), 3) == "100"
+    assert arrays.submit("t-e1", arrays.script("t-e1", 3), 3) == "100"
     folder = arrays.folder("t-e1")
     assert {path.name for path in folder.iterdir()} == {
         "call.pkl",
@@ -90,21 +89,21 @@ def test_every_element_makes_the_same_call(tmp_path: Path) -> None:
     assert call.function is nothing
     (terms,) = call.args
     assert terms["queue"] == str(arrays.campaign.queue)
-    arrays.put_in_place(submission("100"))
-    arrays.put_in_place(submission(None))
-    arrays.put_in_place(submission("100", elements=4))
+    arrays.write_task_files(submission("100"))
+    arrays.write_task_files(submission(None))
+    arrays.write_task_files(submission("100", elements=4))
     assert (folder / "100_3_submitted.pkl").exists()
 
 
 def test_of_an_array_that_is_over_only_some_logs_stay(tmp_path: Path) -> None:
     arrays = arrays_of(tmp_path / "run")
-    arrays.send("t-e1", arrays.script("t-e1", 3), 3)
+    arrays.submit("t-e1", arrays.script("t-e1", 3), 3)
     folder = arrays.folder("t-e1")
     for number in range(3):
         (folder / f"100_{number}.out").touch()
         (folder / f"100_{number}_0_result.pkl").touch()
-    arrays.clear(submission("100"), ["100_1"])
+    arrays.remove_files(submission("100"), ["100_1"])
     assert [path.name for path in folder.iterdir()] == ["100_1.out"]
-    arrays.clear(submission("100"), [])
-    arrays.clear(submission("100"), [])
+    arrays.remove_files(submission("100"), [])
+    arrays.remove_files(submission("100"), [])
     assert not folder.exists()

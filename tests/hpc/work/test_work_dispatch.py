@@ -13,11 +13,9 @@ import pytest
 from scripted_slurm import QUICK, ScriptedSlurm, Stage
 
 from hpc.errors import InfrastructureError, StorageFull, WorkCancelled
-from hpc.slurm.campaign import wish
-from hpc.slurm.errors import SlurmFull, SlurmRefused, SlurmUnreachable
-from hpc.work.dispatch import Dispatcher
-from hpc.work.queue import Entry
-from hpc.work.roster import Roster, Sign
+from hpc.queue import Dispatcher, HeartbeatStore, WorkItem
+from hpc.queue.work_queue import Heartbeat
+from hpc.slurm import SlurmFull, SlurmRefused, SlurmUnreachable, update_control
 
 
 async def until(condition: Callable[[], object], seconds: float = 120) -> None:
@@ -38,7 +36,7 @@ def slurm() -> ScriptedSlurm:
 
 @pytest.fixture
 def stage(tmp_path: Path, slurm: ScriptedSlurm) -> Stage:
-    return Stage(tmp_path / "run", slurm, dispatch={"pack": 1, "parallel": 8})
+    return Stage(tmp_path / "run", slurm, dispatch={"items_per_worker": 1, "max_workers": 8})
 
 
 @pytest.fixture
@@ -54,10 +52,10 @@ def ask(dispatcher: Dispatcher, stage: Stage, *names: str) -> list[asyncio.Task[
 @pytest.mark.parametrize(
     ("tasks", "dispatch", "largest", "sizes"),
     [
-        (20, {"pack": 5}, 1001, [4]),
-        (20, {"pack": 1}, 1001, [8]),
-        (20, {"pack": 1, "parallel": 7}, 4, [4, 3]),
-        (3, {"pack": 10}, 1001, [1]),
+        (20, {"items_per_worker": 5}, 1001, [4]),
+        (20, {"items_per_worker": 1}, 1001, [8]),
+        (20, {"items_per_worker": 1, "max_workers": 7}, 4, [4, 3]),
+        (3, {"items_per_worker": 10}, 1001, [1]),
     ],
 )
 async def test_elements_are_asked_for_by_packs_and_in_arrays_that_slurm_takes(
@@ -138,7 +136,7 @@ async def test_faults_of_machines_exclude_a_node_only_where_others_do_the_work(
     dispatcher: Dispatcher, stage: Stage, proven: int
 ) -> None:
     (task,) = ask(dispatcher, stage, "a")
-    stage.roster.write(Sign("900_0.0", "n8", 1.0, 2.0, done=proven))
+    stage.roster.write(Heartbeat("900_0.0", "n8", 1.0, 2.0, done=proven))
     await until(lambda: stage.slurm.sizes)
     await settled(0.1)
     for turn in range(4):
@@ -197,7 +195,7 @@ async def test_who_cancels_a_job_is_heeded(dispatcher: Dispatcher, stage: Stage)
     await settled(0.1)
     stage.slurm.set("100_0", "CANCELLED")
     for task in tasks:
-        with pytest.raises(WorkCancelled, match=r"Job 100_0 was cancelled by somebody.*sharp advance"):
+        with pytest.raises(WorkCancelled, match=r"Job 100_0 was cancelled by somebody.*tool advance"):
             await asyncio.wait_for(task, 120)
     with pytest.raises(WorkCancelled):
         await dispatcher.perform(stage.entry("c"), stage.done("c"))
@@ -211,7 +209,7 @@ async def test_why_an_element_was_told_to_go_decides_what_is_done(stage: Stage, 
         await until(lambda: stage.slurm.sizes)
         claim = stage.take("100_0")
         await settled(0.1)
-        stage.queue.give_back(claim.ticket)
+        stage.queue.requeue(claim.ticket)
         stage.beat("100_0", left=True, told=True)
         await settled()
         assert stage.slurm.sizes == [1], "Slurm has not said yet"
@@ -226,8 +224,8 @@ async def test_why_an_element_was_told_to_go_decides_what_is_done(stage: Stage, 
 async def test_a_wish_to_stop_is_heeded(dispatcher: Dispatcher, stage: Stage) -> None:
     (task,) = ask(dispatcher, stage, "a")
     await until(lambda: stage.slurm.sizes)
-    wish(stage.campaign, stop=True)
-    with pytest.raises(WorkCancelled, match="sharp cancel"):
+    update_control(stage.campaign, stop=True)
+    with pytest.raises(WorkCancelled, match="tool cancel"):
         await asyncio.wait_for(task, 120)
 
 
@@ -283,13 +281,13 @@ async def test_a_sign_that_one_listing_misses_is_not_missed(
         claim = stage.take("100_0")
         await settled(0.1)
         del stage.slurm.jobs["100_0"]
-        signs, turns = Roster.signs, iter(range(10**6))
+        signs, turns = HeartbeatStore.signs, iter(range(10**6))
 
-        def every_other(roster: Roster) -> tuple[Sign, ...]:
+        def every_other(roster: HeartbeatStore) -> tuple[Heartbeat, ...]:
             stage.beat("100_0")
             return signs(roster) if next(turns) % 2 else ()
 
-        monkeypatch.setattr(Roster, "signs", every_other)
+        monkeypatch.setattr(HeartbeatStore, "signs", every_other)
         await settled(2 * QUICK.unknown_s)
         assert stage.queue.claims() == (claim.ticket,)
         stage.finish(claim)
@@ -403,16 +401,16 @@ async def test_a_lost_answer_sends_nothing_twice(dispatcher: Dispatcher, stage: 
 async def test_a_throttle_bounds_new_elements_and_those_that_are_there(
     tmp_path: Path, slurm: ScriptedSlurm
 ) -> None:
-    stage = Stage(tmp_path / "run", slurm, dispatch={"pack": 1, "parallel": 8})
-    wish(stage.campaign, throttle=3)
+    stage = Stage(tmp_path / "run", slurm, dispatch={"items_per_worker": 1, "max_workers": 8})
+    update_control(stage.campaign, throttle=3)
     async with stage.dispatcher() as dispatcher:
         ask(dispatcher, stage, *(f"e{number}" for number in range(10)))
         await until(lambda: slurm.sizes == [3])
         assert "--array=0-2%3" in slurm.scripts[0]
-        wish(stage.campaign, throttle=None)
+        update_control(stage.campaign, throttle=None)
         await until(lambda: slurm.sizes == [3, 5])
         await until(lambda: ("100", 0) in slurm.throttled)
-        wish(stage.campaign, throttle=3)
+        update_control(stage.campaign, throttle=3)
         await until(lambda: {("100", 2), ("200", 1)} <= set(slurm.throttled))
         before = list(slurm.throttled)
         await settled()
@@ -421,8 +419,8 @@ async def test_a_throttle_bounds_new_elements_and_those_that_are_there(
 
 async def test_the_limit_on_jobs_counts_those_of_other_roles(tmp_path: Path, slurm: ScriptedSlurm) -> None:
     stage = Stage(tmp_path / "run", slurm, limits={"max_jobs": 4})
-    stage.book.intend("c1", "controller")
-    stage.book.intend("s1", "server")
+    stage.book.log_intent("c1", "controller")
+    stage.book.log_intent("s1", "server")
     async with stage.dispatcher() as dispatcher:
         ask(dispatcher, stage, *(f"e{number}" for number in range(10)))
         await until(lambda: slurm.sizes == [2])
@@ -432,7 +430,7 @@ async def test_the_limit_on_jobs_counts_those_of_other_roles(tmp_path: Path, slu
 
 async def test_no_room_at_all_is_said(tmp_path: Path, slurm: ScriptedSlurm) -> None:
     stage = Stage(tmp_path / "run", slurm, limits={"max_jobs": 1})
-    stage.book.intend("c1", "controller")
+    stage.book.log_intent("c1", "controller")
     async with stage.dispatcher() as dispatcher:
         ask(dispatcher, stage, "a")
         await until(lambda: stage.warnings)
@@ -506,12 +504,12 @@ async def test_there_is_only_waiting_left_once_elements_were_asked_for(
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(slurm, "submit", slowly)
     async with stage.dispatcher() as dispatcher:
-        with stage.parking.busy():
+        with stage.parking.active():
             (task,) = ask(dispatcher, stage, "a")
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(stage.parking.until_waiting(), 1)
+                await asyncio.wait_for(stage.parking.until_quiescent(), 1)
             sent.set()
-            reasons = await asyncio.wait_for(stage.parking.until_waiting(), 120)
+            reasons = await asyncio.wait_for(stage.parking.until_quiescent(), 120)
             assert reasons == ("evaluations on here",)
             task.cancel()
 
@@ -580,16 +578,16 @@ async def test_work_is_not_asked_for_twice_at_a_time(dispatcher: Dispatcher, sta
 async def test_work_that_fits_into_no_job_is_refused(dispatcher: Dispatcher, stage: Stage) -> None:
     assert dispatcher.longest_s == 600 - 60 - 60
     with pytest.raises(ValueError, match="needs 481 s, and a job has 480 s"):
-        await dispatcher.perform(Entry("a", stage.folder, 481), stage.done("a"))
+        await dispatcher.perform(WorkItem("a", stage.folder, 481), stage.done("a"))
 
 
 async def test_a_full_disk_ends_everything(
     dispatcher: Dispatcher, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
-        raise StorageFull("jobs.jsonl could not be written: No space left on device.")
+        raise StorageFull("submissions.jsonl could not be written: No space left on device.")
 
-    monkeypatch.setattr(stage.book, "intend", full)
+    monkeypatch.setattr(stage.book, "log_intent", full)
     for name in "ab":
         with pytest.raises(StorageFull):
             await asyncio.wait_for(*ask(dispatcher, stage, name), 120)

@@ -9,28 +9,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc.slurm.book import Submission
-from hpc.slurm.parsing import Job
-from hpc.slurm.states import FailureClass, JobState
-from hpc.work.fleet import Element, Patience, chunks, ending, is_final, jobs_of, judge, shares, spare, wanted
-from hpc.work.roster import Sign
+from hpc.queue import DispatchTimeouts, split_throttle
+from hpc.queue.arrays import split_arrays, workers_needed
+from hpc.queue.monitor import (
+    ArrayTask,
+    array_task_ids,
+    classify_array_task,
+    ending,
+    expected_throughput,
+    is_final,
+)
+from hpc.queue.work_queue import Heartbeat
+from hpc.slurm import FailureClass, Job, JobState, Submission
 
-PATIENCE = Patience(grace_s=30, silent_s=600, unknown_s=120)
-SIGN = Sign("17_3.0", "n1", began=1000.0, seen=1050.0)
-LEFT = Sign("17_3.0", "n1", began=1000.0, seen=1050.0, done=4, left=True)
+PATIENCE = DispatchTimeouts(grace_s=30, silent_s=600, unknown_s=120)
+SIGN = Heartbeat("17_3.0", "n1", began=1000.0, seen=1050.0)
+LEFT = Heartbeat("17_3.0", "n1", began=1000.0, seen=1050.0, done=4, left=True)
 
 
 def judged(
     state: str | None,
-    sign: Sign | None,
+    sign: Heartbeat | None,
     silent_s: float = 0,
     unknown_s: float = 0,
     *,
     answered: bool = True,
     age_s: float = 9999,
-) -> Element:
+) -> ArrayTask:
     job = None if state is None else Job("17_3", JobState(state), "squeue", nodes="n1", elapsed_s=70)
-    return judge(
+    return classify_array_task(
         "t",
         "17_3",
         job,
@@ -67,7 +74,7 @@ def judged(
     ],
 )
 def test_an_element_is_believed_more_than_slurm(
-    state: str | None, sign: Sign | None, silent_s: float, unknown_s: float, answered: bool, phase: str
+    state: str | None, sign: Heartbeat | None, silent_s: float, unknown_s: float, answered: bool, phase: str
 ) -> None:
     assert judged(state, sign, silent_s, unknown_s, answered=answered).phase == phase
 
@@ -111,19 +118,19 @@ def test_more_is_waited_for_only_for_a_while() -> None:
 
 def test_the_elements_of_an_array() -> None:
     array = Submission("t", "evaluate", 3, 0, "", "2026-01-01T00:00:00+00:00")
-    assert jobs_of(array) == []
-    assert jobs_of(Submission(**{**array.__dict__, "job_id": "17"})) == ["17_0", "17_1", "17_2"]
+    assert array_task_ids(array) == []
+    assert array_task_ids(Submission(**{**array.__dict__, "job_id": "17"})) == ["17_0", "17_1", "17_2"]
 
 
 def test_busy_elements_are_expected_to_take_as_many_as_a_pack_holds() -> None:
     elements = [
-        Element("t", "", "coming"),
-        Element("t", "17_1", "here"),
-        Element("t", "17_2", "here"),
-        Element("t", "17_3", "gone"),
+        ArrayTask("t", "", "coming"),
+        ArrayTask("t", "17_1", "here"),
+        ArrayTask("t", "17_2", "here"),
+        ArrayTask("t", "17_3", "gone"),
     ]
-    assert spare(elements, {"17_2", "17_3"}, pack=5) == 5 + 5 + 4
-    assert spare(elements, {"17_2"}, pack=1) == 2
+    assert expected_throughput(elements, {"17_2", "17_3"}, pack=5) == 5 + 5 + 4
+    assert expected_throughput(elements, {"17_2"}, pack=1) == 2
 
 
 @given(
@@ -133,7 +140,7 @@ def test_busy_elements_are_expected_to_take_as_many_as_a_pack_holds() -> None:
     room=st.integers(0, 500),
 )
 def test_no_more_elements_than_needed_and_no_fewer(waiting: int, expected: int, pack: int, room: int) -> None:
-    count = wanted(waiting, expected, pack, room)
+    count = workers_needed(waiting, expected, pack, room)
     assert 0 <= count <= room
     assert count * pack >= waiting - expected or count == room
     assert count == 0 or (count - 1) * pack < waiting - expected
@@ -141,7 +148,7 @@ def test_no_more_elements_than_needed_and_no_fewer(waiting: int, expected: int, 
 
 @given(elements=st.integers(0, 5000), largest=st.integers(1, 1001))
 def test_arrays_hold_all_elements_and_none_is_too_large(elements: int, largest: int) -> None:
-    sizes = chunks(elements, largest)
+    sizes = split_arrays(elements, largest)
     assert sum(sizes) == elements
     assert all(0 < size <= largest for size in sizes)
     assert len(sizes) == math.ceil(elements / largest)
@@ -149,6 +156,6 @@ def test_arrays_hold_all_elements_and_none_is_too_large(elements: int, largest: 
 
 @given(throttle=st.integers(0, 100), arrays=st.integers(1, 20))
 def test_a_throttle_is_shared(throttle: int, arrays: int) -> None:
-    parts = shares(throttle, arrays)
+    parts = split_throttle(throttle, arrays)
     assert all(part >= 1 for part in parts), "0 would be no limit to Slurm"
     assert sum(parts) == max(throttle, arrays)

@@ -16,19 +16,19 @@ from pathlib import Path
 import pytest
 
 from hpc.errors import InfrastructureError
-from hpc.work.pilot import Perform, drain, worker_name
-from hpc.work.queue import Entry, Queue
-from hpc.work.roster import Roster, Sign, job_of
+from hpc.queue import HeartbeatStore, Queue, WorkItem, job_of
+from hpc.queue.pilot import Perform, work_loop, worker_name
+from hpc.queue.work_queue import Heartbeat
 
 PROGRAM = """
 import asyncio, json, sys, time
 from pathlib import Path
-from hpc.work.pilot import Terms, serve
+from hpc.queue.pilot import PilotOptions, serve
 async def perform(entry):
     (entry.folder / "begun").touch()
     await asyncio.sleep(float(entry.options.get("seconds", 0)))
     (entry.folder / "done").touch()
-asyncio.run(serve(Terms(**json.loads(sys.argv[1])), perform))
+asyncio.run(serve(PilotOptions(**json.loads(sys.argv[1])), perform))
 """
 
 
@@ -40,7 +40,7 @@ def queue(tmp_path: Path) -> Queue:
 def offer(queue: Queue, tmp_path: Path, *names: str, needs_s: int = 10, **options: str) -> None:
     for name in names:
         (tmp_path / name).mkdir(exist_ok=True)
-        queue.offer(Entry(name, tmp_path / name, needs_s, options))
+        queue.put(WorkItem(name, tmp_path / name, needs_s, options))
 
 
 async def drained(
@@ -52,17 +52,17 @@ async def drained(
     stop: asyncio.Event | None = None,
 ) -> None:
     until, stop = time.monotonic() + seconds, stop or asyncio.Event()
-    await drain(queue, perform, "17_0.0", until=until, linger_s=linger_s, stop=stop, node="n1")
+    await work_loop(queue, perform, "17_0.0", until=until, linger_s=linger_s, stop=stop, node="n1")
 
 
 class Performed:
     """Notes what is performed."""
 
-    def __init__(self, act: Callable[[Entry], None] = lambda _: None) -> None:
+    def __init__(self, act: Callable[[WorkItem], None] = lambda _: None) -> None:
         self.names: list[str] = []
         self._act = act
 
-    async def __call__(self, entry: Entry) -> None:
+    async def __call__(self, entry: WorkItem) -> None:
         self.names.append(entry.id)
         self._act(entry)
 
@@ -108,7 +108,7 @@ async def test_it_does_not_wait_for_ever(queue: Queue) -> None:
 async def test_a_fault_of_the_machine_is_left_in_the_queue(queue: Queue, tmp_path: Path) -> None:
     offer(queue, tmp_path, "a", "b")
 
-    def act(entry: Entry) -> None:
+    def act(entry: WorkItem) -> None:
         if entry.id == "a":
             raise InfrastructureError("No space left.")
 
@@ -127,7 +127,7 @@ async def test_a_fault_of_the_machine_is_left_in_the_queue(queue: Queue, tmp_pat
 async def test_two_faults_in_a_row_end_it(queue: Queue, tmp_path: Path) -> None:
     offer(queue, tmp_path, *"abcd")
 
-    def act(entry: Entry) -> None:
+    def act(entry: WorkItem) -> None:
         if entry.id != "b":
             raise ZeroDivisionError("odd")
 
@@ -148,7 +148,7 @@ async def test_when_it_is_to_stop_work_at_hand_is_given_back(queue: Queue, tmp_p
     offer(queue, tmp_path, "a", "b")
     stop, begun, cancelled = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def perform(entry: Entry) -> None:
+    async def perform(entry: WorkItem) -> None:
         begun.set()
         try:
             await asyncio.sleep(3600)
@@ -169,7 +169,7 @@ async def test_work_that_has_had_all_its_time_is_not_begun_for_ever(queue: Queue
     offer(queue, tmp_path, "a", needs_s=0)
     stop = asyncio.Event()
 
-    async def perform(entry: Entry) -> None:
+    async def perform(entry: WorkItem) -> None:
         asyncio.get_running_loop().call_later(0.1, stop.set)
         await asyncio.sleep(3600)
 
@@ -183,7 +183,7 @@ async def test_what_dies_of_the_same_signal_is_no_fault(queue: Queue, tmp_path: 
     offer(queue, tmp_path, "a")
     stop = asyncio.Event()
 
-    async def perform(entry: Entry) -> None:
+    async def perform(entry: WorkItem) -> None:
         asyncio.get_running_loop().call_later(0.05, stop.set)
         raise InfrastructureError("The worker failed with exit code -15.")
 
@@ -221,8 +221,8 @@ def until(condition: Callable[[], object], seconds: float = 300) -> None:
         time.sleep(0.02)
 
 
-def sign(tmp_path: Path) -> Sign | None:
-    return next(iter(Roster(tmp_path / "queue").signs()), None)
+def sign(tmp_path: Path) -> Heartbeat | None:
+    return next(iter(HeartbeatStore(tmp_path / "queue").signs()), None)
 
 
 def test_an_element_says_that_it_is_there_and_that_it_left(queue: Queue, tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_a_killed_element_leaves_its_claim_until_its_job_starts_again(queue: Que
     again = element(tmp_path, restarts=1)
     assert again.wait(300) == 0
     assert (tmp_path / "a" / "done").exists()
-    assert {sign.worker: sign.left for sign in Roster(tmp_path / "queue").signs()} == {
+    assert {sign.worker: sign.left for sign in HeartbeatStore(tmp_path / "queue").signs()} == {
         "17_3.0": False,
         "17_3.1": True,
     }
@@ -279,7 +279,7 @@ def test_an_element_that_fails_was_never_there(queue: Queue, tmp_path: Path) -> 
     (tmp_path / "queue" / "waiting").touch()
     process.send_signal(signal.SIGTERM)
     assert process.wait(300) == 1
-    assert Roster(tmp_path / "queue").signs() == ()
+    assert HeartbeatStore(tmp_path / "queue").signs() == ()
 
 
 def test_an_element_at_the_end_of_its_time_leaves_work_alone(queue: Queue, tmp_path: Path) -> None:
@@ -289,10 +289,10 @@ def test_an_element_at_the_end_of_its_time_leaves_work_alone(queue: Queue, tmp_p
 
 
 def test_signs_that_cannot_be_read_are_none(tmp_path: Path) -> None:
-    roster = Roster(tmp_path)
-    roster.write(Sign("17_0.0", "n1", 1.0, 2.0))
-    (tmp_path / "elements" / "17_1.0").write_text("{")
-    (tmp_path / "elements" / ".17_2.0.0a1b.tmp").write_text("{}")
+    roster = HeartbeatStore(tmp_path)
+    roster.write(Heartbeat("17_0.0", "n1", 1.0, 2.0))
+    (tmp_path / "heartbeats" / "17_1.0").write_text("{")
+    (tmp_path / "heartbeats" / ".17_2.0.0a1b.tmp").write_text("{}")
     assert [found.worker for found in roster.signs()] == ["17_0.0"]
     roster.remove(["17_0.0", "17_9.0"])
     assert roster.signs() == ()

@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from hpc.errors import StorageFull
-from hpc.work.queue import Claim, Entry, Failure, Queue
+from hpc.queue import Queue, WorkItem
+from hpc.queue.work_queue import Claim, WorkItemFailure
 
 CLAIMER = """
 import sys, time
 from pathlib import Path
-from hpc.work.queue import Queue
+from hpc.queue.work_queue import Queue
 queue, worker, log = Queue(Path(sys.argv[1])), sys.argv[2], Path(sys.argv[3])
 while (claim := queue.claim(worker, 60)) is not None:
     with log.open("a") as file:
@@ -34,8 +35,15 @@ while (claim := queue.claim(worker, 60)) is not None:
 """
 
 
-def entry(name: str, needs_s: int = 10, **options: str) -> Entry:
-    return Entry(name, Path("/tasks") / name, needs_s, options)
+def entry(name: str, needs_s: int = 10, **options: str) -> WorkItem:
+    return WorkItem(name, Path("/tasks") / name, needs_s, options)
+
+
+def release(queue: Queue, entry_id: str) -> None:
+    """Break the claims on an entry: the worker that has taken it is dead."""
+    for ticket in queue.claims():
+        if ticket.id == entry_id:
+            queue.requeue(ticket)
 
 
 @pytest.fixture
@@ -49,7 +57,7 @@ def names(queue: Queue) -> list[str]:
 
 def test_entries_are_taken_in_the_order_in_which_they_came(queue: Queue) -> None:
     for name in ("b", "a", "c"):
-        queue.offer(entry(name, tier="rlimits"))
+        queue.put(entry(name, tier="rlimits"))
     assert names(queue) == ["b", "a", "c"]
     claims = [queue.claim(f"17_{number}.0", 60) for number in range(4)]
     assert [claim and claim.entry for claim in claims] == [
@@ -65,7 +73,7 @@ def test_entries_are_taken_in_the_order_in_which_they_came(queue: Queue) -> None
 
 def test_what_does_not_fit_is_left_to_others(queue: Queue) -> None:
     for number, needs_s in enumerate((300, 30, 299)):
-        queue.offer(entry(f"e{number}", needs_s))
+        queue.put(entry(f"e{number}", needs_s))
     short = queue.claim("17_0.0", 30)
     assert short is not None
     assert short.entry.id == "e1"
@@ -74,36 +82,36 @@ def test_what_does_not_fit_is_left_to_others(queue: Queue) -> None:
 
 
 def test_an_entry_is_there_once(queue: Queue) -> None:
-    queue.offer(entry("a"))
-    queue.offer(entry("a"))
+    queue.put(entry("a"))
+    queue.put(entry("a"))
     claim = queue.claim("17_0.0", 60)
     assert claim is not None
-    queue.offer(entry("a"))
+    queue.put(entry("a"))
     assert (names(queue), len(queue.claims())) == ([], 1)
     queue.finish(claim)
     assert not queue.holds("a")
-    queue.offer(entry("a"))
+    queue.put(entry("a"))
     assert names(queue) == ["a"]
 
 
 def test_a_claim_is_given_back_and_keeps_its_place(queue: Queue) -> None:
     for name in "ab":
-        queue.offer(entry(name))
+        queue.put(entry(name))
     claim = queue.claim("17_0.0", 60)
     assert claim is not None
-    queue.give_back(claim.ticket)
-    queue.give_back(claim.ticket)
+    queue.requeue(claim.ticket)
+    queue.requeue(claim.ticket)
     assert names(queue) == ["a", "b"]
     assert queue.claims() == ()
 
 
 def test_a_dead_workers_claim_is_broken(queue: Queue) -> None:
     for name in "ab":
-        queue.offer(entry(name))
+        queue.put(entry(name))
     dead, alive = queue.claim("17_0.0", 60), queue.claim("17_1.0", 60)
     assert dead is not None
     assert alive is not None
-    queue.release(dead.entry.id)
+    queue.requeue(dead.ticket)
     assert names(queue) == ["a"]
     again = queue.claim("17_2.0", 60)
     assert again is not None
@@ -113,23 +121,23 @@ def test_a_dead_workers_claim_is_broken(queue: Queue) -> None:
 
 
 def test_a_failure_says_who_failed_where_and_is_forgotten_when_it_is_tried_again(queue: Queue) -> None:
-    queue.offer(entry("a"))
+    queue.put(entry("a"))
     claim = queue.claim("17_0.0", 60)
     assert claim is not None
     queue.fail(claim, "The disk is full.", "n7")
-    assert queue.failures() == (Failure("a", "17_0.0", "n7", "The disk is full."),)
+    assert queue.failures() == (WorkItemFailure("a", "17_0.0", "n7", "The disk is full."),)
     assert not queue.holds("a")
-    queue.offer(entry("a"))
+    queue.put(entry("a"))
     assert queue.failures() == ()
     assert names(queue) == ["a"]
 
 
 def test_withdrawing_leaves_alone_what_has_been_taken(queue: Queue) -> None:
     for name in "ab":
-        queue.offer(entry(name))
+        queue.put(entry(name))
     queue.claim("17_0.0", 60)
     for name in "ab":
-        queue.withdraw(name)
+        queue.remove_unclaimed(name)
     assert (names(queue), [ticket.id for ticket in queue.claims()]) == ([], ["a"])
     queue.clear()
     assert queue.ids() == frozenset()
@@ -137,7 +145,7 @@ def test_withdrawing_leaves_alone_what_has_been_taken(queue: Queue) -> None:
 
 def test_a_damaged_file_is_a_failure_and_no_work(queue: Queue, tmp_path: Path) -> None:
     for name in "ab":
-        queue.offer(entry(name))
+        queue.put(entry(name))
     (damaged,) = (tmp_path / "queue" / "waiting").glob("*,a")
     damaged.write_text("")
     claim = queue.claim("17_0.0", 60)
@@ -149,14 +157,14 @@ def test_a_damaged_file_is_a_failure_and_no_work(queue: Queue, tmp_path: Path) -
 
 
 def test_what_others_put_there_is_no_entry(queue: Queue, tmp_path: Path) -> None:
-    queue.offer(entry("a"))
+    queue.put(entry("a"))
     for name in (".0001,5,x.0a1b2c3d.tmp", "README", "1,many,x", "1,5,x,y,z"):
         (tmp_path / "queue" / "waiting" / name).touch()
     assert names(queue) == ["a"]
 
 
 def test_a_rename_whose_answer_was_lost_has_been_won(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    queue.offer(entry("a"))
+    queue.put(entry("a"))
     rename = Path.rename
 
     def unsure(self: Path, target: Path) -> Path:
@@ -170,16 +178,17 @@ def test_a_rename_whose_answer_was_lost_has_been_won(queue: Queue, monkeypatch: 
 
 
 def test_trouble_with_storage_is_no_empty_queue(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    queue.offer(entry("a"))
+    queue.put(entry("a"))
 
     def refuse(self: Path, target: Path) -> Path:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "rename", refuse)
+    for renames in ("rename", "replace"):
+        monkeypatch.setattr(Path, renames, refuse)
     with pytest.raises(OSError, match="No space left"):
         queue.claim("17_0.0", 60)
     with pytest.raises(StorageFull):
-        queue.offer(entry("b"))
+        queue.put(entry("b"))
     assert names(queue) == ["a"], "no draft is left"
 
 
@@ -205,7 +214,7 @@ class Model(RuleBasedStateMachine):
 
     @rule(name=ids, needs_s=st.integers(1, 100))
     def offer(self, name: str, needs_s: int) -> None:
-        self.queue.offer(entry(name, needs_s))
+        self.queue.put(entry(name, needs_s))
         if name not in self.waiting and name not in self.taken:
             self.waiting.append(name)
             self.failed.discard(name)
@@ -231,12 +240,12 @@ class Model(RuleBasedStateMachine):
             self.queue.fail(claim, "no")
             self.failed.add(name)
         else:
-            self.queue.give_back(claim.ticket) if how == "give back" else self.queue.release(name)
+            self.queue.requeue(claim.ticket) if how == "give back" else release(self.queue, name)
             self.waiting.append(name)
 
     @rule(name=ids)
     def withdraw(self, name: str) -> None:
-        self.queue.withdraw(name)
+        self.queue.remove_unclaimed(name)
         self.waiting = [other for other in self.waiting if other != name]
 
     @invariant()
@@ -281,7 +290,7 @@ def taken(tmp_path: Path) -> list[str]:
 
 def test_many_processes_take_each_entry_once(queue: Queue, tmp_path: Path) -> None:
     for number in range(200):
-        queue.offer(entry(f"e{number}"))
+        queue.put(entry(f"e{number}"))
     processes = [claimer(tmp_path, number) for number in range(6)]
     assert [process.wait(600) for process in processes] == [0] * 6
     assert Counter(taken(tmp_path)) == Counter(f"e{number}" for number in range(200))
@@ -291,7 +300,7 @@ def test_many_processes_take_each_entry_once(queue: Queue, tmp_path: Path) -> No
 def test_killed_claimers_lose_nothing(queue: Queue, tmp_path: Path) -> None:
     every = {f"e{number}" for number in range(120)}
     for name in sorted(every):
-        queue.offer(entry(name))
+        queue.put(entry(name))
     dice, processes = random.Random(7), [claimer(tmp_path, number, "0.01") for number in range(4)]
     numbers = count(100)
     while queue.waiting():
@@ -305,7 +314,7 @@ def test_killed_claimers_lose_nothing(queue: Queue, tmp_path: Path) -> None:
         worker = processes[victim].args[4]  # type: ignore[index]
         for ticket in queue.claims():
             if ticket.worker == worker:
-                queue.release(ticket.id)
+                release(queue, ticket.id)
         processes[victim] = claimer(tmp_path, next(numbers), "0.01")
     for process in processes:
         assert process.wait(600) == 0

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from sharp.agent.tools import Call, Finding, Outcome, Parameters, Port, Tool, ToolError, toolkit_of
+from sharp.agent.tools import (
+    CheckResult,
+    Parameters,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolPort,
+    ToolResult,
+    toolkit_of,
+)
 
 
 class Number(Parameters):
@@ -15,26 +24,26 @@ class Nothing(Parameters):
     """No literals."""
 
 
-def _give(call: Call) -> Outcome:
-    return Outcome({"number": call.parameters.value}, {"value": call.parameters.value})
+def _give(call: ToolContext) -> ToolResult:
+    return ToolResult({"number": call.parameters.value}, {"value": call.parameters.value})
 
 
-def _add(call: Call) -> Outcome:
+def _add(call: ToolContext) -> ToolResult:
     total = sum(call.inputs["terms"])
-    return Outcome({"number": total}, {"sum": total})
+    return ToolResult({"number": total}, {"sum": total})
 
 
-def _root(call: Call) -> Outcome:
+def _root(call: ToolContext) -> ToolResult:
     number = call.inputs["number"]
     if number < 0:
         raise ToolError(f"square_root: expected a number of at least 0, found {number:g}")
     root = number**0.5
-    return Outcome(
-        {"root": root, "check": root**2}, {"root": root}, (Finding("square", True, "squared again"),)
+    return ToolResult(
+        {"root": root, "check": root**2}, {"root": root}, (CheckResult("square", True, "squared again"),)
     )
 
 
-NUMBER = Port("number", "number", "a number")
+NUMBER = ToolPort("number", "number", "a number")
 TOOLS = toolkit_of(
     Tool("give_number", "parser", "gives a literal", Number, (), (NUMBER,), _give, examples=({"value": 2},)),
     Tool(
@@ -42,7 +51,7 @@ TOOLS = toolkit_of(
         "solver",
         "adds",
         Nothing,
-        (Port("terms", "number", "what is added", many=True),),
+        (ToolPort("terms", "number", "what is added", many=True),),
         (NUMBER,),
         _add,
     ),
@@ -52,7 +61,7 @@ TOOLS = toolkit_of(
         "takes the root",
         Nothing,
         (NUMBER,),
-        (Port("root", "root", "the root"), Port("check", "number", "its square")),
+        (ToolPort("root", "root", "the root"), ToolPort("check", "number", "its square")),
         _root,
     ),
 )

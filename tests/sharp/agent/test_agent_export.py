@@ -10,32 +10,31 @@ import pytest
 import yaml
 
 from sharp.agent.export import export_course, read_answers, with_answers
-from sharp.agent.runs import run_course
-from sharp.agent.settings import Settings
-from sharp.agentbench.cases import load_cases
-from sharp.agentbench.illposed import load_ill_posed
+from sharp.agent.sessions import run_session
+from sharp.agent.settings import AgentConfig
 from sharp.errors import ConfigurationError
 from sharp.problems import parse_problem
-from sharp.problems.writing import as_yaml
-from sharp.solving.given import given
+from sharp.problems.cases import list_cases, load_case, load_ill_posed
+from sharp.problems.serialisation import to_yaml
+from sharp.solvers.functions import compile_function
 
-CASES = {case.problem.id: case for case in load_cases("heat")}
+CASES = {name: load_case(name) for name, path in list_cases().items() if path.parent.name == "heat"}
 
 
 def test_a_solved_course_leaves_report_figures_arrays_and_specification(tmp_path: Path) -> None:
     case = CASES["heat-rod-two-ends"]
-    finished = run_course(tmp_path, Settings(case.statements[0].text, mistakes=0.3, seed=4))
+    finished = run_session(tmp_path, AgentConfig(case.statements[0].text, error_rate=0.3, seed=4))
     report = export_course(finished, tmp_path)
     page = report.read_text(encoding="utf-8")
     assert "The steps, and what flows between them" in page
     assert "understands no language" in page
-    figures = json.loads((tmp_path / "answer.json").read_text(encoding="utf-8"))
+    figures = json.loads((tmp_path / "solve_result.json").read_text(encoding="utf-8"))
     assert figures["ending"] == "solved"
     assert figures["prompt_tokens"] > figures["completion_tokens"] > 0
     problem = parse_problem((tmp_path / "problem.yaml").read_text(encoding="utf-8"), "problem.yaml")
     assert problem.equations == case.problem.equations
     with np.load(tmp_path / "solution.npz") as arrays:
-        exact = given(case.problem, case.problem.specification.reference.value["u"])
+        exact = compile_function(case.problem, case.problem.specification.reference.value["u"])
         wanted = exact(arrays["x"][:, None], arrays["t"])
         assert np.allclose(
             arrays["u"], np.reshape(wanted, arrays["u"].shape), atol=1e-4 * np.max(np.abs(wanted))
@@ -46,12 +45,12 @@ def test_a_solved_course_leaves_report_figures_arrays_and_specification(tmp_path
 @pytest.mark.parametrize("name", CASES)
 def test_a_specification_that_is_written_reads_as_the_same_problem(name: str) -> None:
     problem = CASES[name].problem
-    assert parse_problem(as_yaml(problem), "again.yaml").hash == problem.hash
+    assert parse_problem(to_yaml(problem), "again.yaml").hash == problem.hash
 
 
 def test_questions_are_written_and_their_answers_become_part_of_the_statement(tmp_path: Path) -> None:
     statement = load_ill_posed("rod-one-end").statements[0].text
-    finished = run_course(tmp_path, Settings(statement))
+    finished = run_session(tmp_path, AgentConfig(statement))
     export_course(finished, tmp_path)
     path = tmp_path / "questions.yaml"
     with pytest.raises(ConfigurationError, match="expected an answer to each question; missing: "):

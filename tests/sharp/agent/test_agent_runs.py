@@ -10,14 +10,14 @@ import yaml
 
 from hpc.errors import ReplayMiss
 from sharp.agent.policies import Policy
-from sharp.agent.runs import course_folder, replay_course, run_course
-from sharp.agent.settings import ROLES, Settings
-from sharp.agent.team import Allowance
-from sharp.agentbench.cases import load_case
+from sharp.agent.sessions import replay_session, run_session, session_folder
+from sharp.agent.settings import ROLES, AgentConfig
+from sharp.agent.team import AgentLimits
 from sharp.errors import ConfigurationError
 from sharp.llm.cards import list_cards
+from sharp.problems.cases import load_case
 
-SETTINGS = Settings(load_case("heat-rod-two-ends").statements[0].text)
+SETTINGS = AgentConfig(load_case("heat-rod-two-ends").statements[0].text)
 
 
 @pytest.fixture(scope="module")
@@ -27,29 +27,29 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_course_finds_problem_and_solution_and_counts_tokens(folder: Path) -> None:
     said: list[str] = []
-    finished = run_course(folder, SETTINGS, said.append)
+    finished = run_session(folder, SETTINGS, said.append)
     assert finished.course.ending == "solved", finished.course.reason
     assert finished.problem is not None
     assert finished.problem.equations == load_case("heat-rod-two-ends").problem.equations
     assert finished.solution is not None
-    assert finished.solution.agreed
+    assert finished.solution.converged
     assert finished.usage.completion > 100
     assert any("solve_in_time" in line for line in said)
-    written = yaml.safe_load((finished.folder / "settings.yaml").read_text(encoding="utf-8"))
+    written = yaml.safe_load((finished.folder / "agent.yaml").read_text(encoding="utf-8"))
     assert written["statement"] == SETTINGS.statement
 
 
 def test_the_same_settings_again_ask_nobody(folder: Path) -> None:
-    first = run_course(folder, SETTINGS)
+    first = run_session(folder, SETTINGS)
     said: list[str] = []
-    again = run_course(folder, SETTINGS, said.append)
+    again = run_session(folder, SETTINGS, said.append)
     assert not any("asked" in line for line in said)
     assert again.course == first.course
     assert (again.calls, again.usage) == (first.calls, first.usage)
 
 
 def test_a_finished_course_can_be_replayed(folder: Path) -> None:
-    assert replay_course(folder, SETTINGS).course == run_course(folder, SETTINGS).course
+    assert replay_session(folder, SETTINGS).course == run_session(folder, SETTINGS).course
 
 
 @pytest.mark.parametrize(
@@ -65,18 +65,18 @@ def test_a_finished_course_can_be_replayed(folder: Path) -> None:
 def test_a_course_whose_calls_are_used_up_ends_with_what_was_done(
     tmp_path: Path, policy: Policy, calls: int, done: list[str]
 ) -> None:
-    short = replace(SETTINGS, policy=policy, allowance=Allowance(calls=calls))
-    finished = run_course(tmp_path, short)
+    short = replace(SETTINGS, policy=policy, allowance=AgentLimits(calls=calls))
+    finished = run_session(tmp_path, short)
     course = finished.course
     assert (course.ending, course.exhausted, finished.calls) == ("unsolved", True, calls)
     assert course.reason == f"all {calls} model calls that this problem may take are used up"
     assert [record.recipe.tool for record in course.memory.records] == done
-    assert replay_course(tmp_path, short).course == course
+    assert replay_session(tmp_path, short).course == course
 
 
 def test_what_was_understood_before_the_last_call_stays(tmp_path: Path) -> None:
-    whole = run_course(tmp_path, SETTINGS)
-    finished = run_course(tmp_path, replace(SETTINGS, allowance=Allowance(calls=whole.calls - 1)))
+    whole = run_session(tmp_path, SETTINGS)
+    finished = run_session(tmp_path, replace(SETTINGS, allowance=AgentLimits(calls=whole.calls - 1)))
     assert finished.course.exhausted
     assert finished.problem is not None
     assert finished.problem.equations == load_case("heat-rod-two-ends").problem.equations
@@ -84,33 +84,33 @@ def test_what_was_understood_before_the_last_call_stays(tmp_path: Path) -> None:
 
 
 def test_a_course_that_has_not_ended_cannot_be_replayed(folder: Path, tmp_path: Path) -> None:
-    whole = run_course(folder, SETTINGS)
-    cut = course_folder(tmp_path, SETTINGS)
+    whole = run_session(folder, SETTINGS)
+    cut = session_folder(tmp_path, SETTINGS)
     cut.mkdir()
     lines = (whole.folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
     (cut / "journal.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
     with pytest.raises(ReplayMiss):
-        replay_course(tmp_path, SETTINGS)
+        replay_session(tmp_path, SETTINGS)
 
 
 def test_other_settings_are_another_course_beside_the_first(folder: Path) -> None:
     other = replace(SETTINGS, seed=1)
-    assert course_folder(folder, other) != course_folder(folder, SETTINGS)
-    assert run_course(folder, other).course.ending == "solved"
+    assert session_folder(folder, other) != session_folder(folder, SETTINGS)
+    assert run_session(folder, other).course.ending == "solved"
 
 
 def test_a_model_may_be_the_file_of_its_card(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
-    file.write_text(list_cards()["playbook"].read_text().replace("name: playbook", "name: mine"))
+    file.write_text(list_cards()["rule-based"].read_text().replace("name: rule-based", "name: mine"))
     settings = replace(SETTINGS, models=dict.fromkeys(ROLES, str(file)), policy="translation")
-    assert run_course(tmp_path, settings).course.ending == "understood"
+    assert run_session(tmp_path, settings).course.ending == "specified"
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"policy": "progact"}, "did you mean 'prog-act'?"),
-        ({"mistakes": 1.0}, "expected a rate from 0 to below 1"),
+        ({"error_rate": 1.0}, "expected a rate from 0 to below 1"),
         ({"statement": " "}, "expected a problem in words"),
     ],
 )

@@ -9,12 +9,12 @@ import pytest
 
 from sharp.agent.programs.generated import GeneratedSolution, ProgramFailed
 from sharp.agent.programs.tool import RUN_PROGRAM
-from sharp.agent.tools import Call, Outcome, ToolError
-from sharp.agentbench.cases import load_case
-from sharp.problems.printing import Printer
+from sharp.agent.tools import ToolContext, ToolError, ToolResult
+from sharp.problems.cases import load_case
+from sharp.problems.numpy_printer import Printer
 from sharp.problems.problem import Problem
-from sharp.solving.exact import exact_errors
-from sharp.solving.verification import RESIDUAL, Limits, verdict_of, verify
+from sharp.solvers.exact import exact_errors
+from sharp.solvers.verification import RESIDUAL, CheckTolerances, verdict_of, verify
 
 HELPER = "return helper(points)\ndef helper(x):\n    return x[:, 7]"
 DEF = "import numpy as np\ndef solve(points, times):\n    "
@@ -23,14 +23,14 @@ STATED = {"bounds": [[0, 1]], "time": [0, 2], "fields": ["u"]}
 POINTS = np.array([[0.25], [0.5], [0.75]])
 
 
-def tried(code: str, wall_s: float = 60.0, **stated: object) -> Outcome:
+def tried(code: str, wall_s: float = 60.0, **stated: object) -> ToolResult:
     parameters = RUN_PROGRAM.checked({**STATED, **stated, "code": code})
-    return RUN_PROGRAM.run(Call(parameters, {}, wall_s))
+    return RUN_PROGRAM.run(ToolContext(parameters, {}, wall_s))
 
 
 def test_a_program_that_runs_is_a_solution_whose_error_is_not_known() -> None:
     found = tried(f"{DEF}return {ONES}").outputs["solution"]
-    assert (found.method, found.error, found.agreed) == ("program", math.inf, False)
+    assert (found.method, found.error, found.converged) == ("program", math.inf, False)
     assert found.solution.at(POINTS, 0.3) == pytest.approx(np.ones((1, 3)))
 
 
@@ -47,7 +47,7 @@ def test_a_program_that_runs_is_a_solution_whose_error_is_not_known() -> None:
         (f"{DEF}return {ONES}[", "syntax", "was never closed in line 3"),
         (f"{DEF}return np.ones((10**5, 10**5)).sum() * {ONES}", "memory", "Unable to allocate"),
         ("def solve(points):\n    return points", "signature", r"called as solve\(points, times\)"),
-        (f"{DEF}while True: print('x' * 10**6)", "policy", "printing too much"),
+        (f"{DEF}while True: print('x' * 10**6)", "sandbox_violation", "printing too much"),
     ],
 )  # fmt: skip
 def test_what_a_program_does_wrong_is_said_with_its_own_lines(code: str, kind: str, says: str) -> None:
@@ -142,7 +142,7 @@ def test_checks_tell_a_right_program_from_one_that_merely_runs() -> None:
     right, wrong = (
         tried(closed_form(problem, factor), **stated).outputs["solution"] for factor in (1.0, 1.3)
     )
-    limits = Limits(problem.specification.accuracy, rough=False)
+    limits = CheckTolerances(problem.specification.accuracy, rough=False)
     measured = [check for check in verify(problem, right, limits) if check.name != "refinement"]
     assert verdict_of(measured) == "verified"
     errors = exact_errors(problem, right.solution)

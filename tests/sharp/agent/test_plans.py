@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from arithmetic_tools import TOOLS
 
-from sharp.agent.plans import Reference, check_plan, read_plan
+from sharp.agent.plans import OutputReference, check_plan, read_plan
 from sharp.agent.tools import ToolError
 from sharp.errors import ReplyError
 
@@ -31,7 +31,7 @@ def changed(number: int, **changes: Any) -> list[dict[str, Any]]:
 def test_a_right_plan_has_no_faults_and_a_tool_may_be_used_twice() -> None:
     assert faults(RIGHT) == ()
     plan = read_plan(RIGHT)
-    assert plan.step("c").references == (Reference("a", "number"), Reference("b", "number"))
+    assert plan.step("c").references == (OutputReference("a", "number"), OutputReference("b", "number"))
     assert plan.step("a").why == "the first term"
 
 

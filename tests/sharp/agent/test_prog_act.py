@@ -13,10 +13,10 @@ from arithmetic_tools import TOOLS
 
 from hpc.journal import Journal
 from sharp.agent.effects import RecordedEffects
-from sharp.agent.pool import Pool
-from sharp.agent.prog_act import Checkpoints, Course, prog_act
-from sharp.agent.team import Allowance, CallsUsedUp, Goal, Sampling, Team
-from sharp.llm.protocol import ChatReply, ChatRequest, Usage
+from sharp.agent.pool import ResultStore
+from sharp.agent.prog_act import Checkpoints, SessionOutcome, prog_act
+from sharp.agent.team import AgentLimits, AgentTeam, CallsUsedUp, PlanGoal, SamplingParams
+from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
 
 STATEMENT = "The root of the sum of seven and nine."
 PLAN = {
@@ -27,8 +27,8 @@ PLAN = {
         {"id": "root", "tool": "square_root", "inputs": {"number": ["sum.number"]}},
     ]
 }
-ROOT = Goal("root", "the root", "solved")
-NUMBERS = Goal("number", "the numbers, and nothing more", "understood")
+ROOT = PlanGoal("root", "the root", "solved")
+NUMBERS = PlanGoal("number", "the numbers, and nothing more", "specified")
 VALID = {"verdict": "valid", "reason": "as stated"}
 SOUND = {
     "planner": [PLAN],
@@ -53,7 +53,7 @@ class Script:
         self.asked.append((who, request.messages[-1].content))
         answer = self.answers[who][number]
         text = answer if isinstance(answer, str) else f"So be it.\n```json\n{json.dumps(answer)}\n```"
-        return ChatReply((text,), ("stop",), Usage(prompt=10, completion=5), "script")
+        return ChatReply((text,), ("stop",), TokenUsage(prompt=10, completion=5), "script")
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -66,26 +66,32 @@ class Script:
         return [prompt for name, prompt in self.asked if name == who]
 
 
-def team_of(journal: Journal, script: Script, **allowed: int) -> Team:
-    sampling = Sampling("scripted")
-    effects = RecordedEffects(journal, {"scripted": script}, Pool(TOOLS, 1.0))
+def team_of(journal: Journal, script: Script, **allowed: int) -> AgentTeam:
+    sampling = SamplingParams("scripted")
+    effects = RecordedEffects(journal, {"scripted": script}, ResultStore(TOOLS, 1.0))
     roles = {"planner": sampling, "parser": sampling, "solver": sampling, "orchestrator": sampling}
-    return Team(STATEMENT, TOOLS, effects, roles, Allowance(**{"readings": 1, "rereads": 1, **allowed}))  # type: ignore[arg-type]
+    return AgentTeam(
+        STATEMENT,
+        TOOLS,
+        effects,
+        roles,
+        AgentLimits(**{"understanding_checks": 1, "format_retries": 1, **allowed}),
+    )  # type: ignore[arg-type]
 
 
 async def play(
     folder: Path,
     answers: Mapping[str, list[Any]],
     checkpoints: Checkpoints = "fixed",
-    goal: Goal = ROOT,
+    goal: PlanGoal = ROOT,
     **allowed: int,
-) -> tuple[Course, Script]:
+) -> tuple[SessionOutcome, Script]:
     script = Script(answers)
     with Journal.open(folder) as journal:
         return await prog_act(team_of(journal, script, **allowed), checkpoints, goal), script
 
 
-def root(course: Course) -> Any:
+def root(course: SessionOutcome) -> Any:
     record = course.memory.current("root")
     return record and record.summary.get("root")
 
@@ -175,7 +181,7 @@ async def test_parameters_of_the_wrong_form_are_asked_for_again_with_what_is_wro
 
 async def test_a_question_to_the_user_ends_the_course_with_it(tmp_path: Path) -> None:
     course, script = await play(tmp_path / "run", {**SOUND, "b": [{"ask_user": "Which second number?"}]})
-    assert (course.ending, course.questions) == ("asks", ("Which second number?",))
+    assert (course.ending, course.questions) == ("needs_clarification", ("Which second number?",))
     assert "orchestrator" not in script.order
 
 
@@ -193,9 +199,9 @@ async def test_a_cry_for_help_goes_to_the_orchestrator(tmp_path: Path) -> None:
 
 
 async def test_the_orchestrator_can_refuse(tmp_path: Path) -> None:
-    refused = {"verdict": "refuse", "reason": "there is no such root"}
+    refused = {"verdict": "reject", "reason": "there is no such root"}
     course, _ = await play(tmp_path / "run", {**SOUND, "orchestrator": [refused]})
-    assert (course.ending, course.reason) == ("refused", "there is no such root")
+    assert (course.ending, course.reason) == ("rejected", "there is no such root")
 
 
 async def test_without_checkpoints_nobody_judges_and_the_first_failure_ends_it(tmp_path: Path) -> None:
@@ -229,7 +235,7 @@ async def test_where_only_reading_is_wanted_the_last_step_is_compared_with_the_s
 ) -> None:
     answers = {**SOUND, "planner": [{"steps": PLAN["steps"][:2]}]}
     course, script = await play(tmp_path / "run", answers, goal=NUMBERS)
-    assert course.ending == "understood"
+    assert course.ending == "specified"
     assert script.order == ["planner", "a", "b", "orchestrator"]
     assert "They lead to the numbers, and nothing more." in script.told("planner")[0]
     assert "complete and without anything invented?" in script.told("orchestrator")[0]
@@ -253,7 +259,7 @@ async def test_what_was_understood_is_read_again_with_another_question(tmp_path:
         "a": [{"parameters": {"value": 70}}, {"parameters": {"value": 7}}],
         "orchestrator": [VALID, wrong, VALID, VALID],
     }
-    course, script = await play(tmp_path / "run", answers, readings=2)
+    course, script = await play(tmp_path / "run", answers, understanding_checks=2)
     assert (course.ending, root(course)) == ("solved", 4.0)
     first, second, *_ = script.told("orchestrator")
     assert "complete and without anything invented?" in first

@@ -14,18 +14,19 @@ import pytest
 from hpc.journal import Journal
 from sharp.agent.effects import RecordedEffects
 from sharp.agent.policies_programs import ATTEMPTS, Writer, single_model, tool_generation
-from sharp.agent.pool import Pool
-from sharp.agent.prog_act import Course
+from sharp.agent.pool import ResultStore
+from sharp.agent.prog_act import SessionOutcome
 from sharp.agent.programs.tool import RUN_PROGRAM
-from sharp.agent.programs.writing import playbook_answer
-from sharp.agent.team import Allowance, Sampling, Team
+from sharp.agent.team import AgentLimits, AgentTeam, SamplingParams
 from sharp.agent.tools import toolkit_of
-from sharp.agentbench.cases import load_case
-from sharp.llm.protocol import ChatReply, ChatRequest, Usage
-from sharp.solving.exact import exact_errors
+from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest, TokenUsage
+from sharp.problems.cases import load_case
+from sharp.rule_based.backend import RuleBasedBackend
+from sharp.rule_based.collocation import program_answer
+from sharp.solvers.exact import exact_errors
 
 CASE = load_case("heat-wall-convection")
-RIGHT = playbook_answer(CASE.problem)
+RIGHT = program_answer(CASE.problem)
 BROKEN = RIGHT.replace("import numpy as np\n", "")
 WRONG = RIGHT.replace("alpha = ", "alpha = 2 * ")
 
@@ -40,27 +41,29 @@ class Scripted:
     async def complete(self, request: ChatRequest) -> ChatReply:
         self.told.append(request)
         return ChatReply(
-            (self.answers[len(self.told) - 1],), ("stop",), Usage(prompt=1, completion=1), "scripted"
+            (self.answers[len(self.told) - 1],), ("stop",), TokenUsage(prompt=1, completion=1), "scripted"
         )
 
     async def aclose(self) -> None:
         """Nothing is held open."""
 
 
-async def play(policy: Callable[[Writer], Any], folder: Path, model: Scripted) -> tuple[Course, Team, Pool]:
+async def play(
+    policy: Callable[[Writer], Any], folder: Path, model: ChatBackend
+) -> tuple[SessionOutcome, AgentTeam, ResultStore]:
     toolkit = toolkit_of(RUN_PROGRAM)
-    pool = Pool(toolkit, 60.0)
+    pool = ResultStore(toolkit, 60.0)
     with Journal.open(folder) as journal:
         effects = RecordedEffects(journal, {"scripted": model}, pool)
-        roles: Any = {"programmer": Sampling("scripted")}
-        team = Team(CASE.statements[0].text, toolkit, effects, roles, Allowance(rereads=1))
+        roles: Any = {"programmer": SamplingParams("scripted")}
+        team = AgentTeam(CASE.statements[0].text, toolkit, effects, roles, AgentLimits(format_retries=1))
         return await policy(team), team, pool
 
 
-async def value_of(course: Course, pool: Pool) -> Any:
+async def value_of(course: SessionOutcome, pool: ResultStore) -> Any:
     record = course.memory.current("s1")
     assert record is not None
-    return (await pool.value(f"{record.recipe.name}.solution")).solution
+    return (await pool.value(f"{record.recipe.fingerprint}.solution")).solution
 
 
 async def test_a_program_that_runs_at_once_is_the_solution(tmp_path: Path) -> None:
@@ -137,13 +140,22 @@ async def test_a_course_goes_on_from_its_record_and_makes_the_solution_again(tmp
     )
 
 
-async def test_slips_of_the_playbook_that_raise_are_mended_and_others_are_not(tmp_path: Path) -> None:
-    answers = [playbook_answer(CASE.problem, Random(seed)) for seed in (5, 4, 1)]
+@pytest.mark.parametrize("policy", [single_model, tool_generation])
+async def test_the_rule_based_model_writes_a_program(policy: Callable[[Writer], Any], tmp_path: Path) -> None:
+    course, team, pool = await play(policy, tmp_path / "run", RuleBasedBackend("scripted"))
+    assert (course.ending, team.calls) == ("solved", 1)
+    errors = exact_errors(CASE.problem, await value_of(course, pool))
+    assert errors is not None
+    assert errors.l2 < 1e-8
+
+
+async def test_slips_of_the_rule_based_model_that_raise_are_mended_and_others_are_not(tmp_path: Path) -> None:
+    answers = [program_answer(CASE.problem, Random(seed)) for seed in (5, 4, 0)]
     course, _, pool = await play(tool_generation, tmp_path / "run", Scripted(answers))
     assert course.ending == "solved"
     assert [str(record.error).partition(":")[2].split(":")[0] for record in course.memory.records] == [
         " NameError",
-        " IndexError",
+        " NameError",
         "",
     ]
     errors = exact_errors(CASE.problem, await value_of(course, pool))

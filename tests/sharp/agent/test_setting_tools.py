@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sharp.agent.plans import check_plan, read_plan
-from sharp.agent.toolkit.setting import TOOLS
-from sharp.agent.tools import Call, Outcome, ToolError, toolkit_of
+from sharp.agent.toolkit.problem_tools import TOOLS
+from sharp.agent.tools import ToolContext, ToolError, ToolResult, toolkit_of
 from sharp.problems import Problem
 
 TOOLKIT = toolkit_of(*TOOLS)
@@ -23,12 +23,12 @@ LEFT = {"type": "dirichlet", "where": "x = 0", "field": "u", "value": "20"}
 RIGHT = {"type": "robin", "where": "x = 0.5", "field": "u", "a": "1", "b": "k", "value": "20"}
 
 
-def use(name: str, parameters: Mapping[str, Any], **inputs: Any) -> Outcome:
+def use(name: str, parameters: Mapping[str, Any], **inputs: Any) -> ToolResult:
     tool = TOOLKIT[name]
     given = {port.name: inputs.get(port.name, [] if port.many else None) for port in tool.inputs}
     # Agents' literals travel as JSON through the journal, without what they left out.
     plain = tool.checked(parameters).model_dump(mode="json", exclude_defaults=True)
-    return tool.run(Call(tool.checked(plain), given, 1.0))
+    return tool.run(ToolContext(tool.checked(plain), given, 1.0))
 
 
 def pieces(**changes: Any) -> dict[str, Any]:
@@ -67,9 +67,7 @@ def test_an_exact_solution_and_a_mean_are_taken_up() -> None:
 def test_what_does_not_fit_is_told_by_its_place_in_the_specification() -> None:
     with pytest.raises(ToolError) as caught:
         use("assemble_problem", {}, **pieces(boundary=pieces()["boundary"][:1]))
-    said = (
-        "assemble_problem: [ask: missing-boundary-condition] boundary: 'u' has derivatives of order 2 along x"
-    )
+    said = "assemble_problem: [clarify: missing-boundary-condition] boundary: 'u' has derivatives of order 2 along x"
     assert str(caught.value).startswith(said)
     assert str(caught.value).endswith("?)")
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import yaml
 
-from sharp.agent.programs.gridded import GridProgram, Interpolant, axes_of
-from sharp.agent.synthesis import Commission, Effort, SolverProgram
+from sharp.agent.programs.grid_solver import GridSolverSolution, Interpolant, axes_of
+from sharp.agent.synthesis import SolverProgram, SynthesisArgs, SynthesisUsage
 from sharp.agent.toolkit import standard_toolkit, whole_toolkit
-from sharp.agent.tools import Call, Outcome, ToolError
-from sharp.evaluation.protocol import Evaluation, Failure, Scores
+from sharp.agent.tools import ToolContext, ToolError, ToolResult
+from sharp.evaluation.protocol import CandidateFailure, Evaluation, Scores
 from sharp.problems import parse_problem
 from sharp.problems.problem import Problem
 
@@ -49,7 +49,7 @@ def problem_of(**changes: Any) -> Problem:
 
 def evaluation(error: float | None) -> Evaluation:
     """The outcome of a run with an error, or of one that failed."""
-    failure = Failure("timeout", "too slow") if error is None else None
+    failure = CandidateFailure("timeout", "too slow") if error is None else None
     scores = None if error is None else Scores(2 * error, (2 * error,), error, error, (error,), None)
     return Evaluation(failure, scores, 1.0, 1.0, 1.0, None, None, "float64", "", "", {})
 
@@ -59,22 +59,25 @@ def program(code: str = DECAY, error: float | None = 1e-5) -> SolverProgram:
     return SolverProgram(problem_of(), Path("course/synthesis-1"), "c001", code, found, found, 4, 3)
 
 
-class Ready(Commission):
+class Ready:
     """Gives a program that is there already."""
 
     found: SolverProgram = program()
 
-    async def solver(self, problem: Problem, effort: Effort) -> SolverProgram:
+    async def solver(self, problem: Problem, effort: SynthesisArgs) -> SolverProgram:
         del effort
         return replace(self.found, problem=problem)
 
+    def spending(self) -> SynthesisUsage:
+        return SynthesisUsage()
 
-TOOLS = whole_toolkit(Ready(Path("nowhere"), {}))
+
+TOOLS = whole_toolkit(Ready())
 
 
-def use(tool: str, **inputs: Any) -> Outcome:
-    found = TOOLS[tool].run(Call(TOOLS[tool].checked({}), inputs, 60.0))
-    assert isinstance(found, Outcome)
+def use(tool: str, **inputs: Any) -> ToolResult:
+    found = TOOLS[tool].run(ToolContext(TOOLS[tool].checked({}), inputs, 60.0))
+    assert isinstance(found, ToolResult)
     return found
 
 
@@ -95,9 +98,9 @@ def test_a_program_gives_the_solution_of_the_stated_problem_and_of_one_that_star
 
 def test_the_estimated_error_is_that_on_test_data_against_the_truth() -> None:
     found = use("run_solver", problem=problem_of(), solver=program(error=1e-5)).outputs["solution"]
-    assert (found.error, found.agreed) == (1e-5, True)
+    assert (found.error, found.converged) == (1e-5, True)
     found = use("run_solver", problem=problem_of(), solver=program(error=1e-2)).outputs["solution"]
-    assert (found.error, found.agreed) == (1e-2, False)
+    assert (found.error, found.converged) == (1e-2, False)
 
 
 def test_values_are_compared_with_other_methods_and_exact_solutions_alone() -> None:
@@ -165,14 +168,14 @@ def test_the_error_on_test_data_stands_beside_the_accuracy_asked_for(
 ) -> None:
     monkeypatch.setattr(Ready, "found", program(error=error))
     tool = TOOLS["synthesize_solver"]
-    outcome = asyncio.run(tool.run(Call(tool.checked({}), {"problem": problem_of()}, 1.0)))  # type: ignore[arg-type]
+    outcome = asyncio.run(tool.run(ToolContext(tool.checked({}), {"problem": problem_of()}, 1.0)))  # type: ignore[arg-type]
     (finding,) = outcome.findings
     assert (finding.value, finding.limit, finding.passed) == (value, 1e-3, passed)
     assert outcome.summary["file"] == "synthesis-1/solver/solver.py"
     assert outcome.summary["test"] == (
         {"failed": "timeout"}
         if error is None
-        else {"error against data": 2 * error, "error against truth": error}
+        else {"error against data": 2 * error, "error against reference": error}
     )
 
 
@@ -213,7 +216,7 @@ def test_between_grid_points_values_are_those_of_smooth_functions_also_across_a_
 
 
 def test_a_program_runs_once_for_the_same_times() -> None:
-    counted = GridProgram(problem_of(), DECAY)
+    counted = GridSolverSolution(problem_of(), DECAY)
     counted.evaluate(np.array([[0.2]]), np.array([0.7]))
     counted.evaluate(np.array([[0.3], [0.4]]), np.array([0.7, 0.7]))
     assert len(counted._known) == 1

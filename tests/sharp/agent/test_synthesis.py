@@ -21,31 +21,34 @@ import yaml
 from synthesis_process import SETTINGS
 
 from hpc.errors import ReplayMiss
-from hpc.journal import read_run
-from hpc.records import EffectRecord
+from hpc.journal import EffectRecord, read_holder, read_run
 from sharp.agent.export import export_course
-from sharp.agent.replay import repeat
-from sharp.agent.runs import Finished, course_folder, replay_course, run_course
-from sharp.agent.settings import ROLES, Settings
-from sharp.agent.synthesis import Commission, Effort, SolverProgram, spending
+from sharp.agent.replay import replay_and_compare
+from sharp.agent.sessions import SessionResult, replay_session, run_session, session_folder
+from sharp.agent.settings import ROLES, AgentConfig
+from sharp.agent.synthesis import SolverProgram, SynthesisArgs
 from sharp.agent.tools import ToolError
 from sharp.errors import ModelUnavailable
-from sharp.llm.playbook import PlaybookBackend
 from sharp.llm.protocol import ChatReply, ChatRequest
 from sharp.problems import parse_problem
-from sharp.runs import site
+from sharp.report import write_report
+from sharp.rule_based.backend import RuleBasedBackend
+from sharp.runs import execution_backend as site
 from sharp.runs.directory import load_run
 from sharp.runs.execute import replay
+from sharp.runs.synthesis import RunSynthesis, synthesis_by_runs
 
 WAIT_S = 120.0
-SMALL = Effort(candidates=2, rounds=1, validation=2, test=2)
+SMALL = SynthesisArgs(candidates=2, rounds=1, validation=2, test=2)
+
+BY_RUNS = synthesis_by_runs(write_report)
 
 
 @dataclass(frozen=True)
 class Written:
     """A course that has ended, and what had been recorded of its run when the first process was killed."""
 
-    finished: Finished
+    finished: SessionResult
     before: Mapping[str, EffectRecord]
 
     @property
@@ -71,18 +74,22 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Written:
     folder = tmp_path_factory.mktemp("course")
     killed = subprocess.Popen([sys.executable, synthesis_process.__file__, str(folder)])
     deadline = time.monotonic() + WAIT_S
-    while not list(folder.glob("course-*/synthesis-*/tasks/*/request.json")):
+    while not list(folder.glob("session-*/synthesis-*/tasks/*/request.json")):
         assert killed.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.01)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
-    (run,) = folder.glob("course-*/synthesis-*")
+    (run,) = folder.glob("session-*/synthesis-*")
+    # A child that was being started holds the locks of the killed process until it becomes another program.
+    while any(map(read_holder, (run, run.parent))):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     before = read_run(run).effects
-    return Written(run_course(folder, SETTINGS), before)
+    return Written(run_session(folder, SETTINGS, synthesis=BY_RUNS), before)
 
 
-class Counted(PlaybookBackend):
+class Counted(RuleBasedBackend):
     """Counts its answers, and gives none after so many."""
 
     asked = 0
@@ -97,14 +104,14 @@ class Counted(PlaybookBackend):
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> type[Counted]:
-    monkeypatch.setattr(site, "make_backend", lambda *_, **__: Counted("playbook"))
+    monkeypatch.setattr(site, "make_backend", lambda *_, **__: Counted("rule-based"))
     monkeypatch.setattr(Counted, "asked", 0)
     return Counted
 
 
-def commission(folder: Path, **options: Any) -> Commission:
-    """Let the playbook play everybody."""
-    return Commission(folder, dict.fromkeys(ROLES, "playbook"), **options)
+def commission(folder: Path, **options: Any) -> RunSynthesis:
+    """Let the rule-based model play everybody."""
+    return RunSynthesis(folder, dict.fromkeys(ROLES, "rule-based"), write_report, **options)
 
 
 def test_after_a_kill_the_run_goes_on_and_nothing_is_paid_for_twice(course: Written) -> None:
@@ -145,8 +152,8 @@ def test_a_finished_course_is_replayed_and_gone_on_with_without_a_call(
 ) -> None:
     journal = (course.program.run / "journal.jsonl").read_bytes()
     said: list[str] = []
-    replayed = replay_course(course.finished.folder.parent, SETTINGS)
-    again = run_course(course.finished.folder.parent, SETTINGS, said.append)
+    replayed = replay_session(course.finished.folder.parent, SETTINGS, BY_RUNS)
+    again = run_session(course.finished.folder.parent, SETTINGS, said.append, synthesis=BY_RUNS)
     for other in (replayed, again):
         assert (other.course, other.solver) == (course.finished.course, course.program)
         assert (other.calls, other.usage) == (course.finished.calls, course.finished.usage)
@@ -174,12 +181,12 @@ def test_the_report_tells_of_the_program_and_leads_to_its_run(course: Written) -
     assert (folder / link).exists()
     assert course.program.hash in page
     assert f"]({link})" in (folder / "report.md").read_text(encoding="utf-8")
-    facts = json.loads((folder / "answer.json").read_text(encoding="utf-8"))
+    facts = json.loads((folder / "solve_result.json").read_text(encoding="utf-8"))
     assert facts["solver"]["path"] == str(course.program.path)
     assert facts["synthesis"]["calls"] == course.finished.synthesis.calls
     with np.load(folder / "solution.npz") as arrays:
         assert arrays["u"].shape == (11, 101)
-    assert repeat(folder).same
+    assert replay_and_compare(folder, BY_RUNS).same
 
 
 def test_a_run_that_a_server_breaks_off_goes_on_where_it_was(
@@ -197,7 +204,7 @@ def test_a_run_that_a_server_breaks_off_goes_on_where_it_was(
         asyncio.run(commission(tmp_path, recorded=True).solver(problem, SMALL))
     monkeypatch.setattr(Counted, "most", 1000)
     assert asyncio.run(commission(tmp_path).solver(problem, SMALL)).error < 1e-3
-    assert counted.asked == spending(tmp_path).calls
+    assert counted.asked == commission(tmp_path).spending().calls
 
 
 @pytest.mark.parametrize(
@@ -241,14 +248,14 @@ def test_problems_without_data_are_refused_and_leave_nothing(
 def test_each_effort_has_a_run_of_its_own(course: Written) -> None:
     problem = course.program.problem
     ours = commission(course.finished.folder)
-    efforts = [Effort(candidates=3, rounds=2, validation=2, test=2), SMALL]
+    efforts = [SynthesisArgs(candidates=3, rounds=2, validation=2, test=2), SMALL]
     assert [ours.run_folder(problem, effort).exists() for effort in efforts] == [True, False]
     assert ours.run_folder(problem, efforts[0]) == course.program.run
 
 
 def test_settings_without_solver_programs_are_written_and_hashed_as_before_there_were_any() -> None:
-    plain, whole = Settings("a rod"), Settings("a rod", synthesis=True)
+    plain, whole = AgentConfig("a rod"), AgentConfig("a rod", synthesis=True)
     assert "synthesis" not in plain.to_json()
     assert whole.to_json() == {**plain.to_json(), "synthesis": True}
     assert whole.hash != plain.hash
-    assert course_folder(Path(), Settings.from_json(whole.to_json())).name == f"course-{whole.hash[:12]}"
+    assert session_folder(Path(), AgentConfig.from_json(whole.to_json())).name == f"session-{whole.hash[:12]}"

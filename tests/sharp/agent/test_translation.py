@@ -12,18 +12,17 @@ from scripted_rod import QUESTION, WORDS, ScriptedRod
 
 from hpc.journal import read_run
 from sharp.agent.export import QUESTIONS, with_answers, without_answers
-from sharp.agent.replay import repeat
-from sharp.agent.runs import course_folder
-from sharp.agent.settings import ROLES, Settings
-from sharp.agent.translation import ROUNDS, Translation, take_answers, translate
-from sharp.agentbench.cases import load_case
-from sharp.agentbench.illposed import load_ill_posed
+from sharp.agent.replay import replay_and_compare
+from sharp.agent.sessions import session_folder
+from sharp.agent.settings import ROLES, AgentConfig
+from sharp.agent.translation import ROUNDS, Translation, load_answers, translate
 from sharp.errors import ConfigurationError, ModelUnavailable
 from sharp.llm.cards import ModelCard, load_card
 from sharp.problems import load_problem
+from sharp.problems.cases import load_case, load_ill_posed
 
-PLAYBOOK = load_card("playbook")
-SCRIPTED = ModelCard(name="scripted", description="a script", context=200_000, sampling=PLAYBOOK.sampling)
+RULE_BASED = load_card("rule-based")
+SCRIPTED = ModelCard(name="scripted", description="a script", context=200_000, sampling=RULE_BASED.sampling)
 
 Start = Callable[..., ScriptedRod]
 
@@ -34,7 +33,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
 
     def begin(**options: Any) -> ScriptedRod:
         script = ScriptedRod(**options)
-        monkeypatch.setattr("sharp.agent.runs.make_backend", lambda _: script)
+        monkeypatch.setattr("sharp.agent.sessions.make_backend", lambda _: script)
         return script
 
     return begin
@@ -51,7 +50,7 @@ def fill_in(path: Path, answer: str) -> None:
 
 
 def played(statement: str, folder: Path) -> Translation:
-    return translate(statement, "playbook", PLAYBOOK, folder, nobody)
+    return translate(statement, "rule-based", RULE_BASED, folder, nobody)
 
 
 def test_words_become_the_specification_that_they_mean(tmp_path: Path) -> None:
@@ -87,7 +86,7 @@ def test_what_is_missing_is_asked_for_and_not_invented(tmp_path: Path) -> None:
     statement = load_ill_posed("rod-one-end").statements[0].text
     found = played(statement, tmp_path)
     assert not found.understood
-    assert found.finished.course.ending == "asks"
+    assert found.finished.course.ending == "needs_clarification"
     asked = yaml.safe_load((tmp_path / QUESTIONS).read_text(encoding="utf-8"))
     assert without_answers(asked["statement"]) == statement.strip()
     assert [entry["answer"] for entry in asked["questions"]] == [None]
@@ -95,7 +94,7 @@ def test_what_is_missing_is_asked_for_and_not_invented(tmp_path: Path) -> None:
 
 def test_what_has_no_solution_is_refused_with_the_reason(tmp_path: Path) -> None:
     course = played(load_ill_posed("backward-rod").statements[0].text, tmp_path).finished.course
-    assert (course.ending, bool(course.reason)) == ("refused", True)
+    assert (course.ending, bool(course.reason)) == ("rejected", True)
 
 
 def test_answers_lead_on_and_the_same_words_ask_nobody_again(tmp_path: Path, start: Start) -> None:
@@ -144,7 +143,7 @@ def test_a_file_of_answers_from_elsewhere_is_put_into_the_folder(tmp_path: Path,
     elsewhere = tmp_path / "mine.yaml"
     entries = [{"question": QUESTION, "answer": "insulated"}]
     elsewhere.write_text(yaml.safe_dump({"statement": WORDS, "questions": entries}), encoding="utf-8")
-    assert take_answers(elsewhere, tmp_path / "run") == WORDS
+    assert load_answers(elsewhere, tmp_path / "run") == WORDS
     assert translate(WORDS, "scripted", SCRIPTED, tmp_path / "run", nobody).understood
 
 
@@ -176,7 +175,7 @@ def test_questions_end_after_the_last_round(tmp_path: Path, start: Start) -> Non
         return dict.fromkeys(asked, f"no idea, {len(rounds)}")
 
     found = translate(WORDS, "scripted", SCRIPTED, tmp_path, useless)
-    assert (found.finished.course.ending, len(rounds)) == ("asks", ROUNDS)
+    assert (found.finished.course.ending, len(rounds)) == ("needs_clarification", ROUNDS)
     told = found.finished.settings.statement
     assert without_answers(told) == WORDS
     assert all(f"no idea, {number}" in told for number in range(1, ROUNDS + 1))
@@ -203,18 +202,18 @@ def test_a_translation_is_replayed_from_its_record_alone(tmp_path: Path, start: 
     found = translate(f"{WORDS} The right end is insulated.", "scripted", SCRIPTED, tmp_path, nobody)
     start(fails_at=0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sharp.agent.runs.load_card", lambda _: SCRIPTED)
-        assert repeat(tmp_path).same
+        patch.setattr("sharp.agent.sessions.load_card", lambda _: SCRIPTED)
+        assert replay_and_compare(tmp_path).same
         journal = found.finished.folder / "journal.jsonl"
         journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:5]))
-        assert not repeat(tmp_path).same
+        assert not replay_and_compare(tmp_path).same
 
 
 def test_every_role_is_played_by_the_one_model_and_the_course_lies_in_the_folder(tmp_path: Path) -> None:
     statement = load_case("heat-rod-two-ends").statements[0].text
     found = played(statement, tmp_path)
-    settings = Settings(statement, dict.fromkeys(ROLES, "playbook"), policy="translation")
-    assert found.finished.folder == course_folder(tmp_path, settings)
+    settings = AgentConfig(statement, dict.fromkeys(ROLES, "rule-based"), policy="translation")
+    assert found.finished.folder == session_folder(tmp_path, settings)
 
 
 def test_a_statement_with_answers_is_told_from_the_one_before() -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from sharp.agentbench.metrics.graphs import ChainGraph, Edge, ToolUse
+from sharp.experiments.agent_benchmark.metrics.graphs import ChainGraph, Edge, ToolUse
 
 drawn = settings(max_examples=60, deadline=None, derandomize=True)
 """How often properties are tried: always on the same examples, however busy the machine is."""

@@ -7,16 +7,14 @@ from itertools import combinations_with_replacement
 import pytest
 import sympy
 
-from sharp.agentbench.metrics.derivatives import _SLOPES, Calculus, as_variables
-from sharp.agentbench.metrics.equivalence import (
+from sharp.errors import SpecificationError
+from sharp.experiments.agent_benchmark.metrics.derivatives import _SLOPES, Calculus, as_variables
+from sharp.experiments.agent_benchmark.metrics.equivalence import (
     Symbols,
     number_of,
     same_equation,
     same_expression,
-    symbols_of,
 )
-from sharp.errors import SpecificationError
-from sharp.problems import load_problem
 from sharp.problems.expressions import FUNCTIONS, value_of
 from sharp.problems.grammar import Scope, parse_tree
 from sharp.problems.symbolic import to_sympy
@@ -128,15 +126,6 @@ def test_known_constants_have_their_values_and_unknown_ones_any() -> None:
     known = Symbols({"alpha": 0.25}, {"x": (0, 1), "t": (0, 1)}, ("u",), time="t")
     assert same_equation("u_t = alpha*u_xx", "4*u_t = u_xx", known)
     assert not same_equation("u_t = nu*u_xx", "u_t = 0.25*u_xx", PLANE)
-
-
-def test_symbols_of_a_problem_have_its_values_domain_and_functions() -> None:
-    burgers, darcy = (symbols_of(load_problem(name)) for name in ("burgers", "darcy"))
-    assert (burgers.fields, burgers.time, burgers.coordinates["x"]) == (("u",), "t", (0, 1))
-    nu = burgers.constants["nu"]
-    assert same_equation("u_t + u*u_x = nu*u_xx", f"u_t + (u**2/2)_x - {nu}*u_xx = 0", burgers)
-    assert darcy.time is None
-    assert same_equation("-div(a*grad(u)) = 1", "a*lap(u) + a_x*u_x + a_y*u_y + 1 = 0", darcy)
 
 
 def test_verdicts_do_not_change_from_one_call_to_the_next() -> None:

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metrics_chains import ARCS, GOLD, NO_INITIAL_CONDITION, NO_LBFGS, ORDER, TOOLKIT, chain, chains, drawn
 
-from sharp.agentbench.metrics.chains import score_chain
-from sharp.agentbench.metrics.graphs import (
+from sharp.errors import DataError
+from sharp.experiments.agent_benchmark.metrics.chains import score_chain
+from sharp.experiments.agent_benchmark.metrics.graphs import (
     ChainGraph,
     Edge,
+    ExecutedToolCall,
     Overlap,
-    Step,
     ToolUse,
     arc_overlap,
     best,
@@ -25,16 +26,21 @@ from sharp.agentbench.metrics.graphs import (
     node_overlap,
     references_in,
 )
-from sharp.errors import DataError
 
 
-def two_conditions(first: str, second: str) -> list[Step]:
+def two_conditions(first: str, second: str) -> list[ExecutedToolCall]:
     """Steps with two boundary conditions, of which the data name the one and the other."""
     return [
-        Step("s1", "define_domain", {"bounds": [0, 1]}),
-        Step("s2", "define_boundary_condition", {"geometry": {"ref": "s1.geometry"}, "value": "0"}),
-        Step("s3", "define_boundary_condition", {"geometry": {"ref": "s1.geometry"}, "value": "1"}),
-        Step("s4", "create_data", {first: {"ref": "s2.condition"}, second: {"ref": "s3.condition"}}),
+        ExecutedToolCall("s1", "define_domain", {"bounds": [0, 1]}),
+        ExecutedToolCall(
+            "s2", "define_boundary_condition", {"geometry": {"ref": "s1.geometry"}, "value": "0"}
+        ),
+        ExecutedToolCall(
+            "s3", "define_boundary_condition", {"geometry": {"ref": "s1.geometry"}, "value": "1"}
+        ),
+        ExecutedToolCall(
+            "s4", "create_data", {first: {"ref": "s2.condition"}, second: {"ref": "s3.condition"}}
+        ),
     ]
 
 
@@ -63,9 +69,9 @@ def test_references_are_found_however_deep_and_texts_that_mention_one_are_none()
 @pytest.mark.parametrize("target", ["s9.geometry", "s2.condition", "s3.condition"])
 def test_a_reference_to_no_earlier_step_is_an_error_that_names_it(target: str) -> None:
     steps = [
-        Step("s1", "define_domain", {}),
-        Step("s2", "define_boundary_condition", {"geometry": {"ref": target}}),
-        Step("s3", "define_boundary_condition", {}),
+        ExecutedToolCall("s1", "define_domain", {}),
+        ExecutedToolCall("s2", "define_boundary_condition", {"geometry": {"ref": target}}),
+        ExecutedToolCall("s3", "define_boundary_condition", {}),
     ]
     with pytest.raises(DataError, match=rf"step 's2', parameter 'geometry': '{target}' is no result .* s1"):
         from_steps(steps)
@@ -73,7 +79,7 @@ def test_a_reference_to_no_earlier_step_is_an_error_that_names_it(target: str) -
 
 def test_two_steps_with_one_id_are_an_error() -> None:
     with pytest.raises(DataError, match="'s1': another step"):
-        from_steps([Step("s1", "a", {}), Step("s1", "b", {})])
+        from_steps([ExecutedToolCall("s1", "a", {}), ExecutedToolCall("s1", "b", {})])
 
 
 @pytest.mark.parametrize(
@@ -135,7 +141,7 @@ def test_one_use_of_two_is_compared_with_that_one_it_fits() -> None:
     steps = two_conditions("left", "right")
     gold = from_steps(steps)
     only_right = from_steps(
-        [steps[0], steps[2], Step("s4", "create_data", {"right": {"ref": "s3.condition"}})]
+        [steps[0], steps[2], ExecutedToolCall("s4", "create_data", {"right": {"ref": "s3.condition"}})]
     )
     found, _ = matched(only_right, gold)
     assert edge_overlap(found, gold) == Overlap(2, 2, 4)
@@ -204,7 +210,6 @@ def test_a_chain_has_every_figure_at_its_best_against_itself(graph: ChainGraph) 
 def test_all_figures_are_from_0_to_1(one: ChainGraph, other: ChainGraph) -> None:
     score = score_chain(one, {"other": other})
     assert all(0 <= value <= 1 for value in score.figures().values())
-    assert score.order_correlation is None or -1 <= score.order_correlation <= 1
 
 
 @drawn

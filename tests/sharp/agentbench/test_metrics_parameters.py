@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from sharp.agentbench.metrics.equivalence import Symbols
-from sharp.agentbench.metrics.graphs import Step, from_steps
-from sharp.agentbench.metrics.parameters import (
+from sharp.errors import SpecificationError
+from sharp.experiments.agent_benchmark.metrics.equivalence import Symbols
+from sharp.experiments.agent_benchmark.metrics.graphs import ExecutedToolCall, from_steps
+from sharp.experiments.agent_benchmark.metrics.parameters import (
     EquationGold,
     ExactGold,
     ExpressionGold,
@@ -20,7 +21,6 @@ from sharp.agentbench.metrics.parameters import (
     chain_accuracy,
     parameter_accuracy,
 )
-from sharp.errors import SpecificationError
 
 HEAT = Symbols({"alpha": 0.1, "L": 2.0}, {"x": (0, 1), "t": (0, 0.5)}, ("u",), time="t")
 
@@ -151,11 +151,13 @@ def test_a_list_that_is_empty_as_expected_has_no_parameter_to_be_wrong() -> None
 
 
 STEPS = [
-    Step("a", "define_pde", {"equation": "u_t = u_xx/10"}),
-    Step("b", "define_domain", {"bounds": {"x": [0, 1]}}),
-    Step("c", "define_boundary_condition", {"geometry": {"ref": "b.geometry"}, "value": "1"}),
-    Step("d", "define_boundary_condition", {"geometry": {"ref": "b.geometry"}, "value": "0"}),
-    Step("e", "solve", {"pde": {"ref": "a.pde"}, "conditions": [{"ref": "c.bc"}, {"ref": "d.bc"}]}),
+    ExecutedToolCall("a", "define_pde", {"equation": "u_t = u_xx/10"}),
+    ExecutedToolCall("b", "define_domain", {"bounds": {"x": [0, 1]}}),
+    ExecutedToolCall("c", "define_boundary_condition", {"geometry": {"ref": "b.geometry"}, "value": "1"}),
+    ExecutedToolCall("d", "define_boundary_condition", {"geometry": {"ref": "b.geometry"}, "value": "0"}),
+    ExecutedToolCall(
+        "e", "solve", {"pde": {"ref": "a.pde"}, "conditions": [{"ref": "c.bc"}, {"ref": "d.bc"}]}
+    ),
 ]
 GEOMETRY = ReferenceGold("define_domain#1.geometry")
 CONDITIONS = tuple(ReferenceGold(f"define_boundary_condition#{use}.bc") for use in (1, 2))
@@ -176,7 +178,10 @@ def test_the_parameters_of_a_chain_are_right_in_whatever_order_its_conditions_we
 
 
 def test_a_step_that_is_missing_has_all_its_parameters_wrong() -> None:
-    without = [*STEPS[:3], Step("e", "solve", {"pde": {"ref": "a.pde"}, "conditions": [{"ref": "c.bc"}]})]
+    without = [
+        *STEPS[:3],
+        ExecutedToolCall("e", "solve", {"pde": {"ref": "a.pde"}, "conditions": [{"ref": "c.bc"}]}),
+    ]
     found = chain_accuracy(GOLD_PARAMETERS, without, from_steps(STEPS), HEAT)
     assert found.total == 10
     assert {wrong.path.split(".")[0] for wrong in found.wrong} == {"define_boundary_condition#1", "solve#1"}
@@ -184,8 +189,10 @@ def test_a_step_that_is_missing_has_all_its_parameters_wrong() -> None:
 
 
 def test_an_optional_step_that_was_left_out_has_no_parameters_to_be_right() -> None:
-    accepted = from_steps([*STEPS, Step("f", "plot", {"solution": {"ref": "e.solution"}})], optional={"f"})
+    accepted = from_steps(
+        [*STEPS, ExecutedToolCall("f", "plot", {"solution": {"ref": "e.solution"}})], optional={"f"}
+    )
     gold = {**GOLD_PARAMETERS, "plot#1": MappingGold({"format": ExactGold("png")})}
     assert chain_accuracy(gold, STEPS, accepted, HEAT).total == 10
-    plotted = [*STEPS, Step("g", "plot", {"solution": {"ref": "e.solution"}, "format": "pdf"})]
+    plotted = [*STEPS, ExecutedToolCall("g", "plot", {"solution": {"ref": "e.solution"}, "format": "pdf"})]
     assert [w.path for w in chain_accuracy(gold, plotted, accepted, HEAT).wrong] == ["plot#1.format"]

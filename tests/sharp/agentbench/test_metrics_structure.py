@@ -27,24 +27,23 @@ from metrics_chains import (
 )
 from scipy.spatial.distance import jensenshannon
 
-from sharp.agentbench.metrics.graphs import ChainGraph, Edge, ToolUse
-from sharp.agentbench.metrics.structure import (
+from sharp.experiments.agent_benchmark.metrics.graphs import ChainGraph, Edge, ToolUse
+from sharp.experiments.agent_benchmark.metrics.structure import (
     connectivity,
     critical_path,
     critical_path_similarity,
-    decayed,
     edit_distance,
     edit_similarity,
     embedding,
     embedding_cosine,
     execution_order,
-    order_correlation,
+    exponential_rescale,
+    logistic_rescale,
     pagerank,
     pagerank_similarity,
     reachability,
     role,
     role_agreement,
-    squashed,
     structure,
 )
 
@@ -103,13 +102,17 @@ def test_pagerank_of_two_nodes_by_hand() -> None:
 def test_pagerank_is_the_limit_of_the_walk_that_defines_it(graph: ChainGraph) -> None:
     ranks = dict.fromkeys(graph.order, 1 / len(graph.order))
     for _ in range(200):
-        idle = sum(rank for name, rank in ranks.items() if not graph.children[name])
+        idle = sum(rank for name, rank in ranks.items() if not graph.digraph.out_degree(name))
         ranks = {
             name: (0.15 + 0.85 * idle) / len(graph.order)
-            + 0.85 * sum(ranks[parent] / len(graph.children[parent]) for parent in graph.parents[name])
+            + 0.85
+            * sum(
+                ranks[parent] / graph.digraph.out_degree(parent)
+                for parent in graph.digraph.predecessors(name)
+            )
             for name in graph.order
         }
-    assert pagerank(graph) == pytest.approx(ranks, abs=1e-12)
+    assert pagerank(graph) == pytest.approx(ranks, abs=1e-10)
     assert sum(ranks.values()) == pytest.approx(1)
 
 
@@ -141,20 +144,20 @@ def test_the_edit_distance_counts_insertions_and_deletions_and_no_renaming() -> 
     [(0, 1), (0.05, 0.89), (0.1, 0.79), (0.24, 0.56), (0.25, 0.55), (0.5, 0.27), (0.75, 0.10), (1, 0)],
 )
 def test_similarity_falls_with_edit_distance_as_in_eq_9(distance: float, similarity: float) -> None:
-    assert decayed(distance) == pytest.approx(similarity, abs=0.0055)
+    assert exponential_rescale(distance) == pytest.approx(similarity, abs=0.0055)
 
 
 def test_eq_10_is_almost_linear_and_gives_a_half_for_nothing_in_common() -> None:
-    assert [squashed(s) for s in (-1, 0, 1)] == pytest.approx([0, 0.5, 1])
-    largest = max(abs(squashed(s) - (s + 1) / 2) for s in np.linspace(-1, 1, 2001))
+    assert [logistic_rescale(s) for s in (-1, 0, 1)] == pytest.approx([0, 0.5, 1])
+    largest = max(abs(logistic_rescale(s) - (s + 1) / 2) for s in np.linspace(-1, 1, 2001))
     assert largest == pytest.approx(0.015, abs=5e-4)
-    assert squashed(0.5, steepness=5) > 0.9
+    assert logistic_rescale(0.5, steepness=5) > 0.9
 
 
 def test_ancestors_are_those_of_the_published_gold_chain() -> None:
     assert len(reachability(GOLD)) == 27
     assert len(reachability(LINEAR)) == 36
-    assert reachability(NO_EDGES) == set()
+    assert not reachability(NO_EDGES)
 
 
 def test_roles_follow_from_the_arcs_in_and_out() -> None:
@@ -193,11 +196,6 @@ def test_a_chain_in_another_order_that_respects_what_flows_loses_nothing() -> No
         [(1, 6), (3, 4), (3, 5), (3, 6), (4, 6), (5, 6), (6, 8), (7, 8), (8, 9), (9, 10)],
     )
     assert execution_order(other, GOLD) == 1
-    correlation = order_correlation(other, GOLD)
-    assert correlation is not None
-    assert correlation < 0.7
-    assert order_correlation(REVERSED, GOLD) == -1
-    assert order_correlation(chain([1], []), GOLD) is None
 
 
 def test_nothing_is_similar_to_an_empty_chain() -> None:
@@ -234,7 +232,6 @@ def test_what_does_not_ask_for_an_order_is_symmetric(one: ChainGraph, other: Cha
         role_agreement,
         critical_path_similarity,
         embedding_cosine,
-        order_correlation,
     ):
         assert measure(one, other) == pytest.approx(measure(other, one))
 

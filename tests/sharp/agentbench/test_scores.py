@@ -8,18 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sharp.agent import playbook
-from sharp.agent.chains import Chain, chain_of
-from sharp.agent.memory import Memory, Record
-from sharp.agentbench.cases import Case, load_case
-from sharp.agentbench.course import play
-from sharp.agentbench.matrix import Task, arms_of, read_models
-from sharp.agentbench.process import Accepted, executed_steps
-from sharp.agentbench.scores import Score, score
-from sharp.agentbench.truth import Truth, truth_of
+from sharp.agent.chains import ToolChain, reference_tool_chain
+from sharp.agent.memory import GraphMemory, ToolRecord
+from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain, executed_steps
+from sharp.experiments.agent_benchmark.held_out import HeldOutReference, Score, held_out_reference, score
+from sharp.experiments.agent_benchmark.runner import run_trial
+from sharp.experiments.agent_benchmark.trials import BenchmarkTrial, arms_of, read_models
 from sharp.problems import Problem, parse_problem
-from sharp.solving.given import given
-from sharp.solving.solution import Solution
+from sharp.problems.cases import BenchmarkCase, load_case
+from sharp.rule_based import agents
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.functions import compile_function
 
 ROD = """
 pde_spec: 1
@@ -73,15 +72,15 @@ def problem(text: str, *changes: tuple[str, str]) -> Problem:
     return parse_problem(text, "test")
 
 
-def as_stated(found: Problem, factor: float = 1.0) -> Solution:
+def as_stated(found: Problem, factor: float = 1.0) -> DiscreteSolution:
     """The exact solution of a problem, in its own order of coordinates and fields, times a factor."""
     value = found.specification.reference.value
-    values = [given(found, value[name]) for name in found.fields]
-    return Solution("exact", 0, lambda x, t: factor * np.stack([each(x, t) for each in values]), 0)
+    values = [compile_function(found, value[name]) for name in found.fields]
+    return DiscreteSolution("exact", 0, lambda x, t: factor * np.stack([each(x, t) for each in values]), 0)
 
 
-def truth(case: Problem, folder: Path) -> Truth:
-    return truth_of(Case(case, "test"), folder)
+def truth(case: Problem, folder: Path) -> HeldOutReference:
+    return held_out_reference(BenchmarkCase(case, "test"), folder)
 
 
 @pytest.mark.parametrize(("factor", "solved"), [(1.0, True), (1.0009, True), (1.0011, False), (0.5, False)])
@@ -92,14 +91,14 @@ def test_a_solution_that_is_off_by_a_factor_has_that_error(
     found = score(case, truth(case, tmp_path), case, as_stated(case, factor))
     assert found.error == pytest.approx(abs(factor - 1), abs=1e-14)
     assert found.maximum == pytest.approx(abs(factor - 1), abs=1e-14)
-    assert (found.solved, found.by_order) == (solved, False)
+    assert (found.solved, found.matched_by_position) == (solved, False)
 
 
 def test_other_names_are_taken_in_their_order_and_said(tmp_path: Path) -> None:
     case = problem(ROD)
     other = problem(RENAMED, ("units: none", "units: {}"), ("long", "1"))
     found = score(case, truth(case, tmp_path), other, as_stated(other))
-    assert found.by_order
+    assert found.matched_by_position
     assert found.error == pytest.approx(0, abs=1e-14)
 
 
@@ -107,7 +106,7 @@ def test_the_same_names_in_another_order_are_the_same_names(tmp_path: Path) -> N
     case = problem(PAIR)
     turned = problem(PAIR, ("space: [x, y]", "space: [y, x]"), ("fields: [u, v]", "fields: [v, u]"))
     found = score(case, truth(case, tmp_path), turned, as_stated(turned))
-    assert found == Score(0.0, 0.0, by_order=False)
+    assert found == Score(0.0, 0.0, matched_by_position=False)
     taken_in_order = score(case, truth(case, tmp_path), case, as_stated(turned))
     assert not taken_in_order.solved
 
@@ -138,8 +137,8 @@ def test_values_that_are_not_finite_and_other_numbers_of_fields_are_no_solution(
 
 def test_all_eigenvalues_of_the_case_are_wanted(tmp_path: Path) -> None:
     case = load_case("drum-tones")
-    known = truth_of(case, tmp_path)
-    drum = Solution("exact", 0, lambda x, _: np.zeros((1, 1, len(x))), 0, known.eigenvalues)
+    known = held_out_reference(case, tmp_path)
+    drum = DiscreteSolution("exact", 0, lambda x, _: np.zeros((1, 1, len(x))), 0, known.eigenvalues)
     assert score(case.problem, known, case.problem, drum).error == pytest.approx(0, abs=1e-14)
     sharp = replace(drum, eigenvalues=tuple(1.01 * value for value in known.eigenvalues))
     assert score(case.problem, known, case.problem, sharp).error == pytest.approx(0.01)
@@ -150,22 +149,22 @@ def test_all_eigenvalues_of_the_case_are_wanted(tmp_path: Path) -> None:
 
 def test_a_computed_reference_is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = load_case("predator-prey-lake")
-    first = truth_of(case, tmp_path)
-    monkeypatch.setattr("sharp.solving.answer.answer", None)
-    assert np.array_equal(truth_of(case, tmp_path).values, first.values)
+    first = held_out_reference(case, tmp_path)
+    monkeypatch.setattr("sharp.solvers.driver.solve_problem", None)
+    assert np.array_equal(held_out_reference(case, tmp_path).values, first.values)
     (kept,) = tmp_path.iterdir()
     kept.write_bytes(b"torn")
     with pytest.raises(TypeError):
-        truth_of(case, tmp_path)
+        held_out_reference(case, tmp_path)
 
 
-def carried_out(chain: Chain) -> Memory:
+def carried_out(chain: ToolChain) -> GraphMemory:
     """The memory of a course in which every step of a chain was carried out and came to something."""
-    memory = Memory(chain.plan)
+    memory = GraphMemory(chain.plan)
     for step in chain.plan.ids:
         memory = memory.choose(step, chain.parameters[step])
     for step in chain.plan.ids:
-        memory = memory.remember(Record(step, memory.recipes[step]))
+        memory = memory.with_record(ToolRecord(step, memory.recipes[step]))
     return memory
 
 
@@ -173,7 +172,7 @@ def carried_out(chain: Chain) -> Memory:
     "name", ["drum-tones", "heat-graded-rod", "heat-annulus-insulated-hole", "heat-l-plate", "burgers-plane"]
 )
 def test_the_chain_of_a_case_has_full_marks(name: str) -> None:
-    accepted = Accepted(load_case(name).problem)
+    accepted = AcceptedChain(load_case(name).problem)
     found = accepted.process(carried_out(accepted.chain), accepted.problem)
     assert found.parameters.wrong == ()
     assert found.parameters.total > 5
@@ -181,22 +180,22 @@ def test_the_chain_of_a_case_has_full_marks(name: str) -> None:
 
 
 def test_parameters_are_judged_by_their_effect_and_under_any_names() -> None:
-    case = Accepted(problem(ROD))
+    case = AcceptedChain(problem(ROD))
     other = problem(
         RENAMED, ("units: none", "parameters: {kappa: 1/5, long: 2/2}"), ("0.1*T_ss", "kappa/2*T_ss")
     )
-    found = case.process(carried_out(chain_of(other)), other)
+    found = case.process(carried_out(reference_tool_chain(other)), other)
     assert found.parameters.wrong == ()
     wrong = problem(
         RENAMED, ("units: none", "parameters: {kappa: 1/4, long: 1}"), ("0.1*T_ss", "kappa/2*T_ss")
     )
-    (only,) = case.process(carried_out(chain_of(wrong)), wrong).parameters.wrong
+    (only,) = case.process(carried_out(reference_tool_chain(wrong)), wrong).parameters.wrong
     assert only.path == "define_equations#1.equations[0]"
     assert only.reason == "is not equivalent"
 
 
 def test_only_steps_with_a_sound_result_count() -> None:
-    case = Accepted(problem(ROD))
+    case = AcceptedChain(problem(ROD))
     memory = carried_out(case.chain)
     last = memory.records[-1]
     failed = replace(
@@ -204,15 +203,15 @@ def test_only_steps_with_a_sound_result_count() -> None:
     )
     assert [step.id for step in executed_steps(memory)][-1] == last.step
     assert memory.records[-3].step not in [step.id for step in executed_steps(failed)]
-    none = case.process(Memory(case.chain.plan), None)
+    none = case.process(GraphMemory(case.chain.plan), None)
     assert none.figures["node recall"] == 0
     assert none.parameters.share == 0
 
 
 def test_to_do_without_the_exact_solution_is_no_fault() -> None:
-    case = Accepted(problem(ROD))
+    case = AcceptedChain(problem(ROD))
     unknown = problem(ROD.replace("reference: {kind: exact, value: {u: exp(-0.1*pi**2*t)*sin(pi*x)}}\n", ""))
-    found = case.process(carried_out(chain_of(unknown)), unknown)
+    found = case.process(carried_out(reference_tool_chain(unknown)), unknown)
     assert set(found.figures.values()) == {1.0}
     assert found.parameters.wrong == ()
 
@@ -226,16 +225,19 @@ def test_who_misunderstands_a_coefficient_and_claims_success_has_not_solved(
     assert "du*" in first
     wrong = spec.model_copy(update={"equations": (first.replace("du*", "10*du*"), *others)})
     mistaken = replace(case, problem=replace(case.problem, specification=wrong))
-    monkeypatch.setattr(playbook, "load_case", lambda name: mistaken if name == case.id else load_case(name))
-    (arm,) = arms_of(["none"], [read_models("playbook")], [0.0])
-    row = play(
-        Task(arm, case, case.statements[0], 0), truth_of(case, tmp_path), Accepted(case.problem), tmp_path
+    monkeypatch.setattr(agents, "load_case", lambda name: mistaken if name == case.id else load_case(name))
+    (arm,) = arms_of(["none"], [read_models("rule-based")], [0.0])
+    row = run_trial(
+        BenchmarkTrial(arm, case, case.statements[0], 0),
+        held_out_reference(case, tmp_path),
+        AcceptedChain(case.problem),
+        tmp_path,
     )
-    assert (row.ending, row.objections) == ("solved", 0), row.reason
+    assert (row.ending, row.failed_checks) == ("solved", 0), row.reason
     assert row.error is not None
     assert row.error > 0.01
     assert not row.solved
     assert row.figures["completeness"] == 1
     assert row.parameters is not None
     assert 0.8 < row.parameters < 1
-    assert row.wrong[0].startswith("define_equations#1.equations")
+    assert row.parameter_errors[0].startswith("define_equations#1.equations")

@@ -17,13 +17,13 @@ import zarr
 
 # A whole tournament in seconds: exact data, two samples to validate on and two to test on, four programs, two judges.
 FAST = {
-    "evaluation.reference": "truth",
+    "evaluation.data_kind": "reference",
     "evaluation.coarsen": "4",
     "evaluation.validation": "2",
     "evaluation.test": "2",
     "evaluation.smoke": "1",
     "genesis.candidates": "4",
-    "models.judges": "[playbook, playbook]",
+    "models.judges": "[rule-based, rule-based]",
     "synthesis.max_cycles": "1",
     "synthesis.max_rounds": "2",
 }
@@ -72,7 +72,7 @@ class Sharp:
         )
 
     def run(self, path: Path, *arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
-        return self("run", PROBLEM, "--run", path, *settings(**changes), *arguments)
+        return self("run", PROBLEM, "--run-dir", path, *settings(**changes), *arguments)
 
     def with_variables(self, **variables: str) -> Sharp:
         return Sharp(self.folder, {**self.variables, **variables})

@@ -11,10 +11,10 @@ import pytest
 from sharp_command import Sharp, tournament
 
 from hpc.journal import read_run
-from hpc.sandbox import Policy
-from sharp.evaluation.taskfolder import read_picture
+from hpc.sandbox import SandboxPolicy
+from sharp.evaluation.task_folder import read_picture
 from sharp.runs.directory import Run, load_run
-from sharp.runs.site import cached, local_evaluator, policy_of
+from sharp.runs.execution_backend import cached, local_evaluator, policy_of
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_the_options_reach_the_evaluator(finished: Path) -> None:
     assert cached(with_options(cache="use"), own, usual)._refresh is False
     assert cached(with_options(cache="refresh"), own, usual)._refresh is True
     confined = with_options(sandbox="landlock", require_sandbox=True, sandbox_image=Path("/image.sif"))
-    policy = Policy("landlock", True, Path("/image.sif"))
+    policy = SandboxPolicy("landlock", True, Path("/image.sif"))
     assert local_evaluator(confined)._bench._sandbox == policy
     assert policy_of(confined.config.evaluation) == policy
 

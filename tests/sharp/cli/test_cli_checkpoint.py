@@ -27,7 +27,7 @@ def test_metrics_by_cycle_round_and_judge(group: zarr.Group) -> None:
     assert metric.metadata.dimension_names == ("cycle", "round", "judge")
     assert metric.shape == (1, 2, 2)
     assert np.isfinite(metric[:]).all()
-    entries = {name: group[f"state/entry_{name}"][:] for name in ("cycle", "round", "judge", "metric")}
+    entries = {name: group[f"state/turn_{name}"][:] for name in ("cycle", "round", "judge", "metric")}
     places = tuple(entries[name] - 1 for name in ("cycle", "round", "judge"))
     assert (metric[:][places] == entries["metric"]).all()
 

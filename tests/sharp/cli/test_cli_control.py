@@ -68,7 +68,7 @@ def test_an_unknown_candidate_is_answered_with_those_there_are(sharp: Sharp, fin
 def test_another_try_is_a_new_run_that_names_the_old_one(sharp: Sharp, late: Path, tmp_path: Path) -> None:
     before = sorted((file, file.stat().st_mtime_ns) for file in late.rglob("*"))
     new = tmp_path / "again"
-    (made,) = facts(sharp, "retry", late, "--failed", "timeout", "--run", new, "--no-start")
+    (made,) = facts(sharp, "retry", late, "--failed", "timeout", "--run-dir", new, "--no-start")
     assert made["run"] == str(new)
     assert made["again"]
     assert made["start"] == f"sharp resume {new}"
@@ -80,7 +80,7 @@ def test_another_try_is_a_new_run_that_names_the_old_one(sharp: Sharp, late: Pat
     }
     assert sorted((file, file.stat().st_mtime_ns) for file in late.rglob("*")) == before
     assert facts(sharp, "status", new)[0]["stage"] == "not started"
-    assert sharp("retry", late, "--failed", "timeout", "--run", new, "--no-start").returncode == 5
+    assert sharp("retry", late, "--failed", "timeout", "--run-dir", new, "--no-start").returncode == 5
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_another_try_is_a_new_run_that_names_the_old_one(sharp: Sharp, late: Pat
 def test_what_cannot_be_tried_again(
     sharp: Sharp, late: Path, tmp_path: Path, kind: str, sentence: str
 ) -> None:
-    done = sharp("retry", late, "--failed", kind, "--run", tmp_path / "new", "--no-start")
+    done = sharp("retry", late, "--failed", kind, "--run-dir", tmp_path / "new", "--no-start")
     assert done.returncode == 2
     assert sentence in done.stderr
     assert not (tmp_path / "new").exists()

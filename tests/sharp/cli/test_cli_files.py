@@ -15,7 +15,7 @@ NAMES = {"request.json", "result.json"}
 
 def test_a_run_leaves_two_files_an_evaluation_and_few_others(sharp: Sharp, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    process = sharp.start("run", PROBLEM, "--run", run, *settings(**LONG))
+    process = sharp.start("run", PROBLEM, "--run-dir", run, *settings(**LONG))
     for done in (2, 5):
         wait_for(lambda done=done: len([*run.glob("tasks/*/result.json")]) >= done, process)
         end(process, signal.SIGKILL)

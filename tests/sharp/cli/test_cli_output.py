@@ -18,7 +18,7 @@ from sharp.cli import VERBS
 from sharp.cli.exits import MEANINGS
 
 GROUPS = {
-    "profile": ("list", "show", "init"),
+    "cluster": ("list", "show", "init"),
     "data": ("make", "import", "audit"),
     "cache": ("status", "clear"),
     "problems": ("list", "show", "check"),
@@ -54,7 +54,7 @@ def test_status(sharp: Sharp, finished: Path) -> None:
 
 def test_watching_a_run_at_work(sharp: Sharp, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    process = sharp.start("run", PROBLEM, "--run", run, *settings())
+    process = sharp.start("run", PROBLEM, "--run-dir", run, *settings())
     wait_for(lambda: evaluating(run), process)
     process.send_signal(signal.SIGSTOP)
     looking = sharp.start("watch", run, "--interval", "0.1", "--json")
@@ -71,7 +71,7 @@ def test_run_and_resume(sharp: Sharp, finished: Path, copied: Path) -> None:
     facts = only_json(sharp("resume", copied, "--json"))
     assert shape(facts) == {
         **dict.fromkeys(("run", "best", "report", "solver"), "str"),
-        **dict.fromkeys(("test_nrmse", "test_nrmse_truth", "test_floor"), "float"),
+        **dict.fromkeys(("test_nrmse", "test_nrmse_reference", "test_data_error"), "float"),
     }
     words = sharp("resume", copied)
     assert words.stdout.splitlines()[0] == f"Winner: {facts['best']}"
@@ -119,29 +119,35 @@ def test_problems(sharp: Sharp) -> None:
 
 def test_models(sharp: Sharp) -> None:
     listed = only_json(sharp("models", "list", "--json"))
-    assert len(sharp("models", "list").stdout.splitlines()) == len(listed)
+    assert len(sharp("models", "list").stdout.splitlines()) == 1 + len(listed)
     shown = only_json(sharp("models", "show", "local", "--json"))
     assert shown in listed
     assert "name: local\n" in sharp("models", "show", "local").stdout
 
 
 def test_data(sharp: Sharp, tmp_path: Path) -> None:
-    made = sharp("data", "make", "advection", "--samples", "2", "--kind", "truth", "--json")
+    made = sharp("data", "make", "advection", "--samples", "2", "--kind", "reference", "--json")
     facts = only_json(made)
-    assert set(facts) == {"file", "truth", "label"}
+    assert set(facts) == {"file", "reference", "label"}
     assert Path(facts["file"]).is_file()
-    again = sharp("data", "make", "advection", "--samples", "2", "--kind", "truth")
+    again = sharp("data", "make", "advection", "--samples", "2", "--kind", "reference")
     assert again.stdout.splitlines() == [f"{name}: {value}" for name, value in facts.items()]
     audited = only_json(sharp("data", "audit", facts["file"], "--samples", "1", "--json"))
     assert audited["label"] == facts["label"]
     copy = tmp_path / "imported.hdf5"
-    imported = sharp("data", "import", facts["file"], "--out", copy, "--first", "1", "--last", "1", "--json")
+    imported = sharp(
+        "data", "import", facts["file"], "--output", copy, "--first", "1", "--last", "1", "--json"
+    )
     assert only_json(imported)["file"] == str(copy)
 
 
 def test_a_dry_run_touches_nothing(sharp: Sharp, tmp_path: Path) -> None:
     there = Sharp(tmp_path)
-    for arguments in (("burgers",), ("burgers", "--model", "local"), ("burgers", "--run", tmp_path / "run")):
+    for arguments in (
+        ("burgers",),
+        ("burgers", "--model", "local"),
+        ("burgers", "--run-dir", tmp_path / "run"),
+    ):
         words = there("run", *arguments, "--dry-run")
         assert words.returncode == 0, words.stderr
         assert list(tmp_path.iterdir()) == []
@@ -209,10 +215,10 @@ def test_first_lines_of_help_agree(sharp: Sharp) -> None:
         (["problems", "display"], "there is no command 'display'. Valid: check, import, list, show"),
         (
             ["run", "burgers", "--modle", "x"],
-            "no option '--modle'; did you mean '--model'? Valid: --run, --set",
+            "no option '--modle'; did you mean '--model'? Valid: --run-dir, --set",
         ),
         (["--verbose"], "there is no option '--verbose'; did you mean '--version'? Valid: --version, --help"),
-        (["data", "make", "burgers", "--kind", "exact"], "'exact' is not one of 'pdebench', 'truth'"),
+        (["data", "make", "burgers", "--kind", "exact"], "'exact' is not one of 'pdebench', 'reference'"),
         (["data", "make", "burgers", "--samples", "0"], "0 is not in the range x>=1"),
         (["status"], "Missing argument 'RUN'"),
         (
@@ -256,8 +262,11 @@ def test_budgets_and_servers_that_do_not_exist(sharp: Sharp, finished: Path) -> 
         ),
         ("--budget=calls=many", "--budget: budget.calls: input should be a valid integer"),
         ("--budget=calls", "--budget 'calls': expected NAME=VALUE"),
-        ("--server=x=http://h/v1", "--server x=http://h/v1: 'x' is not a model of this run. Valid: playbook"),
-        ("--server=playbook=nowhere", "--server: models.servers.playbook.base_url: expected a URL"),
+        (
+            "--server=x=http://h/v1",
+            "--server x=http://h/v1: 'x' is not a model of this run. Valid: rule-based",
+        ),
+        ("--server=rule-based=nowhere", "--server: models.servers.rule-based.base_url: expected a URL"),
     ):
         done = sharp("resume", finished, option)
         assert done.returncode == 2
@@ -284,7 +293,7 @@ def test_plain_lines_without_a_terminal(sharp: Sharp, finished: Path) -> None:
 def test_a_live_line_on_a_terminal(sharp: Sharp, tmp_path: Path) -> None:
     near, far = pty.openpty()
     process = sharp.start(
-        "run", PROBLEM, "--run", tmp_path / "run", *settings(synthesis__max_rounds="1"), stderr=far
+        "run", PROBLEM, "--run-dir", tmp_path / "run", *settings(synthesis__max_rounds="1"), stderr=far
     )
     os.close(far)
     shown = b""
@@ -297,11 +306,11 @@ def test_a_live_line_on_a_terminal(sharp: Sharp, tmp_path: Path) -> None:
     process.communicate(timeout=600)
     assert process.returncode == 0
     text = shown.decode()
-    assert "\r\x1b[K" in text
+    assert "\r\x1b[2K" in text
     assert "4/4 programs" in text or "3/4 programs" in text
     assert " calls, " in text
     assert "[cycle-1/round-1/c00" in text
-    assert text.endswith("\r\x1b[K")
+    assert text.endswith("\x1b[1A\x1b[2K")
     assert "analysis: strategy hybrid\r\n" in text
 
 
@@ -318,9 +327,9 @@ def test_a_reader_that_stops_reading(sharp: Sharp) -> None:
 def test_configuration_in_a_file(sharp: Sharp, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     config = tmp_path / "mine" / "run.yaml"
-    config.write_text(f"problem: {PROBLEM}\nsynthesis: {{max_rounds: 2, tolerance: 1e-3}}\n")
+    config.write_text(f"problem: {PROBLEM}\nsynthesis: {{max_rounds: 2, min_relative_gain: 1e-3}}\n")
     planned = only_json(sharp("run", config, "--dry-run", "--json"))
-    assert planned["config"]["synthesis"]["tolerance"] == 1e-3
+    assert planned["config"]["synthesis"]["min_relative_gain"] == 1e-3
     assert FAST["synthesis.max_rounds"] == "2"
 
 

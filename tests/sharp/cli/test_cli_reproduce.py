@@ -1,4 +1,4 @@
-"""`sharp reproduce` in processes of its own: planned, run by the playbook, rendered again."""
+"""`sharp reproduce` in processes of its own: planned, run by the rule-based model, rendered again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SWEEP = """\
 name: tiny
 base:
   problem: advection
-  evaluation: {reference: truth, validation: 2, test: 2, smoke: 1, convergence_check: false}
+  evaluation: {data_kind: reference, validation: 2, test: 2, smoke: 1, convergence_check: false}
   genesis: {candidates: 2}
   synthesis: {max_cycles: 1, max_rounds: 2}
 matrix:
@@ -26,13 +26,13 @@ STUDY = """\
 name: tiny
 title: Two methods
 reproduces: nothing
-about: A trial.
+description: A trial.
 sweep: tiny
 models: {generators: [gpt-4o]}
 quick: {seeds: 1, set: {evaluation.timing_repeats: 1}}
 views:
 - {title: Errors, rows: [method]}
-- {show: progress, title: Course, measure: best_after, rows: [method]}
+- {show: by-evaluation, title: Course, measure: best_by_evaluation, rows: [method]}
 """
 
 
@@ -49,9 +49,9 @@ def tried(sharp: Sharp, tmp_path_factory: pytest.TempPathFactory) -> Sharp:
 
 @pytest.fixture(scope="module")
 def made(tried: Sharp, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study that the playbook has played under the names of the paper's judges; not to be changed."""
+    """A study that the rule-based model has played under the names of the paper's judges; not to be changed."""
     folder = tmp_path_factory.mktemp("made") / "tiny"
-    done = tried("reproduce", "tiny", "--quick", "--folder", folder)
+    done = tried("reproduce", "tiny", "--quick", "--dir", folder)
     assert done.returncode == 0, done.stderr
     (folder.parent / "said").write_text(done.stdout)
     return folder
@@ -65,7 +65,7 @@ def test_every_study_is_listed(tried: Sharp) -> None:
 
 
 def test_a_plan_is_shown_and_nothing_done(tried: Sharp) -> None:
-    done = tried("reproduce", "table2", "--dry-run", "--json", "--folder", "planned", "--seeds", 2)
+    done = tried("reproduce", "table2", "--dry-run", "--json", "--dir", "planned", "--seeds", 2)
     said = json.loads(done.stdout)
     assert (said["name"], said["states"]) == ("table2", {"new": 60})
     assert not (tried.folder / "planned").exists()
@@ -82,7 +82,7 @@ def test_a_plan_is_shown_and_nothing_done(tried: Sharp) -> None:
             ["tiny", "--cluster", "cpu-cluster"],
             "nobody can be asked here whether to go on; say so with --yes",
         ),
-        (["tiny", "--render", "--folder", "nowhere"], "holds no sweep"),
+        (["tiny", "--report-only", "--dir", "nowhere"], "holds no sweep"),
     ],
 )
 def test_what_cannot_be_done_is_said(tried: Sharp, options: list[str], said: str) -> None:
@@ -92,21 +92,21 @@ def test_what_cannot_be_done_is_said(tried: Sharp, options: list[str], said: str
 
 
 @pytest.mark.slow
-def test_a_study_is_run_by_the_playbook_and_rendered(made: Path) -> None:
+def test_a_study_is_run_by_the_rule_based_model_and_rendered(made: Path) -> None:
     said = (made.parent / "said").read_text()
-    assert "2 of 2 runs finished; the playbook played every model; quick settings." in said
-    assert "| codepde" in said
+    assert "2 of 2 runs finished; the rule-based model played every model; quick settings." in said
+    assert "codepde  " in said
     names = {path.name for path in made.iterdir()}
     assert {"tiny.html", "tiny.md", "tiny.csv", "tiny-1.svg", "tiny-2.svg", "table.csv"} <= names
 
 
 @pytest.mark.slow
-def test_the_playbook_plays_judges_under_their_own_names_at_no_price(made: Path) -> None:
-    run = made / "runs" / "pde-sharp-mixed-playbook-s0"
+def test_the_rule_based_model_plays_judges_under_their_own_names_at_no_price(made: Path) -> None:
+    run = made / "runs" / "pde-sharp-mixed-rule-based-s0"
     journal = (run / "journal.jsonl").read_text()
     assert all(f'"model":"{name}"' in journal for name in ("o3", "gpt-4o", "deepseek-r1"))
     report = (run / "report.md").read_text()
-    assert "the rule-based playbook" in report
+    assert "the rule-based model" in report
     with (made / "table.csv").open() as file:
         assert {row["dollars"] for row in csv.DictReader(file)} == {"0.0"}
 
@@ -115,7 +115,7 @@ def test_the_playbook_plays_judges_under_their_own_names_at_no_price(made: Path)
 def test_a_finished_study_is_rendered_again_without_a_run(tried: Sharp, made: Path) -> None:
     before = (made / "tiny.md").read_bytes()
     (made / "tiny.md").unlink()
-    done = tried("reproduce", "tiny", "--render", "--folder", made, "--json")
+    done = tried("reproduce", "tiny", "--report-only", "--dir", made, "--json")
     said = json.loads(done.stdout)
     assert said["states"] == {"finished": 2}
     assert {record["row"] for record in said["records"]} == {"method=codepde", "method=pde-sharp"}

@@ -7,22 +7,22 @@ from dataclasses import asdict
 
 from sharp_command import Sharp
 
-from hpc.sandbox import Policy, open_interpreter, probe
+from hpc.sandbox import SandboxPolicy, open_interpreter, probe_tiers
 
 
 def test_every_tier_is_told(sharp: Sharp) -> None:
-    lines = sharp("sandbox").stdout.splitlines()
-    for tier, line in zip(probe(), lines, strict=False):
+    lines = sharp("sandbox").stdout.splitlines()[1:]
+    for tier, line in zip(probe_tiers(), lines, strict=False):
         assert line.split()[:2] == [tier.tier, "works" if tier.usable else "-"]
         assert line.endswith(tier.reason)
-    with open_interpreter(Policy()) as chosen:
+    with open_interpreter(SandboxPolicy()) as chosen:
         assert any(line.startswith(f"auto takes {chosen.tier} here") for line in lines)
 
 
 def test_all_is_told_as_json(sharp: Sharp) -> None:
     told = json.loads(sharp("sandbox", "--json").stdout)
-    assert told["tiers"] == [asdict(tier) for tier in probe()]
-    with open_interpreter(Policy()) as chosen:
+    assert told["tiers"] == [asdict(tier) for tier in probe_tiers()]
+    with open_interpreter(SandboxPolicy()) as chosen:
         assert told["auto"] == {"tier": chosen.tier, "warm": chosen.warm, "note": chosen.note}
 
 

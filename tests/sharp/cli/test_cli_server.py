@@ -24,22 +24,22 @@ from scripted_chat_server import (
 from sharp_command import PROBLEM, Sharp, settings, tournament
 
 from hpc.journal import read_run
-from sharp.llm.playbook import PlaybookBackend
 from sharp.llm.protocol import ChatRequest, Message
+from sharp.rule_based.backend import RuleBasedBackend
 
 KEY = "sk-a-secret-that-nobody-may-see"
 BEFORE_JUDGES = ("analysis", "genesis")
 
-# The playbook reads programs, and in Python 3.11 two threads that do so at a time fail (SystemError).
+# The rule-based model reads programs, and in Python 3.11 two threads that do so at a time fail (SystemError).
 ONE_AT_A_TIME = Lock()
 
 
 def play(handler: Handler, body: dict[str, Any]) -> None:
-    """Answer as the playbook does."""
+    """Answer as the rule-based model does."""
     messages = tuple(Message(m["role"], m["content"]) for m in body["messages"])
     request = ChatRequest("tiny", "", messages, body["temperature"], body["max_tokens"], body["seed"])
     with ONE_AT_A_TIME:
-        reply = asyncio.run(PlaybookBackend("tiny").complete(request))
+        reply = asyncio.run(RuleBasedBackend("tiny").complete(request))
     usage = {"prompt_tokens": reply.usage.prompt, "completion_tokens": reply.usage.completion}
     handler.reply(200, {**completion(*reply.texts), "usage": usage})
 
@@ -78,15 +78,15 @@ def served(sharp: Sharp) -> tuple[Path, list[dict[str, Any]]]:
 def begin(sharp: Sharp, run: Path, server: ScriptedChatServer, *arguments: object, **changes: str) -> Any:
     arguments = ("--model", "local", "--base-url", server.url, *arguments)
     changes = {"models__judges": "[local, local]", "models__servers__local__api_key_env": "MY_KEY", **changes}
-    return sharp("run", PROBLEM, "--run", run, *settings(**changes), *arguments)
+    return sharp("run", PROBLEM, "--run-dir", run, *settings(**changes), *arguments)
 
 
-def test_a_run_by_a_server_ends_as_one_by_the_embedded_playbook(
+def test_a_run_by_a_server_ends_as_one_by_the_embedded_rule_based_model(
     served: tuple[Path, Any], finished: Path
 ) -> None:
-    by_server, by_playbook = tournament(served[0]), tournament(finished)
-    for name in ("candidate_code", "selection_shortlist", "entry_candidate", "best"):
-        assert by_server[name] == by_playbook[name]
+    by_server, by_rule_based_model = tournament(served[0]), tournament(finished)
+    for name in ("candidate_code", "selection_shortlist", "turn_candidate", "best"):
+        assert by_server[name] == by_rule_based_model[name]
 
 
 def test_every_call_reached_the_server_once(served: tuple[Path, list[dict[str, Any]]]) -> None:
@@ -145,7 +145,7 @@ def test_genesis_is_reused_without_a_call(
 ) -> None:
     effects = read_run(served[0]).effects
     own = [path for path, e in effects.items() if e.kind == "chat" and not path.startswith(BEFORE_JUDGES)]
-    changes = {"genesis__reuse": str(served[0]), "budget__calls": str(len(own) + 1)}
+    changes = {"genesis__replay_from": str(served[0]), "budget__calls": str(len(own) + 1)}
     done = begin(sharp.with_variables(MY_KEY=KEY), tmp_path / "run", server, **changes)
     assert done.returncode == 0, done.stderr
     assert len(server.bodies) == len(own)
@@ -155,7 +155,7 @@ def test_genesis_is_reused_without_a_call(
 def test_only_the_same_question_is_answered_by_another_run(
     sharp: Sharp, served: tuple[Path, Any], server: ScriptedChatServer, tmp_path: Path
 ) -> None:
-    changes = {"genesis__reuse": str(served[0]), "sampling__genesis__temperature": "0.1"}
+    changes = {"genesis__replay_from": str(served[0]), "sampling__genesis__temperature": "0.1"}
     done = begin(sharp.with_variables(MY_KEY=KEY), tmp_path / "run", server, budget__calls="1", **changes)
     assert done.returncode == 6
     assert len(server.bodies) == 1
@@ -167,7 +167,7 @@ def test_only_the_same_question_is_answered_by_another_run(
 def test_a_recorded_run_answers_for_all_models(
     sharp: Sharp, served: tuple[Path, Any], server: ScriptedChatServer, tmp_path: Path
 ) -> None:
-    changes = {"models__recorded": str(served[0]), "evaluation__memory_mb": "4000"}
+    changes = {"models__replay_from": str(served[0]), "evaluation__memory_mb": "4000"}
     done = begin(sharp, tmp_path / "run", server, **changes)
     assert done.returncode == 0, done.stderr
     assert server.bodies == []

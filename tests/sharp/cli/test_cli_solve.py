@@ -12,10 +12,9 @@ import yaml
 from click.testing import CliRunner
 from sharp_command import Sharp
 
-from sharp.agentbench.cases import load_case
-from sharp.agentbench.illposed import load_ill_posed
 from sharp.cli.solve import solve
 from sharp.errors import InputError
+from sharp.problems.cases import load_case, load_ill_posed
 
 ROD = """\
 pde_spec: 1
@@ -57,40 +56,40 @@ def test_from_a_specification_to_a_verified_solution(here: Sharp) -> None:
     assert "chebyshev, resolution 12: " in done.stderr
     folder = here.folder / "solution-rod"
     assert {path.name for path in folder.iterdir()} == {
-        *("problem.yaml", "answer.json", "solution.npz", "solution.csv", "report.html", "report.md")
+        *("problem.yaml", "solve_result.json", "solution.npz", "solution.csv", "report.html", "report.md")
     }
-    found = json.loads((folder / "answer.json").read_text())
+    found = json.loads((folder / "solve_result.json").read_text())
     exact = next(check for check in found["checks"] if check["name"] == "exact solution")
     assert exact["value"] < 1e-6
 
 
 def test_one_json_value_and_no_second_method(here: Sharp) -> None:
-    done = here("solve", "rod.yaml", "--json", "--no-check", "--folder", "mine", "--accuracy", "1e-4")
+    done = here("solve", "rod.yaml", "--json", "--no-cross-check", "--dir", "mine", "--accuracy", "1e-4")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1
     found = json.loads(done.stdout)
     assert (found["outcome"], found["accuracy"]) == ("verified", 1e-4)
-    assert found["second_method"] is None
+    assert found["cross_check"] is None
     assert found["report"] == "mine/report.html"
-    assert (here.folder / "mine" / "answer.json").is_file()
+    assert (here.folder / "mine" / "solve_result.json").is_file()
 
 
 def test_a_method_and_a_resolution_that_are_too_coarse_are_not_verified(here: Sharp) -> None:
-    done = here("solve", "rod.yaml", "--method", "fd", "--resolution", "12", "--no-check")
+    done = here("solve", "rod.yaml", "--method", "fd", "--resolution", "12", "--no-cross-check")
     assert done.returncode == 3, done.stderr
-    assert "Doubtful: estimated relative error" in done.stdout
+    assert "Inconclusive: estimated relative error" in done.stdout
     assert "Not verified: refinement" in done.stdout
     assert "fd, resolution 8: " in done.stderr
 
 
 def test_the_check_alone_writes_nothing(here: Sharp) -> None:
-    done = here("solve", "rod.yaml", "--check")
+    done = here("solve", "rod.yaml", "--check-only")
     assert done.returncode == 0, done.stderr
     assert (
         done.stdout.splitlines()[-1] == "The problem is well posed, as far as can be seen without solving it."
     )
     assert [path.name for path in here.folder.iterdir()] == ["rod.yaml"]
-    found = json.loads(here("solve", "rod.yaml", "--check", "--json").stdout)
+    found = json.loads(here("solve", "rod.yaml", "--check-only", "--json").stdout)
     assert found["outcome"] == "well-posed"
     assert ["equation", "u_t = alpha*u_xx"] in found["understood"]
 
@@ -120,11 +119,11 @@ def test_what_is_missing_is_asked_for(here: Sharp) -> None:
     ("arguments", "complaint"),
     [
         ([], "expected a specification, the id of a problem or a problem in words; or --answers"),
-        (["a rod that cools", "--method", "fd"], "--no-check and --check are for specifications"),
+        (["a rod that cools", "--method", "fd"], "--no-cross-check and --check-only are for specifications"),
         (["a rod that cools", "--policy", "octopus"], "policy: found 'octopus'; did you mean 'octo'?"),
         (
             ["a rod that cools", "--model", "a", "--model", "b"],
-            "--model: expected one model, or one for each of planner",
+            "expected one model, or one for each of planner",
         ),
         (["a rod that cools", "--model", "nobody"], "nobody"),
         (["heat-rod-two-end"], "did you mean 'heat-rod-two-ends'?"),
@@ -132,7 +131,7 @@ def test_what_is_missing_is_asked_for(here: Sharp) -> None:
         (["rod.yaml", "--method", "magic"], "unknown method 'magic'; valid methods: chebyshev, fd, fem"),
         (["rod.yaml", "--method", "polar"], "the method 'polar' cannot solve this problem"),
         (["rod.yaml", "--accuracy", "2"], "2.0 is not in the range"),
-        (["rod.yaml", "--folder", "rod.yaml"], "--folder rod.yaml: is a file"),
+        (["rod.yaml", "--dir", "rod.yaml"], "--dir rod.yaml: is a file"),
     ],
     ids=lambda value: (value or ["nothing"])[-1] if isinstance(value, list) else "",
 )
@@ -172,22 +171,22 @@ def test_help_loads_nothing_heavy(here: Sharp) -> None:
 
 def test_a_problem_in_words_is_carried_to_a_verified_solution(here: Sharp) -> None:
     statement = load_case("heat-rod-two-ends").statements[0].text
-    done = here("solve", statement, "--mistakes", "0.2", "--seed", "2")
+    done = here("solve", statement, "--error-rate", "0.2", "--seed", "2")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "Report: solution-stated/report.html"
+    assert done.stdout.splitlines()[-1] == "Report: solution-text/report.html"
     assert "equation: u_t = alpha*u_xx" in done.stderr
-    again = here("solve", statement, "--mistakes", "0.2", "--seed", "2", "--json")
+    again = here("solve", statement, "--error-rate", "0.2", "--seed", "2", "--json")
     assert again.returncode == 0
-    assert "asked" not in again.stderr
+    assert "needs_clarification" not in again.stderr
     assert json.loads(again.stdout)["ending"] == "solved"
-    understood = here("solve", "solution-stated/problem.yaml", "--no-check")
+    understood = here("solve", "solution-text/problem.yaml", "--no-cross-check")
     assert understood.returncode == 0, understood.stderr
 
 
 def test_questions_about_words_are_answered_in_a_file(here: Sharp) -> None:
     done = here("solve", load_ill_posed("rod-one-end").statements[0].text)
     assert done.returncode == 9, done.stderr
-    asked = here.folder / "solution-stated" / "questions.yaml"
+    asked = here.folder / "solution-text" / "questions.yaml"
     assert f"sharp solve --answers {asked.relative_to(here.folder)}" in done.stdout
     unanswered = here("solve", "--answers", str(asked))
     assert unanswered.returncode == 2
@@ -200,8 +199,8 @@ def test_words_for_what_has_no_solution_are_refused_with_the_reason(here: Sharp)
     assert done.stdout.startswith("Not solvable as it stands: ")
 
 
-def test_words_that_the_playbook_does_not_know_end_with_what_to_do(here: Sharp) -> None:
+def test_words_that_the_rule_based_model_does_not_know_end_with_what_to_do(here: Sharp) -> None:
     done = here("solve", "a 0.5 m rod that cools")
     assert done.returncode == 4
-    assert "the playbook understands no language" in done.stderr
+    assert "the rule-based model understands no language" in done.stderr
     assert "Name a model, or write a specification" in done.stderr

@@ -59,7 +59,8 @@ def test_listing_problems_and_models_imports_nothing_numerical(sharp: Sharp) -> 
 
 
 def test_resuming_imports_no_model_client_and_no_solver_library(sharp: Sharp, finished: Path) -> None:
-    assert not imported(sharp, "resume", finished) & {"jax", "openai", "matplotlib", "torch", "scipy"}
+    # The report is written again, so matplotlib draws.
+    assert not imported(sharp, "resume", finished) & {"jax", "openai", "torch", "scipy"}
 
 
 @pytest.mark.parametrize("package", ["sharp", "hpc", "sharp.cli", "sharp.runs", "sharp.llm"])

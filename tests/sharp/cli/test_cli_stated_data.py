@@ -26,10 +26,10 @@ def test_data_of_a_specification_are_made_found_again_and_audited(sharp: Sharp, 
     path.write_text(ROD)
     made = sharp("data", "make", path, "--samples", "2", "--json")
     facts = json.loads(made.stdout)
-    assert facts["file"] == facts["truth"]
-    assert facts["file"].endswith("-n2-s2022-truth.hdf5")
+    assert facts["file"] == facts["reference"]
+    assert facts["file"].endswith("-n2-s2022-reference.hdf5")
     assert "data: truth of cold-rod (2/2)" in made.stderr
-    again = sharp("data", "make", path, "--samples", "2", "--kind", "truth")
+    again = sharp("data", "make", path, "--samples", "2", "--kind", "reference")
     assert again.stdout.splitlines() == [f"{name}: {value}" for name, value in facts.items()]
     assert again.stderr == ""
     audited = sharp("data", "audit", facts["file"], "--problem", path)
@@ -41,9 +41,9 @@ def test_what_cannot_be_made_or_imported_is_refused(sharp: Sharp, tmp_path: Path
     path.write_text(ROD)
     published = sharp("data", "make", path, "--samples", "2", "--kind", "pdebench")
     assert (published.returncode, published.stdout) == (2, "")
-    assert "found the family other; valid kinds: truth" in published.stderr
+    assert "found the family other; valid kinds: reference" in published.stderr
     out = tmp_path / "out.hdf5"
-    imported = sharp("data", "import", path, "--problem", path, "--out", out)
+    imported = sharp("data", "import", path, "--problem", path, "--output", out)
     assert imported.returncode == 2
     assert "use a file as it is, without the truth (evaluation.data)" in imported.stderr
     assert not out.exists()

@@ -1,4 +1,4 @@
-"""`sharp sweep` in processes of its own: real tournaments of the playbook, killed, extended, looked at."""
+"""`sharp sweep` in processes of its own: real tournaments of the rule-based model, killed, extended, looked at."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ name: small
 description: Four cells, and more if wanted.
 base:
   problem: advection
-  evaluation: {reference: truth, validation: 2, test: 2, smoke: 1}
+  evaluation: {data_kind: reference, validation: 2, test: 2, smoke: 1}
   genesis: {candidates: 2}
-  models: {judges: [playbook]}
+  models: {judges: [rule-based]}
   synthesis: {max_cycles: 1, max_rounds: 2}
 matrix:
-  feedback.kinds: [[nrmse], [residual]]
+  feedback.metrics: [[nrmse], [residual]]
   seed: [0, 1]
 limits: {runs: 2}
 """
@@ -45,13 +45,13 @@ def same_in_both(row: dict[str, str]) -> dict[str, str]:
     measured = (
         "seconds",
         "evaluation_seconds",
-        "whole_evaluation_seconds",
+        "standalone_evaluation_seconds",
         "run_time_s",
         "compile_s",
         "cached_evaluations",
         "nominee_cached",
         "calls",
-        "shared_calls",
+        "reused_calls",
         "prompt_tokens",
     )
     return {
@@ -61,9 +61,9 @@ def same_in_both(row: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def swept(sharp: Sharp, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sweep that nothing disturbed, for which the playbook needs nobody's leave; not to be changed."""
+    """A sweep that nothing disturbed, for which the rule-based model needs nobody's leave; not to be changed."""
     folder = tmp_path_factory.mktemp("swept")
-    done = sharp("sweep", written(folder), "--folder", folder / "sweep", "--json")
+    done = sharp("sweep", written(folder), "--dir", folder / "sweep", "--json")
     assert done.returncode == 0, done.stderr
     (folder / "said.json").write_text(done.stdout)
     (folder / "heard").write_text(done.stderr)
@@ -76,7 +76,7 @@ def test_a_sweep_ends_with_a_table_and_a_report(swept: Path) -> None:
     assert said["files"]["csv"] == str(swept / "table.csv")
     assert list(rows(swept)) == CELLS
     assert {row["state"] for row in rows(swept).values()} == {"finished"}
-    assert {cell: row["shared_calls"] != "0" for cell, row in rows(swept).items()} == {
+    assert {cell: row["reused_calls"] != "0" for cell, row in rows(swept).items()} == {
         "nrmse-s0": False,
         "nrmse-s1": False,
         "residual-s0": True,
@@ -94,7 +94,7 @@ def test_after_a_kill_and_an_extension_only_what_is_left_is_run(
     sharp: Sharp, swept: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "sweep"
-    command = ("sweep", written(tmp_path), "--folder", folder, "--yes")
+    command = ("sweep", written(tmp_path), "--dir", folder, "--yes")
     process = sharp.start(*command)
     wait_for(lambda: len(list(folder.glob("runs/*/tasks/*/result.json"))) >= 3, process)
     assert end(process, signal.SIGKILL)[0] == -signal.SIGKILL
@@ -121,7 +121,7 @@ def test_after_a_kill_and_an_extension_only_what_is_left_is_run(
 
 def test_an_interrupted_sweep_says_how_to_go_on(sharp: Sharp, tmp_path: Path) -> None:
     folder = tmp_path / "sweep"
-    process = sharp.start("sweep", written(tmp_path), "--folder", folder, "--yes")
+    process = sharp.start("sweep", written(tmp_path), "--dir", folder, "--yes")
     wait_for(lambda: list(folder.glob("runs/*/journal.jsonl")), process)
     code, heard = end(process, signal.SIGTERM)
     assert code == 130
@@ -132,15 +132,15 @@ def test_an_interrupted_sweep_says_how_to_go_on(sharp: Sharp, tmp_path: Path) ->
     ("judge", "options"),
     [
         ("local", ["--set", "models.servers.local.base_url=http://localhost:9/v1"]),
-        ("playbook", ["--cluster", "cpu-cluster"]),
+        ("rule-based", ["--cluster", "cpu-cluster"]),
     ],
     ids=["a model", "a cluster"],
 )
 def test_nothing_is_asked_or_submitted_before_somebody_has_agreed(
     sharp: Sharp, tmp_path: Path, judge: str, options: list[str]
 ) -> None:
-    text = SWEEP.replace("judges: [playbook]", f"judges: [playbook, {judge}]")
-    refused = sharp("sweep", written(tmp_path, text), "--folder", tmp_path / "sweep", *options)
+    text = SWEEP.replace("judges: [rule-based]", f"judges: [rule-based, {judge}]")
+    refused = sharp("sweep", written(tmp_path, text), "--dir", tmp_path / "sweep", *options)
     assert refused.returncode == 2
     assert "nobody can be asked here whether to go on; say so with --yes" in refused.stderr
     assert "Estimate for 4 cells" in refused.stderr
@@ -148,7 +148,7 @@ def test_nothing_is_asked_or_submitted_before_somebody_has_agreed(
 
 
 def test_a_dry_run_shows_the_plan_and_does_nothing(sharp: Sharp, tmp_path: Path) -> None:
-    dry = sharp("sweep", written(tmp_path), "--folder", tmp_path / "sweep", "--dry-run", "--json")
+    dry = sharp("sweep", written(tmp_path), "--dir", tmp_path / "sweep", "--dry-run", "--json")
     plan = json.loads(dry.stdout)
     assert [cell["id"] for cell in plan["cells"]] == CELLS
     assert plan["estimate"]["evaluations"]["most"] == 40
@@ -160,27 +160,27 @@ def test_a_dry_run_shows_the_plan_and_does_nothing(sharp: Sharp, tmp_path: Path)
 
 def test_a_dry_run_for_a_cluster_prints_its_scripts(sharp: Sharp, tmp_path: Path) -> None:
     dry = sharp(
-        "sweep", written(tmp_path), "--folder", tmp_path / "sweep", "--cluster", "cpu-cluster", "--dry-run"
+        "sweep", written(tmp_path), "--dir", tmp_path / "sweep", "--cluster", "cpu-cluster", "--dry-run"
     )
     assert dry.returncode == 0, dry.stderr
-    assert f"-P -m sharp.sweeps.controller {tmp_path / 'sweep'} 00000000-c1" in dry.stdout
+    assert f"-P -m sharp.controller {tmp_path / 'sweep'} 00000000-c1" in dry.stdout
     assert "#SBATCH --array=" in dry.stdout
-    assert "  jobs  " in dry.stdout
+    assert "\njobs  " in dry.stdout
     assert not (tmp_path / "sweep").exists()
 
 
 def test_a_cell_that_fails_makes_the_exit_code(sharp: Sharp, tmp_path: Path) -> None:
     text = SWEEP.replace("[[nrmse], [residual]]", "[[nrmse]]").replace("[0, 1]", "[0]")
     text = f"{text}include: [{{evaluation.smoke: 3}}]\n"
-    done = sharp("sweep", written(tmp_path, text), "--folder", tmp_path / "sweep", "--yes")
+    done = sharp("sweep", written(tmp_path, text), "--dir", tmp_path / "sweep", "--yes")
     assert done.returncode == 3
-    assert "failed      smoke3: expected at least one sample a split" in done.stdout
+    assert "failed  smoke3: expected at least one sample a split" in done.stdout
     assert "Nobody works on it. Continue with: sharp sweep" in done.stdout
 
 
 def test_a_used_up_budget_makes_the_exit_code(sharp: Sharp, tmp_path: Path) -> None:
     folder = tmp_path / "sweep"
-    done = sharp("sweep", written(tmp_path, f"{SWEEP}budget: {{calls: 4}}\n"), "--folder", folder, "--yes")
+    done = sharp("sweep", written(tmp_path, f"{SWEEP}budget: {{calls: 4}}\n"), "--dir", folder, "--yes")
     assert done.returncode == 6
     assert "of the sweep, the budget of 4 calls is used up (4)" in done.stderr
     assert "raise the budget in the sweep file and run it again" in done.stderr
@@ -201,7 +201,7 @@ def test_what_is_no_sweep_is_said(sharp: Sharp, swept: Path, tmp_path: Path) -> 
     )
     gone = sharp("sweep", tmp_path / "gone.yaml")
     assert (gone.returncode, "gone.yaml: cannot be read" in gone.stderr) == (2, True)
-    served = sharp("sweep", written(tmp_path, SWEEP.replace("[playbook]", "[local]")), "--yes")
+    served = sharp("sweep", written(tmp_path, SWEEP.replace("[rule-based]", "[local]")), "--yes")
     assert (served.returncode, "nothing says where model 'local' is served" in served.stderr) == (2, True)
     changed = sharp("sweep", swept, "--set", "genesis.candidates=5", "--dry-run")
     assert changed.returncode == 2

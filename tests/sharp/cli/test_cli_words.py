@@ -17,20 +17,19 @@ from scripted_rod import QUESTION, WORDS, answer_of
 from sharp_command import Sharp, end, settings, wait_for
 
 from hpc.errors import RunDirectoryError
-from sharp.agent.settings import Settings
-from sharp.agent.team import Allowance
-from sharp.agentbench.cases import load_case
-from sharp.agentbench.illposed import load_ill_posed
-from sharp.cli import stated
+from sharp.agent.settings import AgentConfig
+from sharp.agent.team import AgentLimits
+from sharp.cli import solve_text as stated
 from sharp.cli.exits import exit_code
 from sharp.cli.report import replay
 from sharp.cli.run import run
 from sharp.cli.solve import solve
 from sharp.errors import ConfigurationError, DataError
+from sharp.problems.cases import load_case, load_ill_posed
 
 ROD = load_case("heat-rod-two-ends").statements[0].text
 STEADY = load_case("laplace-annulus-log").statements[0].text
-PLAN = ("--dry-run", "--run", "r")
+PLAN = ("--dry-run", "--run-dir", "r")
 
 
 def model(handler: Handler, body: dict[str, Any]) -> None:
@@ -64,7 +63,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody sits there."""
-    monkeypatch.setattr("sharp.cli.worded.at_terminal", lambda: True)
+    monkeypatch.setattr("sharp.cli.run_text.at_terminal", lambda: True)
 
 
 def told(*arguments: str, said: str = "") -> Result:
@@ -101,15 +100,15 @@ def test_words_are_translated_shown_and_planned_for(here: Path) -> None:
 
 
 def test_what_words_leave_open_is_asked_for_in_a_file(here: Path) -> None:
-    done = told(load_ill_posed("rod-one-end").statements[0].text, "--run", "r")
+    done = told(load_ill_posed("rod-one-end").statements[0].text, "--run-dir", "r")
     assert done.exit_code == 9, done.output
     file = "r/translation/questions.yaml"
     assert "Question: " in done.stdout
-    assert f"To be answered: {file}; then: sharp run --run r --answers {file}" in done.stdout
+    assert f"To be answered: {file}; then: sharp run --run-dir r --answers {file}" in done.stdout
     assert "expected an answer" in str(told("--answers", file).exception)
-    found = told(load_ill_posed("rod-one-end").statements[0].text, "--run", "r", "--json")
+    found = told(load_ill_posed("rod-one-end").statements[0].text, "--run-dir", "r", "--json")
     assert found.exit_code == 9
-    assert json.loads(found.stdout)["ending"] == "asks"
+    assert json.loads(found.stdout)["ending"] == "needs_clarification"
 
 
 def test_answers_in_the_file_lead_on_in_the_same_run(here: Path, server: ScriptedChatServer) -> None:
@@ -137,24 +136,24 @@ def test_at_a_terminal_questions_are_asked_there(
 
 
 def test_at_a_terminal_the_problem_is_confirmed(here: Path, terminal: None) -> None:
-    denied = told(STEADY, "--run", "r", said="n\n")
+    denied = told(STEADY, "--run-dir", "r", said="n\n")
     assert denied.exit_code == 9
     assert "Is this the problem that you mean?" in denied.stdout
     assert "Say it in other words, or change r/translation/problem.yaml" in denied.stdout
     for said, options in (("y\n", ()), ("", ("--yes",))):
-        done = told(STEADY, "--run", "r", *options, said=said)
+        done = told(STEADY, "--run-dir", "r", *options, said=said)
         assert isinstance(done.exception, DataError), "it went on to the data"
     assert not (here / "r" / "run.yaml").exists()
 
 
 def test_a_problem_without_data_leads_to_sharp_solve(here: Path) -> None:
-    done = told(STEADY, "--run", "r")
+    done = told(STEADY, "--run-dir", "r")
     assert exit_code(done.exception) == 2
     assert "sharp solve" in str(done.exception)
 
 
 def test_what_has_no_solution_is_refused_with_the_reason(here: Path) -> None:
-    done = told(load_ill_posed("backward-rod").statements[0].text, "--run", "r")
+    done = told(load_ill_posed("backward-rod").statements[0].text, "--run-dir", "r")
     assert done.exit_code == 2
     assert done.stdout.startswith("Not solvable as it stands: ")
     assert not (here / "r" / "run.yaml").exists()
@@ -163,13 +162,13 @@ def test_what_has_no_solution_is_refused_with_the_reason(here: Path) -> None:
 def test_what_is_wrong_is_said_before_a_model_is_asked(here: Path, server: ScriptedChatServer) -> None:
     (here / "old").mkdir()
     (here / "old" / "run.yaml").write_text("")
-    done = told(WORDS, "--run", "old", *served(server))
+    done = told(WORDS, "--run-dir", "old", *served(server))
     assert isinstance(done.exception, RunDirectoryError)
     assert "old already holds a run; continue it with: sharp resume old" in str(done.exception)
-    done = told(WORDS, "--run", "r", *served(server), "--set", "genesis.candidate=3")
+    done = told(WORDS, "--run-dir", "r", *served(server), "--set", "genesis.candidate=3")
     assert isinstance(done.exception, ConfigurationError)
     assert "genesis.candidate" in str(done.exception)
-    done = told(WORDS, "--run", "r", "--set", "models.analyst=nobody")
+    done = told(WORDS, "--run-dir", "r", "--set", "models.analyst=nobody")
     assert "there is no model card 'nobody'" in str(done.exception)
     assert "expected a problem, a configuration file or a problem in words; or --answers" in told().output
     assert server.bodies == []
@@ -180,7 +179,14 @@ def test_a_translation_that_was_killed_goes_on_and_asks_nothing_twice(
     sharp: Sharp, server: ScriptedChatServer, tmp_path: Path
 ) -> None:
     server.script = [holding(5)]
-    command = ("run", f"{WORDS} The right end is insulated.", "--run", tmp_path, "--dry-run", *served(server))
+    command = (
+        "run",
+        f"{WORDS} The right end is insulated.",
+        "--run-dir",
+        tmp_path,
+        "--dry-run",
+        *served(server),
+    )
     process = sharp.start(*command)
     wait_for(lambda: len(server.bodies) == 5, process)
     assert end(process, signal.SIGKILL)[0] == -signal.SIGKILL
@@ -193,7 +199,7 @@ def test_a_translation_that_was_killed_goes_on_and_asks_nothing_twice(
 
 
 def test_a_course_of_words_is_replayed_and_compared(here: Path) -> None:
-    assert CliRunner().invoke(solve, [ROD, "--folder", "f"]).exit_code == 0
+    assert CliRunner().invoke(solve, [ROD, "--dir", "f"]).exit_code == 0
     assert told(ROD, *PLAN).exit_code == 0
     for folder in ("f", "r/translation"):
         done = CliRunner().invoke(replay, [folder])
@@ -201,7 +207,7 @@ def test_a_course_of_words_is_replayed_and_compared(here: Path) -> None:
             0,
             "Same ending, plan, findings and error, without a call.\n",
         )
-    path = here / "f" / "answer.json"
+    path = here / "f" / "solve_result.json"
     written = json.loads(path.read_text(encoding="utf-8"))
     changed = {**written, "error": 2 * written["error"] + 1e-3, "ending": "unsolved"}
     path.write_text(json.dumps(changed), encoding="utf-8")
@@ -215,21 +221,21 @@ def test_a_course_of_words_is_replayed_and_compared(here: Path) -> None:
 def test_all_calls_used_up_is_a_code_of_its_own_and_leaves_a_report(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def short(asked: stated.Asked) -> Settings:
-        return replace(Settings(asked.statement), allowance=Allowance(calls=5))
+    def short(asked: stated.SolveTextOptions) -> AgentConfig:
+        return replace(AgentConfig(asked.statement), allowance=AgentLimits(calls=5))
 
     monkeypatch.setattr(stated, "_settings", short)
-    done = CliRunner().invoke(solve, [ROD, "--folder", "f"])
+    done = CliRunner().invoke(solve, [ROD, "--dir", "f"])
     assert done.exit_code == 6
     assert done.stdout.startswith("Not solved: all 5 model calls that this problem may take are used up.")
-    found = json.loads((here / "f" / "answer.json").read_text(encoding="utf-8"))
+    found = json.loads((here / "f" / "solve_result.json").read_text(encoding="utf-8"))
     assert (found["ending"], found["calls"], len(found["plan"])) == ("unsolved", 5, 15)
     assert "define_domain" in (here / "f" / "report.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
 def test_from_a_statement_to_a_report(sharp: Sharp, tmp_path: Path) -> None:
-    done = sharp("run", ROD, "--run", tmp_path / "run", *settings())
+    done = sharp("run", ROD, "--run-dir", tmp_path / "run", *settings())
     assert done.returncode == 0, done.stderr
     assert "Winner: " in done.stdout
     assert (tmp_path / "run" / "report.html").is_file()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sharp.cluster.told import SIGNALS
+from hpc.campaign.stop_signal import SIGNALS
 
 
 @pytest.fixture(autouse=True)

@@ -9,14 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hpc.parking import Parking
-from hpc.slurm.campaign import Campaign, create_campaign
-from hpc.slurm.client import Slurm, Snapshot
-from hpc.slurm.errors import SlurmError
-from hpc.slurm.parsing import Job
-from hpc.slurm.profile import Cluster
-from hpc.slurm.states import JobState
-from sharp.cluster.errand import Step
+from hpc.campaign import WorkloadProgress
+from hpc.quiescence import QuiescenceTracker
+from hpc.slurm import (
+    Campaign,
+    ClusterProfile,
+    Job,
+    JobState,
+    QueueSnapshot,
+    Slurm,
+    SlurmError,
+    create_campaign,
+)
 
 
 class RememberingSlurm(Slurm):
@@ -56,8 +60,8 @@ class RememberingSlurm(Slurm):
         self._raise()
         return tuple(job for job in self.jobs.values() if job.name.startswith(beginning))
 
-    def snapshot(self, ids: Iterable[str]) -> Snapshot:
-        return Snapshot({job: self.jobs[job] for job in ids if job in self.jobs})
+    def snapshot(self, ids: Iterable[str]) -> QueueSnapshot:
+        return QueueSnapshot({job: self.jobs[job] for job in ids if job in self.jobs})
 
     def cancel(self, ids: Iterable[str]) -> None:
         for job in ids:
@@ -75,7 +79,7 @@ class NoSite:
     closed = 0
 
     def __init__(self, *_: Any) -> None:
-        self.parking = Parking()
+        self.parking = QuiescenceTracker()
 
     async def __aenter__(self) -> NoSite:
         return self
@@ -83,7 +87,7 @@ class NoSite:
     async def __aexit__(self, *_: object) -> None:
         return None
 
-    async def close_down(self) -> None:
+    async def stop_all_jobs(self) -> None:
         NoSite.closed += 1
 
     @asynccontextmanager
@@ -99,26 +103,30 @@ class PlannedErrand:
 
     def __init__(self, folder: Path, *plan: Exception | bool | Callable[[], None]) -> None:
         self.folder, self.plan, self.done = folder, list(plan), 0
-        self.cards: list[Any] = []
 
     def progress(self) -> int:
         return self.done
 
-    def check(self, cluster: Cluster) -> None:
+    def check(self, cluster: ClusterProfile) -> None:
         return None
 
-    async def step(self, site: Any, leave: Any, warn: Any) -> Step:
+    def backend(self, *_: Any) -> NoSite:
+        return NoSite()
+
+    async def step(self, site: Any, leave: Any, warn: Any) -> WorkloadProgress:
         now = self.plan.pop(0)
         if isinstance(now, Exception):
             raise now
         if now is True:
-            return Step(True, sentence="Winner: c1.")
+            return WorkloadProgress(True, sentence="Winner: c1.")
         if callable(now):
             now()
-        return Step(False, tuple(await leave()))
+        return WorkloadProgress(False, tuple(await leave()))
 
 
 def a_campaign(folder: Path, **changes: Any) -> Campaign:
     role = {"time": "1h"}
     roles = dict.fromkeys(("controller", "server", "evaluate"), role)
-    return create_campaign(folder, Cluster.model_validate({"name": "here", "roles": roles, **changes}))
+    return create_campaign(
+        folder, ClusterProfile.model_validate({"name": "here", "roles": roles, **changes}), "sharp"
+    )

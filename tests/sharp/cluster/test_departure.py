@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from controlled import a_campaign
 
-from hpc.errors import Fenced
-from hpc.lease import Lease
-from hpc.parking import Parking
-from hpc.slurm.campaign import Campaign, wish
-from sharp.cluster import departure
-from sharp.cluster.departure import Departure, until_waiting
-from sharp.cluster.site import node_class
-from sharp.cluster.told import Told
+from hpc.campaign import StopSignal
+from hpc.campaign import controller as departure
+from hpc.campaign.controller import ShutdownMonitor, until_waiting
+from hpc.errors import LeaseLost
+from hpc.journal import Lease
+from hpc.quiescence import QuiescenceTracker
+from hpc.slurm import Campaign, update_control
+from sharp.runs.cluster.slurm_backend import node_class
 
 
 @pytest.fixture
@@ -28,25 +28,25 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
 
 @pytest.fixture
 def lease(campaign: Campaign) -> Iterator[Lease]:
-    held = Lease.acquire(campaign.place)
+    held = Lease.acquire(campaign.slurm_dir)
     yield held
     held.release()
 
 
-async def at_work(parking: Parking, until: asyncio.Event) -> None:
-    with parking.busy():
+async def at_work(parking: QuiescenceTracker, until: asyncio.Event) -> None:
+    with parking.active():
         await until.wait()
 
 
-async def evaluating(parking: Parking) -> None:
-    with parking.busy(), parking.parked("job 17"):
+async def evaluating(parking: QuiescenceTracker) -> None:
+    with parking.active(), parking.blocked_on("job 17"):
         await asyncio.Event().wait()
 
 
 async def test_what_is_in_flight_may_end_before_it_leaves(campaign: Campaign, lease: Lease) -> None:
-    told, parking, answered = Told(), Parking(), asyncio.Event()
+    told, parking, answered = StopSignal(), QuiescenceTracker(), asyncio.Event()
     with told.in_loop():
-        leaving = Departure(campaign, lease, told, time.time() + 600, margin_s=600)
+        leaving = ShutdownMonitor(campaign, lease, told, time.time() + 600, margin_s=600)
         tasks = [asyncio.create_task(at_work(parking, answered)), asyncio.create_task(evaluating(parking))]
         waiting = asyncio.create_task(leaving.wait(parking))
         await asyncio.sleep(0.6)
@@ -58,12 +58,12 @@ async def test_what_is_in_flight_may_end_before_it_leaves(campaign: Campaign, le
 
 
 async def test_it_leaves_although_an_answer_does_not_come(campaign: Campaign, lease: Lease) -> None:
-    told, parking = Told(), Parking()
+    told, parking = StopSignal(), QuiescenceTracker()
     with told.in_loop():
         work = asyncio.create_task(at_work(parking, asyncio.Event()))
-        leaving = Departure(campaign, lease, told, time.time(), margin_s=0.2)
+        leaving = ShutdownMonitor(campaign, lease, told, time.time(), margin_s=0.2)
         assert await leaving.wait(parking) == ()
-        entering = asyncio.create_task(parking.admission())
+        entering = asyncio.create_task(parking.wait_admitted())
         await asyncio.sleep(0.05)
         assert not entering.done(), "nothing new begins"
     for task in (work, entering):
@@ -71,20 +71,20 @@ async def test_it_leaves_although_an_answer_does_not_come(campaign: Campaign, le
 
 
 async def test_wishes_and_successors_end_a_wait(campaign: Campaign, lease: Lease) -> None:
-    told = Told()
+    told = StopSignal()
     with told.in_loop():
-        leaving = Departure(campaign, lease, told, None, margin_s=1)
-        assert not await leaving.within(0.1)
-        wish(campaign, stop=True)
-        assert await leaving.within(60)
-        wish(campaign, stop=False)
-        Lease.acquire(campaign.place, takeover=True).release()
-        with pytest.raises(Fenced):
-            await leaving.within(60)
+        leaving = ShutdownMonitor(campaign, lease, told, None, margin_s=1)
+        assert not await leaving.wait_for_stop(0.1)
+        update_control(campaign, stop=True)
+        assert await leaving.wait_for_stop(60)
+        update_control(campaign, stop=False)
+        Lease.acquire(campaign.slurm_dir, steal_lease=True).release()
+        with pytest.raises(LeaseLost):
+            await leaving.wait_for_stop(60)
 
 
 async def test_a_step_by_hand_ends_when_only_jobs_are_waited_for(campaign: Campaign, lease: Lease) -> None:
-    parking, answered = Parking(), asyncio.Event()
+    parking, answered = QuiescenceTracker(), asyncio.Event()
     tasks = [asyncio.create_task(at_work(parking, answered)), asyncio.create_task(evaluating(parking))]
     step = asyncio.create_task(until_waiting(parking, lease))
     await asyncio.sleep(0.5)

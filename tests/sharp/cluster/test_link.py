@@ -11,20 +11,25 @@ from typing import Any
 import pytest
 from controlled import NoSite, PlannedErrand, RememberingSlurm, a_campaign
 
-from hpc.errors import Fenced, InfrastructureError, JournalMismatch, RunDirectoryError, WorkCancelled
-from hpc.lease import Lease
-from hpc.serving.pool import ServerFailed
-from hpc.slurm.book import JobBook, read_book
-from hpc.slurm.campaign import Campaign, wish
-from hpc.slurm.chain import queue_first
-from hpc.slurm.ending import read_ending, write_ending
-from hpc.slurm.errors import SlurmRefused, SlurmUnreachable
-from hpc.slurm.states import JobState
-from sharp.cluster import control, departure, link
-from sharp.cluster.told import Told
-from sharp.clusters import render_script
+from hpc.campaign import StopSignal, controller, submit_first
+from hpc.errors import InfrastructureError, JournalMismatch, LeaseLost, RunDirectoryError, WorkCancelled
+from hpc.journal import Lease
+from hpc.serving import ServerFailed
+from hpc.slurm import (
+    Campaign,
+    ControllerContext,
+    JobState,
+    SlurmRefused,
+    SlurmUnreachable,
+    SubmissionLog,
+    read_book,
+    read_campaign_outcome,
+    update_control,
+    write_campaign_outcome,
+)
 from sharp.errors import BudgetExceeded, ConfigurationError, ModelUnavailable
-from sharp.sweeps.purse import SweepBudgetExceeded
+from sharp.experiments.sweeps.sweep_budget import SweepBudgetExceeded
+from sharp.runs.cluster.profiles import render_script
 
 FIRST = "100"
 
@@ -33,11 +38,10 @@ FIRST = "100"
 def slurm(monkeypatch: pytest.MonkeyPatch) -> RememberingSlurm:
     """A Slurm whose first job is ours."""
     taken = RememberingSlurm()
-    monkeypatch.setattr(control, "Slurm", lambda **_: taken)
-    monkeypatch.setattr(control, "ClusterSite", NoSite)
-    monkeypatch.setattr(link, "_PAUSE_S", 0.01)
-    monkeypatch.setattr(link, "_LOOK_S", 0.01)
-    monkeypatch.setattr(departure, "LOOK_S", 0.05)
+    monkeypatch.setattr("hpc.slurm.campaign.Slurm", lambda **_: taken)
+    monkeypatch.setattr(controller, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(controller, "_RETRY_S", 0.01)
+    monkeypatch.setattr(controller, "LOOK_S", 0.05)
     monkeypatch.setattr(NoSite, "closed", 0)
     monkeypatch.setenv("SLURM_JOB_ID", FIRST)
     for name in ("SLURM_RESTART_COUNT", "SLURM_JOB_END_TIME"):
@@ -47,16 +51,23 @@ def slurm(monkeypatch: pytest.MonkeyPatch) -> RememberingSlurm:
 
 @pytest.fixture
 def campaign(tmp_path: Path, slurm: RememberingSlurm) -> Campaign:
-    made = a_campaign(tmp_path, chain={"fruitless": 3, "margin": "1s"})
-    with JobBook(made.book) as book:
-        assert queue_first(made, book, slurm, "tests.module", render_script) == FIRST
+    made = a_campaign(tmp_path, controller_chain={"max_no_progress": 3, "exit_margin": "1s"})
+    with SubmissionLog(made.book) as book:
+        assert (
+            submit_first(ControllerContext(made, None, book, slurm), "tests.module", render_script) == FIRST
+        )
     slurm.set(FIRST, JobState.RUNNING)
     return made
 
 
-def run(campaign: Campaign, errand: PlannedErrand, told: Told | None = None) -> int:
-    return link.run_link(
-        "tests.module", campaign.folder, f"{campaign.id}-c1", lambda _: errand, told or Told()
+def run(campaign: Campaign, errand: PlannedErrand, told: StopSignal | None = None) -> int:
+    return controller.run_controller_job(
+        "tests.module",
+        campaign.folder,
+        f"{campaign.id}-c1",
+        lambda _: errand,
+        told or StopSignal(),
+        render_script,
     )
 
 
@@ -77,9 +88,14 @@ def test_the_successor_is_queued_before_any_work(campaign: Campaign, slurm: Reme
         assert f"-m tests.module {campaign.folder} {campaign.id}-c2" in slurm.scripts["101"]
         return errand
 
-    assert link.run_link("tests.module", campaign.folder, f"{campaign.id}-c1", opened, Told()) == 0
+    assert (
+        controller.run_controller_job(
+            "tests.module", campaign.folder, f"{campaign.id}-c1", opened, StopSignal(), render_script
+        )
+        == 0
+    )
     assert slurm.living == [FIRST]
-    ending = read_ending(campaign)
+    ending = read_campaign_outcome(campaign)
     assert ending is not None
     assert (ending.state, ending.sentence) == ("finished", "Winner: c1.")
     assert NoSite.closed == 1
@@ -101,7 +117,7 @@ def test_what_would_happen_again_ends_the_chain(
     campaign: Campaign, slurm: RememberingSlurm, error: Exception, code: int
 ) -> None:
     assert run(campaign, planned(campaign, error)) == code
-    ending = read_ending(campaign)
+    ending = read_campaign_outcome(campaign)
     assert ending is not None
     assert (ending.state, ending.sentence) == ("failed", str(error))
     assert slurm.living == [FIRST]
@@ -115,7 +131,7 @@ def test_what_may_be_over_is_tried_again(
     campaign: Campaign, slurm: RememberingSlurm, error: Exception
 ) -> None:
     assert run(campaign, planned(campaign, error, error, True)) == 0
-    ending = read_ending(campaign)
+    ending = read_campaign_outcome(campaign)
     assert ending is not None
     assert ending.state == "finished"
 
@@ -131,25 +147,25 @@ def test_it_is_tried_again_only_so_often_without_progress(campaign: Campaign) ->
     errand = planned(campaign, *[ModelUnavailable("no answer")] * 9)
     assert run(campaign, errand) == 1
     assert len(errand.plan) == 6
-    ending = read_ending(campaign)
+    ending = read_campaign_outcome(campaign)
     assert ending is not None
     assert ending.sentence == "3 times in a row: no answer"
 
 
 def test_whoever_was_told_leaves_for_the_successor(campaign: Campaign, slurm: RememberingSlurm) -> None:
-    told = Told()
+    told = StopSignal()
     errand = planned(campaign, told_to_leave)
     assert run(campaign, errand, told) == 75
-    assert read_ending(campaign) is None
+    assert read_campaign_outcome(campaign) is None
     assert slurm.living == [FIRST, "101"]
     assert NoSite.closed == 0
 
 
 def test_a_signal_that_came_early_is_heeded(campaign: Campaign, slurm: RememberingSlurm) -> None:
-    told = Told()
+    told = StopSignal()
     told.listen()
     os.kill(os.getpid(), signal.SIGTERM)
-    assert told.yet
+    assert told.received
     assert run(campaign, planned(campaign, False), told) == 75
 
 
@@ -203,10 +219,10 @@ def test_without_a_successor_work_goes_on(
 
 def test_people_stop_a_campaign(campaign: Campaign, slurm: RememberingSlurm) -> None:
     def cancelled() -> None:
-        wish(campaign, stop=True)
+        update_control(campaign, stop=True)
 
     assert run(campaign, planned(campaign, cancelled)) == 0
-    ending = read_ending(campaign)
+    ending = read_campaign_outcome(campaign)
     assert ending is not None
     assert ending.state == "stopped"
     assert slurm.living == [FIRST]
@@ -214,7 +230,7 @@ def test_people_stop_a_campaign(campaign: Campaign, slurm: RememberingSlurm) -> 
 
 
 def test_a_controller_of_what_has_ended_leaves_at_once(campaign: Campaign, slurm: RememberingSlurm) -> None:
-    write_ending(campaign, "finished", "Winner: c1.")
+    write_campaign_outcome(campaign, "finished", "Winner: c1.")
     slurm.submit("#SBATCH --job-name=" + campaign.job_name("evaluate"), token="stray")
     assert run(campaign, planned(campaign)) == 0
     assert slurm.living == [FIRST]
@@ -226,10 +242,10 @@ def test_a_controller_that_was_superseded_touches_nothing(
     leases: list[Lease] = []
 
     def taken_over() -> None:
-        leases.append(Lease.acquire(campaign.place, takeover=True))
+        leases.append(Lease.acquire(campaign.slurm_dir, steal_lease=True))
 
     assert run(campaign, planned(campaign, taken_over)) == 75
-    assert read_ending(campaign) is None
+    assert read_campaign_outcome(campaign) is None
     assert NoSite.closed == 0
     assert slurm.living == [FIRST, "101"]
     leases[0].release()
@@ -245,7 +261,7 @@ def test_fruitless_links_end_the_chain(
         errand.done = 5
         codes.append(run(campaign, errand))
     assert codes == [75, 75, 75, 1]
-    ending = read_ending(campaign)
+    ending = read_campaign_outcome(campaign)
     assert ending is not None
     assert "Nothing new was recorded in 3 controller jobs in a row" in ending.sentence
 
@@ -254,8 +270,13 @@ def test_a_link_that_cannot_be_counted_ends_the_chain(campaign: Campaign, slurm:
     def broken(_: Path) -> Any:
         raise RuntimeError("nobody foresaw this")
 
-    assert link.run_link("tests.module", campaign.folder, f"{campaign.id}-c1", broken, Told()) == 1
-    ending = read_ending(campaign)
+    assert (
+        controller.run_controller_job(
+            "tests.module", campaign.folder, f"{campaign.id}-c1", broken, StopSignal(), render_script
+        )
+        == 1
+    )
+    ending = read_campaign_outcome(campaign)
     assert ending is not None
     assert ending.sentence == "RuntimeError: nobody foresaw this"
     assert slurm.living == [FIRST]
@@ -264,7 +285,7 @@ def test_a_link_that_cannot_be_counted_ends_the_chain(campaign: Campaign, slurm:
 def test_what_nobody_foresaw_is_left_to_the_successor(campaign: Campaign, slurm: RememberingSlurm) -> None:
     with pytest.raises(RuntimeError, match="nobody foresaw"):
         run(campaign, planned(campaign, RuntimeError("nobody foresaw this")))
-    assert read_ending(campaign) is None
+    assert read_campaign_outcome(campaign) is None
     assert slurm.living == [FIRST, "101"]
 
 
@@ -279,10 +300,12 @@ def test_progress_keeps_the_chain_alive(
 
 
 def test_a_folder_without_campaign_is_named(tmp_path: Path, slurm: RememberingSlurm) -> None:
-    with pytest.raises(RunDirectoryError, match=r"sharp launch .* --cluster NAME"):
-        link.run_link("m", tmp_path, "t", lambda _: PlannedErrand(tmp_path), Told())
+    with pytest.raises(RunDirectoryError, match="has not been launched on a cluster"):
+        controller.run_controller_job(
+            "m", tmp_path, "t", lambda _: PlannedErrand(tmp_path), StopSignal(), render_script
+        )
 
 
 def test_a_superseded_step_is_no_end(campaign: Campaign, slurm: RememberingSlurm) -> None:
-    assert run(campaign, planned(campaign, Fenced("taken over"))) == 75
-    assert read_ending(campaign) is None
+    assert run(campaign, planned(campaign, LeaseLost("taken over"))) == 75
+    assert read_campaign_outcome(campaign) is None

@@ -17,11 +17,11 @@ from hpc.journal import Journal
 from sharp.config import to_plain
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.llm.cards import ModelCard
+from sharp.llm.prompts import prompt_hashes
 from sharp.llm.protocol import ChatReply, ChatRequest
-from sharp.methods import play
-from sharp.runs.columns import columns
-from sharp.stages.prompts import prompt_hashes
-from sharp.stages.state import Tournament
+from sharp.methods import run_method
+from sharp.runs.state_arrays import state_arrays
+from sharp.tournament.state import Tournament
 
 # Costs by token of an answer of 100 prompt and 10 completion tokens: 0.001 dollars.
 PRICE = {"prompt": 5.0, "cached": None, "completion": 50.0, "date": "2026-03-04", "source": "a list"}
@@ -66,7 +66,7 @@ class _Recording:
         return Evaluation.from_json(await self._journal.perform("evaluate", path, request.to_json(), call))
 
     def checkpoint(self, barrier: str, state: Tournament) -> None:
-        self._journal.checkpoint(barrier, columns(state))
+        self._journal.checkpoint(barrier, state_arrays(state))
 
     def _count(self) -> None:
         self._left -= 1
@@ -96,7 +96,7 @@ async def _record(path: Path, world: World, options: dict[str, Any]) -> None:
         effects = _Recording(journal, inner, world.effects)
         played = replace(played, effects=effects, cards=cards, data=world.data)
         with suppress(Stopped):
-            await play(played)
+            await run_method(played)
     _write(path, played, world)
 
 
@@ -122,7 +122,7 @@ def _answers(world: World) -> Any:
 def _write(path: Path, played: Any, world: World) -> None:
     problem = played.problem
     manifest = {
-        "format": 1,
+        "format": 2,
         "software": "0.1.0",
         "created": "2026-01-02T03:04:05+00:00",
         "python": "3.11.0",

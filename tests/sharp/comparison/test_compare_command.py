@@ -31,8 +31,9 @@ def test_it_prints_tables_and_where_the_files_are(
     assert done.returncode == 0, done.stderr
     assert "Errors of winners on test data" in done.stdout
     assert "#2 judged: 2 evaluations saved against #1 codepde" in done.stdout
-    written = done.stdout.splitlines()[-4:]
-    assert [Path(name).name for name in written] == ["compare.html", "compare.md", "compare.csv", "cost.svg"]
+    written = done.stdout.splitlines()[-5:]
+    names = ["compare.html", "compare.md", "compare.csv", "compare.parquet", "cost.svg"]
+    assert [Path(name).name for name in written] == names
     assert all(Path(name).is_file() for name in written)
 
 
@@ -42,7 +43,10 @@ def test_its_json_agrees_with_the_status_of_the_runs(sharp: Sharp, runs: tuple[P
     assert compared["files"] == {}
     for run, path in zip(compared["runs"], runs, strict=True):
         status = json.loads(sharp("status", path, "--json").stdout)
-        assert (run["all_calls"], run["tokens"]["prompt"]) == (status["calls"], status["prompt_tokens"])
+        assert (run["all_calls"], run["standalone_prompt_tokens"]) == (
+            status["calls"],
+            status["prompt_tokens"],
+        )
         assert run["total_dollars"] == pytest.approx(status["dollars"])
 
 
@@ -60,10 +64,10 @@ def test_status_counts_for_a_budget_only_what_the_run_has_paid_for_itself(
 ) -> None:
     judged = {"synthesis": {"max_cycles": 1, "max_rounds": 3}, "budget": {"calls": 100}}
     taker = record(
-        sharp.folder / "taker", "pde-sharp", genesis={"candidates": 4, "reuse": str(runs[1])}, **judged
+        sharp.folder / "taker", "pde-sharp", genesis={"candidates": 4, "replay_from": str(runs[1])}, **judged
     )
     status = json.loads(sharp("status", taker, "--json").stdout)
     (run,) = json.loads(sharp("compare", taker, "--json").stdout)["runs"]
     (budget,) = status["budgets"]
-    assert run["shared_calls"] > 0
-    assert budget["used"] == status["calls"] - run["shared_calls"] == run["calls"]
+    assert run["reused_calls"] > 0
+    assert budget["used"] == status["calls"] - run["reused_calls"] == run["calls"]

@@ -7,16 +7,17 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from hpc.sandbox import Policy
-from sharp.evaluation.datasets import DataSet, make_splits, open_dataset
-from sharp.evaluation.protocol import EvaluationRequest, Limits
-from sharp.evaluation.taskfolder import Task, file_state
+from hpc.sandbox import SandboxPolicy
+from sharp.evaluation.protocol import EvaluationRequest
+from sharp.evaluation.task_folder import EvaluationTask, file_state
 from sharp.problems import load_problem
+from sharp.problems.limits import ResourceLimits
+from sharp.reference.datasets import DataSet, make_splits, open_dataset
 
 PROBLEM = load_problem("advection")
 SPLITS = make_splits(8, n_test=3, n_validation=4)
-LIMITS = Limits(wall_s=300, memory_mb=2000)
-RLIMITS = Policy("rlimits")
+LIMITS = ResourceLimits(wall_s=300, memory_mb=2000)
+RLIMITS = SandboxPolicy("rlimits")
 
 DEF = "import numpy as np\ndef solver(u0_batch, t_coordinate, beta):\n    "
 SHIFT = """
@@ -57,11 +58,11 @@ def request(data: DataSet, code: str = SHIFT, **options: object) -> EvaluationRe
     return EvaluationRequest(problem=PROBLEM.label, data=data.label, code=code, **fields)
 
 
-def task(data: DataSet, code: str = SHIFT, **options: object) -> Task:
+def task(data: DataSet, code: str = SHIFT, **options: object) -> EvaluationTask:
     """Return the task of a request."""
     asked = request(data, code, **options)
     samples = getattr(SPLITS, asked.split)
-    return Task(
+    return EvaluationTask(
         request=asked,
         specification=PROBLEM.specification.model_dump(mode="json", exclude_defaults=True),
         dataset=data,

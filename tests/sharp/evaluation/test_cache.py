@@ -18,10 +18,11 @@ import pytest
 from scripted import evaluation, program
 
 import sharp.evaluation.cache as module
-from sharp.evaluation.cache import Entry, EvaluationCache, cache_home, entry_key, machine_class
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Failure, Limits
+from sharp.evaluation.cache import CacheEntry, EvaluationCache, cache_home, entry_key, machine_class
+from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRequest
+from sharp.problems.limits import ResourceLimits
 
-REQUEST = EvaluationRequest("advection@1", "wave@1", "validation", program(0.1), Limits(10.0))
+REQUEST = EvaluationRequest("advection@1", "wave@1", "validation", program(0.1), ResourceLimits(10.0))
 KEY = "ab" + 62 * "0"
 HERE = {"hostname": platform.node()}
 
@@ -30,8 +31,8 @@ def key(samples: tuple[int, int] = (4, 8), truth: str | None = None, **changes: 
     return entry_key(replace(REQUEST, **changes), samples, truth, machine_class())
 
 
-def entry(request: EvaluationRequest = REQUEST, **changes: Any) -> Entry:
-    made = Entry.now(replace(evaluation(request), **changes), b"picture\n\0", request.code)
+def entry(request: EvaluationRequest = REQUEST, **changes: Any) -> CacheEntry:
+    made = CacheEntry.now(replace(evaluation(request), **changes), b"picture\n\0", request.code)
     return replace(made, measured_at="2026-01-02T03:04:05+00:00")
 
 
@@ -62,9 +63,13 @@ def test_the_key_ignores_comments_docstrings_and_layout():
     "changes",
     [
         *({"problem": "advection@2"}, {"data": "wave@2"}, {"split": "test"}, {"split": "smoke"}),
-        *({"limits": Limits(11.0)}, {"limits": Limits(10.0, 99)}, {"limits": Limits(10.0, threads=2)}),
+        *(
+            {"limits": ResourceLimits(11.0)},
+            {"limits": ResourceLimits(10.0, 99)},
+            {"limits": ResourceLimits(10.0, threads=2)},
+        ),
         *({"x64": True}, {"x64": False}, {"measures": ("mass",)}, {"repeats": 2}, {"shards": 2}),
-        *({"stop_above": 0.5}, {"study": "convergence"}, {"samples": (5, 8)}, {"truth": "1"}),
+        *({"abort_above": 0.5}, {"study": "convergence"}, {"samples": (5, 8)}, {"truth": "1"}),
     ],
     ids=str,
 )
@@ -127,7 +132,7 @@ def test_a_failure_serves_the_same_text_only_for_its_message_names_lines():
 
 
 def test_a_timeout_serves_its_own_machine_only():
-    late = {"failure": Failure("timeout", "It took too long."), "scores": None}
+    late = {"failure": CandidateFailure("timeout", "It took too long."), "scores": None}
     assert entry(**late, environment=HERE).serves(REQUEST.code, "auto")
     assert not entry(**late, environment={"hostname": "elsewhere"}).serves(REQUEST.code, "auto")
 
@@ -206,7 +211,7 @@ def use(root: Path, own: int) -> list[str]:
     logging.getLogger("sharp").addHandler(heard)
     for turn in range(40):
         number = (own + turn) % 3
-        cache.put(f"{number:064x}", Entry(evaluation(REQUEST), bytes([number]) * 50_000, "now", "text"))
+        cache.put(f"{number:064x}", CacheEntry(evaluation(REQUEST), bytes([number]) * 50_000, "now", "text"))
         for other in range(3):
             found = cache.get(f"{other:064x}")
             if found is not None and found.picture != bytes([other]) * 50_000:
@@ -248,7 +253,7 @@ def test_clearing_goes_by_the_last_use(cache, file):
     assert cache.usage().used_again == 2
     assert cache.usage().last_used > usage.last_used
     assert cache.clear().entries == 2
-    assert cache.usage() == module.Usage(0, 0, 0, None)
+    assert cache.usage() == module.CacheStats(0, 0, 0, None)
 
 
 def test_where_the_cache_is(tmp_path, monkeypatch):
@@ -265,6 +270,6 @@ def test_where_the_cache_is(tmp_path, monkeypatch):
 def test_numbers_that_json_does_not_have_come_back(cache):
     odd = evaluation(REQUEST)
     odd = replace(odd, scores=replace(odd.scores, max_error=float("inf")))
-    cache.put(KEY, Entry.now(odd, b"", REQUEST.code))
+    cache.put(KEY, CacheEntry.now(odd, b"", REQUEST.code))
     found: Evaluation = cache.get(KEY).evaluation
     assert found == odd

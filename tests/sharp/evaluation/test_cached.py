@@ -16,17 +16,18 @@ from scripted import evaluation, program
 
 from hpc.errors import InfrastructureError
 from hpc.files import make_directory
-from hpc.sandbox import Policy
+from hpc.sandbox import SandboxPolicy
 from sharp.evaluation.cache import EvaluationCache
 from sharp.evaluation.cached import CachedEvaluator
-from sharp.evaluation.datasets import DataSet, make_splits, open_dataset
 from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Limits
-from sharp.evaluation.taskfolder import read_picture, read_task, task_folder, write_result, write_task
+from sharp.evaluation.protocol import Evaluation, EvaluationRequest
+from sharp.evaluation.task_folder import read_picture, read_task, task_folder, write_result, write_task
 from sharp.problems import load_problem
+from sharp.problems.limits import ResourceLimits
+from sharp.reference.datasets import DataSet, make_splits, open_dataset
 
 PROBLEM = load_problem("advection")
-LIMITS = Limits(wall_s=60, memory_mb=1000)
+LIMITS = ResourceLimits(wall_s=60, memory_mb=1000)
 STILL = """
 import numpy as np
 def solver(u0_batch, t_coordinate, beta):
@@ -96,7 +97,7 @@ class World:
             self.cache,
             run_dir=run_dir,
             task=local.task,
-            policy=Policy(tier=tier, image=image),
+            policy=SandboxPolicy(tier=tier, image=image),
             machine=machine,
             refresh=refresh,
         )
@@ -244,7 +245,9 @@ async def test_a_real_run_and_its_picture(world, tmp_path):
     for name in ("one", "two"):
         run_dir = tmp_path / name
         async with LocalEvaluator(run_dir, PROBLEM, world.dataset, splits, workers=1) as local:
-            evaluator = CachedEvaluator(local, world.cache, run_dir=run_dir, task=local.task, policy=Policy())
+            evaluator = CachedEvaluator(
+                local, world.cache, run_dir=run_dir, task=local.task, policy=SandboxPolicy()
+            )
             results.append(await evaluator.evaluate(world.ask(STILL)))
     assert results[0].scores.nrmse == pytest.approx(0, abs=1e-6)
     assert results[1].scores == results[0].scores

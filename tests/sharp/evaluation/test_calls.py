@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sharp.evaluation.calls import Call, Work, call_times, load_time
+from sharp.evaluation.calls import CallPlan, SolverCall, call_times, load_time
 
-FIRST = Call("scored", {"a": np.zeros(2)}, {"beta": 1.0}, {"u": (2,)})
-OTHER = Call("other", {"a": np.ones(3)}, {}, {"u": (3,)})
-WORK = Work("solver", (FIRST, OTHER), repeats=2)
+FIRST = SolverCall("scored", {"a": np.zeros(2)}, {"beta": 1.0}, {"u": (2,)})
+OTHER = SolverCall("other", {"a": np.ones(3)}, {}, {"u": (3,)})
+WORK = CallPlan("solver", (FIRST, OTHER), repeats=2)
 NAMES = ("scored", "repeat-1", "other")
 WORDS = ["load", *(f"{word} {name}" for name in NAMES for word in ("ready", "call", "done"))]
 END = len(WORDS) + 0.5

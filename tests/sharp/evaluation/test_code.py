@@ -139,7 +139,7 @@ def test_deeply_nested_code_breaks_nothing(terms):
 
 
 def test_line_counts():
-    assert line_counts(SOLVER) == LineCounts(total=9, code=3, comment=3, blank=3)
-    assert line_counts("x = '''a\n\nb'''\n") == LineCounts(total=3, code=3, comment=0, blank=0)
-    assert line_counts("def f(:\n\n# odd") == LineCounts(total=3, code=2, comment=0, blank=1)
-    assert line_counts("") == LineCounts(0, 0, 0, 0)
+    assert line_counts(SOLVER) == LineCounts(total=9, code=3, comment=3)
+    assert line_counts("x = '''a\n\nb'''\n") == LineCounts(total=3, code=3, comment=0)
+    assert line_counts("def f(:\n\n# odd") == LineCounts(total=3, code=2, comment=0)
+    assert line_counts("") == LineCounts(0, 0, 0)

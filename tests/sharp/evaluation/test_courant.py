@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sharp.evaluation.courant import courant_note
-from sharp.evaluation.datasets import Inputs
 from sharp.problems import load_problem
+from sharp.reference.datasets import Inputs
 
 T = np.linspace(0, 2, 11)
 X = (np.arange(100) + 0.5) / 100

@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharp.errors import DataError
-from sharp.evaluation.datasets import (
+from sharp.problems import load_problem
+from sharp.reference.datasets import (
     DataSet,
     make_splits,
     open_dataset,
     read_inputs,
     read_reference,
-    read_truth,
-    truth_file,
+    read_reference_solution,
+    reference_file,
     uniform_points,
 )
-from sharp.evaluation.hdf5 import content_hash, data_home, replacing, write_arrays
-from sharp.problems import load_problem
+from sharp.reference.hdf5 import content_hash, data_home, replacing, write_arrays
 
 BURGERS = load_problem("burgers")
 DARCY = load_problem("darcy")
@@ -207,42 +207,42 @@ def with_truth(path: Path, samples: list[int]) -> DataSet:
     write(path)
     truth = {
         "tensor": tensor()[samples].astype(float) + 1,
-        "truth-error": np.array(samples) * 1e-6,
-        "truth-samples": np.array(samples),
+        "reference-error": np.array(samples) * 1e-6,
+        "reference-samples": np.array(samples),
     }
-    write_arrays(truth_file(path), truth, {"data-hash": content_hash(path)})
+    write_arrays(reference_file(path), truth, {"data-hash": content_hash(path)})
     return opened(path)
 
 
 def test_truth_is_found_by_sample(tmp_path: Path) -> None:
     dataset = with_truth(tmp_path / "b.hdf5", [0, 1, 4])
-    assert dataset.truth_path == tmp_path / "b.truth.hdf5"
-    truth = read_truth(dataset, BURGERS, [4, 0])
+    assert dataset.truth_path == tmp_path / "b.reference.hdf5"
+    truth = read_reference_solution(dataset, BURGERS, [4, 0])
     assert truth is not None
     assert (truth.arrays["u"] == tensor()[[4, 0]].astype(float) + 1).all()
     assert truth.arrays["u"].dtype == np.float64
     assert truth.error == pytest.approx([4e-6, 0])
-    assert read_truth(dataset, BURGERS, [0, 2]) is None
+    assert read_reference_solution(dataset, BURGERS, [0, 2]) is None
 
 
 def test_data_without_companion_have_no_truth(tmp_path: Path) -> None:
-    assert read_truth(opened(write(tmp_path / "b.hdf5")), BURGERS, [0]) is None
+    assert read_reference_solution(opened(write(tmp_path / "b.hdf5")), BURGERS, [0]) is None
 
 
 def test_truth_of_other_data_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "b.hdf5"
     with_truth(path, [0])
     write(path, {"tensor": tensor() + 0.5})
-    with pytest.raises(DataError, match=r"b\.truth\.hdf5: expected the truth of data [0-9a-f]{12}"):
+    with pytest.raises(DataError, match=r"b\.reference\.hdf5: expected the truth of data [0-9a-f]{12}"):
         opened(path)
 
 
 def test_truth_data_are_their_own_truth(tmp_path: Path) -> None:
     path = tmp_path / "t.hdf5"
-    extra = {"truth-error": np.full(5, 1e-9), "truth-samples": np.array([7, 8, 9, 10, 11])}
-    write(path, {"tensor": tensor().astype(float), **extra}, {"kind": "truth"})
+    extra = {"reference-error": np.full(5, 1e-9), "reference-samples": np.array([7, 8, 9, 10, 11])}
+    write(path, {"tensor": tensor().astype(float), **extra}, {"kind": "reference"})
     dataset = opened(path)
-    truth = read_truth(dataset, BURGERS, range(2))
+    truth = read_reference_solution(dataset, BURGERS, range(2))
     assert dataset.truth_path == path
     assert truth is not None
     assert (truth.arrays["u"] == tensor()[:2].astype(float)).all()
@@ -259,7 +259,7 @@ def test_hash_is_of_the_numbers_alone(tmp_path: Path) -> None:
 def test_hash_of_large_files_is_remembered_until_they_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sharp.evaluation.hdf5._REMEMBERED_FROM_BYTES", 1)
+    monkeypatch.setattr("sharp.reference.hdf5._REMEMBERED_FROM_BYTES", 1)
     monkeypatch.setenv("SHARP_DATA", str(tmp_path / "home"))
     path = write(tmp_path / "b.hdf5")
     digest = content_hash(path)

@@ -16,15 +16,15 @@ from sharp.evaluation.feedback import (
     metric,
     ranking,
 )
-from sharp.evaluation.protocol import Evaluation, Failure, Scores
-from sharp.feedback import ALL
+from sharp.evaluation.protocol import CandidateFailure, Evaluation, Scores
+from sharp.reference.feedback import all_metrics
 
 SCORES = Scores(
     nrmse=1.2345e-3,
     nrmse_per_sample=(1.1e-3, 1.369e-3),
     max_error=7.77e-2,
-    nrmse_truth=4.4e-4,
-    nrmse_truth_per_sample=(4.3e-4, 4.5e-4),
+    nrmse_reference=4.4e-4,
+    nrmse_reference_per_sample=(4.3e-4, 4.5e-4),
     residual=5.555e-2,
     residual_note="fourth order, smooth regions only",
     measures={"initial_condition": 2.5e-3, "two_grid": 0.0625, "cfl": None},
@@ -43,7 +43,7 @@ PASSED = Evaluation(
     stderr="warning 43",
     environment={"sandbox": "rlimits"},
 )
-FAILURE = Failure(
+FAILURE = CandidateFailure(
     "exception", "ValueError: bad", 'File "solver.py", line 3, in step\n    raise ValueError("bad")\n'
 )
 FAILED = replace(PASSED, failure=FAILURE, scores=None, internal_dt=None, internal_steps=None, dtype=None)
@@ -63,7 +63,7 @@ def test_nrmse_report():
 
 
 def test_residual_report_holds_nothing_derived_from_a_reference():
-    text = feedback_text(PASSED, ("residual",), reveal_floor=0.5)
+    text = feedback_text(PASSED, ("residual",), reveal_data_error=0.5)
     assert "PDE residual, normalised: 5.555e-02 (fourth order, smooth regions only)" in text
     numbers = {float(number) for number in re.findall(r"\d+\.?\d*(?:e[-+]\d+)?", text)}
     assert numbers == {5.555e-2, 2.5e-4, 8000, 1.23, 123, 32}
@@ -89,7 +89,7 @@ def test_truth_and_output_are_never_shown(kinds):
 def test_floor_is_shown_on_request_only():
     assert "Distance of the reference" not in feedback_text(PASSED, ("nrmse",))
     assert "Distance of the reference from the true solution: 9.7e-04" in feedback_text(
-        PASSED, ("nrmse",), reveal_floor=9.7e-4
+        PASSED, ("nrmse",), reveal_data_error=9.7e-4
     ).replace("9.700e-04", "9.7e-04")
 
 
@@ -109,7 +109,7 @@ def test_failure_report():
         "Run time: 1.23 s\n"
         "Peak memory: 123 MB"
     )
-    assert failure_text(Failure("timeout", "Too slow.")) == "Status: failed (timeout)\nToo slow."
+    assert failure_text(CandidateFailure("timeout", "Too slow.")) == "Status: failed (timeout)\nToo slow."
 
 
 def test_residual_that_is_not_available_is_said_to_be_so():
@@ -156,18 +156,24 @@ def test_the_number_that_ranks_comes_first():
 
 @pytest.mark.parametrize("weights", [{}, {"residual": 1.0, "two_grid": 2.0}])
 def test_measures_without_a_reference_bring_nothing_derived_from_one(weights):
-    reference_free = replace(SCORES, nrmse=9.1, nrmse_per_sample=(9.2, 9.3), max_error=9.4, floor=9.5)
-    text = feedback_text(replace(PASSED, scores=reference_free), FREE, reveal_floor=9.5, weights=weights)
+    reference_free = replace(SCORES, nrmse=9.1, nrmse_per_sample=(9.2, 9.3), max_error=9.4, data_error=9.5)
+    text = feedback_text(replace(PASSED, scores=reference_free), FREE, reveal_data_error=9.5, weights=weights)
     assert not re.search(r"\b9\.|nRMSE|reference|error", text, re.IGNORECASE)
-    changed = replace(SCORES, nrmse=1.0, nrmse_per_sample=(1.0, 1.0), max_error=1.0, floor=0.5)
-    assert text == feedback_text(replace(PASSED, scores=changed), FREE, reveal_floor=0.5, weights=weights)
+    changed = replace(SCORES, nrmse=1.0, nrmse_per_sample=(1.0, 1.0), max_error=1.0, data_error=0.5)
+    assert text == feedback_text(
+        replace(PASSED, scores=changed), FREE, reveal_data_error=0.5, weights=weights
+    )
 
 
 def test_why_a_run_was_abandoned_is_told_only_where_errors_are():
-    abandoned = replace(FAILED, failure=Failure("abandoned", "After 3 of 8 samples its nRMSE exceeds 9.1."))
+    abandoned = replace(
+        FAILED, failure=CandidateFailure("early_stopped", "After 3 of 8 samples its nRMSE exceeds 9.1.")
+    )
     assert "exceeds 9.1" in feedback_text(abandoned, ("residual", "nrmse"))
     assert "9.1" not in feedback_text(abandoned, FREE)
-    assert feedback_text(abandoned, FREE).startswith("Status: failed (abandoned)\nThe run was stopped early")
+    assert feedback_text(abandoned, FREE).startswith(
+        "Status: failed (early_stopped)\nThe run was stopped early"
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,8 +210,8 @@ def test_kinds_are_described_as_they_are_registered():
     lines = feedback_described(("two_grid", "nrmse"))
     assert [line.partition(":")[0] for line in lines[:2]] == ["nRMSE", "Two-grid difference"]
     for line, name in zip(lines, ("nrmse", "two_grid"), strict=False):
-        assert ALL[name].description in line
-        assert ALL[name].normalisation in line
+        assert all_metrics()[name].description in line
+        assert all_metrics()[name].normalisation in line
     assert lines[-1] == "Programs are ranked by nRMSE; smaller is better, 0 is perfect."
     weighted = feedback_described(("two_grid", "cfl"), {"two_grid": 0.5})
     assert (

@@ -14,20 +14,20 @@ import pytest
 
 from hpc.errors import InfrastructureError
 from hpc.processes import descendants
-from hpc.sandbox import ColdInterpreter, RlimitsSandbox
+from hpc.sandbox import FreshInterpreter, RlimitsSandbox
 from sharp.evaluation import harness
-from sharp.evaluation.calls import Call, Work
+from sharp.evaluation.calls import CallPlan, SolverCall
 from sharp.evaluation.candidate import CandidateRun, internal_steps, preload, run_candidate
-from sharp.evaluation.protocol import Limits
+from sharp.problems.limits import ResourceLimits
 
 HARNESS = Path(harness.__file__)
-LIMITS = Limits(wall_s=300, memory_mb=1000)
+LIMITS = ResourceLimits(wall_s=300, memory_mb=1000)
 U0 = np.arange(8.0, dtype=np.float32).reshape(2, 4)
 T = np.linspace(0, 1, 3)
-INTERPRETER = ColdInterpreter(RlimitsSandbox())
-SCORED = Call("scored", {"u0_batch": U0, "t_coordinate": T}, {"beta": 0.5}, {"u": (2, 3, 4)})
-ONE = Work("solver", (SCORED,))
-TWO = Work("solver", (Call("scored", {"a0": U0}, {}, {"a": (2, 4), "b": (2, 4)}),))
+INTERPRETER = FreshInterpreter(RlimitsSandbox())
+SCORED = SolverCall("scored", {"u0_batch": U0, "t_coordinate": T}, {"beta": 0.5}, {"u": (2, 3, 4)})
+ONE = CallPlan("solver", (SCORED,))
+TWO = CallPlan("solver", (SolverCall("scored", {"a0": U0}, {}, {"a": (2, 4), "b": (2, 4)}),))
 DEF = "import numpy as np\ndef solver(u0_batch, t_coordinate, beta):\n    "
 GOOD = "np.repeat(np.asarray(u0_batch)[:, None], 3, axis=1)"
 
@@ -37,7 +37,9 @@ def run(tmp_path: Path):
     """Run a candidate; check that no process of it is left."""
     before = descendants(os.getpid())
 
-    def _run(code: str, work: Work = ONE, limits: Limits = LIMITS, x64: bool | None = None) -> CandidateRun:
+    def _run(
+        code: str, work: CallPlan = ONE, limits: ResourceLimits = LIMITS, x64: bool | None = None
+    ) -> CandidateRun:
         return run_candidate(code, work, limits, x64, INTERPRETER, tmp_path)
 
     yield _run
@@ -191,22 +193,22 @@ def test_failures_do_not_name_the_scratch_folder(run, tmp_path):
     ],
 )
 def test_endless_loop(run, code, where):
-    failure = run(code, limits=Limits(10.0, 1000)).first.failure
+    failure = run(code, limits=ResourceLimits(10.0, 1000)).first.failure
     assert failure.kind == "timeout"
     assert failure.message == f"It was stopped at the limit of 10 s, {where}."
 
 
 def test_memory_bomb(run):
     code = DEF + "kept = []\n    while True: kept.append(np.ones(1 << 20))"
-    done = run(code, limits=Limits(120, 300))
+    done = run(code, limits=ResourceLimits(120, 300))
     assert done.first.failure.kind == "memory"
     assert done.first.failure.message == "It was stopped for using more than the limit of 300 MB."
 
 
 def test_fork_bomb(run):
     loop = "for _ in range(200):\n        if not os.fork(): time.sleep(600)\n    time.sleep(600)"
-    done = run("import os, time\n" + DEF + loop, limits=Limits(120, 8000))
-    assert done.first.failure.kind == "policy"
+    done = run("import os, time\n" + DEF + loop, limits=ResourceLimits(120, 8000))
+    assert done.first.failure.kind == "sandbox_violation"
 
 
 def test_daemon_of_a_good_solver_does_not_outlive_it(run, tmp_path):
@@ -256,16 +258,16 @@ FORGED_OUTCOME = (
 
 @pytest.mark.parametrize("what", FORGERIES)
 def test_results_that_the_harness_did_not_write_are_refused(run, what):
-    write = f"open('outcome-scored.json', 'w').write('{FORGED_OUTCOME}')"
+    write = f"open('report-scored.json', 'w').write('{FORGED_OUTCOME}')"
     done = run(f"import os\n{DEF}{FORGERIES[what]}\n    {write}\n    os._exit(0)")
-    assert done.first.failure.kind == "policy"
+    assert done.first.failure.kind == "sandbox_violation"
 
 
 @pytest.mark.parametrize(
     "outcome", ["[]", "{", "[" * 100_000, '{"failure": 3}', '{"a": "' + "x" * 2_000_000 + '"}']
 )
 def test_outcome_that_is_none_is_an_early_end(run, outcome):
-    done = run(DEF + f"open('outcome-scored.json', 'w').write({outcome!r}); import os; os._exit(3)")
+    done = run(DEF + f"open('report-scored.json', 'w').write({outcome!r}); import os; os._exit(3)")
     assert done.first.failure.kind == "exception"
     assert "ended with exit code 3 before there was a result" in done.first.failure.message
 
@@ -329,7 +331,7 @@ def test_arrays_that_change_after_the_return_are_scored_as_returned(run):
 SETTLED = """
 import runpy, sys, tempfile, threading, time
 import numpy as np
-settled = runpy.run_path(sys.argv[1])["settled"]
+settled = runpy.run_path(sys.argv[1])["owned_array"]
 own = np.ones((3, 4))
 class Sub(np.ndarray): pass
 with tempfile.NamedTemporaryFile() as file:
@@ -433,7 +435,7 @@ def test_work_on_inputs_that_were_asked_for_ahead_counts_as_run_time(run):
 def test_what_lies_in_the_place_of_inputs_is_left_alone_and_is_the_candidates_fault(run, left, tmp_path):
     code = f"import os\n{left}\n{DEF}return {GOOD}"
     done = run(code)
-    assert done.first.failure.kind == "policy"
+    assert done.first.failure.kind == "sandbox_violation"
     assert "could not be put into its folder (refused scored: File exists)" in done.first.failure.message
     assert (tmp_path / "solver.py").read_text() == code
 
@@ -449,9 +451,9 @@ def test_repetitions_have_the_inputs_of_the_first_call_whatever_becomes_of_the_f
 def test_results_with_a_second_name_are_refused(run, tmp_path):
     other = tmp_path.parent / f"{tmp_path.name}-other.npy"
     link = f"np.save('output-scored-u.npy', {GOOD}); os.link('output-scored-u.npy', {str(other)!r})"
-    write = f"open('outcome-scored.json', 'w').write('{FORGED_OUTCOME}')"
+    write = f"open('report-scored.json', 'w').write('{FORGED_OUTCOME}')"
     done = run(f"import os\n{DEF}{link}\n    {write}\n    os._exit(0)")
-    assert done.first.failure.kind == "policy"
+    assert done.first.failure.kind == "sandbox_violation"
 
 
 def test_forged_headers_are_not_believed(run):
@@ -460,22 +462,22 @@ def test_forged_headers_are_not_believed(run):
         "    np.lib.format.write_array_header_1_0(file, "
         "{'descr': '<f8', 'fortran_order': False, 'shape': (1 << 60,)}); file.close()"
     )
-    write = f"open('outcome-scored.json', 'w').write('{FORGED_OUTCOME}')"
+    write = f"open('report-scored.json', 'w').write('{FORGED_OUTCOME}')"
     done = run(f"import os\n{DEF}{forge}\n    {write}\n    os._exit(0)")
-    assert done.first.failure.kind == "policy"
+    assert done.first.failure.kind == "sandbox_violation"
 
 
-@pytest.mark.parametrize("kind", ["abandoned", "timeout", "nonsense"])
+@pytest.mark.parametrize("kind", ["early_stopped", "timeout", "nonsense"])
 def test_a_candidate_cannot_say_that_it_was_stopped(run, kind):
     outcome = FORGED_OUTCOME.replace("null", f'{{"kind": "{kind}", "message": "", "traceback": ""}}')
-    done = run(DEF + f"open('outcome-scored.json', 'w').write('{outcome}'); import os; os._exit(0)")
+    done = run(DEF + f"open('report-scored.json', 'w').write('{outcome}'); import os; os._exit(0)")
     assert done.first.failure.kind == "exception"
 
 
 def test_further_calls_may_not_take_much_longer_than_the_first(run):
-    work = Work("solver", (SCORED, replace(SCORED, name="other")), grace_s=0.5)
+    work = CallPlan("solver", (SCORED, replace(SCORED, name="other")), grace_s=0.5)
     code = "calls = []\n" + DEF + "calls.append(1)\n    while len(calls) > 1: pass\n    return " + GOOD
-    done = run(code, work, Limits(120, 1000))
+    done = run(code, work, ResourceLimits(120, 1000))
     assert done.first.failure is None
     assert (
         done.results["other"].failure.message == "It took far longer than the scored call, and was stopped."
@@ -483,7 +485,7 @@ def test_further_calls_may_not_take_much_longer_than_the_first(run):
 
 
 def test_results_of_further_calls_stand_beside_the_first(run):
-    work = Work("solver", (SCORED, replace(SCORED, name="b", parameters={"beta": 2.0})))
+    work = CallPlan("solver", (SCORED, replace(SCORED, name="b", parameters={"beta": 2.0})))
     done = run(DEF + "return beta * " + GOOD, work)
     np.testing.assert_array_equal(done.results["b"].arrays["u"], 4 * done.first.arrays["u"])
 

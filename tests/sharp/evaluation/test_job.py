@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from evaluation_waves import PROBLEM, RLIMITS, SPLITS, request, waves
 
-from hpc.slurm.here import job_here
+from hpc.slurm import current_job_id
 from sharp.evaluation.local import LocalEvaluator
 
 ELEMENT = {"SLURM_JOB_ID": "20", "SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_ID": "3"}
@@ -19,12 +19,12 @@ ELEMENT = {"SLURM_JOB_ID": "20", "SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_I
         ({}, None),
         ({"SLURM_JOB_ID": "17"}, "17"),
         (ELEMENT, "17_3"),
-        ({"SHARP_JOB": "17_3"}, "17_3"),
-        ({**ELEMENT, "SHARP_JOB": "5"}, "17_3"),
+        ({"HPC_JOB": "17_3"}, "17_3"),
+        ({**ELEMENT, "HPC_JOB": "5"}, "17_3"),
     ],
 )
 def test_the_job_that_a_process_works_for(variables: dict[str, str], job: str | None) -> None:
-    assert job_here(variables) == job
+    assert current_job_id(variables) == job
 
 
 @pytest.mark.parametrize(("variables", "job"), [({}, None), (ELEMENT, "17_3")])
@@ -35,7 +35,7 @@ async def test_a_result_names_its_job(
     variables: dict[str, str],
     job: str | None,
 ) -> None:
-    for name in ("SLURM_JOB_ID", "SHARP_JOB"):
+    for name in ("SLURM_JOB_ID", "HPC_JOB"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

@@ -22,11 +22,12 @@ from evaluation_waves import DEF, LIMITS, PROBLEM, RLIMITS, SHIFT, SPLITS, write
 from hpc.errors import InfrastructureError
 from hpc.processes import descendants
 from sharp.errors import DataError
-from sharp.evaluation.datasets import TRUTH_ERROR, TRUTH_SAMPLES, make_splits, open_dataset, truth_file
 from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.protocol import EvaluationRequest, Limits
-from sharp.evaluation.taskfolder import read_picture, task_folder
+from sharp.evaluation.protocol import EvaluationRequest
+from sharp.evaluation.task_folder import read_picture, task_folder
 from sharp.problems import load_problem
+from sharp.problems.limits import ResourceLimits
+from sharp.reference.datasets import TRUTH_ERROR, TRUTH_SAMPLES, make_splits, open_dataset, reference_file
 
 PDEBENCH = Path(__file__).parents[4] / "shared" / "data" / "pdebench"
 
@@ -78,8 +79,8 @@ async def test_good_solver(evaluator, ask, folder):
     assert result.scores.nrmse == pytest.approx(0, abs=1e-6)
     assert len(result.scores.nrmse_per_sample) == 4
     assert result.scores.max_error == pytest.approx(0, abs=1e-5)
-    assert (result.scores.nrmse_truth, result.scores.nrmse_truth_per_sample) == (None, ())
-    assert result.scores.floor is None
+    assert (result.scores.nrmse_reference, result.scores.nrmse_reference_per_sample) == (None, ())
+    assert result.scores.data_error is None
     assert result.scores.residual < 0.1
     assert 0 <= result.run_time_s < result.total_s
     assert (result.internal_dt, result.internal_steps, result.dtype) == (0.05, 40, "float64")
@@ -111,24 +112,24 @@ async def test_smoke_tests_leave_no_picture(evaluator, ask, folder):
 async def test_picture_shows_prediction_and_reference(evaluator, ask, folder):
     await evaluator.evaluate(ask())
     with np.load(io.BytesIO(read_picture(folder(ask())))) as drawn:
-        assert set(drawn) == {"prediction.u", "reference.u", "t", "x"}
-        np.testing.assert_allclose(drawn["prediction.u"], drawn["reference.u"], atol=1e-5)
+        assert set(drawn) == {"prediction.u", "data.u", "t", "x"}
+        np.testing.assert_allclose(drawn["prediction.u"], drawn["data.u"], atol=1e-5)
 
 
 async def test_truth_is_scored_beside_the_data(tmp_path, ask, start):
     path = write_waves(tmp_path / "wave.hdf5")
     data = open_dataset(path, PROBLEM)
-    with h5py.File(path) as file, h5py.File(truth_file(path), "w") as truth:
+    with h5py.File(path) as file, h5py.File(reference_file(path), "w") as truth:
         truth.update(
             {"tensor": 2.0 * file["tensor"][:], TRUTH_ERROR: np.zeros(8), TRUTH_SAMPLES: np.arange(8)}
         )
-        truth.attrs.update({"data-hash": data.hash, "kind": "truth"})
+        truth.attrs.update({"data-hash": data.hash, "kind": "reference"})
     evaluator = await start(open_dataset(path, PROBLEM))
     scores = (await evaluator.evaluate(ask(split="smoke"))).scores
     assert scores.nrmse == pytest.approx(0, abs=1e-6)
-    assert scores.nrmse_truth_per_sample == pytest.approx((0.5, 0.5), abs=1e-6)
-    assert scores.nrmse_truth == pytest.approx(0.5, abs=1e-6)
-    assert scores.floor == pytest.approx(1.0, abs=1e-6)
+    assert scores.nrmse_reference_per_sample == pytest.approx((0.5, 0.5), abs=1e-6)
+    assert scores.nrmse_reference == pytest.approx(0.5, abs=1e-6)
+    assert scores.data_error == pytest.approx(1.0, abs=1e-6)
 
 
 FAILURES = {
@@ -160,7 +161,7 @@ async def test_nan_in_one_cell_is_found(evaluator, ask):
 
 async def test_time_limit_of_the_request_holds(evaluator, ask):
     started = time.monotonic()
-    result = await evaluator.evaluate(ask(code="while True: pass", limits=Limits(0.5, 1000)))
+    result = await evaluator.evaluate(ask(code="while True: pass", limits=ResourceLimits(0.5, 1000)))
     assert result.failure.kind == "timeout"
     assert time.monotonic() - started < LIMITS.wall_s / 2
 
@@ -354,18 +355,20 @@ async def test_death_of_the_worker_is_the_machines_fault(tmp_path, evaluator, as
 CONTROLLER = """
 import asyncio, sys
 from pathlib import Path
-from hpc.sandbox import Policy
-from sharp.evaluation.datasets import make_splits, open_dataset
+from hpc.sandbox import SandboxPolicy
+from sharp.reference.datasets import make_splits, open_dataset
 from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.protocol import EvaluationRequest, Limits
+from sharp.evaluation.protocol import EvaluationRequest
+from sharp.problems.limits import ResourceLimits
 from sharp.problems import load_problem
 
 folder = Path(sys.argv[1])
 problem = load_problem("advection")
 data = open_dataset(folder / "wave.hdf5", problem)
 code = (folder / "busy.py").read_text()
-request = EvaluationRequest(problem.label, data.label, "smoke", code, Limits(600))
-evaluator = LocalEvaluator(folder / "run", problem, data, make_splits(8, 3, 4), workers=1, sandbox=Policy("rlimits"))
+request = EvaluationRequest(problem.label, data.label, "smoke", code, ResourceLimits(600))
+splits, sandbox = make_splits(8, 3, 4), SandboxPolicy("rlimits")
+evaluator = LocalEvaluator(folder / "run", problem, data, splits, workers=1, sandbox=sandbox)
 asyncio.run(evaluator.evaluate(request))
 """
 
@@ -450,7 +453,9 @@ async def real(problem_id: str, start):
         pytest.skip(f"no PDEBench data at {PDEBENCH}")
     problem = load_problem(problem_id)
     data = open_dataset(path, problem)
-    request = EvaluationRequest(problem.label, data.label, "smoke", REAL[problem_id][1], Limits(300, 2000))
+    request = EvaluationRequest(
+        problem.label, data.label, "smoke", REAL[problem_id][1], ResourceLimits(300, 2000)
+    )
     return await start(data, make_splits(data.n_samples, 16, 16), problem), request
 
 

@@ -23,7 +23,7 @@ from sharp.evaluation import ranks
 from sharp.evaluation.launcher import checked_launcher, launcher_command, launcher_settings, reason
 from sharp.evaluation.local import LocalEvaluator
 from sharp.evaluation.workers import start_ranks
-from sharp.runs.trial import Trial, try_solver
+from sharp.runs.solver_evaluation import SolverEvaluationOptions, evaluate_solver
 
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
 MISSING = not MPIEXEC.exists() or importlib.util.find_spec("mpi4py") is None
@@ -106,8 +106,8 @@ async def test_a_failure_on_the_samples_of_one_rank_is_that_of_the_run(run, mpie
 
 async def test_a_hopeless_run_is_stopped_after_as_many_parts_as_ranks(tmp_path, run, mpiexec):
     code = f"import os; open({str(tmp_path)!r} + f'/part-{{os.getpid()}}', 'w')\n{HOLD}"
-    result = await run(code, shards=4, stop_above=1e-6, mpi=mpiexec(2))
-    assert result.failure.kind == "abandoned"
+    result = await run(code, shards=4, abort_above=1e-6, mpi=mpiexec(2))
+    assert result.failure.kind == "early_stopped"
     assert result.failure.message.startswith("It was stopped after 2 of 4 samples: their errors alone make")
     assert len(list(tmp_path.glob("part-*"))) == 2
 
@@ -189,16 +189,16 @@ async def test_cancelling_ends_all_ranks(tmp_path, run, mpiexec):
 CREW = """
 from mpi4py import MPI
 from hpc.errors import InfrastructureError
-from sharp.evaluation.spread import KnownToAll, Ranks
+from sharp.evaluation.mpi_executor import CollectiveError, MpiExecutor
 comm = MPI.COMM_WORLD
-crew = Ranks(comm, None)
+crew = MpiExecutor(comm, None)
 def run(_, item):
     if item == "bad": raise InfrastructureError("no disk")
     return item, comm.rank
-found = [crew.map(run, "abcde"), crew.map(run, "x"), crew.map(run, ""), crew.decide(lambda: comm.rank + 7)]
+found = [crew.map(run, "abcde"), crew.map(run, "x"), crew.map(run, ""), crew.broadcast_decision(lambda: comm.rank + 7)]
 try:
     crew.map(run, ["good", "good", "good", "bad"])
-except KnownToAll as error:
+except CollectiveError as error:
     found.append(str(error))
 if every := comm.gather(found):
     print(every)
@@ -279,11 +279,16 @@ def test_the_reason_is_what_a_rank_said():
 
 def test_a_trial_over_ranks(data, mpiexec, scratch_home):
     options = {"data": data.path, "samples": 4, "sandbox": RLIMITS, "shards": 2}
-    local, over = (try_solver(PROBLEM, HOLD, Trial(**options, mpi=mpi)) for mpi in (None, mpiexec(2)))
+    local, over = (
+        evaluate_solver(PROBLEM, HOLD, SolverEvaluationOptions(**options, mpi=mpi))
+        for mpi in (None, mpiexec(2))
+    )
     assert over.evaluation.scores == local.evaluation.scores
 
 
 @pytest.mark.parametrize(("mpi", "shards"), [("mpiexec -n 2", 1), ("mpiexec -n {ranks}", 2)])
 def test_a_trial_that_cannot_use_its_launcher(data, mpi, shards):
     with pytest.raises(ConfigurationError, match="--mpi: expected"):
-        try_solver(PROBLEM, HOLD, Trial(data=data.path, samples=4, shards=shards, mpi=mpi))
+        evaluate_solver(
+            PROBLEM, HOLD, SolverEvaluationOptions(data=data.path, samples=4, shards=shards, mpi=mpi)
+        )

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from sharp.errors import DataError
-from sharp.evaluation.datasets import Inputs
 from sharp.evaluation.scoring import (
-    Answers,
-    Target,
+    ScoringTargets,
     finiteness_failure,
     form_failure,
     independence_failure,
-    relative_errors,
 )
+from sharp.reference.datasets import Inputs
+from sharp.reference.error_norms import TargetArrays, relative_errors
 
 
 def test_error_of_a_sample_is_a_ratio_of_norms_over_all_times_and_points():
@@ -123,14 +122,14 @@ def test_single_precision_is_subtracted_without_loss():
 
 def test_answers_are_measured_once():
     reference, truth = {"u": np.full((3, 4), 2.0)}, {"u": np.full((3, 4), 2.2)}
-    answers = Answers.of(reference, truth)
-    assert answers.floor == pytest.approx(0.1)
-    assert Answers.of(reference, None).floor is None
+    answers = ScoringTargets.of(reference, truth)
+    assert answers.data_error == pytest.approx(0.1)
+    assert ScoringTargets.of(reference, None).data_error is None
     np.testing.assert_array_equal(answers.reference.squares, [16, 16, 16])
 
 
 def test_first_samples_alone():
-    target = Target.of({"u": np.array([[1.0], [2.0], [4.0]])})
+    target = TargetArrays.of({"u": np.array([[1.0], [2.0], [4.0]])})
     assert target.first(2).errors({"u": np.array([[2.0], [2.0]])}).per_sample == (1.0, 0.0)
 
 
@@ -144,7 +143,7 @@ def answers_for(count: int):
 def test_a_constant_answer_to_different_questions_is_refused():
     inputs, reference, prediction = answers_for(3)
     prediction["u"][:, 0] = inputs.arrays["u0"]
-    assert independence_failure(inputs, prediction, reference).kind == "policy"
+    assert independence_failure(inputs, prediction, reference).kind == "sandbox_violation"
 
 
 def test_a_constant_answer_is_right_where_all_is_constant():

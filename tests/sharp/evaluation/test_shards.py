@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc.sandbox import Completed
-from sharp.evaluation.candidate import CandidateRun, Result
-from sharp.evaluation.datasets import Inputs
-from sharp.evaluation.protocol import Failure
+from hpc.sandbox import SandboxResult
+from sharp.evaluation.candidate import CallResult, CandidateRun
+from sharp.evaluation.protocol import CandidateFailure
 from sharp.evaluation.shards import merge, part_of, split
+from sharp.reference.datasets import Inputs
 
 
 @given(st.integers(1, 300), st.integers(1, 40))
@@ -30,9 +30,9 @@ def test_a_part_of_the_inputs_has_its_samples_and_all_times():
 
 
 def run(values, *, seconds=1.0, failure=None, repeats=(), dtype="float64", memory=100.0) -> CandidateRun:
-    completed = Completed(0, None, False, False, False, 2 * seconds, 1.0, memory, f"{values}", "", ())
+    completed = SandboxResult(0, None, False, False, False, 2 * seconds, 1.0, memory, f"{values}", "", ())
     arrays = {} if failure else {"u": np.asarray(values, dtype)}
-    results = {"scored": Result(failure, arrays, dtype)}
+    results = {"scored": CallResult(failure, arrays, dtype)}
     return CandidateRun(completed, results, None if failure else seconds, repeats, {"python": "3"})
 
 
@@ -59,7 +59,7 @@ def test_types_are_listed():
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_one_failure_is_that_of_the_whole(place):
     parts = [run([float(number)]) for number in range(3)]
-    parts[place] = run([0.0], failure=Failure("exception", "no"))
+    parts[place] = run([0.0], failure=CandidateFailure("exception", "no"))
     whole = merge([parts])
     assert whole.first.failure.message == "no"
     assert whole.run_time_s is None

@@ -11,14 +11,14 @@ import pytest
 from evaluation_waves import DEF, HOLD, RLIMITS, SHIFT, task, waves
 
 from hpc.errors import InfrastructureError
-from sharp.evaluation.protocol import Limits
 from sharp.evaluation.task import evaluate
-from sharp.evaluation.workshop import Workshop
+from sharp.evaluation.worker_context import WorkerContext
+from sharp.problems.limits import ResourceLimits
 
 
 @pytest.fixture(scope="module")
 def workshop():
-    with Workshop(RLIMITS) as workshop:
+    with WorkerContext(RLIMITS) as workshop:
         yield workshop
 
 
@@ -117,7 +117,7 @@ def test_time_that_runs_out_in_a_check_costs_nothing_but_the_checks(run):
         "while u0_batch.shape[1] < 64: pass\n"
         "    return np.repeat(u0_batch[:, None], len(t_coordinate), axis=1)"
     )
-    result = run(code, split="smoke", limits=Limits(15.0, 2000))
+    result = run(code, split="smoke", limits=ResourceLimits(15.0, 2000))
     assert result.failure is None
     assert result.run_time_s < 12
     message = "It was stopped at the limit of 15 s, in the solver (call second-grid)."
@@ -197,8 +197,8 @@ def test_a_hopeless_run_is_stopped(run, tmp_path):
     code = f"import os; open({str(tmp_path)!r} + f'/part-{{os.getpid()}}', 'w')\n{HOLD}"
     errors = run(HOLD).scores.nrmse_per_sample
     bar = 0.3 * errors[0]
-    result = run(code, shards=4, stop_above=bar)
-    assert result.failure.kind == "abandoned"
+    result = run(code, shards=4, abort_above=bar)
+    assert result.failure.kind == "early_stopped"
     assert result.failure.message == (
         "It was stopped after 2 of 4 samples: their errors alone make the nRMSE at least "
         f"{sum(errors[:2]) / 4:.3e}, above {bar:.3e}."
@@ -209,7 +209,7 @@ def test_a_hopeless_run_is_stopped(run, tmp_path):
 
 def test_a_run_below_the_bar_is_finished(run):
     whole = run(HOLD)
-    assert run(HOLD, shards=4, stop_above=whole.scores.nrmse * 1.001).scores == whole.scores
+    assert run(HOLD, shards=4, abort_above=whole.scores.nrmse * 1.001).scores == whole.scores
 
 
 def test_order_of_accuracy(run):
@@ -236,7 +236,7 @@ def test_the_same_answer_for_all_samples_is_refused(run):
         "u = np.ones((len(u0_batch), len(t_coordinate), u0_batch.shape[1])); u[:, 0] = u0_batch; return u"
     )
     failure = run(constant).failure
-    assert failure.kind == "policy"
+    assert failure.kind == "sandbox_violation"
     assert "it ignores its input" in failure.message
 
 
@@ -351,7 +351,7 @@ def test_a_disk_that_fills_up_meanwhile_is_the_machines_fault(run, monkeypatch):
 
 def test_a_disk_that_is_not_full_is_the_candidates_own_trick(run):
     failure = run(DEF + f"{NO_ROOM}; {HOLD.splitlines()[-1].strip()}").failure
-    assert failure.kind == "policy"
+    assert failure.kind == "sandbox_violation"
     assert "used up the space" in failure.message
 
 
@@ -359,14 +359,14 @@ def test_a_file_where_the_result_belongs_is_a_trick(run):
     for trick in ("os.mkdir({0})", "open({0}, 'w')", "os.symlink('/dev/null', {0})"):
         made = trick.format("'output-scored-u.npy'")
         failure = run(DEF + f"import os; {made}; {HOLD.splitlines()[-1].strip()}").failure
-        assert failure.kind == "policy"
+        assert failure.kind == "sandbox_violation"
         assert "could not be made" in failure.message
 
 
 def test_answers_stay_in_memory(run, workshop, tmp_path, monkeypatch):
     data = waves(tmp_path)
     first, _ = evaluate(task(data), workshop)
-    monkeypatch.setattr("sharp.evaluation.samples.read_reference", None)
-    monkeypatch.setattr("sharp.evaluation.samples.read_inputs", None)
+    monkeypatch.setattr("sharp.evaluation.sample_cache.read_reference", None)
+    monkeypatch.setattr("sharp.evaluation.sample_cache.read_inputs", None)
     assert evaluate(task(data), workshop)[0].scores == first.scores
     assert np.isfinite(first.scores.nrmse)

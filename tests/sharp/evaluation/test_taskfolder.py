@@ -9,7 +9,7 @@ import pytest
 from evaluation_waves import task, waves
 from scripted import evaluation, program
 
-from sharp.evaluation.taskfolder import read_picture, read_result, read_task, write_result, write_task
+from sharp.evaluation.task_folder import read_picture, read_result, read_task, write_result, write_task
 
 PICTURE = bytes(range(256)) * 4
 

@@ -12,7 +12,7 @@ import pytest
 from evaluation_waves import HOLD, SHIFT, task, waves
 
 from hpc.processes import descendants
-from sharp.evaluation.taskfolder import read_result, write_task
+from sharp.evaluation.task_folder import read_result, write_task
 
 COMMAND = [sys.executable, "-P", "-m", "sharp.evaluation.worker", "--sandbox", "rlimits"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sharp.errors import ModelUnavailable
-from sharp.llm.protocol import ChatReply, ChatRequest, Usage
+from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
 
 WORDS = "u_t = 0.1 u_xx on (0, 1) until t = 1; u = sin(pi x/2) at first, and u = 0 at the left end."
 QUESTION = "What holds at x = 1?"
@@ -54,7 +54,7 @@ class ScriptedRod:
         if len(self.asked) == self.fails_at:
             raise ModelUnavailable("the server is gone")
         self.asked.append(prompt)
-        return ChatReply((answer_of(prompt),), ("stop",), Usage(prompt=10, completion=5), "scripted")
+        return ChatReply((answer_of(prompt),), ("stop",), TokenUsage(prompt=10, completion=5), "scripted")
 
     async def aclose(self) -> None:
         """Nothing is open."""

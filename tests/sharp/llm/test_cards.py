@@ -8,7 +8,7 @@ import yaml
 
 from sharp.errors import ConfigurationError
 from sharp.llm.backends import make_backend
-from sharp.llm.cards import ModelCard, Sampling, list_cards, load_card
+from sharp.llm.cards import ModelCard, SamplingParams, list_cards, load_card
 from sharp.llm.server import OpenAIBackend
 
 # Flags of vLLM 0.32's `vllm serve` that shipped cards use.
@@ -56,12 +56,12 @@ def test_every_shipped_card(name: str) -> None:
 
 
 def test_the_papers_models_are_shipped() -> None:
-    assert {*PAPER, "playbook", "local"} <= set(list_cards())
+    assert {*PAPER, "rule-based", "local"} <= set(list_cards())
 
 
-def test_only_hosted_models_and_the_playbook_have_token_prices() -> None:
+def test_only_hosted_models_and_the_rule_based_model_have_token_prices() -> None:
     priced = {name for name in list_cards() if load_card(name).price is not None}
-    assert priced == {"gpt-4o", "playbook"}
+    assert priced == {"gpt-4o", "rule-based"}
 
 
 def test_no_card_holds_a_key() -> None:
@@ -96,8 +96,8 @@ def test_defaults(write) -> None:
 
 def test_sampling_by_purpose(write) -> None:
     card = load_card(write(f"{MINIMAL}sampling_by_purpose:\n  judge: {{temperature: 0.1}}\n"))
-    assert card.sampling_for("judge") == Sampling(temperature=0.1, max_tokens=4096)
-    assert card.sampling_for("genesis") == Sampling(temperature=0.7, max_tokens=4096)
+    assert card.sampling_for("judge") == SamplingParams(temperature=0.1, max_tokens=4096)
+    assert card.sampling_for("genesis") == SamplingParams(temperature=0.7, max_tokens=4096)
 
 
 def test_a_users_card_hides_a_shipped_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +112,7 @@ def test_the_documented_card_is_a_card(write) -> None:
     text = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
     example = next(block for block in text.split("```yaml\n") if block.startswith("name: "))
     card = load_card(write(example.split("```")[0], "llama-70b-here.yaml"))
-    assert set(ModelCard.model_fields) - card.model_fields_set == {"kind", "price"}
+    assert set(ModelCard.model_fields) - card.model_fields_set == {"kind", "options", "price"}
 
 
 def test_unknown_cards_are_answered_with_the_known_ones() -> None:
@@ -142,7 +142,6 @@ def test_missing_file(tmp_path: Path) -> None:
             6,
             "'analysis', 'genesis', 'judge'.*found 'jury'",
         ),
-        ("kind: anthropic\n", 5, "kind: input should be 'playbook' or 'openai', found 'anthropic'"),
         ("roles: [judge, chef]\n", 5, r"roles\.1: input should be .*found 'chef'"),
         ("max_output: 100\n", 1, r"max_tokens 4096 \(analysis\) exceeds max_output 100"),
         ("sampling_by_purpose:\n  debug: {max_tokens: 40000}\n", 1, r"40000 \(debug\) leaves no room"),
@@ -229,9 +228,21 @@ def test_backend_without_its_key(write, monkeypatch: pytest.MonkeyPatch) -> None
         make_backend(card)
 
 
-def test_backend_of_the_playbook() -> None:
-    backend = make_backend(load_card("playbook"))
-    assert type(backend).__name__ == "PlaybookBackend"
+def test_backend_of_the_rule_based_model() -> None:
+    backend = make_backend(load_card("rule-based"))
+    assert type(backend).__name__ == "RuleBasedBackend"
+
+
+def test_a_kind_that_no_package_offers_is_named_with_those_that_there_are(write) -> None:
+    card = load_card(write(f"{MINIMAL}kind: anthropic\n"))
+    with pytest.raises(ConfigurationError, match=r"'anthropic'; valid chat backends: openai, rule-based$"):
+        make_backend(card)
+
+
+def test_a_backend_takes_the_options_of_its_card() -> None:
+    card = load_card("rule-based")
+    with pytest.raises(ConfigurationError, match="unknown key 'rate'; valid keys: error_rate"):
+        make_backend(card.model_copy(update={"options": {"rate": 0.1}}))
 
 
 def test_cards_and_ledger_load_no_client_library() -> None:

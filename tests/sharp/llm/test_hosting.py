@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from hpc.slurm.profile import Cluster
+from hpc.slurm import ClusterProfile
 from sharp.errors import ConfigurationError
 from sharp.llm.cards import list_cards, load_card
 from sharp.llm.hosting import is_hosted, server_plans
 
 
-def cluster(gpus: int = 4, **profile: Any) -> Cluster:
+def cluster(gpus: int = 4, **profile: Any) -> ClusterProfile:
     roles = {name: {"time": "12h"} for name in ("controller", "evaluate")}
     values = {"name": "c", "roles": {**roles, "server": {"time": "12h", "gpus": gpus}}, **profile}
-    return Cluster.model_validate(values)
+    return ClusterProfile.model_validate(values)
 
 
 def test_models_with_weights_and_without_an_address_are_served_by_jobs() -> None:
     hosted = {name for name in list_cards() if is_hosted(load_card(name))}
     assert {"qwen3-32b", "deepseek-r1", "llama-3.3-70b"} <= hosted
-    assert not hosted & {"playbook", "local", "gpt-4o", "o3"}
+    assert not hosted & {"rule-based", "local", "gpt-4o", "o3"}
     elsewhere = load_card("qwen3-32b").model_copy(update={"base_url": "http://gpu17:8000/v1"})
     assert not is_hosted(elsewhere)
 
@@ -36,7 +36,7 @@ def test_every_shipped_card_becomes_a_plan() -> None:
 
 def test_the_profile_says_where_weights_and_vllm_are() -> None:
     serving = {"command": "/opt/vllm/bin/vllm serve", "replicas": 3}
-    here = cluster(weights={"qwen3-32b": "/models/Qwen3 32B"}, serving=serving)
+    here = cluster(model_paths={"qwen3-32b": "/models/Qwen3 32B"}, serving=serving)
     plan = server_plans([load_card("qwen3-32b")], here)["qwen3-32b"]
     assert plan.command[:3] == ("/opt/vllm/bin/vllm", "serve", "/models/Qwen3 32B")
     assert plan.command[3:5] == ("--served-model-name", "Qwen/Qwen3-32B")

@@ -2,14 +2,14 @@ import pytest
 
 from sharp.llm.break_even import BreakEven, break_even
 from sharp.llm.budgets import Budget, check_budget
-from sharp.llm.ledger import Account, Ledger
-from sharp.llm.protocol import Usage
+from sharp.llm.ledger import CallTotals, Ledger
+from sharp.llm.protocol import TokenUsage
 
 
 def ledger(dollars: float = 2.0, unpriced: int = 0, evaluations: int = 9) -> Ledger:
     accounts = {
-        ("genesis", "big"): Account(32, Usage(40_000, 0, 8_000), dollars / 2, 0),
-        ("judge", "big"): Account(12, Usage(400_000, 0, 2_000), dollars / 2, unpriced),
+        ("genesis", "big"): CallTotals(32, TokenUsage(40_000, 0, 8_000), dollars / 2, 0),
+        ("judge", "big"): CallTotals(12, TokenUsage(400_000, 0, 2_000), dollars / 2, unpriced),
     }
     return Ledger(accounts, {"evaluation": evaluations, "smoke": 12, "test": 1})
 

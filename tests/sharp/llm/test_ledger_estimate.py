@@ -3,8 +3,8 @@ from datetime import date
 import pytest
 
 from sharp.llm.cards import Price
-from sharp.llm.estimate import ANSWER_TOKENS, Span, estimate
-from sharp.llm.plans import PdeSharp
+from sharp.llm.cost_models import PdeSharp
+from sharp.llm.estimate import ANSWER_TOKENS, EstimateRange, estimate
 
 PRICE = Price(prompt=1.0, cached=0.1, completion=10.0, date=date(2025, 8, 7), source="a list")
 PURPOSES = ("analysis", "genesis", "judge", "debug", "reporter")
@@ -14,8 +14,8 @@ def test_the_papers_run() -> None:
     result = estimate(PdeSharp())
     assert result.evaluations.expected == pytest.approx(14.1)
     assert result.evaluations.most == 36 * 5
-    assert result.calls["analysis"] == Span(5, 10)
-    assert result.calls["genesis"] == Span(32, 32)
+    assert result.calls["analysis"] == EstimateRange(5, 10)
+    assert result.calls["genesis"] == EstimateRange(32, 32)
     assert result.calls["judge"].expected == pytest.approx(1.175 * 12)
     assert result.calls["judge"].most == 3 * (2 * 3 + 3 * 9)
     assert result.calls["debug"].expected == pytest.approx(0.33 * 14.1)
@@ -24,20 +24,20 @@ def test_the_papers_run() -> None:
 
 def test_smaller_plans() -> None:
     result = estimate(
-        PdeSharp(candidates=6, per_call=4, judges=1, rounds=1, cycles=1, analysis_steps=1, repairs=0)
+        PdeSharp(candidates=6, samples_per_call=4, judges=1, rounds=1, cycles=1, analysis_steps=1, repairs=0)
     )
-    assert result.evaluations == Span(1, 1)
-    assert result.calls["genesis"] == Span(2, 2)
-    assert result.calls["judge"] == Span(1, 2)
-    assert result.calls["debug"] == Span(0, 0)
+    assert result.evaluations == EstimateRange(1, 1)
+    assert result.calls["genesis"] == EstimateRange(2, 2)
+    assert result.calls["judge"] == EstimateRange(1, 2)
+    assert result.calls["debug"] == EstimateRange(0, 0)
 
 
 def test_best_of_n_runs_every_candidate() -> None:
     result = estimate(PdeSharp(candidates=32, tournament=False))
-    assert result.evaluations == Span(32, 160)
-    assert result.calls["judge"] == Span(0, 0)
-    assert result.calls["debug"] == Span(0.33 * 32, 128)
-    assert result.prompt_tokens["judge"] == Span(0, 0)
+    assert result.evaluations == EstimateRange(32, 160)
+    assert result.calls["judge"] == EstimateRange(0, 0)
+    assert result.calls["debug"] == EstimateRange(0.33 * 32, 128)
+    assert result.prompt_tokens["judge"] == EstimateRange(0, 0)
 
 
 def test_options_add_calls() -> None:
@@ -68,8 +68,8 @@ def test_what_is_expected_is_within_bounds() -> None:
 def test_dollars() -> None:
     result = estimate(PdeSharp())
     cost = result.dollars(dict.fromkeys(PURPOSES, (PRICE,)))
-    prompt = sum((result.prompt_tokens[p] for p in PURPOSES), Span(0, 0))
-    completion = sum((result.completion_tokens[p] for p in PURPOSES), Span(0, 0))
+    prompt = sum((result.prompt_tokens[p] for p in PURPOSES), EstimateRange(0, 0))
+    completion = sum((result.completion_tokens[p] for p in PURPOSES), EstimateRange(0, 0))
     assert cost is not None
     assert cost.expected == pytest.approx((prompt.expected + 10 * completion.expected) / 1e6, rel=1e-4)
     assert cost.most == pytest.approx((prompt.most + 10 * completion.most) / 1e6, rel=1e-4)

@@ -21,11 +21,12 @@ from scripted_chat_server import (
 )
 
 from hpc.errors import InfrastructureError
-from hpc.serving.services import Service, make_key, read_key
+from hpc.serving import ServerRegistration, read_key
+from hpc.serving.server_registry import make_key
 from sharp.errors import ModelRefused, ModelUnavailable
 from sharp.llm.cards import ModelCard
 from sharp.llm.protocol import ChatReply, ChatRequest, Message
-from sharp.llm.served import TRIES, ServedBackend
+from sharp.llm.served import TRIES, ClusterChatBackend
 
 CARD = ModelCard.model_validate(
     {
@@ -44,7 +45,7 @@ class Fleet:
     def __init__(self, folder: Path, *servers: ScriptedChatServer) -> None:
         key = str(make_key(folder))
         self.all = [
-            Service(f"{number}.0", "tiny-card", "tiny", server.url, key, "n1", 0.0, 9e9, 0.0)
+            ServerRegistration(f"{number}.0", "tiny-card", "tiny", server.url, key, "n1", 0.0, 9e9, 0.0)
             for number, server in enumerate(servers, 1)
         ]
         self.in_flight: Counter[str] = Counter()
@@ -53,24 +54,24 @@ class Fleet:
         self.beating = False
         self.failure = ""
 
-    async def services(self, model: str) -> tuple[Service, ...]:
+    async def services(self, model: str) -> tuple[ServerRegistration, ...]:
         if self.failure:
             raise InfrastructureError(self.failure)
-        return self.here(model)
+        return self.ready_servers(model)
 
-    def here(self, model: str) -> tuple[Service, ...]:
+    def ready_servers(self, model: str) -> tuple[ServerRegistration, ...]:
         assert model == "tiny-card"
         left = tuple(s for s in self.all if s.worker not in self.doubted)
         return left if left and not self.beating else tuple(self.all)
 
-    def doubt(self, service: Service) -> None:
+    def mark_suspect(self, service: ServerRegistration) -> None:
         self.doubted.append(service.worker)
 
-    def is_over(self, service: Service) -> bool:
+    def is_over(self, service: ServerRegistration) -> bool:
         return service.worker in self.over
 
 
-World = Callable[..., tuple[ServedBackend, Fleet]]
+World = Callable[..., tuple[ClusterChatBackend, Fleet]]
 
 
 @pytest.fixture
@@ -81,9 +82,9 @@ def servers() -> Iterator[tuple[ScriptedChatServer, ...]]:
 
 @pytest.fixture
 def world(tmp_path: Path, servers: tuple[ScriptedChatServer, ...]) -> World:
-    def make(count: int = 2) -> tuple[ServedBackend, Fleet]:
+    def make(count: int = 2) -> tuple[ClusterChatBackend, Fleet]:
         fleet = Fleet(tmp_path, *servers[:count])
-        return ServedBackend(CARD, fleet, deadline_s=30, attempt_timeout_s=20), fleet
+        return ClusterChatBackend(CARD, fleet, deadline_s=30, attempt_timeout_s=20), fleet
 
     return make
 
@@ -183,7 +184,7 @@ async def test_no_other_server_is_tried_past_the_deadline(
     tmp_path: Path, servers: tuple[ScriptedChatServer, ...]
 ) -> None:
     servers[0].script = [slow(30)]
-    backend = ServedBackend(CARD, Fleet(tmp_path, *servers), deadline_s=0.5, attempt_timeout_s=5)
+    backend = ClusterChatBackend(CARD, Fleet(tmp_path, *servers), deadline_s=0.5, attempt_timeout_s=5)
     with pytest.raises(ModelUnavailable, match="1 times a server of 'tiny-card' failed"):
         await backend.complete(request("Good day"))
     assert servers[1].bodies == []

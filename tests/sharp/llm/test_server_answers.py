@@ -5,9 +5,9 @@ import pytest
 from scripted_chat_server import ScriptedChatServer, answer, as_many_as_asked, completion, error, serving
 
 from sharp.errors import ConfigurationError, ModelRefused
-from sharp.llm.cards import Api, ModelCard, Sampling
+from sharp.llm.cards import Api, ModelCard, SamplingParams
 from sharp.llm.completions import is_same_model
-from sharp.llm.protocol import ChatReply, ChatRequest, Message, Usage
+from sharp.llm.protocol import ChatReply, ChatRequest, Message, TokenUsage
 from sharp.llm.server import OpenAIBackend
 
 CARD = ModelCard(
@@ -15,7 +15,7 @@ CARD = ModelCard(
     served_name="tiny",
     description="a test model",
     context=4096,
-    sampling=Sampling(temperature=0.7, max_tokens=512),
+    sampling=SamplingParams(temperature=0.7, max_tokens=512),
 )
 Ask = Callable[..., "asyncio.Future[ChatReply]"]
 
@@ -78,13 +78,13 @@ async def test_usage_details(server: ScriptedChatServer, ask: Ask) -> None:
         "completion_tokens_details": {"reasoning_tokens": 250},
     }
     server.script = [answer(completion("ok", usage=usage))]
-    assert (await ask()).usage == Usage(prompt=1000, cached=800, completion=300, reasoning=250)
+    assert (await ask()).usage == TokenUsage(prompt=1000, cached=800, completion=300, reasoning=250)
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "prompt_tokens_details": None}])
 async def test_missing_usage_is_nothing(server: ScriptedChatServer, ask: Ask, usage: object) -> None:
     server.script = [answer(completion("ok", usage=usage))]
-    assert (await ask()).usage == Usage()
+    assert (await ask()).usage == TokenUsage()
 
 
 async def test_reasoning_is_no_part_of_the_text(server: ScriptedChatServer, ask: Ask) -> None:
@@ -133,7 +133,7 @@ async def test_missing_choices_are_asked_for_with_other_seeds(server: ScriptedCh
     reply = await ask(request(n=5))
     assert reply.texts == ("a", "b", "c", "10/0", "10/1")
     assert [(body.get("n"), body["seed"]) for body in server.bodies] == [(5, 7), (3, 9), (2, 10)]
-    assert reply.usage == Usage(prompt=30, completion=15)
+    assert reply.usage == TokenUsage(prompt=30, completion=15)
 
 
 async def test_surplus_choices_are_dropped(server: ScriptedChatServer, ask: Ask) -> None:

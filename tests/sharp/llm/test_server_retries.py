@@ -20,7 +20,7 @@ from scripted_chat_server import (
 )
 
 from sharp.errors import ContextExceeded, ModelRefused, ModelUnavailable
-from sharp.llm.cards import ModelCard, Sampling
+from sharp.llm.cards import ModelCard, SamplingParams
 from sharp.llm.completions import read_retry_after
 from sharp.llm.protocol import ChatRequest, Message
 from sharp.llm.server import OpenAIBackend
@@ -42,7 +42,7 @@ def card(**more: object) -> ModelCard:
         "served_name": "tiny",
         "description": "a test model",
         "context": 4096,
-        "sampling": Sampling(temperature=0.7, max_tokens=512),
+        "sampling": SamplingParams(temperature=0.7, max_tokens=512),
     }
     return ModelCard.model_validate({**basis, **more})
 

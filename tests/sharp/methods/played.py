@@ -7,8 +7,8 @@ from typing import Any
 from scripted import ScriptedEffects, evaluation, script, session
 
 from sharp.llm.protocol import ChatRequest
-from sharp.methods import play
-from sharp.stages.state import Tournament
+from sharp.methods import run_method
+from sharp.tournament.state import Tournament
 
 
 async def played(
@@ -19,7 +19,7 @@ async def played(
     The first rule that fits a place is taken.
     """
     effects = ScriptedEffects(script(rules=rules), score)
-    return await play(session(effects, method=method, **options)), effects
+    return await run_method(session(effects, method=method, **options)), effects
 
 
 def over(usual: dict[str, Any], rules: dict[str, Any] | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.llm.protocol import ChatRequest
 from sharp.methods.aide import aide, trimmed
 from sharp.methods.tree import Node, debuggable, decide, tree
-from sharp.stages.state import Step, Tournament
+from sharp.tournament.state import SearchStep, Tournament
 
 OPTIONS = AideOptions(drafts=3, debug_probability=0.9, max_debug_depth=2)
 
@@ -102,12 +102,12 @@ def test_without_a_leaf_to_debug_the_best_is_improved_and_without_a_good_node_a_
 
 def test_the_tree_is_read_from_the_trace_and_only_debugging_makes_depth() -> None:
     steps = (
-        Step(1, "draft", (), "s001", inf),
-        Step(2, "debug", ("s001",), "s002", inf),
-        Step(3, "debug", ("s002",), "s003", 0.1),
-        Step(4, "improve", ("s003",), "s004", inf),
-        Step(5, "debug", ("s004",), "s005", inf),
-        Step(6, "draft", (), None, inf),
+        SearchStep(1, "draft", (), "s001", inf),
+        SearchStep(2, "debug", ("s001",), "s002", inf),
+        SearchStep(3, "debug", ("s002",), "s003", 0.1),
+        SearchStep(4, "improve", ("s003",), "s004", inf),
+        SearchStep(5, "debug", ("s004",), "s005", inf),
+        SearchStep(6, "draft", (), None, inf),
     )
     nodes = tree(steps)
     assert [(n.id, n.parent, n.debug_depth) for n in nodes] == [
@@ -249,8 +249,8 @@ async def test_a_memory_that_outgrows_the_context_loses_its_last_entries_but_tha
 
     effects = ScriptedEffects(script(rules={"^search": wordy}))
     ours = session(effects, method="aide", aide={"steps": 12, "drafts": 3})
-    card = ours.cards["playbook"].model_copy(update={"context": 26_000})
-    await aide(replace(ours, cards={"playbook": card}))
+    card = ours.cards["rule-based"].model_copy(update={"context": 26_000})
+    await aide(replace(ours, cards={"rule-based": card}))
     asked = prompt(effects.chats["search/s012/code"])
     assert "[s010 is left out here" in asked
     assert "- s011. Design: Sketch." in asked

@@ -6,7 +6,7 @@ import pytest
 from played import headings, over, played, prompt, roles, sampling
 from scripted import Cut, ScriptedEffects, fenced, program
 
-from sharp.stages.state import Tournament
+from sharp.tournament.state import Tournament
 
 USUAL: dict[str, Any] = {
     r"/plan$": lambda path, _: f"Plan of {path}",

@@ -7,9 +7,9 @@ import pytest
 from played import over, played, prompt, roles
 from scripted import ScriptedEffects, evaluation, fenced, program
 
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Failure
+from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRequest
 from sharp.llm.protocol import ChatRequest
-from sharp.stages.state import Tournament
+from sharp.tournament.state import Tournament
 
 
 def written(path: str, _: ChatRequest) -> str:
@@ -79,7 +79,7 @@ async def test_the_author_sees_the_last_5000_characters_of_output_and_a_hint_whe
         result = evaluation(request)
         if "scheme 1" not in request.code:
             return result
-        failure = Failure("non_finite", "NaN at t=0.5")
+        failure = CandidateFailure("non_finite", "NaN at t=0.5")
         return replace(
             result, failure=failure, scores=None, stdout="lost" + "o" * 5000, stderr="lost" + "e" * 5000
         )

@@ -11,7 +11,7 @@ from scripted import ScriptedEffects, evaluation, fenced, program, script, sessi
 
 from sharp.llm.protocol import ChatRequest
 from sharp.methods.codepde_refine import codepde_refine
-from sharp.stages.state import Tournament
+from sharp.tournament.state import Tournament
 
 GOOD = 0.001
 
@@ -95,7 +95,7 @@ async def test_the_prompt_has_the_problem_and_each_program_with_its_own_result()
 
 
 async def test_where_models_learn_of_no_nrmse_the_results_and_the_guidance_name_none() -> None:
-    _, effects = await refine(feedback={"kinds": ["residual"]})
+    _, effects = await refine(feedback={"metrics": ["residual"]})
     results = prompt(effects.chats["search/s001/code"]).split("## Programs and their results")[1]
     assert "nRMSE" not in results
     assert "residual" in results
@@ -149,7 +149,7 @@ async def test_where_no_sample_runs_nothing_is_refined_and_there_is_no_winner() 
 
 
 async def test_numbers_of_seeds_and_generations_are_options() -> None:
-    _, effects = await refine(refine={"seeds": [1, 2], "generations": 3})
+    _, effects = await refine(refine={"parents": [1, 2], "generations": 3})
     calls = [shown(call) for path, call in effects.chats.items() if path.startswith("search/")]
     assert calls == [["c001"]] * 3 + [["c001", "c002"]] * 3
 
@@ -157,9 +157,9 @@ async def test_numbers_of_seeds_and_generations_are_options() -> None:
 async def test_where_the_context_is_short_the_worst_program_makes_way_and_the_best_stays() -> None:
     big = {r"^genesis": lambda path, _: fenced(program(number(path) / 10) + "# " + "x" * 20_000 + "\n")}
     effects = ScriptedEffects(script(rules={**big, r"^search": refined}))
-    ours = session(effects, method="codepde-refine", genesis={"candidates": 3}, refine={"seeds": [3]})
-    card = ours.cards["playbook"].model_copy(update={"context": 30_000})
-    await codepde_refine(replace(ours, cards={"playbook": card}))
+    ours = session(effects, method="codepde-refine", genesis={"candidates": 3}, refine={"parents": [3]})
+    card = ours.cards["rule-based"].model_copy(update={"context": 30_000})
+    await codepde_refine(replace(ours, cards={"rule-based": card}))
     asked = prompt(effects.chats["search/s001/code"])
     assert "[c003 is left out here" in asked
     assert "ERROR = 0.1" in asked

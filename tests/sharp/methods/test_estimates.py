@@ -10,10 +10,10 @@ import pytest
 from scripted import ScriptedEffects, fenced, program, script, session
 
 from sharp.llm.cards import load_card
-from sharp.llm.estimate import Estimate, Span, estimate
-from sharp.methods import play
+from sharp.llm.estimate import Estimate, EstimateRange, estimate
+from sharp.methods import run_method
 from sharp.runs.plan import prices_of, size_of
-from sharp.stages.session import Session
+from sharp.tournament.run_context import RunContext
 
 SMALL: dict[str, Any] = {"genesis": {"candidates": 6}, "synthesis": {"repairs": 2}}
 # The published sizes of the methods, smaller where that only takes time.
@@ -45,17 +45,17 @@ def answering(broken: int) -> Any:
     return script(rules={r"^(?!analysis|reporter)": write})
 
 
-async def asked(method: str, broken: int = 4) -> tuple[Session, ScriptedEffects]:
+async def asked(method: str, broken: int = 4) -> tuple[RunContext, ScriptedEffects]:
     effects = ScriptedEffects(answering(broken))
     played = session(effects, method=method, **METHODS[method])
-    played = Session(
+    played = RunContext(
         played.config, played.problem, {**played.cards, "local": load_card("local")}, played.data, effects
     )
-    await play(played)
+    await run_method(played)
     return played, effects
 
 
-def guessed(played: Session) -> Estimate:
+def guessed(played: RunContext) -> Estimate:
     return estimate(size_of(played.config))
 
 
@@ -100,24 +100,24 @@ async def test_where_no_program_fails_each_is_evaluated_once_as_is_expected_of_a
 )
 def test_the_published_sizes(method: str, calls: int, evaluations: int) -> None:
     guess = estimate(size_of(session(ScriptedEffects(script()), method=method).config))
-    writing = guess.calls["genesis"] + guess.calls.get("search", Span(0, 0))
+    writing = guess.calls["genesis"] + guess.calls.get("search", EstimateRange(0, 0))
     assert writing.expected == calls
-    assert guess.evaluations == Span(evaluations, evaluations * 5)
+    assert guess.evaluations == EstimateRange(evaluations, evaluations * 5)
 
 
 def test_aide_takes_its_steps_and_no_more() -> None:
     guess = estimate(size_of(session(ScriptedEffects(script()), method="aide").config))
-    assert guess.calls == {"search": Span(96, 96)}
+    assert guess.calls == {"search": EstimateRange(96, 96)}
     assert guess.evaluations.expected == pytest.approx(96 / 2.15)
     assert guess.evaluations.most == 96
 
 
 def test_of_cepo_the_model_that_rates_bears_its_share_of_the_price() -> None:
     options = {"method": "cepo", "models": {"generator": "gpt-4o"}}
-    cards = {name: load_card(name) for name in ("gpt-4o", "playbook", "local")}
+    cards = {name: load_card(name) for name in ("gpt-4o", "rule-based", "local")}
     alone, rated, unknown = (
         session(ScriptedEffects(script()), **options, cepo=rating).config
-        for rating in ({}, {"rating_model": "playbook"}, {"rating_model": "local"})
+        for rating in ({}, {"rating_model": "rule-based"}, {"rating_model": "local"})
     )
     whole, rest = (estimate(size_of(config)).dollars(prices_of(config, cards)) for config in (alone, rated))
     assert whole is not None

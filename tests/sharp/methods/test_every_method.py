@@ -21,12 +21,12 @@ import pytest
 from scripted import evaluation, fenced, program, session
 
 from hpc.journal import Journal, ReplayJournal
-from hpc.parking import Parking
+from hpc.quiescence import QuiescenceTracker
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
-from sharp.llm.protocol import ChatReply, ChatRequest, Usage
-from sharp.methods import play
+from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
+from sharp.methods import run_method
 from sharp.runs.effects import JournaledEffects
-from sharp.stages.state import Tournament
+from sharp.tournament.state import Tournament
 
 METHODS: dict[str, dict[str, Any]] = {
     "codepde": {},
@@ -34,7 +34,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "moa": {},
     "cepo": {"cepo": {"best_of": 2, "plans": 2, "attempts": 3}},
     "cepo in pairs": {"cepo": {"best_of": 2, "plans": 1, "attempts": 2, "rating": "pairwise"}},
-    "codepde-refine": {"refine": {"seeds": [1, 2], "generations": 2}},
+    "codepde-refine": {"refine": {"parents": [1, 2], "generations": 2}},
     "funsearch": {"funsearch": {"initial": 4, "iterations": 6, "islands": 2, "reset_every": 3}},
     "aide": {"aide": {"steps": 10, "drafts": 3}},
 }
@@ -61,7 +61,7 @@ class World:
         self.requests.append(request)
         drawn = [said(Random(f"{request.seed}/{number}")) for number in range(request.n)]
         texts, reasons = zip(*drawn, strict=True)
-        return ChatReply(texts, reasons, Usage(100, 0, 10, 0), request.model)
+        return ChatReply(texts, reasons, TokenUsage(100, 0, 10, 0), request.model)
 
     async def evaluate(self, request: EvaluationRequest) -> Evaluation:
         await self._live(request)
@@ -94,15 +94,15 @@ async def lived(name: str, recorder: Any, world: World) -> Tournament:
     """Play a method on a record and a world, to the end or until the world dies."""
     effects = JournaledEffects(
         recorder,
-        {"playbook": world},
+        {"rule-based": world},
         world,
         guard=lambda _: nullcontext(),
         donor=lambda _: None,
         listener=lambda _: None,
-        parking=Parking(),
+        parking=QuiescenceTracker(),
     )
     options = {"method": name.split()[0], **FEW, **METHODS[name]}
-    return await play(session(effects, **options))  # type: ignore[arg-type]
+    return await run_method(session(effects, **options))  # type: ignore[arg-type]
 
 
 async def begun(name: str, folder: Path, world: World) -> Tournament:

@@ -10,9 +10,9 @@ from played import played, prompt
 from scripted import ScriptedEffects, evaluation, fenced, program, session
 
 from sharp.llm.protocol import ChatRequest
-from sharp.methods.funsearch import founded, member
+from sharp.methods.funsearch import member, seed_islands
 from sharp.methods.islands import bucket
-from sharp.stages.state import Tournament
+from sharp.tournament.state import Tournament
 
 ISLAND = re.compile(r"island (\d+) \(programs: (\d+), clusters: (\d+), temperature: (\S+)\)")
 FOUNDING = re.compile(r"island (\d+) begins again with (\S+) of island (\d+)")
@@ -54,7 +54,7 @@ async def funsearch(
 def populations(state: Tournament, effects: ScriptedEffects, **options: Any) -> list[tuple[list[str], ...]]:
     """Rebuild from the trace alone what lived on the islands before each step, after a check of how they began."""
     ours = session(effects, method="funsearch", **options)
-    islands = tuple([m.id for m in island] for island in founded(ours, effects.states["best-of-n"]))
+    islands = tuple([m.id for m in island] for island in seed_islands(ours, effects.states["best-of-n"]))
     history = []
     for step in state.search:
         history.append(tuple(list(island) for island in islands))
@@ -71,7 +71,7 @@ def populations(state: Tournament, effects: ScriptedEffects, **options: Any) -> 
 
 async def test_samples_that_ran_are_dealt_out_to_the_islands_with_replacement() -> None:
     _, effects = await funsearch()
-    islands = founded(session(effects, method="funsearch"), effects.states["best-of-n"])
+    islands = seed_islands(session(effects, method="funsearch"), effects.states["best-of-n"])
     assert [len(island) for island in islands] == [3, 3, 3, 3]
     counts = Counter(m.id for island in islands for m in island)
     assert "c003" not in counts
@@ -82,7 +82,7 @@ async def test_samples_that_ran_are_dealt_out_to_the_islands_with_replacement() 
 
 async def test_every_island_begins_with_a_program_even_where_there_are_few_samples() -> None:
     _, effects = await funsearch(funsearch={"initial": 1, "iterations": 3})
-    islands = founded(session(effects, funsearch={"initial": 1}), effects.states["best-of-n"])
+    islands = seed_islands(session(effects, funsearch={"initial": 1}), effects.states["best-of-n"])
     assert [[m.id for m in island] for island in islands] == [["c001"]] * 4
 
 
@@ -207,8 +207,8 @@ async def test_the_scores_are_those_of_residual_and_error_and_the_error_ranks() 
 
 
 async def test_without_feedback_nothing_of_the_scores_decides() -> None:
-    state, effects = await funsearch(feedback={"kinds": ["none"]}, funsearch={"iterations": 4})
-    ours = session(effects, feedback={"kinds": ["none"]})
+    state, effects = await funsearch(feedback={"metrics": ["none"]}, funsearch={"iterations": 4})
+    ours = session(effects, feedback={"metrics": ["none"]})
     assert len({member(ours, state, name).signature for name in ("c001", "c002", "c010")}) == 1
 
 

@@ -6,7 +6,7 @@ import pytest
 from played import headings, over, played, prompt, roles, sampling
 from scripted import Cut, ScriptedEffects, fenced, program
 
-from sharp.stages.state import Tournament
+from sharp.tournament.state import Tournament
 
 FIRST, SECOND, THIRD = (fenced(program(error, f"of proposal {error}")) for error in (0.1, 0.2, 0.3))
 BEST = fenced(program(0.01, "of the synthesis"))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sharp.evaluation.datasets import DataSet, Splits, make_splits
-from sharp.neural.settings import Settings
-from sharp.numerics.reference import make_dataset
+from sharp.neural.settings import TrainingConfig
 from sharp.problems import Problem, list_problems, load_problem
+from sharp.reference.datasets import DataSet, Splits, make_splits
+from sharp.reference.generation import make_dataset
 
-SMALL = Settings(
+SMALL = TrainingConfig(
     samples=60, epochs=40, batch=10, learning_rate=5e-3, stride=1, modes=9, width=12, layers=2, hidden=16
 )
 HELD_OUT = 6

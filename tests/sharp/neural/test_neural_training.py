@@ -18,13 +18,13 @@ import pytest
 from neural_problems import HELD_OUT, SMALL, small_data, small_problem
 
 from sharp.errors import ConfigurationError, DataError
-from sharp.evaluation.datasets import read_inputs, read_reference
 from sharp.neural.baseline import Listener, train_baseline
 from sharp.neural.result import TrainedResult, read_result, trained_rows
-from sharp.neural.samples import initial_states, later_states, solutions, training_set
-from sharp.neural.settings import Settings, check_settings
+from sharp.neural.settings import TrainingConfig, check_settings
 from sharp.neural.training import CHECKPOINT, Epoch
+from sharp.neural.training_data import initial_states, later_states, solutions, training_set
 from sharp.problems import Problem, load_problem
+from sharp.reference.datasets import read_inputs, read_reference
 
 pytest.importorskip("optax", reason="training needs the extra `neural`")
 SHORT = replace(SMALL, epochs=20)
@@ -45,7 +45,7 @@ def problem(home: Path) -> Problem:
 
 
 def trained(
-    problem: Problem, folder: Path, settings: Settings = SHORT, told: list[Epoch] | None = None
+    problem: Problem, folder: Path, settings: TrainingConfig = SHORT, told: list[Epoch] | None = None
 ) -> TrainedResult:
     listener = Listener(on_epoch=lambda epoch: told.append(epoch) if told is not None else None)
     folder.parent.mkdir(exist_ok=True)
@@ -101,9 +101,9 @@ def test_scores_are_those_of_solvers_with_both_errors_and_the_floor(
     sizes = np.linalg.norm(wanted.reshape(HELD_OUT, -1), axis=1)
     found = np.linalg.norm((kept - wanted).reshape(HELD_OUT, -1), axis=1) / sizes
     assert result.test.unchanged == pytest.approx(found.mean(), rel=1e-5)
-    assert result.test.floor is not None
-    assert result.test.nrmse_truth is not None
-    assert abs(result.test.nrmse - result.test.nrmse_truth) <= 1.5 * result.test.floor
+    assert result.test.data_error is not None
+    assert result.test.nrmse_reference is not None
+    assert abs(result.test.nrmse - result.test.nrmse_reference) <= 1.5 * result.test.data_error
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(
@@ -226,7 +226,7 @@ def test_without_the_extra_the_message_says_how_to_get_it(
     ],
 )
 def test_what_cannot_be_trained_is_said_before_any_work(
-    name: str, settings: Settings, complaint: str
+    name: str, settings: TrainingConfig, complaint: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         check_settings(load_problem(name), settings)

@@ -14,7 +14,7 @@ from sharp.cli.problems import problems as command
 from sharp.errors import SpecificationError
 from sharp.problems import parse_problem
 from sharp.problems.diagnosis import diagnose, diagnose_file
-from sharp.problems.yaml_source import FaultySpecification
+from sharp.yaml_source import InvalidSpecification
 
 ROD = """\
 pde_spec: 1
@@ -163,7 +163,7 @@ def test_faults_of_the_text_have_kind_verdict_place_and_question(
     concern, place = chosen[0]
     assert place.startswith("rod.yaml:")
     assert concern.question == question
-    assert concern.verdict == found.verdict == ("ask" if question else "refuse")
+    assert concern.verdict == found.verdict == ("clarify" if question else "reject")
 
 
 def test_transport_asks_for_the_inflow_and_refuses_the_outflow() -> None:
@@ -175,12 +175,12 @@ def test_transport_asks_for_the_inflow_and_refuses_the_outflow() -> None:
     assert diagnose(river.replace(RIGHT, ""), "river.yaml").verdict == "solve"
     missing = diagnose(river.replace(RIGHT, "").replace("boundary:\n" + LEFT, "boundary: []\n"), "river.yaml")
     assert (missing.verdict, missing.questions) == (
-        "ask",
+        "clarify",
         ("What is u at x = 0, where it enters the domain?",),
     )
     for conditions in (LEFT + RIGHT, RIGHT):
         wrong = diagnose(river.replace(LEFT + RIGHT, conditions), "river.yaml")
-        assert (wrong.verdict, [c.kind for c in wrong.concerns]) == ("refuse", ["outflow-condition"])
+        assert (wrong.verdict, [c.kind for c in wrong.concerns]) == ("reject", ["outflow-condition"])
 
 
 def test_korteweg_asks_for_its_third_condition_at_either_end() -> None:
@@ -202,25 +202,25 @@ boundary:
 """
     assert diagnose(text, "ring.yaml").questions == ("What holds for u on inner?",)
     twice = diagnose(text + "  - {where: all, type: neumann, field: u, value: 0}\n", "ring.yaml")
-    assert [(c.kind, c.verdict) for c in twice.concerns] == [("too-many-conditions", "refuse")]
+    assert [(c.kind, c.verdict) for c in twice.concerns] == [("too-many-conditions", "reject")]
     sizeless = diagnose(text.replace(", outer: 2", ""), "ring.yaml")
     assert sizeless.questions == ("What is the outer radius of the domain?",)
 
 
 def test_what_the_problem_check_finds_has_lines_too() -> None:
     found = diagnose(ROD.replace("sin(pi*x/L)", "1 + x/L"), "rod.yaml")
-    assert (found.verdict, found.problem is None) == ("ask", False)
+    assert (found.verdict, found.problem is None) == ("clarify", False)
     assert found.places == ("rod.yaml:21: boundary[0]", "rod.yaml:22: boundary[1]")
     assert len(found.questions) == 2
-    accepted = ROD.replace("sin(pi*x/L)", "1 + x/L") + "accept: [corner-jump]\n"
+    accepted = ROD.replace("sin(pi*x/L)", "1 + x/L") + "allow: [corner-jump]\n"
     assert diagnose(accepted, "rod.yaml").verdict == "solve"
 
 
 def test_refusing_weighs_more_than_asking_and_asking_more_than_warning() -> None:
     hot = ROD.replace("sin(pi*x/L)", "1 + x/L")
     backward = diagnose(hot.replace("= alpha", "= -alpha"), "rod.yaml")
-    assert backward.verdict == "refuse"
-    assert {c.verdict for c in backward.concerns} == {"refuse", "ask"}
+    assert backward.verdict == "reject"
+    assert {c.verdict for c in backward.concerns} == {"reject", "clarify"}
     kinked = diagnose(ROD.replace(RIGHT, RIGHT.replace("dirichlet", "neumann")), "rod.yaml")
     assert [(c.kind, c.verdict) for c in kinked.concerns] == [("slope-jump", "warn")]
     assert kinked.verdict == "solve"
@@ -233,7 +233,7 @@ def test_questions_are_asked_once() -> None:
 
 
 def test_errors_of_specifications_carry_their_faults_to_other_processes() -> None:
-    with pytest.raises(FaultySpecification) as caught:
+    with pytest.raises(InvalidSpecification) as caught:
         parse_problem(ROD.replace(RIGHT, ""), "rod.yaml")
     copy = pickle.loads(pickle.dumps(caught.value))
     assert str(copy) == str(caught.value)
@@ -248,8 +248,8 @@ def test_errors_of_specifications_carry_their_faults_to_other_processes() -> Non
         (RIGHT, RIGHT.replace("dirichlet", "neumann"), 0, "rod: correct"),
         (RIGHT, "", NEEDS_ANSWER, "rod.yaml: needs an answer"),
         ("sin(pi*x/L)", "1", NEEDS_ANSWER, "rod: needs an answer"),
-        ("= alpha", "= -alpha", 2, "rod: refused"),
-        (RIGHT, RIGHT + RIGHT, 2, "rod.yaml: refused"),
+        ("= alpha", "= -alpha", 2, "rod: rejected"),
+        (RIGHT, RIGHT + RIGHT, 2, "rod.yaml: rejected"),
     ],
 )
 def test_the_command_says_what_to_do_by_its_exit_code(

@@ -28,11 +28,11 @@ from sharp.problems.grammar import (
     Scope,
     evaluate,
     evaluate_tree,
-    parse_equation,
     parse_equation_tree,
     parse_expression,
     parse_tree,
 )
+from sharp.problems.symbolic import equation_to_sympy
 
 SCOPE = Scope.of(["nu", "k_x"], ["u", "Vx"], ["x", "y", "t"])
 FIELDS = st.sampled_from(["u", "Vx"]).map(Name)
@@ -281,16 +281,18 @@ def test_equations_become_sympy_with_fields_of_space_and_time() -> None:
 
     x, y, t, nu = sympy.symbols("x y t nu")
     u, a = (sympy.Function(name)(x, y, t) for name in "ua")
-    equation = parse_equation(
-        "u_t + (u**2/2)_x = nu*lap(u) - div(a*grad(u))", ["nu"], ["u", "a"], ["x", "y"], "t"
-    )
+    text = "u_t + (u**2/2)_x = nu*lap(u) - div(a*grad(u))"
+    tree = parse_equation_tree(text, Scope.of(["nu"], ["u", "a"], ["x", "y", "t"]))
+    equation = equation_to_sympy(tree, ["u", "a"], ["x", "y"], "t")
     assert (equation.lhs - (u.diff(t) + u * u.diff(x))).doit().expand() == 0
     flux = (a * u.diff(x)).diff(x) + (a * u.diff(y)).diff(y)
     assert (equation.rhs - (nu * (u.diff(x, 2) + u.diff(y, 2)) - flux)).doit().expand() == 0
 
 
 def test_sums_and_multiples_of_vectors() -> None:
-    equation = parse_equation("div(2*grad(u) + grad(u)*3 - (-grad(u))/2) = 5.5*lap(u)", [], ["u"], ["x", "y"])
+    text = "div(2*grad(u) + grad(u)*3 - (-grad(u))/2) = 5.5*lap(u)"
+    tree = parse_equation_tree(text, Scope.of([], ["u"], ["x", "y"]))
+    equation = equation_to_sympy(tree, ["u"], ["x", "y"], None)
     assert (equation.lhs - equation.rhs).doit().expand() == 0
 
 

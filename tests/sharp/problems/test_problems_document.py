@@ -13,7 +13,7 @@ from sharp.problems import parse_problem, render_description
 from sharp.problems.families import FAMILIES
 from sharp.problems.grammar import RESERVED
 from sharp.problems.spec import Sampled, Specification
-from sharp.problems.units import KNOWN, parse_unit
+from sharp.problems.units import COMMON, PREFIXES, matches, parse_unit
 
 DOCUMENT = (Path(sharp.__file__).parents[1] / "docs" / "problems.md").read_text(encoding="utf-8")
 CODE = {word for code in re.findall(r"`([^`\n]+)`", DOCUMENT) for word in re.findall(r"\w+", code)}
@@ -58,10 +58,9 @@ def test_families_are_documented_with_what_they_take_for_granted() -> None:
 def test_units_are_documented_with_and_without_prefixes() -> None:
     (prefixes,) = re.findall(r"with the prefixes `([^`]+)`", DOCUMENT)
     (with_prefix, plain) = re.findall(r"(?:prefixes|`): `([^`]+)`\n", DOCUMENT)
-    assert [*with_prefix.split(), *plain.split()] == list(KNOWN)
+    assert [*with_prefix.split(), *plain.split()] == list(COMMON)
+    assert prefixes == PREFIXES
     for unit in with_prefix.split():
-        assert {str(parse_unit(prefix + unit)) for prefix in prefixes.split()}.isdisjoint(
-            {str(parse_unit(unit))}
-        )
+        assert not any(matches(parse_unit(prefix + unit), parse_unit(unit)) for prefix in prefixes.split())
     for unit in plain.split():
         parse_unit(unit)

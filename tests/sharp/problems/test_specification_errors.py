@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sharp.errors import SpecificationError
-from sharp.problems import load_problem, parse_problem
+from sharp.problems import list_problems, load_problem, parse_problem
+from sharp.problems.loader import catalogue
 
 VALID = """\
 pde_spec: 1
@@ -120,8 +121,15 @@ def test_unknown_names_list_the_known_problems() -> None:
         load_problem("burger")
     assert str(caught.value) == (
         "unknown problem 'burger'; did you mean 'burgers'? "
-        "valid problems: advection, burgers, darcy, navier-stokes, reaction-diffusion"
+        "valid problems: advection, burgers, darcy, navier-stokes, reaction-diffusion; `sharp problems list` shows all"
     )
+    with pytest.raises(SpecificationError, match="did you mean 'heat-brick'"):
+        load_problem("heat-bric")
+
+
+def test_cases_of_the_catalogue_are_found_by_their_ids() -> None:
+    assert load_problem("heat-brick").title == "An insulated brick"
+    assert set(list_problems()) < set(catalogue())
 
 
 def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:

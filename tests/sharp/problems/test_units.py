@@ -6,7 +6,7 @@ import pytest
 
 from sharp.errors import SpecificationError
 from sharp.problems.grammar import Scope, parse_tree
-from sharp.problems.units import Quantities, parse_unit
+from sharp.problems.units import Quantities, matches, parse_unit
 
 UNITS = {
     name: parse_unit(unit)
@@ -33,22 +33,22 @@ SCOPE = Scope.of(["r"], ["u", "v"], ["x", "y", "z", "t"])
     ],
 )
 def test_the_same_unit_in_two_notations(left: str, right: str) -> None:
-    assert parse_unit(left).matches(parse_unit(right))
+    assert matches(parse_unit(left), parse_unit(right))
 
 
 @pytest.mark.parametrize(
     ("left", "right"), [("mm", "m"), ("h", "s"), ("g", "kg"), ("K", "m"), ("deg", "rad")]
 )
 def test_units_of_another_size_or_kind_differ(left: str, right: str) -> None:
-    assert not parse_unit(left).matches(parse_unit(right))
+    assert not matches(parse_unit(left), parse_unit(right))
 
 
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("metre", "unknown unit 'metre' in 'metre'; valid units: A, bar, C, cd"),
+        ("metr", "unknown unit 'metr' in 'metr'; valid units: A, bar, C, cd"),
         ("m2", "unknown unit 'm2'"),
-        ("kmin", "with prefixes f p n u m c d h k M G T"),
+        ("knot_a_unit", "with prefixes f p n u m c d h k M G T"),
         ("2*m", "'2' is no unit"),
         ("m + s", "is no unit; expected products, quotients and powers of units"),
         ("m**s", "the exponent 's' of a quantity with a unit is not a number"),
@@ -81,13 +81,13 @@ def test_what_is_no_unit_is_refused(text: str, part: str) -> None:
 def test_the_unit_of_an_expression(text: str, unit: str) -> None:
     found = Quantities(UNITS, ("x", "y")).unit(parse_tree(text, SCOPE))
     assert found is not None
-    assert found.matches(parse_unit(unit))
+    assert matches(found, parse_unit(unit))
 
 
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("u + v", "'u' is in K, 'v' in m*s**-1"),
+        ("u + v", "'u' is in K, 'v' in m/s"),
         ("x + z", "'x' is in m, 'z' in 0.001*m"),
         ("sin(x)", "'sin' takes a number without a unit; 'x' is in m"),
         ("piecewise(u, x < t, u)", "'x' is in m, 't' in s"),

@@ -103,7 +103,7 @@ WELL_POSED: dict[str, str] = {
         "u_t = u_xx", [value("x = 0", 0), mixed("x = 1", 2, 1, 0)], {"u": "x*(1.5 - x)"}
     ),
     "heat from a jump that is meant": document(
-        "u_t = u_xx", [value("all", 0)], {"u": 1}, accept=["corner-jump"]
+        "u_t = u_xx", [value("all", 0)], {"u": 1}, allow=["corner-jump"]
     ),
     "heat from a bell curve": document("u_t = u_xx", [value("all", 0)], {"u": "exp(-40*(x - 0.5)**2)"}),
     "heat from a step in a ring": document(
@@ -328,7 +328,7 @@ WELL_POSED: dict[str, str] = {
         "lap(u) = 0",
         [value("x = 0", 0), value("x = 1", 0), value("y = 0", 0), value("y = 1", 1)],
         space="xy",
-        accept=["corner-jump"],
+        allow=["corner-jump"],
     ),
     "Laplace in a disk": document(
         "lap(u) = 0", [value("outer", "x*y")], space="xy", domain=DISK, reference=exact(u="x*y")

@@ -1,12 +1,12 @@
 """Reading a report as a document: its blocks, rows and words."""
 
 from hpc.journal import read_run
-from sharp.report.blocks import Details, Paragraph
-from sharp.report.evidence import Evidence
+from sharp.document import Details, Paragraph
+from sharp.report.report_data import ReportData
 
 
 def evidence_of(run, state):
-    return Evidence(run, state, read_run(run.path))
+    return ReportData(run, state, read_run(run.path))
 
 
 def blocks_of(report, anchor, kind):

@@ -1,40 +1,21 @@
-"""Texts that try to break out of a report, put wherever a model's words can stand."""
+"""Texts put wherever a model's words can stand in a report."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from sharp.evaluation.protocol import Evaluation, Failure
-from sharp.stages.state import (
+from sharp.evaluation.protocol import CandidateFailure, Evaluation
+from sharp.tournament.state import (
     AnalysisStep,
     Candidate,
     Change,
-    Entry,
     Execution,
-    Prose,
+    JudgeTurn,
+    ReporterText,
     Selection,
     StabilityBound,
     Tournament,
 )
-
-TEXTS = {
-    "script": "<script>alert('x')</script><img src=x onerror=alert(1)>",
-    "attribute": '" onmouseover="alert(1)" x=\'',
-    "end of block": "</code></pre></td></table></details></section></main>",
-    "cdata": "]]> <![CDATA[ --> <!-- <? ?>",
-    "fence": "```\n# heading\n```\n~~~\n````python\n````\n# another\n",
-    "pipes": "| a | b |\n|---|---|\n\\| \\\\| c",
-    "markdown": "# h\n- item\n1. one\n> quote\n\n---\n===\n*bold* __x__ [link](http://example.org) ![i](//e.org) <b>",
-    "entities": "&lt;b&gt; &amp;amp; &#x41;",
-    "template": "{{ 7*7 }} {% for x in y %} {# c #}",
-    "control": "a\x00b\x07c\x1bd\x7fe\x85f",
-    "surrogates": "x\ud800y\udfffz",
-    "direction": "\u202eevil\u202c \u2066x\u2069 \u0645\u0631\u062d\u0628\u0627 \u05e9\u05dc\u05d5\u05dd",
-    "line ends": "a\rb\r\nc\u2028d\u2029e",
-    "long line": "w" * 3000,
-    "dollars": "$$ \\frac{1}{2} $$ $x$",
-    "empty": "",
-}
 
 
 def poison(state: Tournament, text: str) -> Tournament:
@@ -55,13 +36,15 @@ def poison(state: Tournament, text: str) -> Tournament:
         executions=tuple(_execution(item, text) for item in state.executions),
         test=state.test and _evaluation(state.test, text),
         x64={name: _evaluation(item, text) for name, item in state.x64.items()},
-        prose=state.prose and Prose(text, (text, text), text, text),
+        prose=state.prose and ReporterText(text, (text, text), text, text),
     )
 
 
 def _candidate(item: Candidate, text: str) -> Candidate:
     changes = tuple(Change(text, text, change.sources) for change in item.changes)
-    return replace(item, code=f"{text}\n# {item.id}", explanation=text, changes=changes, patch_rung=text)
+    return replace(
+        item, code=f"{text}\n# {item.id}", explanation=text, changes=changes, patch_match_level=text
+    )
 
 
 def _selection(item: Selection, text: str) -> Selection:
@@ -69,7 +52,7 @@ def _selection(item: Selection, text: str) -> Selection:
     return replace(item, criteria=(text, text), shortlist=shortlist, nominee_reason=text)
 
 
-def _entry(item: Entry, text: str) -> Entry:
+def _entry(item: JudgeTurn, text: str) -> JudgeTurn:
     return replace(item, note=text)
 
 
@@ -78,7 +61,7 @@ def _execution(item: Execution, text: str) -> Execution:
 
 
 def _evaluation(item: Evaluation, text: str) -> Evaluation:
-    failure = item.failure and Failure(item.failure.kind, text, text)
+    failure = item.failure and CandidateFailure(item.failure.kind, text, text)
     scores = item.scores and replace(item.scores, residual_note=text)
     environment = {"device": text, "numpy": text}
     return replace(

@@ -25,16 +25,16 @@ from scripted import (
 from hpc.journal import Journal
 from sharp import methods
 from sharp.config import to_plain
-from sharp.evaluation.datasets import DataSet
-from sharp.evaluation.picture import picture
+from sharp.evaluation.preview_arrays import preview_arrays
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
-from sharp.evaluation.taskfolder import Task, task_folder, write_result
+from sharp.evaluation.task_folder import EvaluationTask, task_folder, write_result
+from sharp.llm.prompts import prompt_hashes
 from sharp.llm.protocol import ChatReply, ChatRequest
 from sharp.problems import load_problem
-from sharp.runs.columns import columns
+from sharp.reference.datasets import DataSet
 from sharp.runs.directory import Run
-from sharp.stages.prompts import prompt_hashes
-from sharp.stages.state import Tournament
+from sharp.runs.state_arrays import state_arrays
+from sharp.tournament.state import Tournament
 
 BARRIERS = (
     *("analysis", "genesis", "cycle-1/selection", "cycle-1/round-1", "cycle-1/round-2", "cycle-1/round-3"),
@@ -67,7 +67,7 @@ class RecordedEffects:
 
     def checkpoint(self, barrier: str, state: Tournament) -> None:
         self.state = state
-        self.journal.checkpoint(barrier, columns(state))
+        self.journal.checkpoint(barrier, state_arrays(state))
         if barrier == self.until:
             raise Stopped
 
@@ -96,7 +96,7 @@ async def _play(path: Path, story: Script, options: dict[str, Any]) -> tuple[Run
         played = session(world, problem=story.problem, **options)
         played = replace(played, effects=effects, problem=load_problem(story.problem))
         try:
-            state = await methods.play(played)
+            state = await methods.run_method(played)
         except Stopped:
             assert effects.state is not None
             state = effects.state
@@ -137,7 +137,7 @@ def manifest(played: Any) -> dict[str, Any]:
     """The part of `run.yaml` that does not come from the effects."""
     problem = played.problem
     return {
-        "format": 1,
+        "format": 2,
         "software": "0.1.0",
         "created": "2026-01-02T03:04:05+00:00",
         "python": "3.11.0",
@@ -155,9 +155,9 @@ def draw_test_picture(run: Run, state: Tournament, spoil: Callable[[bytes], byte
     request = played.evaluation(state.candidates[state.best].code, "test")
     folder = task_folder(run.path, request)
     folder.mkdir(parents=True, exist_ok=True)
-    data = DataSet(Path("data.hdf5"), "truth", run.problem.id, 8, "", request.data, None, {})
+    data = DataSet(Path("data.hdf5"), "reference", run.problem.id, 8, "", request.data, None, {})
     drawn = spoil(sample_picture(run.problem.id))
-    write_result(folder, Task(request, {}, data, (0, 0), (0, 2)), evaluation(request), drawn)
+    write_result(folder, EvaluationTask(request, {}, data, (0, 0), (0, 2)), evaluation(request), drawn)
 
 
 def sample_picture(problem_id: str) -> bytes:
@@ -167,9 +167,9 @@ def sample_picture(problem_id: str) -> bytes:
     if problem.time is None:
         axis = np.linspace(0, 1, 64)
         plane = np.sin(np.pi * axis)[:, None] * np.sin(np.pi * axis)[None, :]
-        kinds = {"prediction": 1.02 * plane, "reference": plane, "truth": plane + 0.01 * plane**2}
-        return picture({k: dict.fromkeys(names, v[None]) for k, v in kinds.items()}, None, axis)
+        kinds = {"prediction": 1.02 * plane, "data": plane, "reference": plane + 0.01 * plane**2}
+        return preview_arrays({k: dict.fromkeys(names, v[None]) for k, v in kinds.items()}, None, axis)
     t, x = np.linspace(0, 2, 21), (np.arange(256) + 0.5) / 256
     exact = np.sin(2 * np.pi * (x[None, :] - 0.4 * t[:, None])) + 0.3 * np.sin(6 * np.pi * x)[None, :]
-    kinds = {"prediction": 0.98 * exact, "reference": exact + 0.03 * np.cos(2 * np.pi * x), "truth": exact}
-    return picture({k: dict.fromkeys(names, v[None]) for k, v in kinds.items()}, t, x)
+    kinds = {"prediction": 0.98 * exact, "data": exact + 0.03 * np.cos(2 * np.pi * x), "reference": exact}
+    return preview_arrays({k: dict.fromkeys(names, v[None]) for k, v in kinds.items()}, t, x)

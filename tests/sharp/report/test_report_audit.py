@@ -6,11 +6,11 @@ import pytest
 from report_runs import Script, play
 
 from hpc.journal import read_run
-from sharp.numerics.audit import Audit
-from sharp.numerics.reference import make_dataset
+from sharp.document import Note, Paragraph, Table
+from sharp.reference.audit import Audit
+from sharp.reference.generation import make_dataset
 from sharp.report.audit import audit_of, data_audit
-from sharp.report.blocks import Note, Paragraph, Table
-from sharp.report.evidence import Evidence
+from sharp.report.report_data import ReportData
 
 
 @pytest.fixture
@@ -33,13 +33,13 @@ def test_audit_of_validation_samples_is_shown_and_kept(run):
     made.path.unlink()
     assert audit_of(run) == audit
 
-    section = data_audit(Evidence(run, None, read_run(run.path)))
+    section = data_audit(ReportData(run, None, read_run(run.path)))
 
     words, table = section.blocks
     assert isinstance(words, Paragraph)
     assert isinstance(table, Table)
     assert [row[0] for row in table.rows] == [*map(str, range(4, 12)), "mean"]
-    mean = sum(audit.floor) / len(audit.floor)
+    mean = sum(audit.data_error) / len(audit.data_error)
     assert f"{mean:.3e}" in words.text
     assert table.rows[-1][2] == f"{mean:.3e}"
 
@@ -54,7 +54,7 @@ def test_data_without_stored_truth_are_not_solved_for(run):
 def test_missing_data_are_said_to_be_missing(run):
     run, made = run
     made.path.unlink()
-    (note,) = data_audit(Evidence(run, None, read_run(run.path))).blocks
+    (note,) = data_audit(ReportData(run, None, read_run(run.path))).blocks
     assert isinstance(note, Note)
     assert str(made.path) in note.text
 

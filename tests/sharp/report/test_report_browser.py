@@ -8,12 +8,13 @@ import subprocess
 import zlib
 
 import pytest
-from report_hostile import TEXTS, poison
+from hostile_texts import TEXTS
+from report_hostile import poison
 
 from hpc.journal import read_run
-from sharp.report.document import compose
-from sharp.report.evidence import Evidence
-from sharp.report.html import render_html
+from sharp.document import render_html
+from sharp.report.document import build_report
+from sharp.report.report_data import ReportData
 
 pytestmark = pytest.mark.browser
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -75,7 +76,7 @@ def pages(finished, tmp_path_factory):
     run, state = finished
     record = read_run(run.path)
     for name, shown in (("honest", state), ("hostile", poison(state, "\n".join(TEXTS.values())))):
-        (folder / f"{name}.html").write_text(render_html(compose(Evidence(run, shown, record))))
+        (folder / f"{name}.html").write_text(render_html(build_report(ReportData(run, shown, record))))
     return folder
 
 

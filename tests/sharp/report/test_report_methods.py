@@ -8,21 +8,20 @@ from report_blocks import blocks_of, evidence_of, rows_of, words_of
 from report_runs import Script, play
 from scripted import fenced, program
 
+from sharp.document import Bullets, Details, Facts, Note, Table, svg_file
 from sharp.report import write_report
-from sharp.report.blocks import Bullets, Details, Facts, Note, Table
-from sharp.report.document import compose
-from sharp.report.error_chart import draw_errors
-from sharp.report.figures import error_chart
+from sharp.report.document import build_report
+from sharp.report.figures import errors
 from sharp.report.lineage import lineage_of
 from sharp.report.search import improving
 from sharp.report.solver_folder import ancestry
-from sharp.stages.state import Step
+from sharp.tournament.state import SearchStep
 
 JUDGING = {"summary", "strategies", "rounds", "reasons", "analysis"}
 OPTIONS = {
     "codepde": {},
     "cot-reflection": {},
-    "codepde-refine": {"refine": {"seeds": [2], "generations": 2}},
+    "codepde-refine": {"refine": {"parents": [2], "generations": 2}},
     "funsearch": {
         "funsearch": {
             "initial": 3,
@@ -66,7 +65,7 @@ def played(tmp_path_factory):
 
 
 def composed(played, method):
-    return compose(evidence_of(*played[method]))
+    return build_report(evidence_of(*played[method]))
 
 
 @pytest.mark.parametrize("method", OPTIONS)
@@ -92,14 +91,14 @@ def test_the_setting_names_the_method_its_options_and_the_one_model_that_is_aske
     assert facts["Method"] == method
     models = rows_of(blocks_of(report, "setting", Table)[0])
     assert [(row["model"], row["roles"]) for row in models] == [
-        ("playbook", "writes and debugs all programs")
+        ("rule-based", "writes and debugs all programs")
     ]
     assert ("Repairs" in facts) == (method != "aide")
     assert facts.get("Candidates") == (None if method in ("funsearch", "aide") else "4")
     if method == "aide":
         assert (facts["Steps"], facts["Drafts"], facts["Debug probability"]) == ("24", "3", "1.0")
     if method == "codepde-refine":
-        assert (facts["Seeds"], facts["Generations"]) == ("2", "2")
+        assert (facts["Parents"], facts["Generations"]) == ("2", "2")
 
 
 def test_programs_are_listed_by_their_result(played):
@@ -152,7 +151,7 @@ def test_resets_of_islands_have_their_rows_and_are_no_programs(played):
 
 def test_steps_that_improve_are_those_below_all_before_and_below_the_start():
     def step(place, metric):
-        return Step(place, "improve", (), f"s{place:03d}", metric)
+        return SearchStep(place, "improve", (), f"s{place:03d}", metric)
 
     steps = tuple(step(place, metric) for place, metric in enumerate((0.5, inf, 0.3, 0.4, 0.2), start=1))
     assert [found.number for found in improving(steps)] == [1, 3, 5]
@@ -163,7 +162,7 @@ def test_refinements_that_are_worse_than_what_they_refine_are_reported_and_said_
     rules = {"^search": fenced(program(0.9)), **RULES}
     run, state = play(tmp_path / "run", Script(rules=rules), method="codepde-refine")
     assert state.best.startswith("s")
-    notes = blocks_of(compose(evidence_of(run, state)), "search", Note)
+    notes = blocks_of(build_report(evidence_of(run, state)), "search", Note)
     assert [note.text for note in notes] == [
         "The refinements are no better than c001, which CodePDE found before them."
     ]
@@ -172,7 +171,7 @@ def test_refinements_that_are_worse_than_what_they_refine_are_reported_and_said_
 def test_where_no_refinement_ran_the_report_warns_that_a_sample_is_reported(tmp_path):
     run, state = play(tmp_path / "run", Script(rules={"^search": "None.", **RULES}), method="codepde-refine")
     assert state.best == "c001"
-    notes = blocks_of(compose(evidence_of(run, state)), "search", Note)
+    notes = blocks_of(build_report(evidence_of(run, state)), "search", Note)
     assert [(note.text, note.level) for note in notes] == [
         ("No refinement ran, so the best of CodePDE's own programs is reported.", "warning")
     ]
@@ -182,36 +181,38 @@ def test_a_search_that_could_not_begin_says_why(tmp_path):
     broken = {r"^genesis": fenced(program(1, crash="boom")), "debug": "None."}
     run, state = play(tmp_path / "run", Script(rules=broken), method="funsearch")
     assert "No program ran that the search could have begun with." in words_of(
-        compose(evidence_of(run, state)), "search"
+        build_report(evidence_of(run, state)), "search"
     )
 
 
 def test_an_unfinished_search_has_the_steps_of_its_last_checkpoint(tmp_path):
     story = Script(rules=RULES, until="search/step-16")
     run, state = play(tmp_path / "run", story, method="aide", **OPTIONS["aide"])
-    report = compose(evidence_of(run, state))
-    assert "Unfinished: best so far s016" in report.verdict.sentence
+    report = build_report(evidence_of(run, state))
+    assert "Unfinished: best so far s016" in report.headline.sentence
     assert [row["step"] for row in rows_of(blocks_of(report, "search", Table)[0])][-1] == "16"
 
 
 def test_the_lineage_has_a_layer_for_each_generation_and_an_edge_for_each_program_shown(played):
     evidence = evidence_of(*played["aide"])
     graph = lineage_of(evidence)
-    layer = {node.id: index for index, level in enumerate(graph.layers) for node in level.nodes}
-    names = [level.name for level in graph.layers]
+    layer = {node.id: index for index, row in enumerate(graph.rows) for node in row.nodes}
+    names = [row.name for row in graph.rows]
     assert names == [f"generation {place}" for place in range(1, len(names) + 1)]
     assert len(names) > 3
     for edge in graph.edges:
-        assert layer[edge.parent] < layer[edge.child]
-        assert evidence.state.candidates[edge.child].parents[0] == edge.parent
+        assert layer[edge.source] < layer[edge.target]
+        assert evidence.state.candidates[edge.target].parents[0] == edge.source
     shown = [step for step in evidence.state.search if step.parents and step.candidate]
-    assert {(edge.parent, edge.child) for edge in graph.edges} == {(s.parents[0], s.candidate) for s in shown}
+    assert {(edge.source, edge.target) for edge in graph.edges} == {
+        (s.parents[0], s.candidate) for s in shown
+    }
 
 
 def test_in_the_lineage_the_best_program_shown_is_the_base_and_the_others_gave_ideas(played):
     graph = lineage_of(evidence_of(*played["codepde-refine"]))
-    assert [level.name for level in graph.layers] == ["genesis", "generation 1", "generation 1, repair 1"]
-    assert {(edge.parent, edge.child, edge.donor) for edge in graph.edges} == {
+    assert [row.name for row in graph.rows] == ["genesis", "generation 1", "generation 1, repair 1"]
+    assert {(edge.source, edge.target, edge.minor) for edge in graph.edges} == {
         ("c001", "s001", False),
         ("c002", "s001", True),
         ("c001", "s002", False),
@@ -221,11 +222,11 @@ def test_in_the_lineage_the_best_program_shown_is_the_base_and_the_others_gave_i
 
 
 def test_errors_are_drawn_without_judges(played):
-    chart = error_chart(evidence_of(*played["funsearch"]))
-    assert {dot.judges for dot in chart.dots} == {()}
-    drawn = str(draw_errors(chart, "words"))
+    (figure,) = errors(evidence_of(*played["funsearch"])).blocks
+    assert {spot.name for spot in figure.chart.panels[0].spots} == {"program"}
+    drawn = svg_file(figure.chart, "words").decode()
     assert "judge" not in drawn
-    assert "<span>program</span>" in drawn
+    assert ">program</text>" in drawn
 
 
 def test_the_ancestry_of_a_winner_leads_back_through_the_search(played):

@@ -11,49 +11,49 @@ import pytest
 from report_runs import play
 
 from hpc.journal import read_run
-from hpc.slurm.book import JobBook
-from hpc.slurm.campaign import create_campaign
-from hpc.slurm.profile import Cluster
+from hpc.slurm import ClusterProfile, SubmissionLog, create_campaign
+from sharp.document import Paragraph, Table
 from sharp.llm.cards import GpuPrice, load_card
-from sharp.llm.ledger import Account, Ledger
-from sharp.llm.protocol import Usage
-from sharp.report.accounts import ledger
-from sharp.report.blocks import Paragraph, Table
-from sharp.report.evidence import Evidence
+from sharp.llm.ledger import CallTotals, Ledger
+from sharp.llm.protocol import TokenUsage
+from sharp.report.failures_and_costs import ledger
+from sharp.report.report_data import ReportData
 from sharp.report.servers import hours_of, servers
 
 ACCOUNTS = {
-    ("genesis", "qwen3-32b"): Account(32, Usage(2_000_000, 1_500_000, 1_000_000)),
-    ("judge", "qwen3-32b"): Account(9, Usage(900_000, 600_000, 100_000)),
-    ("judge", "gpt-4o"): Account(9, Usage(1_100_000, 0, 100_000)),
+    ("genesis", "qwen3-32b"): CallTotals(32, TokenUsage(2_000_000, 1_500_000, 1_000_000)),
+    ("judge", "qwen3-32b"): CallTotals(9, TokenUsage(900_000, 600_000, 100_000)),
+    ("judge", "gpt-4o"): CallTotals(9, TokenUsage(1_100_000, 0, 100_000)),
 }
 
 
 @pytest.fixture
-def evidence(tmp_path: Path) -> Evidence:
+def evidence(tmp_path: Path) -> ReportData:
     run, state = play(tmp_path / "run")
     price = GpuPrice(dollars_per_gpu_hour=2.0, date=date(2026, 1, 1), source="a list")
     card = load_card("qwen3-32b").model_copy(update={"gpu_price": price})
     run = replace(run, cards={**run.cards, "qwen3-32b": card})
-    return with_ledger(Evidence(run, state, read_run(run.path)), ACCOUNTS)
+    return with_ledger(ReportData(run, state, read_run(run.path)), ACCOUNTS)
 
 
-def with_ledger(evidence: Evidence, accounts: Mapping[tuple[str, str], Account]) -> Evidence:
+def with_ledger(evidence: ReportData, accounts: Mapping[tuple[str, str], CallTotals]) -> ReportData:
     evidence.__dict__["ledger"] = Ledger(accounts)
     return evidence
 
 
-def launch(evidence: Evidence) -> None:
+def launch(evidence: ReportData) -> None:
     roles = {name: {"time": "12h"} for name in ("controller", "server", "evaluate")}
-    campaign = create_campaign(evidence.run.path, Cluster.model_validate({"name": "c", "roles": roles}))
-    with JobBook(campaign.book) as book:
+    campaign = create_campaign(
+        evidence.run.path, ClusterProfile.model_validate({"name": "c", "roles": roles})
+    )
+    with SubmissionLog(campaign.book) as book:
         for number, seconds in enumerate([3600.0, None]):
-            book.intend(f"s{number}", "server", gpus=2, purpose="qwen3-32b")
+            book.log_intent(f"s{number}", "server", gpus=2, purpose="qwen3-32b")
             book.submitted(f"s{number}", f"10{number}")
             book.ended(f"s{number}", "retired", seconds)
 
 
-def test_gpu_hours_of_servers_are_shared_by_tokens(evidence: Evidence) -> None:
+def test_gpu_hours_of_servers_are_shared_by_tokens(evidence: ReportData) -> None:
     launch(evidence)
     table, unmetered, caches = servers(evidence, hours_of(evidence.run.path))
     assert isinstance(table, Table)
@@ -68,13 +68,13 @@ def test_gpu_hours_of_servers_are_shared_by_tokens(evidence: Evidence) -> None:
     assert isinstance(caches, Paragraph)
 
 
-def test_what_prefix_caches_spared_is_said_by_model(evidence: Evidence) -> None:
+def test_what_prefix_caches_spared_is_said_by_model(evidence: ReportData) -> None:
     (words,) = servers(evidence, hours_of(evidence.run.path))
     assert words == Paragraph("52% of prompt tokens came from the servers' prefix caches (qwen3-32b 72%).")
     assert words in ledger(evidence).blocks
 
 
-def test_where_no_server_reports_it_nothing_is_said(evidence: Evidence) -> None:
-    accounts = {("judge", "gpt-4o"): Account(9, Usage(1_000, 0, 100))}
+def test_where_no_server_reports_it_nothing_is_said(evidence: ReportData) -> None:
+    accounts = {("judge", "gpt-4o"): CallTotals(9, TokenUsage(1_000, 0, 100))}
     assert list(servers(with_ledger(evidence, accounts), {})) == []
     assert accounts["judge", "gpt-4o"].cached_share is None

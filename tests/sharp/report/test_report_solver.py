@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_hostile import TEXTS, poison
-from report_pages import skeleton
+from document_pages import skeleton
+from hostile_texts import TEXTS
+from report_hostile import poison
 
 from sharp.problems import load_problem
 from sharp.report import write_report

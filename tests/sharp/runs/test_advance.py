@@ -13,33 +13,33 @@ from typing import Any
 
 import pytest
 
-from hpc.errors import Fenced
+from hpc.errors import LeaseLost
 from hpc.journal import Journal
-from hpc.parking import Parking
+from hpc.quiescence import QuiescenceTracker
 from sharp.config import Budget, RunConfig
 from sharp.errors import BudgetExceeded
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Scores
-from sharp.llm.budgets import Spent
+from sharp.llm.budgets import ClusterUsage
 from sharp.llm.cards import load_card
-from sharp.llm.playbook import PlaybookBackend
 from sharp.llm.protocol import ChatReply, ChatRequest
 from sharp.problems import load_problem
+from sharp.rule_based.backend import RuleBasedBackend
 from sharp.runs import advance as module
-from sharp.runs.advance import Outcome, advance
+from sharp.runs.advance import RunOutcome, advance
 from sharp.runs.directory import Run
-from sharp.runs.site import Tools
+from sharp.runs.execution_backend import RunResources
 
 SMALL: dict[str, Any] = {
     "problem": "advection",
     "genesis": {"candidates": 4},
-    "models": {"judges": ["playbook", "playbook"]},
+    "models": {"judges": ["rule-based", "rule-based"]},
     "synthesis": {"max_rounds": 2, "max_cycles": 1, "repairs": 1},
 }
 
 
 def a_run(path: Path, **changes: Any) -> Run:
     config = RunConfig.model_validate({**SMALL, **changes})
-    cards = {"playbook": load_card("playbook")}
+    cards = {"rule-based": load_card("rule-based")}
     return Run(path, config, load_problem("advection"), cards, {"data": {"label": "data@1"}})
 
 
@@ -81,19 +81,19 @@ class Office:
 
 
 class OfficeEvaluator:
-    def __init__(self, office: Office, parking: Parking, name: str) -> None:
+    def __init__(self, office: Office, parking: QuiescenceTracker, name: str) -> None:
         self.office, self.parking, self.name = office, parking, name
 
     async def evaluate(self, request: EvaluationRequest) -> Evaluation:
         key = f"{self.name} {sha256(repr(request).encode()).hexdigest()}"
         self.office.submit(key, request)
-        with self.parking.parked("evaluations"):
+        with self.parking.blocked_on("evaluations"):
             return await self.office.result(key)
 
 
-class CountingPlaybook(PlaybookBackend):
+class CountingModel(RuleBasedBackend):
     def __init__(self, office: Office, name: str) -> None:
-        super().__init__("playbook")
+        super().__init__("rule-based")
         self.office, self.name = office, name
 
     async def complete(self, request: ChatRequest) -> ChatReply:
@@ -103,23 +103,23 @@ class CountingPlaybook(PlaybookBackend):
 
 
 class OfficeSite:
-    """A site whose evaluations are an office's; `model` stands in for the playbook."""
+    """A site whose evaluations are an office's; `model` stands in for the rule-based model."""
 
-    def __init__(self, office: Office, model: Any = None, spent: Spent | None = None) -> None:
-        self.parking = Parking()
+    def __init__(self, office: Office, model: Any = None, spent: ClusterUsage | None = None) -> None:
+        self.parking = QuiescenceTracker()
         self.office, self.model, self.spent = office, model, spent
 
     @asynccontextmanager
-    async def opened(self, run: Run) -> AsyncIterator[Tools]:
+    async def opened(self, run: Run) -> AsyncIterator[RunResources]:
         name = run.path.name
-        clock = None if self.spent is None else lambda: self.spent or Spent()
-        model = self.model or CountingPlaybook(self.office, name)
-        yield Tools({"playbook": model}, OfficeEvaluator(self.office, self.parking, name), clock)
+        clock = None if self.spent is None else lambda: self.spent or ClusterUsage()
+        model = self.model or CountingModel(self.office, name)
+        yield RunResources({"rule-based": model}, OfficeEvaluator(self.office, self.parking, name), clock)
 
 
-async def step(run: Run, site: OfficeSite, **options: Any) -> Outcome:
+async def step(run: Run, site: OfficeSite, **options: Any) -> RunOutcome:
     """Do what can be done now."""
-    options = {"leave": site.parking.until_waiting, **options}
+    options = {"leave": site.parking.until_quiescent, **options}
     with Journal.open(run.path) as journal:
         return await advance(run, journal, site, **options)
 
@@ -187,7 +187,7 @@ async def test_runs_advance_together_and_leave_together(tmp_path: Path) -> None:
     assert max(Counter(office.submitted + office.chats).values()) == 1
 
 
-class SlowModel(CountingPlaybook):
+class SlowModel(CountingModel):
     """Answers when it is let."""
 
     def __init__(self, office: Office) -> None:
@@ -209,10 +209,10 @@ async def test_what_is_in_flight_is_recorded_and_nothing_new_begins(tmp_path: Pa
         await model.asked.wait()
         site.parking.close("the next one")
         asyncio.get_running_loop().call_later(0.3, model.let.set)
-        return await site.parking.until_waiting()
+        return await site.parking.until_quiescent()
 
     outcome = await step(run, site, leave=leave)
-    assert outcome == Outcome(None, ("the next one",))
+    assert outcome == RunOutcome(None, ("the next one",))
     with Journal.open(run.path) as journal:
         assert len(journal.effects) == len(office.chats) == 1
 
@@ -226,7 +226,7 @@ async def test_being_told_to_leave_drops_what_is_in_flight(tmp_path: Path) -> No
         return ()
 
     run = a_run(tmp_path / "run")
-    assert await step(run, OfficeSite(office, model), leave=at_once) == Outcome(None, ())
+    assert await step(run, OfficeSite(office, model), leave=at_once) == RunOutcome(None, ())
     assert not office.chats
     assert len(asyncio.all_tasks()) == 1
 
@@ -234,11 +234,11 @@ async def test_being_told_to_leave_drops_what_is_in_flight(tmp_path: Path) -> No
 async def test_a_step_ends_when_another_has_taken_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "HEARTBEAT_S", 0.05)
+    monkeypatch.setattr("hpc.journal.lease._BEAT_S", 0.05)
     run, office = a_run(tmp_path / "run"), Office()
-    waiting = asyncio.create_task(step(run, OfficeSite(office), leave=module.never))
+    waiting = asyncio.create_task(step(run, OfficeSite(office), leave=module.never_stop))
     await office.asked.wait()
-    with Journal.open(run.path, takeover=True), pytest.raises(Fenced):
+    with Journal.open(run.path, steal_lease=True), pytest.raises(LeaseLost):
         await waiting
 
 
@@ -250,12 +250,12 @@ def raising(error: Exception) -> Callable[[], Awaitable[tuple[str, ...]]]:
 
 
 async def test_trouble_of_the_site_ends_a_step(tmp_path: Path) -> None:
-    with pytest.raises(Fenced, match="taken"):
-        await step(a_run(tmp_path / "run"), OfficeSite(Office()), leave=raising(Fenced("taken")))
+    with pytest.raises(LeaseLost, match="taken"):
+        await step(a_run(tmp_path / "run"), OfficeSite(Office()), leave=raising(LeaseLost("taken")))
     assert len(asyncio.all_tasks()) == 1
 
 
 async def test_the_sites_clock_counts_for_budgets(tmp_path: Path) -> None:
     run = a_run(tmp_path / "run", budget=Budget(jobs=5).model_dump(mode="json"))
     with pytest.raises(BudgetExceeded, match="budget of 5 jobs"):
-        await step(run, OfficeSite(Office(), spent=Spent(jobs=5)))
+        await step(run, OfficeSite(Office(), spent=ClusterUsage(jobs=5)))

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from hpc.records import EffectRecord
+from hpc.journal import EffectRecord
 from sharp.config import Budget, RunConfig
 from sharp.errors import BudgetExceeded, ConfigurationError
 from sharp.llm.budgets import Budget as Limits
-from sharp.llm.budgets import Spent, check_budget
+from sharp.llm.budgets import ClusterUsage, check_budget
 from sharp.llm.ledger import Effect, Ledger
-from sharp.runs.allowance import Allowance, allowances, worked_minutes
 from sharp.runs.amend import amended
 from sharp.runs.budget import BudgetGuard, working_time
+from sharp.runs.budget_status import BudgetStatus, allowances, worked_minutes
 from sharp.runs.configure import load_config
 from sharp.runs.directory import Run
 
-CHAT = Effect("genesis/c001/code", "chat", {"model": "playbook", "purpose": "genesis"}, {}, {})
+CHAT = Effect("genesis/c001/code", "chat", {"model": "rule-based", "purpose": "genesis"}, {}, {})
 RUN = Effect("cycle-1/round-1/c001/validation", "evaluate", {"split": "validation"}, {}, {})
 
 
@@ -28,7 +28,7 @@ def recorded(epoch: int, started: str, seconds: float) -> EffectRecord:
     return EffectRecord(0, epoch, "note", f"{epoch}/{started}", "", {}, {}, meta)
 
 
-def guard(spent: Spent, warnings: list[str] | None = None, **budget: Any) -> BudgetGuard:
+def guard(spent: ClusterUsage, warnings: list[str] | None = None, **budget: Any) -> BudgetGuard:
     told = [] if warnings is None else warnings
     return BudgetGuard(Budget(**budget), {}, list, told.append, lambda: spent)
 
@@ -44,24 +44,26 @@ def guard(spent: Spent, warnings: list[str] | None = None, **budget: Any) -> Bud
     ],
 )
 def test_limits_of_a_campaign(limits: Limits, level: str, sentence: str) -> None:
-    (limit,) = check_budget(Ledger(), limits, Spent(10.0, 95.0, 7))
+    (limit,) = check_budget(Ledger(), limits, ClusterUsage(10.0, 95.0, 7))
     assert (limit.level, limit.sentence) == (level, sentence)
 
 
 def test_far_limits_are_silent() -> None:
-    assert check_budget(Ledger(), Limits(gpu_hours=13, wall_time=120, jobs=9), Spent(10.0, 95.0, 7)) == ()
+    assert (
+        check_budget(Ledger(), Limits(gpu_hours=13, wall_time=120, jobs=9), ClusterUsage(10.0, 95.0, 7)) == ()
+    )
 
 
 @pytest.mark.parametrize(("name", "unit"), [("gpu_hours", "GPU-hours"), ("jobs", "jobs")])
 def test_without_a_cluster_there_is_nothing_to_count_and_that_is_said(name: str, unit: str) -> None:
     warnings: list[str] = []
-    with guard(Spent(wall_time=1), warnings, **{name: 5})(RUN):
+    with guard(ClusterUsage(wall_time=1), warnings, **{name: 5})(RUN):
         pass
     assert warnings == [f"there is no cluster to count {unit} on; the budget of 5 limits nothing here"]
 
 
 def test_jobs_of_unknown_length_are_named() -> None:
-    (limit,) = check_budget(Ledger(), Limits(gpu_hours=100), Spent(10.0, unmetered=3))
+    (limit,) = check_budget(Ledger(), Limits(gpu_hours=100), ClusterUsage(10.0, unmetered=3))
     assert limit.level == "warn"
     assert (
         limit.sentence == "nobody knows how long 3 jobs ran; the budget of 100 GPU-hours covers only the rest"
@@ -73,16 +75,16 @@ def test_jobs_of_unknown_length_are_named() -> None:
 def test_what_a_campaign_has_used_up_stops_calls_and_evaluations(
     budget: dict[str, Any], effect: Effect
 ) -> None:
-    used_up = guard(Spent(2.5, 31.0, 3), **budget)
+    used_up = guard(ClusterUsage(2.5, 31.0, 3), **budget)
     with pytest.raises(BudgetExceeded), used_up(effect):
         pytest.fail("it was paid for")
-    with guard(Spent(0.1, 1.0, 1), **budget)(effect):
+    with guard(ClusterUsage(0.1, 1.0, 1), **budget)(effect):
         pass
 
 
 def test_a_warning_comes_before_the_stop_and_once() -> None:
     warnings: list[str] = []
-    near = guard(Spent(8.5), warnings, gpu_hours=10)
+    near = guard(ClusterUsage(8.5), warnings, gpu_hours=10)
     for _ in range(2):
         with near(RUN):
             pass
@@ -98,7 +100,7 @@ def test_time_worked_leaves_out_the_time_between_controllers() -> None:
 def test_time_worked_goes_on_from_what_is_recorded() -> None:
     now = iter([100.0, 400.0])
     clock = working_time([recorded(1, "10:00:00", 60)], lambda: next(now))
-    assert clock() == Spent(wall_time=pytest.approx(6))
+    assert clock() == ClusterUsage(wall_time=pytest.approx(6))
 
 
 def test_without_a_clock_a_guard_counts_the_time_worked() -> None:
@@ -130,13 +132,13 @@ def test_every_budget_can_be_changed_when_a_run_goes_on() -> None:
 
 def test_what_is_left_of_budgets_that_are_set() -> None:
     budget = Budget(gpu_hours=10, wall_time="2h", jobs=5).model_dump(mode="json")
-    found = allowances({"config": {"budget": budget}}, Ledger(), Spent(4.0, 30.0))
+    found = allowances({"config": {"budget": budget}}, Ledger(), ClusterUsage(4.0, 30.0))
     assert found == (
-        Allowance("gpu_hours", 4.0, 10),
-        Allowance("wall_time", 30.0, 120),
-        Allowance("jobs", None, 5),
+        BudgetStatus("gpu_hours", 4.0, 10),
+        BudgetStatus("wall_time", 30.0, 120),
+        BudgetStatus("jobs", None, 5),
     )
-    assert [one.left for one in found] == [6, 90, 5]
+    assert [one.remaining for one in found] == [6, 90, 5]
     assert [one.in_words() for one in found] == [
         "4 of 10 GPU-hours",
         "30 of 120 minutes of wall time",

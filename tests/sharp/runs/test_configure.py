@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from sharp.config import RunConfig, to_plain
-from sharp.documents import Document, read_document, validate
 from sharp.errors import ConfigurationError, SpecificationError
 from sharp.problems import load_problem
 from sharp.runs.configure import load_config, override, problem_of
+from sharp.yaml_documents import Document, read_document, validate
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def test_a_specification_alone_is_a_configuration(tmp_path: Path) -> None:
     assert load_config(str(mine)) == RunConfig(problem=str(mine))
 
 
-KEY = "is not a key of a run configuration; did you mean 'candidates'? Valid: candidates, per_call"
-CARD = "there is no model card 'playbok'; did you mean 'playbook'? Valid: codellama-34b"
+KEY = "is not a key of a run configuration; did you mean 'candidates'? Valid: candidates, samples_per_call"
+CARD = "there is no model card 'rule-basd'; did you mean 'rule-based'? Valid: codellama-34b"
 SERVER = "models:\n  servers:\n    "
 
 
@@ -54,14 +54,19 @@ SERVER = "models:\n  servers:\n    "
             "synthesis.mode",
             ": input should be 'tournament' or 'best-of-n', found",
         ),
-        ("feedback:\n  kinds: [none, nrmse]\n", 2, "feedback", ": feedback kind 'none' cannot be combined"),
+        ("feedback:\n  metrics: [none, nrmse]\n", 2, "feedback", ": feedback kind 'none' cannot be combined"),
         (
-            "feedback:\n  kinds:\n  - nrmse\n  - two-grid\n",
+            "feedback:\n  metrics:\n  - nrmse\n  - two-grid\n",
             5,
-            "feedback.kinds.1",
+            "feedback.metrics.1",
             ": there is no feedback kind 'two-grid' for burgers; did you mean 'two_grid'? Valid: nrmse, residual, ini",
         ),
-        ("feedback: {kinds: [nrmse, cfl, nrmse]}\n", 2, "feedback", ": feedback kind 'nrmse' is given twice"),
+        (
+            "feedback: {metrics: [nrmse, cfl, nrmse]}\n",
+            2,
+            "feedback",
+            ": feedback kind 'nrmse' is given twice",
+        ),
         (
             "feedback:\n  weights: {cfl: 1}\n",
             2,
@@ -69,23 +74,28 @@ SERVER = "models:\n  servers:\n    "
             ": weight of 'cfl': expected one of the kinds nrmse",
         ),
         (
-            "feedback:\n  kinds: [cfl]\n  weights: {cfl: 0}\n",
+            "feedback:\n  metrics: [cfl]\n  weights: {cfl: 0}\n",
             2,
             "feedback",
             ": weight of 'cfl': expected a positive number, found 0",
         ),
-        ("models:\n  judges:\n  - playbook\n  - playbok\n", 5, "models.judges.1", f": {CARD}"),
-        ("models:\n  generator: playbok\n", 3, "models.generator", f": {CARD}"),
-        (f"{SERVER}locl: {{}}\n", 4, "models.servers.locl", ": no role is played by 'locl'. Valid: playbook"),
+        ("models:\n  judges:\n  - rule-based\n  - rule-basd\n", 5, "models.judges.1", f": {CARD}"),
+        ("models:\n  generator: rule-basd\n", 3, "models.generator", f": {CARD}"),
+        (
+            f"{SERVER}locl: {{}}\n",
+            4,
+            "models.servers.locl",
+            ": no role is played by 'locl'. Valid: rule-based",
+        ),
         (f"{SERVER}p: {{base_url: h}}\n", 4, "models.servers.p.base_url", ": expected a URL such as"),
         (f"{SERVER}p: {{api_key_env: sk-x}}\n", 4, "models.servers.p.api_key_env", ": string should match"),
         (
-            "genesis: {reuse: nowhere}\n",
+            "genesis: {replay_from: nowhere}\n",
             2,
-            "genesis.reuse",
+            "genesis.replay_from",
             ": expected the directory of a run, found no nowhere/",
         ),
-        ("models: {recorded: nowhere}\n", 2, "models.recorded", ": expected the directory of a run"),
+        ("models: {replay_from: nowhere}\n", 2, "models.replay_from", ": expected the directory of a run"),
         ("seed: 1\nseed: 2\n", 3, "seed", ": this key is given twice, first in line 2"),
         ("seed: [1\n", 3, "not valid YAML", ": expected ',' or ']'"),
         ("seed: &x 1\nbudget: {calls: *x}\n", 3, "budget.calls", ": aliases (*name) are not used"),
@@ -134,10 +144,15 @@ def test_what_is_no_configuration(tmp_path: Path, content: bytes | None, complai
 
 def test_changes_on_the_command_line(written) -> None:
     path = written("problem: burgers\ngenesis: {candidates: 3}\n")
-    changes = ["genesis.candidates=5", "synthesis.tolerance=1e-3", "models.judges=[o3, gpt-4o]", "seed=010"]
+    changes = [
+        "genesis.candidates=5",
+        "synthesis.min_relative_gain=1e-3",
+        "models.judges=[o3, gpt-4o]",
+        "seed=010",
+    ]
     config = load_config(path, changes)
     assert config.genesis.candidates == 5
-    assert config.synthesis.tolerance == 1e-3
+    assert config.synthesis.min_relative_gain == 1e-3
     assert config.models.judges == ("o3", "gpt-4o")
     assert config.seed == 10
     assert load_config(path, ["genesis={}"]).genesis.candidates == 32
@@ -161,16 +176,18 @@ def test_complaints_about_changes_name_the_option(written, change: str, complain
 
 def test_a_specification_that_is_yet_to_be_written_is_configured_without_it(tmp_path: Path) -> None:
     file = str(tmp_path / "problem.yaml")
-    config = load_config(file, ["feedback.kinds=[mass_drift]"], model="local", foreseen=True)
+    config = load_config(file, ["feedback.metrics=[mass_drift]"], model="local", foreseen=True)
     assert (config.problem, config.models.analyst) == (file, "local")
-    with pytest.raises(ConfigurationError, match="there is no model card 'playbok'; did you mean 'playbook'"):
-        load_config(file, ["models.analyst=playbok"], foreseen=True)
+    with pytest.raises(
+        ConfigurationError, match="there is no model card 'rule-basd'; did you mean 'rule-based'"
+    ):
+        load_config(file, ["models.analyst=rule-basd"], foreseen=True)
     with pytest.raises(ConfigurationError, match="cannot be read"):
         load_config(file)
 
 
 def test_one_model_for_every_role(written) -> None:
-    path = written("problem: burgers\nmodels: {judges: [playbook, playbook], generator: playbook}\n")
+    path = written("problem: burgers\nmodels: {judges: [rule-based, rule-based], generator: rule-based}\n")
     models = load_config(path, model="local", base_url="http://h/v1/").models
     assert (models.analyst, models.generator, models.reporter) == ("local", "local", "local")
     assert models.judges == ("local", "local")
@@ -189,10 +206,10 @@ def test_files_are_found_beside_the_configuration(written, tmp_path: Path) -> No
     (tmp_path / "data.hdf5").touch()
     (tmp_path / "first").mkdir()
     (tmp_path / "first" / "run.yaml").touch()
-    text = "problem: burgers\nevaluation: {data: data.hdf5}\ngenesis: {reuse: first}\nmodels: {recorded: first}\n"
-    config = load_config(written(text))
+    runs = "genesis: {replay_from: first}\nmodels: {replay_from: first}\n"
+    config = load_config(written(f"problem: burgers\nevaluation: {{data: data.hdf5}}\n{runs}"))
     assert config.evaluation.data == tmp_path / "data.hdf5"
-    assert config.genesis.reuse == config.models.recorded == tmp_path / "first"
+    assert config.genesis.replay_from == config.models.replay_from == tmp_path / "first"
 
 
 def test_an_override_forgets_the_lines_below_it(written) -> None:
@@ -210,7 +227,7 @@ def test_a_frozen_configuration_reads_as_it_was_written() -> None:
 
 
 def test_kinds_of_feedback_are_those_of_the_problem(written) -> None:
-    kinds = "feedback: {kinds: [residual, boundary_condition], weights: {boundary_condition: 2}}\n"
+    kinds = "feedback: {metrics: [residual, boundary_condition], weights: {boundary_condition: 2}}\n"
     assert load_config(written(f"problem: darcy\n{kinds}")).feedback.weights == {"boundary_condition": 2.0}
     with pytest.raises(ConfigurationError, match="no feedback kind 'boundary_condition' for advection"):
         load_config(written(f"problem: advection\n{kinds}"))
@@ -218,7 +235,7 @@ def test_kinds_of_feedback_are_those_of_the_problem(written) -> None:
 
 def test_the_settings_of_the_paper_need_no_problem_to_be_read(written) -> None:
     for kinds in ("[nrmse]", "[residual]", "[nrmse, residual]", "[none]"):
-        load_config(written(f"problem: not-there.yaml\nfeedback: {{kinds: {kinds}}}\n"))
+        load_config(written(f"problem: not-there.yaml\nfeedback: {{metrics: {kinds}}}\n"))
 
 
 def test_a_coarser_grid_is_another_problem_of_the_same_name() -> None:

@@ -9,31 +9,32 @@ from typing import Any
 
 import pytest
 from scripted import session as scripted_session
+from scripted import simulated_evaluation
 
 from hpc.journal import Journal, read_run
-from hpc.parking import Parking
+from hpc.quiescence import QuiescenceTracker
 from sharp.config import RunConfig
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Failure, FailureKind, Scores
-from sharp.llm.playbook import PlaybookBackend
+from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRequest, FailureKind, Scores
 from sharp.llm.protocol import ChatReply, ChatRequest
 from sharp.methods.pde_sharp import pde_sharp
+from sharp.rule_based.backend import RuleBasedBackend
 from sharp.runs.effects import JournaledEffects
-from sharp.runs.retry import copy_results, doubted, failures, refusal
-from sharp.runs.reuse import Donor, Donors, donors_of
-from sharp.stages.state import Tournament
+from sharp.runs.replay_sources import ReplaySource, ReplaySources, replay_sources
+from sharp.runs.retry import copy_results, failures, refusal, retryable_effects
+from sharp.tournament.state import Tournament
 
 SMALL: dict[str, Any] = {
     "genesis": {"candidates": 4},
-    "models": {"judges": ["playbook", "playbook"]},
+    "models": {"judges": ["rule-based", "rule-based"]},
     "synthesis": {"max_rounds": 2, "max_cycles": 1, "repairs": 1},
 }
 
 
-class Model(PlaybookBackend):
-    """The playbook, which counts what it is asked."""
+class Model(RuleBasedBackend):
+    """The rule-based model, which counts what it is asked."""
 
     def __init__(self) -> None:
-        super().__init__("playbook")
+        super().__init__("rule-based")
         self.asked: list[ChatRequest] = []
 
     async def complete(self, request: ChatRequest) -> ChatReply:
@@ -54,40 +55,31 @@ class Machine:
         digest = sha256(request.code.encode()).hexdigest()
         failure = self._failure(digest, request)
         error = (1 + int(digest[:4], 16)) / 1e5
-        return Evaluation(
-            failure=failure,
-            scores=None if failure else Scores(error, (error,), error, error, (error,), error, "", error),
-            run_time_s=1.0,
-            total_s=1.5,
-            peak_memory_mb=1.0,
-            internal_dt=None,
-            internal_steps=None,
-            dtype="float64",
-            stdout="",
-            stderr="",
-            environment={},
-        )
+        scores = Scores(error, (error,), error, error, (error,), error, "", error)
+        return simulated_evaluation(scores, failure)
 
-    def _failure(self, digest: str, request: EvaluationRequest) -> Failure | None:
+    def _failure(self, digest: str, request: EvaluationRequest) -> CandidateFailure | None:
         if digest[5] in "01" and request.split == "smoke":
-            return Failure("syntax", "never right")
+            return CandidateFailure("syntax", "never right")
         if self.kind is None or request.split != "validation":
             return None
         if len(self.failing) < 2:
             self.failing.add(request.code)
-        return Failure(self.kind, "too much for this machine") if request.code in self.failing else None
+        return (
+            CandidateFailure(self.kind, "too much for this machine") if request.code in self.failing else None
+        )
 
 
-async def play(path: Path, machine: Machine, model: Model, donors: Donors | None = None) -> Tournament:
+async def play(path: Path, machine: Machine, model: Model, donors: ReplaySources | None = None) -> Tournament:
     with Journal.open(path) as journal:
         effects = JournaledEffects(
             journal,
-            {"playbook": model},
+            {"rule-based": model},
             machine,
             guard=lambda _: nullcontext(),
-            donor=donors or Donors(),
+            donor=donors or ReplaySources(),
             listener=lambda _: None,
-            parking=Parking(),
+            parking=QuiescenceTracker(),
         )
         return await pde_sharp(scripted_session(effects, **SMALL))  # type: ignore[arg-type]
 
@@ -99,23 +91,23 @@ def retrying(path: Path, *failed: str) -> RunConfig:
 async def test_a_retried_run_ends_as_it_would_have_on_a_machine_that_is_fast_enough(tmp_path: Path) -> None:
     await play(tmp_path / "first", Machine("timeout"), Model())
     before = (tmp_path / "first" / "journal.jsonl").read_bytes()
-    again = doubted(tmp_path / "first", ("timeout",))
+    again = retryable_effects(tmp_path / "first", ("timeout",))
     assert again
     assert failures(tmp_path / "first")["timeout"] == len(again)
 
     machine, model = Machine(), Model()
-    donors = donors_of(retrying(tmp_path / "first", "timeout"), pytest.fail)
+    donors = replay_sources(retrying(tmp_path / "first", "timeout"), pytest.fail)
     retried = await play(tmp_path / "second", machine, model, donors)
     healthy = await play(tmp_path / "third", Machine(), Model())
     assert retried == healthy
 
     first, second = (read_run(tmp_path / name).effects for name in ("first", "second"))
-    given = [path for path, effect in second.items() if donors.gave(effect)]
+    given = [path for path, effect in second.items() if donors.provided(effect)]
     paid = len(second) - len(given)
     assert len(machine.asked) + len(model.asked) == paid, "what the old run gave was asked of nobody"
     assert not set(given) & set(again)
     assert set(given) >= {path for path in first if path.startswith(("analysis", "genesis"))}
-    assert doubted(tmp_path / "second", ("timeout",)) == ()
+    assert retryable_effects(tmp_path / "second", ("timeout",)) == ()
     assert (tmp_path / "first" / "journal.jsonl").read_bytes() == before
 
 
@@ -123,9 +115,9 @@ async def test_results_that_are_not_doubted_are_not_made_again(tmp_path: Path) -
     small = Machine("memory")
     await play(tmp_path / "first", small, Model())
     machine, model = Machine("memory", small.failing), Model()
-    donors = donors_of(retrying(tmp_path / "first", "memory"), pytest.fail)
+    donors = replay_sources(retrying(tmp_path / "first", "memory"), pytest.fail)
     await play(tmp_path / "second", machine, model, donors)
-    again = doubted(tmp_path / "first", ("memory",))
+    again = retryable_effects(tmp_path / "first", ("memory",))
     assert len(machine.asked) == len(again) > 0, (
         "those that failed so, and they fail again: nothing else differs"
     )
@@ -140,7 +132,7 @@ async def test_files_of_results_come_along_but_for_those_that_are_doubted(tmp_pa
         (old / "tasks" / effect.key[:16]).mkdir(parents=True, exist_ok=True)
         (old / "tasks" / effect.key[:16] / "result.json").write_text(effect.path)
     copy_results(old, new, ("timeout",))
-    late = {effect.key[:16] for effect in done if effect.path in doubted(old, ("timeout",))}
+    late = {effect.key[:16] for effect in done if effect.path in retryable_effects(old, ("timeout",))}
     kept = {folder.name for folder in (old / "tasks").iterdir()}
     assert late & kept
     assert {folder.name for folder in (new / "tasks").iterdir()} == kept - late
@@ -148,8 +140,8 @@ async def test_files_of_results_come_along_but_for_those_that_are_doubted(tmp_pa
 
 async def test_a_run_that_is_gone_is_warned_of(tmp_path: Path) -> None:
     warnings: list[str] = []
-    donors = donors_of(retrying(tmp_path / "gone", "timeout"), warnings.append)
-    assert donors.donors == (Donor({}),)
+    donors = replay_sources(retrying(tmp_path / "gone", "timeout"), warnings.append)
+    assert donors.donors == (ReplaySource({}),)
     assert warnings[0].startswith("retry.of: ")
 
 

@@ -11,29 +11,30 @@ from sharp_command import FAST, PROBLEM
 from test_retry import Machine, Model
 
 from hpc.journal import read_run
-from hpc.parking import Parking
-from sharp.runs.advance import advance, controlling
+from hpc.quiescence import QuiescenceTracker
+from sharp.runs.advance import acquire_run, advance
 from sharp.runs.configure import load_config
-from sharp.runs.directory import Run, create_run
+from sharp.runs.creation import create_run
+from sharp.runs.directory import Run
+from sharp.runs.execution_backend import RunResources
 from sharp.runs.retry import retry
-from sharp.runs.site import Tools
-from sharp.stages.state import Tournament
+from sharp.tournament.state import Tournament
 
 
 class Place:
     """A site with one model and one machine."""
 
     def __init__(self, model: Model, machine: Machine) -> None:
-        self.parking = Parking()
+        self.parking = QuiescenceTracker()
         self.model, self.machine = model, machine
 
     @asynccontextmanager
-    async def opened(self, run: Run) -> AsyncIterator[Tools]:
-        yield Tools(dict.fromkeys(run.cards, self.model), self.machine)
+    async def opened(self, run: Run) -> AsyncIterator[RunResources]:
+        yield RunResources(dict.fromkeys(run.cards, self.model), self.machine)
 
 
 async def finish(run: Run, place: Place) -> Tournament:
-    with controlling(run) as (own, journal):
+    with acquire_run(run) as (own, journal):
         state = (await advance(own, journal, place)).state
     assert state is not None
     return state

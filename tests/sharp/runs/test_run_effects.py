@@ -10,23 +10,23 @@ from typing import Any
 import pytest
 from scripted import evaluation, fenced, program
 
-from hpc.errors import Fenced, InfrastructureError
-from hpc.journal import Journal, read_run
-from hpc.parking import Parking
-from hpc.records import EffectRecord
+from hpc.errors import InfrastructureError, LeaseLost
+from hpc.journal import EffectRecord, Journal, read_run
+from hpc.quiescence import QuiescenceTracker
 from sharp.config import Budget
 from sharp.errors import BudgetExceeded
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Limits
+from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.llm.cards import ModelCard, load_card
 from sharp.llm.ledger import Effect
-from sharp.llm.protocol import ChatReply, ChatRequest, Message, Usage
+from sharp.llm.protocol import ChatReply, ChatRequest, Message, TokenUsage
+from sharp.problems.limits import ResourceLimits
 from sharp.runs.budget import BudgetGuard
-from sharp.runs.columns import columns
-from sharp.runs.effects import JournaledEffects, Progress
-from sharp.runs.reuse import Donor
-from sharp.stages.state import Tournament
+from sharp.runs.effects import JournaledEffects, ProgressEvent
+from sharp.runs.replay_sources import ReplaySource
+from sharp.runs.state_arrays import state_arrays
+from sharp.tournament.state import Tournament
 
-CARD = load_card("playbook")
+CARD = load_card("rule-based")
 PRICE = {"prompt": 1e6, "completion": 1e6, "date": "2026-01-01", "source": "here"}
 PRICED = ModelCard.model_validate({**CARD.model_dump(), "name": "priced", "price": PRICE})
 
@@ -40,7 +40,7 @@ class SlowModel:
     async def complete(self, request: ChatRequest) -> ChatReply:
         self.calls += 1
         await asyncio.sleep(0.01)
-        return ChatReply((fenced("x = 1\n"),), ("stop",), Usage(3, 1, 2, 1), request.model)
+        return ChatReply((fenced("x = 1\n"),), ("stop",), TokenUsage(3, 1, 2, 1), request.model)
 
     async def aclose(self) -> None:
         return None
@@ -71,30 +71,30 @@ def effects(journal: Journal, model: Any = None, machine: Any = None, **options:
         "guard": lambda _: nullcontext(),
         "donor": lambda _: None,
         "listener": lambda _: None,
-        "parking": Parking(),
+        "parking": QuiescenceTracker(),
     }
-    models = dict.fromkeys(("playbook", "priced"), model)
+    models = dict.fromkeys(("rule-based", "priced"), model)
     return JournaledEffects(journal, models, machine, **{**free, **options})
 
 
 def guard(journal: Journal, warn: Callable[[str], None] = print, **budget: Any) -> BudgetGuard:
-    donor = budget.pop("donor", Donor({}))
+    donor = budget.pop("donor", ReplaySource({}))
 
     def paid() -> list[EffectRecord]:
-        return [record for record in journal.effects.values() if not donor.gave(record)]
+        return [record for record in journal.effects.values() if not donor.provided(record)]
 
-    return BudgetGuard(Budget(**budget), {"playbook": CARD, "priced": PRICED}, paid, warn)
+    return BudgetGuard(Budget(**budget), {"rule-based": CARD, "priced": PRICED}, paid, warn)
 
 
-def call(number: int = 0, model: str = "playbook") -> ChatRequest:
+def call(number: int = 0, model: str = "rule-based") -> ChatRequest:
     return ChatRequest(model, "genesis", (Message("user", "write"),), 0.5, 100, number)
 
 
 def run_of(split: Any = "validation", error: float = 0.1) -> EvaluationRequest:
-    return EvaluationRequest("p@1", "d@1", split, program(error), Limits(10.0))
+    return EvaluationRequest("p@1", "d@1", split, program(error), ResourceLimits(10.0))
 
 
-async def asked(own: JournaledEffects, count: int, model: str = "playbook") -> list[Any]:
+async def asked(own: JournaledEffects, count: int, model: str = "rule-based") -> list[Any]:
     calls = (own.chat(f"genesis/c{number:03d}/code", call(number, model)) for number in range(count))
     return await asyncio.gather(*calls, return_exceptions=True)
 
@@ -103,7 +103,7 @@ async def asked(own: JournaledEffects, count: int, model: str = "playbook") -> l
 async def test_a_failing_machine_is_tried_again_and_the_failures_are_not_recorded(
     journal: Journal, failure: Exception
 ) -> None:
-    machine, told = Machine(failure, failure), list[Progress]()
+    machine, told = Machine(failure, failure), list[ProgressEvent]()
     own = effects(journal, machine=machine, listener=told.append, pauses_s=(0, 0, 0))
     result = await own.evaluate("a/validation", run_of())
     assert result == evaluation(run_of())
@@ -123,7 +123,7 @@ async def test_a_machine_that_keeps_failing_ends_the_run(journal: Journal) -> No
 
 async def test_a_failing_candidate_is_not_tried_again(journal: Journal) -> None:
     machine = Machine()
-    request = EvaluationRequest("p@1", "d@1", "smoke", program(0.1, crash="boom"), Limits(10.0))
+    request = EvaluationRequest("p@1", "d@1", "smoke", program(0.1, crash="boom"), ResourceLimits(10.0))
     result = await effects(journal, machine=machine).evaluate("a", request)
     assert result.failure is not None
     assert machine.attempts == 1
@@ -173,7 +173,7 @@ async def test_what_another_run_gave_is_recorded_and_not_paid_for(tmp_path: Path
     with Journal.open(tmp_path / "first") as first:
         await asked(effects(first, SlowModel()), 3)
         await effects(first, SlowModel()).chat("cycle-1/select/judge-1", call(7))
-    donor, model = Donor.of_genesis(tmp_path / "first"), SlowModel()
+    donor, model = ReplaySource.of_genesis(tmp_path / "first"), SlowModel()
     with Journal.open(tmp_path / "second") as second:
         own = effects(second, model, donor=donor, guard=guard(second, donor=donor, calls=2))
         assert len(await asked(own, 4)) == 4
@@ -190,7 +190,10 @@ async def test_genesis_is_given_only_to_the_same_question(tmp_path: Path) -> Non
         await effects(first, SlowModel()).chat("genesis/c001/code", call(1))
     asked_for = Effect("genesis/c001/code", "chat", call(1).to_json(), {}, {})
     another = asked_for._replace(request=call(2).to_json())
-    by_request, by_place = Donor.of_genesis(tmp_path / "first"), Donor.of_models(tmp_path / "first")
+    by_request, by_place = (
+        ReplaySource.of_genesis(tmp_path / "first"),
+        ReplaySource.of_models(tmp_path / "first"),
+    )
     assert by_request(asked_for) is not None
     assert by_request(another) is None
     assert by_place(another) == by_request(asked_for)
@@ -202,12 +205,12 @@ async def test_nothing_is_paid_for_once_the_run_is_taken_over(tmp_path: Path) ->
     with Journal.open(tmp_path / "run") as first:
 
         def in_charge(_: Effect) -> Any:
-            first.beat()
+            first.renew()
             return nullcontext()
 
         own = effects(first, model, guard=in_charge)
         await own.chat("a", call(1))
-        with Journal.open(tmp_path / "run", takeover=True), pytest.raises(Fenced):
+        with Journal.open(tmp_path / "run", steal_lease=True), pytest.raises(LeaseLost):
             await own.chat("b", call(2))
     assert model.calls == 1
 
@@ -230,7 +233,7 @@ async def test_the_ledger_has_a_row_for_each_effect_in_natural_order(journal: Jo
     paths = ["cycle-1/round-1/c2/smoke", "finalize/test", "genesis/c2/code", "genesis/c10/code"]
     assert seen[0]["ledger_path"] == paths
     assert seen[0]["ledger_purpose"] == ["smoke", "test", "genesis", "genesis"]
-    assert seen[0]["ledger_model"] == ["", "", "playbook", "playbook"]
+    assert seen[0]["ledger_model"] == ["", "", "rule-based", "rule-based"]
     tokens = [seen[0][f"ledger_{kind}_tokens"][2] for kind in ("prompt", "cached", "completion", "reasoning")]
     assert tokens == [3, 1, 2, 1]
-    assert set(columns(Tournament(problem="p"))) == set(seen[0])
+    assert set(state_arrays(Tournament(problem="p"))) == set(seen[0])

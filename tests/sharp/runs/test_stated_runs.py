@@ -14,20 +14,22 @@ import click
 import h5py
 import pytest
 
+from sharp.api import continue_run
 from sharp.cli.exits import NO_SOLVER
-from sharp.cli.run import carry_on
+from sharp.cli.run import print_run
 from sharp.config import RunConfig
 from sharp.errors import ConfigurationError
-from sharp.llm.protocol import ChatReply, ChatRequest, Usage
-from sharp.numerics.reference import ensure_dataset
+from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
 from sharp.problems import Problem, load_problem
+from sharp.reference.generation import ensure_dataset
 from sharp.report import write_report
-from sharp.runs import site
+from sharp.runs import execution_backend as site
 from sharp.runs.configure import load_config
-from sharp.runs.directory import Run, create_run
+from sharp.runs.creation import create_run
+from sharp.runs.directory import Run
 from sharp.runs.execute import finish
-from sharp.runs.trial import Outcome, Trial, try_solver
-from sharp.stages.state import Tournament
+from sharp.runs.solver_evaluation import SolverEvaluation, SolverEvaluationOptions, evaluate_solver
+from sharp.tournament.state import Tournament
 
 # Heat on a torus, and what has flowed through each point of it: default grid, times, interface and layout of data.
 TORUS = """\
@@ -101,7 +103,7 @@ class Writer:
         self.code = code
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        return ChatReply((f"```python\n{self.code}```\n",), ("stop",), Usage(1, 0, 1, 0), request.model)
+        return ChatReply((f"```python\n{self.code}```\n",), ("stop",), TokenUsage(1, 0, 1, 0), request.model)
 
     async def aclose(self) -> None:
         return None
@@ -119,15 +121,15 @@ def played(specification: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return play
 
 
-def tried(problem: Problem, code: str, **options: Any) -> Outcome:
-    return try_solver(problem, code, Trial(samples=1, **options))
+def tried(problem: Problem, code: str, **options: Any) -> SolverEvaluation:
+    return evaluate_solver(problem, code, SolverEvaluationOptions(samples=1, **options))
 
 
 def test_a_series_solves_a_stated_problem_to_the_accuracy_of_its_data(torus: Problem) -> None:
     found = tried(torus, SERIES, measures=("two_grid",)).evaluation
     assert found.scores is not None
-    assert found.scores.nrmse == found.scores.nrmse_truth < 1e-4
-    assert found.scores.floor == 0
+    assert found.scores.nrmse == found.scores.nrmse_reference < 1e-4
+    assert found.scores.data_error == 0
     assert (found.scores.residual, found.scores.residual_note) == (
         None,
         "no residual is defined for the family other",
@@ -148,7 +150,7 @@ def test_what_ignores_the_equation_scores_badly_but_keeps_its_promises(torus: Pr
 
 def test_a_run_ends_with_a_report_that_says_what_was_not_measured(played: Callable[..., Any]) -> None:
     run, state = played(SERIES)
-    assert run.manifest["data"]["kind"] == "truth"
+    assert run.manifest["data"]["kind"] == "reference"
     assert state.test is not None
     assert state.test.scores is not None
     assert state.test.scores.nrmse < 1e-4
@@ -173,7 +175,7 @@ def test_a_run_without_a_working_program_ends_with_a_report_and_the_exit_code_th
     run, state = played(CRASH)
     assert state.best is None
     with pytest.raises(click.exceptions.Exit) as left:
-        carry_on(run, takeover=False, as_json=False)
+        print_run(continue_run(run), as_json=False)
     assert left.value.exit_code == NO_SOLVER
     assert "No winner: no candidate ran successfully" in (run.path / "report.md").read_text()
     assert json.loads((run.path / "audit.json").read_text())["residual"] == []
@@ -189,7 +191,7 @@ def test_a_file_of_ones_own_is_scored_against_without_a_truth(
     run, state = played(SERIES, f"evaluation.data={tmp_path / 'mine.hdf5'}")
     scores = state.test.scores
     assert scores.nrmse < 1e-4
-    assert (scores.nrmse_truth, scores.floor) == (None, None)
+    assert (scores.nrmse_reference, scores.data_error) == (None, None)
     write_report(run, state)
     sentence = "The data set has no truth stored beside it, and none follows from its values."
     assert sentence in (run.path / "report.md").read_text()
@@ -198,7 +200,7 @@ def test_a_file_of_ones_own_is_scored_against_without_a_truth(
 def test_feedback_that_a_problem_has_none_of_is_refused_before_anything_is_made(
     specification: Path, tmp_path: Path
 ) -> None:
-    config = RunConfig.model_validate({"problem": str(specification), "feedback": {"kinds": ["residual"]}})
+    config = RunConfig.model_validate({"problem": str(specification), "feedback": {"metrics": ["residual"]}})
     with pytest.raises(
         ConfigurationError, match=r"no feedback kind 'residual' for warm-torus\. Valid: nrmse, two_grid"
     ):

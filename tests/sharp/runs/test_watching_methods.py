@@ -15,20 +15,21 @@ import yaml
 from scripted import evaluation, fenced, program, session
 
 from hpc.journal import Journal
-from hpc.parking import Parking
+from hpc.quiescence import QuiescenceTracker
 from sharp.config import to_plain
+from sharp.document import render_terminal
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
-from sharp.llm.protocol import ChatReply, ChatRequest, Usage
-from sharp.methods import play
+from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
+from sharp.methods import run_method
 from sharp.runs.directory import Run
 from sharp.runs.effects import JournaledEffects
 from sharp.runs.progress import ProgressView
-from sharp.runs.status import status_in_words, view
-from sharp.stages.session import Session
+from sharp.runs.status import status_blocks, view
+from sharp.tournament.run_context import RunContext
 
 METHODS: Mapping[str, Mapping[str, Any]] = {
     "codepde": {},
-    "codepde-refine": {"refine": {"seeds": [2], "generations": 3}},
+    "codepde-refine": {"refine": {"parents": [2], "generations": 3}},
     "funsearch": {"funsearch": {"initial": 4, "iterations": 9}},
     "aide": {"aide": {"steps": 9, "drafts": 4}},
 }
@@ -49,7 +50,7 @@ class World:
         self._live()
         self.written += 1
         code = program(1 / self.written, f"program {self.written}")
-        return ChatReply((fenced(code),), ("stop",), Usage(100, 0, 10, 0), request.model)
+        return ChatReply((fenced(code),), ("stop",), TokenUsage(100, 0, 10, 0), request.model)
 
     async def evaluate(self, request: EvaluationRequest) -> Evaluation:
         self._live()
@@ -64,10 +65,10 @@ class World:
         self.left -= 1
 
 
-def prepared(path: Path, played: Session) -> Run:
+def prepared(path: Path, played: RunContext) -> Run:
     """Make the directory of a run, with as much of its record as watching needs."""
     manifest = {
-        "format": 1,
+        "format": 2,
         "problem": {"id": played.problem.id},
         "config": to_plain(played.config),
         "models": {name: card.model_dump(mode="json") for name, card in played.cards.items()},
@@ -85,14 +86,14 @@ async def watched(path: Path, method: str, answers: float = inf) -> None:
     with Journal.open(path) as journal:
         effects = JournaledEffects(
             journal,
-            {"playbook": world},  # type: ignore[dict-item]
+            {"rule-based": world},  # type: ignore[dict-item]
             world,
             guard=lambda _: nullcontext(),
             donor=lambda _: None,
             listener=progress.on_effect,
-            parking=Parking(),
+            parking=QuiescenceTracker(),
         )
-        await play(replace(played, effects=effects))
+        await run_method(replace(played, effects=effects))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -139,9 +140,9 @@ async def test_the_status_of_an_interrupted_run_says_how_far_its_method_came(
         await watched(tmp_path / "run", method, answers)
     status = view(tmp_path / "run")
     assert (status.method, status.stage, status.finished) == (method, stage, False)
-    lines = status_in_words(status).splitlines()
+    lines = render_terminal(*status_blocks(status)).splitlines()
     assert lines[0].endswith(f": advection, {stage}")
-    assert lines[1] == f"  method      {method}"
+    assert lines[1].split() == ["method", method]
 
 
 async def test_the_status_of_a_finished_search_is_finished(tmp_path: Path) -> None:

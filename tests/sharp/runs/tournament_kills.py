@@ -2,8 +2,8 @@
 
     python tournament_kills.py SCRATCH
 
-The models are the playbook; evaluations are simulated by a function of the program, so that two runs agree to the last
-byte. Every process that touches a run is a fork of this one. Prints `<kills> kills, <effects> effects`.
+The models are the rule-based model; evaluations are simulated by a function of the program, so that two runs agree to
+the last byte. Every process that touches a run is a fork of this one. Prints `<kills> kills, <effects> effects`.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from typing import Any
 import zarr  # noqa: F401 - imported once, before the forks
 from kill_points import die, forked, state_members_in_child
 from scripted import session as scripted_session
+from scripted import simulated_evaluation
 
-import hpc.checkpoints
+import hpc.journal.checkpoints
 from hpc.files import AppendFile, write_atomic
 from hpc.journal import Journal, ReplayJournal
-from hpc.parking import Parking
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Failure, Scores
-from sharp.llm.playbook import PlaybookBackend
+from hpc.quiescence import QuiescenceTracker
+from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRequest, Scores
 from sharp.llm.protocol import ChatReply, ChatRequest
 from sharp.methods.pde_sharp import pde_sharp
-from sharp.runs.effects import JournaledEffects
+from sharp.rule_based.backend import RuleBasedBackend
+from sharp.runs.effects import EffectRecorder, JournaledEffects
 
 SMALL: dict[str, Any] = {
     "genesis": {"candidates": 4},
-    "models": {"judges": ["playbook", "playbook"]},
+    "models": {"judges": ["rule-based", "rule-based"]},
     "synthesis": {"max_rounds": 3, "max_cycles": 2, "repairs": 1},
 }
 
@@ -56,9 +57,9 @@ class Ledger:
         return Counter(self.path.read_text().splitlines()) if self.path.exists() else Counter()
 
 
-class Backend(PlaybookBackend):
+class Backend(RuleBasedBackend):
     def __init__(self, ledger: Ledger) -> None:
-        super().__init__("playbook")
+        super().__init__("rule-based")
         self.ledger = ledger
 
     async def complete(self, request: ChatRequest) -> ChatReply:
@@ -79,18 +80,9 @@ class SimulatedEvaluator:
         )
         error = (1 + int(digest[:4], 16)) / 1e5
         failed = digest[5] in "01"
-        return Evaluation(
-            failure=Failure("exception", "simulated failure") if failed else None,
-            scores=None if failed else Scores(error, (error,), error, error, (error,), error, "", error),
-            run_time_s=1.0,
-            total_s=1.5,
-            peak_memory_mb=1.0,
-            internal_dt=None,
-            internal_steps=None,
-            dtype="float64",
-            stdout="",
-            stderr="",
-            environment={},
+        scores = Scores(error, (error,), error, error, (error,), error, "", error)
+        return simulated_evaluation(
+            scores, CandidateFailure("exception", "simulated failure") if failed else None
         )
 
 
@@ -98,16 +90,20 @@ def run(root: Path) -> None:
     """Run or resume the tournament in `root/run`."""
     ledger = Ledger(root / "ledger")
     with Journal.open(root / "run") as journal:
-        effects = JournaledEffects(
-            journal,
-            {"playbook": Backend(ledger)},
-            SimulatedEvaluator(ledger),
-            guard=lambda _: nullcontext(),
-            donor=lambda _: None,
-            listener=lambda _: None,
-            parking=Parking(),
-        )
-        asyncio.run(pde_sharp(scripted_session(effects, **SMALL)))
+        play(journal, ledger)
+
+
+def play(recorder: EffectRecorder, ledger: Ledger) -> None:
+    effects = JournaledEffects(
+        recorder,
+        {"rule-based": Backend(ledger)},
+        SimulatedEvaluator(ledger),
+        guard=lambda _: nullcontext(),
+        donor=lambda _: None,
+        listener=lambda _: None,
+        parking=QuiescenceTracker(),
+    )
+    asyncio.run(pde_sharp(scripted_session(effects, **SMALL)))
 
 
 class Writes:
@@ -116,7 +112,7 @@ class Writes:
     def __init__(self, at: int = -1, moment: str = "") -> None:
         self.count, self.at, self.moment = 0, at, moment
         AppendFile.append = self.wrapped(AppendFile.append)  # type: ignore[method-assign]
-        hpc.checkpoints.write_atomic = self.wrapped(write_atomic)  # type: ignore[attr-defined]
+        hpc.journal.checkpoints.write_atomic = self.wrapped(write_atomic)  # type: ignore[attr-defined]
 
     def wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
@@ -163,16 +159,7 @@ def kill_and_resume(root: Path, at: int, moment: str, wanted: dict[str, bytes], 
 def replayed(root: Path) -> None:
     journal = ReplayJournal(root / "run")
     ledger = Ledger(root / "nothing")
-    effects = JournaledEffects(
-        journal,
-        {"playbook": Backend(ledger)},
-        SimulatedEvaluator(ledger),
-        guard=lambda _: nullcontext(),
-        donor=lambda _: None,
-        listener=lambda _: None,
-        parking=Parking(),
-    )
-    asyncio.run(pde_sharp(scripted_session(effects, **SMALL)))
+    play(journal, ledger)
     assert not ledger.counts()
     assert [b.digest for b in journal.barriers] == [b.digest for b in journal.record.barriers]
 

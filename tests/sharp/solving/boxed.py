@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sharp.problems import Problem, parse_problem
-from sharp.solving.exact import exact_errors
-from sharp.solving.method import Deadline
-from sharp.solving.methods import METHODS
-from sharp.solving.solution import Solution
-from sharp.solving.system import system_of
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.exact import exact_errors
+from sharp.solvers.method import Deadline
+from sharp.solvers.methods import load_method
+from sharp.solvers.system import system_of
 
 
 def boxed(
@@ -51,9 +51,9 @@ def _condition(text: str) -> dict[str, Any]:
     return {"where": where, "type": kind, "field": field, "value": value.strip(), **extra}
 
 
-def solved(problem: Problem, method: str, resolution: int, accuracy: float = 1e-8) -> Solution:
+def solved(problem: Problem, method: str, resolution: int, accuracy: float = 1e-8) -> DiscreteSolution:
     """Return the solution by a method at a resolution."""
-    return METHODS[method]().solve(system_of(problem), resolution, accuracy, Deadline.within(60))
+    return load_method(method).solve(system_of(problem), resolution, accuracy, Deadline.within(60))
 
 
 def error(problem: Problem, method: str, resolution: int, accuracy: float = 1e-8) -> float:

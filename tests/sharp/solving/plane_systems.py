@@ -9,10 +9,10 @@ import numpy as np
 import yaml
 
 from sharp.problems import parse_problem
-from sharp.solving.method import Deadline, Method
-from sharp.solving.samples import interior
-from sharp.solving.solution import Solution
-from sharp.solving.system import System, system_of
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.method import Deadline, NumericalMethod
+from sharp.solvers.sample_points import interior_points
+from sharp.solvers.system import FirstOrderSystem, system_of
 
 Exact = Callable[..., Any]
 
@@ -46,7 +46,7 @@ def steady(
     space: str = "xy",
     fields: str = "u",
     **more: Any,
-) -> System:
+) -> FirstOrderSystem:
     """The system of a steady problem; `space` and `fields` are single letters."""
     given = {
         "pde_spec": 1,
@@ -69,19 +69,21 @@ def moving(
     until: float,
     initial: dict[str, str],
     **more: Any,
-) -> System:
+) -> FirstOrderSystem:
     """The system of a problem that starts at t = 0."""
     clock = {"coordinates": {"time": "t"}, "time": [0, until], "initial": initial}
     return steady(equations, domain, *boundary, **clock, **more)
 
 
-def solved(method: Method, system: System, resolution: int, accuracy: float = 1e-9) -> Solution:
-    assert method.refusal(system) is None
+def solved(
+    method: NumericalMethod, system: FirstOrderSystem, resolution: int, accuracy: float = 1e-9
+) -> DiscreteSolution:
+    assert method.unsupported_reason(system) is None
     return method.solve(system, resolution, accuracy, Deadline.within(100))
 
 
-def error(solution: Solution, system: System, exact: Exact, time: float = 0.0) -> float:
+def error(solution: DiscreteSolution, system: FirstOrderSystem, exact: Exact, time: float = 0.0) -> float:
     """The largest difference from an exact solution (x, y, …[, t]) -> u at points of the domain."""
-    points = interior(system.problem, 200)
+    points = interior_points(system.problem, 200)
     late = () if system.steady else (time,)
     return float(np.max(np.abs(solution.at(points, time) - exact(*points.T, *late))))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sharp.problems import Problem, parse_problem
-from sharp.solving.given import given
-from sharp.solving.method import Deadline, NotSolved, OutOfTime
-from sharp.solving.solution import Solution
-from sharp.solving.system import System
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.functions import compile_function
+from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded
+from sharp.solvers.system import FirstOrderSystem
 
 HEAT = """
 pde_spec: 1
@@ -114,15 +114,17 @@ def problem_of(text: str, **changes: str) -> Problem:
 
 def exact_solution(
     problem: Problem, error: float = 0.0, name: str = "exact", resolution: int = 8
-) -> Solution:
+) -> DiscreteSolution:
     """The exact solution, with a smooth relative error added."""
-    functions = [given(problem, problem.specification.reference.value[field]) for field in problem.fields]
+    functions = [
+        compile_function(problem, problem.specification.reference.value[field]) for field in problem.fields
+    ]
 
     def evaluate(points: np.ndarray, times: np.ndarray) -> np.ndarray:
         values = np.stack([function(points, times) for function in functions])
         return values * (1 + error * np.cos(3 * points.sum(axis=1)) * np.sqrt(2))
 
-    return Solution(name, resolution, evaluate, resolution)
+    return DiscreteSolution(name, resolution, evaluate, resolution)
 
 
 @dataclass(frozen=True)
@@ -134,24 +136,26 @@ class Invented:
     sizes: tuple[int, ...] = (8, 16, 32, 64, 128, 256)
     refused: str | None = None
 
-    def refusal(self, system: System) -> str | None:
+    def unsupported_reason(self, system: FirstOrderSystem) -> str | None:
         return self.refused
 
-    def resolutions(self, system: System) -> tuple[int, ...]:
+    def resolution_sequence(self, system: FirstOrderSystem) -> tuple[int, ...]:
         return self.sizes
 
-    def solve(self, system: System, resolution: int, accuracy: float, deadline: Deadline) -> Solution:
-        if deadline.left < 0:
-            raise OutOfTime("the limit of time was reached")
+    def solve(
+        self, system: FirstOrderSystem, resolution: int, accuracy: float, deadline: Deadline
+    ) -> DiscreteSolution:
+        if deadline.remaining_s < 0:
+            raise TimeLimitExceeded("the limit of time was reached")
         error = self.error(resolution)
         if error is None:
-            raise NotSolved("no convergence")
+            raise SolverFailed("no convergence")
         return exact_solution(system.problem, error, self.name, resolution)
 
 
-def modes(values: Mapping[int, float], resolution: int = 8) -> Solution:
+def modes(values: Mapping[int, float], resolution: int = 8) -> DiscreteSolution:
     """Eigenvalues by number, with the first eigenfunction of a string."""
-    return Solution(
+    return DiscreteSolution(
         "exact",
         resolution,
         lambda points, times: np.sin(np.pi * points[:, 0])[None, None].repeat(len(times), axis=1),

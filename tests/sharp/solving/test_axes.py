@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sharp.solving.axes import Axis, ChebyshevAxis, FourierAxis, UniformAxis
+from sharp.solvers.axes import Axis, ChebyshevAxis, FourierAxis, UniformAxis
 
 
 def between(axis: Axis, points: Any, values: Any) -> Any:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from boxed import boxed
 
-from sharp.solving.breaks import breaks
-from sharp.solving.system import system_of
+from sharp.solvers.discontinuities import jump_times
+from sharp.solvers.system import system_of
 
 
 def found(source: str = "0", end: str = "0") -> tuple[float, ...]:
@@ -17,9 +17,9 @@ def found(source: str = "0", end: str = "0") -> tuple[float, ...]:
         [f"x = 0: dirichlet u = {end}", "x = 1: dirichlet u = 0"],
         time=[0, 2],
         initial={"u": "0"},
-        accept=["corner-jump"],
+        allow=["corner-jump"],
     )
-    return breaks(system_of(problem))
+    return jump_times(system_of(problem))
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_smooth_functions_and_switches_in_space_have_no_times() -> None:
 
 
 def test_steady_problems_have_none() -> None:
-    assert breaks(system_of(boxed(["u_xx = abs(x)"], {"x": (0, 1)}, ["all: dirichlet u = 0"]))) == ()
+    assert jump_times(system_of(boxed(["u_xx = abs(x)"], {"x": (0, 1)}, ["all: dirichlet u = 0"]))) == ()

@@ -7,7 +7,7 @@ import pytest
 from boxed import boxed, solved
 
 from sharp.problems import Problem
-from sharp.solving.method import NotSolved, OutOfTime
+from sharp.solvers.method import SolverFailed, TimeLimitExceeded
 
 
 def modes(equation: str, bounds: dict[str, tuple[float, float]], condition: str, count: int) -> Problem:
@@ -81,12 +81,12 @@ def test_a_field_without_a_weight_is_no_hindrance() -> None:
 
 def test_a_grid_that_is_too_coarse_is_no_ground_for_eigenvalues() -> None:
     interval = modes("-u_xx = mu*u", {"x": (0, 1)}, "all: dirichlet u = 0", 12)
-    with pytest.raises(NotSolved, match=r"agree on \d of 12 eigenvalues only"):
+    with pytest.raises(SolverFailed, match=r"agree on \d of 12 eigenvalues only"):
         solved(interval, "chebyshev", 14)
 
 
 def test_eigenvalues_that_cannot_be_there_in_time_are_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sharp.solving.matrices._dense_speed", lambda: 1.0)
+    monkeypatch.setattr("sharp.solvers.matrices._dense_speed", lambda: 1.0)
     string = modes("-u_xx = mu*u", {"x": (0, 1)}, "all: dirichlet u = 0", 2)
-    with pytest.raises(OutOfTime, match="its next step would take about"):
+    with pytest.raises(TimeLimitExceeded, match="its next step would take about"):
         solved(string, "chebyshev", 30)

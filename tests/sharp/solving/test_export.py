@@ -10,14 +10,14 @@ import pytest
 import yaml
 from solving_fakes import DISK, HEAT, MODES, PLATE, WAVE, Invented, modes, problem_of
 
+from sharp.document import render_html, render_markdown
 from sharp.errors import ConfigurationError
 from sharp.problems.diagnosis import diagnose
-from sharp.report.html import render_html
-from sharp.report.markdown import render_markdown
-from sharp.solving.answer import Answer, Options, answer
-from sharp.solving.export import NAMES, Folder, export, export_questions, facts, id_in
-from sharp.solving.output import output
-from sharp.solving.page import compose, headline
+from sharp.solvers.driver import SolveOptions, solve_problem
+from sharp.solvers.export import NAMES, Folder, export, export_questions, facts, id_in
+from sharp.solvers.output import output
+from sharp.solvers.solution import Solution
+from sharp.solvers.solution_report import build_report
 
 BOX = """
 pde_spec: 1
@@ -39,9 +39,11 @@ class Modes(Invented):
         return modes({1: np.pi**2, 2: 4 * np.pi**2}, resolution)
 
 
-def solved(text: str, method: Invented | None = None) -> Answer:
-    return answer(
-        problem_of(text), Options(cross_check=False), methods=[method or Invented(error=lambda n: n**-9.0)]
+def solved(text: str, method: Invented | None = None) -> Solution:
+    return solve_problem(
+        problem_of(text),
+        SolveOptions(cross_check=False),
+        methods=[method or Invented(error=lambda n: n**-9.0)],
     )
 
 
@@ -74,7 +76,7 @@ def test_the_table_holds_the_same_numbers(rod: Path) -> None:
 
 
 def test_all_figures_are_in_the_answer(rod: Path) -> None:
-    found = json.loads((rod / "answer.json").read_text(), parse_constant=pytest.fail)
+    found = json.loads((rod / "solve_result.json").read_text(), parse_constant=pytest.fail)
     assert found["outcome"] == "verified"
     assert 0 < found["error"] <= found["accuracy"] == 1e-6
     assert found["method"] == "invented"
@@ -85,7 +87,7 @@ def test_all_figures_are_in_the_answer(rod: Path) -> None:
 
 def test_outside_of_the_domain_there_are_no_numbers() -> None:
     problem = problem_of(DISK)
-    found = output(problem, solved(DISK).solution)
+    found = output(problem, solved(DISK).discrete)
     x, y = np.meshgrid(*found.axes, indexing="ij")
     outside = np.hypot(x, y) > 1 + 1e-9
     assert np.isnan(found.values[0, 0][outside]).all()
@@ -96,14 +98,14 @@ def test_outside_of_the_domain_there_are_no_numbers() -> None:
 
 def test_cells_are_the_centres_of_equal_parts() -> None:
     problem = problem_of(BOX)
-    arrays = output(problem, solved(BOX).solution).arrays()
+    arrays = output(problem, solved(BOX).discrete).arrays()
     assert arrays["x"] == pytest.approx([0.1, 0.3, 0.5, 0.7, 0.9])
     assert arrays["u"].shape == (5, 6, 7)
     assert arrays["u"][1, 2, 3] == pytest.approx(0.3 * (2.5 / 6) * 1.0, rel=1e-4)
 
 
-def pages(text: str, found: Answer | None = None) -> tuple[str, str]:
-    report = compose(found or solved(text))
+def pages(text: str, found: Solution | None = None) -> tuple[str, str]:
+    report = build_report(found or solved(text))
     return render_html(report), render_markdown(report)
 
 
@@ -113,7 +115,7 @@ def pages(text: str, found: Answer | None = None) -> tuple[str, str]:
 def test_the_report_shows_the_solution(text: str, charts: int, maps: int) -> None:
     html, markdown = pages(text)
     assert html.count('id="lines-0-title"') == charts
-    assert html.count("<figure><img") >= maps
+    assert html.count("<image") >= maps
     assert "http://" not in html.replace("http://www.w3.org", "")
     assert "<script" not in html
     for part in ("The problem as understood", "Checks", "Refinement", "Methods"):
@@ -125,7 +127,7 @@ def test_the_sentence_on_the_error_comes_first() -> None:
     found = solved(HEAT)
     _, markdown = pages(HEAT, found)
     assert markdown.splitlines()[2].startswith("**Verified: estimated relative error ")
-    assert headline(found).endswith(".")
+    assert found.verdict.headline.endswith(".")
 
 
 def test_eigenvalues_are_a_table_beside_the_exact_ones() -> None:
@@ -144,13 +146,13 @@ def test_what_could_not_be_solved_has_a_report_without_a_solution(tmp_path: Path
     path = export(found, Folder(tmp_path / "rod", HEAT))
     assert "Not solved: no method found a solution" in path.read_text()
     assert not (tmp_path / "rod" / "solution.npz").exists()
-    assert json.loads((tmp_path / "rod" / "answer.json").read_text())["error"] is None
+    assert json.loads((tmp_path / "rod" / "solve_result.json").read_text())["error"] is None
 
 
 def test_a_number_that_json_does_not_have_becomes_null() -> None:
     found = solved(HEAT, Invented(sizes=(8,)))
     assert facts(found)["error"] is None
-    assert found.outcome == "doubtful"
+    assert found.verdict.status == "inconclusive"
 
 
 def test_the_folder_of_the_same_problem_is_written_anew(rod: Path) -> None:

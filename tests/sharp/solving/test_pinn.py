@@ -14,21 +14,21 @@ import pytest
 import sympy
 from solving_fakes import DISK, HEAT, MODES, PLATE, TRIANGLE, WAVE, problem_of
 
-import sharp.solving.pinn as module
-from sharp.agentbench.cases import load_case
+import sharp.solvers.pinn.method as module
 from sharp.errors import ConfigurationError, DataError
 from sharp.problems import parse_problem
+from sharp.problems.cases import load_case
 from sharp.problems.programs import compile_expressions
-from sharp.problems.writing import as_yaml
-from sharp.solving.exact import exact_errors
-from sharp.solving.method import Deadline, NotSolved, OutOfTime
-from sharp.solving.methods import METHODS
-from sharp.solving.pinn import Pinn
-from sharp.solving.pinn_ansatz import Ansatz, ansatz_of
-from sharp.solving.pinn_network import RESULT, Function, Network, Settings, Trained
-from sharp.solving.pinn_scales import equation_scales, field_scales
-from sharp.solving.recommend import recommend
-from sharp.solving.system import System, system_of
+from sharp.problems.serialisation import to_yaml
+from sharp.solvers.exact import exact_errors
+from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded
+from sharp.solvers.methods import all_methods, load_method
+from sharp.solvers.pinn.ansatz import Ansatz, ansatz_of
+from sharp.solvers.pinn.method import Pinn
+from sharp.solvers.pinn.network import RESULT, Function, Network, PinnConfig, TrainedNetwork
+from sharp.solvers.pinn.scales import equation_scales, field_scales
+from sharp.solvers.recommend import recommend
+from sharp.solvers.system import FirstOrderSystem, system_of
 
 RING = """
 pde_spec: 1
@@ -62,7 +62,7 @@ reference: {kind: exact, value: {u: x**2 + y**2}}
 """
 
 
-def system(text: str, **changes: str) -> System:
+def system(text: str, **changes: str) -> FirstOrderSystem:
     return system_of(problem_of(text, **changes))
 
 
@@ -89,21 +89,23 @@ HALF_A_PERIOD = WAVE.replace("time: [0, 1]", "time: [0, 0.25]")
 
 def test_without_deepxde_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    refusal = METHODS["pinn"]().refusal(system(HEAT))
+    refusal = load_method("pinn").unsupported_reason(system(HEAT))
     assert refusal == "needs DeepXDE, which is not installed: pip install 'pde-sharp[pinn]'"
 
 
 def test_eigenvalues_are_refused_and_boundary_value_problems_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: object())
-    assert "eigenvalue" in str(Pinn().refusal(system(MODES)))
-    assert [Pinn().refusal(system(text)) for text in (HEAT, WAVE, DISK, PLATE, TRIANGLE)] == [None] * 5
+    assert "eigenvalue" in str(Pinn().unsupported_reason(system(MODES)))
+    assert [Pinn().unsupported_reason(system(text)) for text in (HEAT, WAVE, DISK, PLATE, TRIANGLE)] == [
+        None
+    ] * 5
 
 
 def test_networks_are_trained_only_for_those_who_ask_and_never_check_another_method(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: object())
-    methods = [make() for make in METHODS.values()]
+    methods = all_methods()
     of_itself = [found.method.name for found in recommend(system(HEAT), methods).recommendations]
     asked_for = [found.method.name for found in recommend(system(HEAT), methods, "pinn").recommendations]
     assert "pinn" not in of_itself
@@ -115,15 +117,17 @@ def test_who_asks_for_a_network_without_deepxde_is_told_what_to_install(
 ) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match=r"pip install 'pde-sharp\[pinn\]'"):
-        recommend(system(HEAT), [make() for make in METHODS.values()], "pinn")
+        recommend(system(HEAT), all_methods(), "pinn")
 
 
 def test_this_process_never_imports_what_trains() -> None:
-    asked = "import sys; from sharp.solving.methods import METHODS; METHODS['pinn'](); print(*sys.modules)"
+    asked = (
+        "import sys; from sharp.solvers.methods import load_method; load_method('pinn'); print(*sys.modules)"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", asked], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert "sharp.solving.pinn" in loaded
+    assert "sharp.solvers.pinn.method" in loaded
     assert not {"torch", "deepxde"} & set(loaded)
 
 
@@ -197,7 +201,7 @@ def test_round_domains_leave_their_boundary_to_training_and_keep_their_start() -
 @pytest.mark.parametrize("state", ["abs(x - 1/2) - 1/2 + 2*x", "sin(pi*x) + 2*x + 1", "min(4*x, 2)"])
 def test_states_with_kinks_or_that_miss_the_boundary_values_are_left_to_training(state: str) -> None:
     text = HEAT.replace("sin(pi*x) + 2*x}", f'"{state}"}}', 1)
-    text = text.partition("reference:")[0] + "accept: [corner-jump]\n"
+    text = text.partition("reference:")[0] + "allow: [corner-jump]\n"
     ansatz = ansatz_of(system(text))
     assert not ansatz.forms[0].built_in
     assert [component.order for component in ansatz.starts] == [0]
@@ -236,8 +240,8 @@ def test_where_all_data_vanish_the_source_gives_the_size() -> None:
 # Files.
 
 
-def stored(folder: Path, ansatz: Ansatz) -> Trained:
-    trained = Trained(
+def stored(folder: Path, ansatz: Ansatz) -> TrainedNetwork:
+    trained = TrainedNetwork(
         random_network(ansatz), np.array([[50.0, 0.1], [100.0, 0.01]]), {"loss": 0.01, "seed": 0}
     )
     trained.write(folder)
@@ -246,7 +250,7 @@ def stored(folder: Path, ansatz: Ansatz) -> Trained:
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     written = stored(tmp_path, ansatz_of(system(HEAT)))
-    found = Trained.read(tmp_path, 2, 1)
+    found = TrainedNetwork.read(tmp_path, 2, 1)
     assert found.facts == written.facts
     assert np.array_equal(found.history, written.history)
     features = np.array([[0.3, -0.2]])
@@ -254,9 +258,9 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_settings_are_read_as_they_were_written(tmp_path: Path) -> None:
-    settings = Settings(16, 200, 1e9, 1e-4, 100, 200, seed=7)
+    settings = PinnConfig(16, 200, 1e9, 1e-4, 100, 200, seed=7)
     settings.write(tmp_path)
-    assert Settings.read(tmp_path) == settings
+    assert PinnConfig.read(tmp_path) == settings
 
 
 def arrays(**changes: object) -> dict[str, object]:
@@ -287,7 +291,7 @@ def arrays(**changes: object) -> dict[str, object]:
 def test_a_damaged_result_is_an_error_that_names_the_file(tmp_path: Path, damage: dict[str, object]) -> None:
     np.savez(tmp_path / RESULT, **arrays(**damage))  # type: ignore[arg-type]
     with pytest.raises(DataError, match=RESULT):
-        Trained.read(tmp_path, 2, 1)
+        TrainedNetwork.read(tmp_path, 2, 1)
 
 
 @pytest.mark.parametrize("kept", [0, 10, 100, -40])
@@ -296,12 +300,12 @@ def test_a_result_that_was_cut_off_is_an_error_that_names_the_file(tmp_path: Pat
     whole = (tmp_path / RESULT).read_bytes()
     (tmp_path / RESULT).write_bytes(whole[:kept])
     with pytest.raises(DataError, match=RESULT):
-        Trained.read(tmp_path, 2, 1)
+        TrainedNetwork.read(tmp_path, 2, 1)
 
 
 def test_a_missing_result_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=RESULT):
-        Trained.read(tmp_path, 2, 1)
+        TrainedNetwork.read(tmp_path, 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -309,7 +313,7 @@ def test_a_missing_result_is_an_error_that_names_the_file(tmp_path: Path) -> Non
 )
 def test_the_worker_is_given_the_same_problem(name: str) -> None:
     problem = load_case(name).problem
-    assert parse_problem(as_yaml(problem), "problem.yaml").hash == problem.hash
+    assert parse_problem(to_yaml(problem), "problem.yaml").hash == problem.hash
 
 
 # The process that trains, played by scripts.
@@ -359,12 +363,12 @@ def test_a_mean_that_is_given_is_met_after_training(tmp_path: Path) -> None:
 
 
 def test_a_training_that_fails_is_reported_with_its_last_words(tmp_path: Path) -> None:
-    with pytest.raises(NotSolved, match="exit code 1: the loss was never finite"):
+    with pytest.raises(SolverFailed, match="exit code 1: the loss was never finite"):
         played(tmp_path, FAILS).solve(system(HEAT), 12, 1e-3, Deadline.within(60))
 
 
 def test_a_training_that_leaves_nothing_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(NotSolved, match=f"left no network.*{RESULT}"):
+    with pytest.raises(SolverFailed, match=f"left no network.*{RESULT}"):
         played(tmp_path, "pass").solve(system(HEAT), 12, 1e-3, Deadline.within(60))
 
 
@@ -373,7 +377,7 @@ def test_at_the_deadline_the_training_and_all_that_it_started_are_ended(tmp_path
     pinn = played(tmp_path, SLEEPS.format(note=str(note)))
     ended = []
     for seconds in (1.0, 5.0, 20.0):  # until the script has come as far as its note
-        with pytest.raises(OutOfTime, match="limit of time"):
+        with pytest.raises(TimeLimitExceeded, match="limit of time"):
             pinn.solve(system(HEAT), 12, 1e-3, Deadline.within(seconds))
         if note.exists() and note.read_text():
             ended.append(int(note.read_text()))
@@ -389,7 +393,7 @@ def test_at_the_deadline_the_training_and_all_that_it_started_are_ended(tmp_path
 def test_at_the_deadline_what_has_been_trained_so_far_is_the_solution(tmp_path: Path) -> None:
     pinn = played(tmp_path, WRITES + "import time; time.sleep(600)")
     for seconds in (2.0, 8.0, 30.0):  # until the script has come as far as its result
-        with suppress(OutOfTime):
+        with suppress(TimeLimitExceeded):
             assert pinn.solve(system(HEAT), 12, 1e-3, Deadline.within(seconds)).unknowns == 3
             return
     pytest.fail("no result of the script was used")
@@ -405,7 +409,7 @@ def alive(pid: int) -> bool:
 
 
 def test_after_the_deadline_nothing_is_started(tmp_path: Path) -> None:
-    with pytest.raises(OutOfTime):
+    with pytest.raises(TimeLimitExceeded):
         played(tmp_path, WRITES).solve(system(HEAT), 12, 1e-3, Deadline.within(-1))
 
 
@@ -472,9 +476,9 @@ def test_the_same_seed_gives_the_same_network() -> None:
 @pytest.mark.usefixtures("installed")
 def test_when_time_is_short_the_best_network_so_far_is_the_result(tmp_path: Path) -> None:
     (tmp_path / "problem.yaml").write_text(module._specification(problem_of(HEAT)))
-    Settings(8, 64, time.monotonic(), 1e-6, 10**6, 10**6).write(tmp_path)
+    PinnConfig(8, 64, time.monotonic(), 1e-6, 10**6, 10**6).write(tmp_path)
     module._run([*module._WORKER, str(tmp_path)], tmp_path / "log.txt", 1, Deadline.within(120))
-    facts = Trained.read(tmp_path, 2, 1).facts
+    facts = TrainedNetwork.read(tmp_path, 2, 1).facts
     assert facts["ended as"] == "the limit of time was reached"
     assert facts["steps of adam"] <= 50
     assert json.dumps(facts["loss"]) != "Infinity"
@@ -504,13 +508,13 @@ def test_numpy_evaluates_the_network_as_deepxde_does(tmp_path: Path) -> None:
 import numpy as np, torch
 from pathlib import Path
 from sharp.problems import parse_problem
-from sharp.solving.pinn_network import Function, Settings
-from sharp.solving.pinn_worker import deepxde, layers_of, network_of
-from sharp.solving.pinn_ansatz import ansatz_of
-from sharp.solving.system import system_of
+from sharp.solvers.pinn.network import Function, PinnConfig
+from sharp.solvers.pinn.worker import deepxde, layers_of, network_of
+from sharp.solvers.pinn.ansatz import ansatz_of
+from sharp.solvers.system import system_of
 deepxde.config.set_default_float("float64")
 ansatz = ansatz_of(system_of(parse_problem({WAVE!r}, "wave.yaml")))
-network = network_of(ansatz, Settings(7, 64, 0.0, 1e-6, 1, 1))
+network = network_of(ansatz, PinnConfig(7, 64, 0.0, 1e-6, 1, 1))
 points = np.random.default_rng(0).random((50, 1))
 found = Function(ansatz, layers_of(network), np.zeros(1))(points, np.array([0.7]))[0, 0]
 inputs = torch.as_tensor(np.column_stack([points, np.full(50, 0.7)]))

@@ -11,9 +11,9 @@ import pytest
 from clocks import Clock
 from numpy.typing import NDArray
 
-from sharp.solving.matrices import Pairs
-from sharp.solving.method import Deadline, NotSolved, OutOfTime
-from sharp.solving.radau import STAGES, Trajectory, integrate, tableau
+from sharp.solvers.matrices import Pairs
+from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded
+from sharp.solvers.radau import STAGES, DenseOutput, integrate, tableau
 
 Array = NDArray[np.float64]
 NONE = (np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
@@ -48,7 +48,9 @@ def linear(matrix: Any, source: Callable[[float], Array] | None = None, **more: 
     )
 
 
-def follow(equations: Equations, state: Any, end: float, tolerance: float = 1e-10, **more: Any) -> Trajectory:
+def follow(
+    equations: Equations, state: Any, end: float, tolerance: float = 1e-10, **more: Any
+) -> DenseOutput:
     return integrate(
         equations, np.asarray(state, dtype=float), (0.0, end), tolerance, Deadline.within(60), **more
     )
@@ -147,13 +149,13 @@ def test_a_jump_of_the_rates_that_is_announced_costs_nothing() -> None:
 
 def test_growth_without_bounds_is_not_solved() -> None:
     square = Equations(lambda _, y: y**2, lambda _, y: np.diag(2 * y))
-    with pytest.raises(NotSolved, match="beyond the time 0"):
+    with pytest.raises(SolverFailed, match="beyond the time 0"):
         follow(square, [2.0], 1)
 
 
 def test_rates_that_are_not_finite_are_not_solved() -> None:
     undefined = Equations(lambda t, y: np.sqrt(0.5 - t) * y if t < 0.5 else y * np.nan, lambda *_: np.eye(1))
-    with pytest.raises(NotSolved, match=r"beyond the time 0\.5"):
+    with pytest.raises(SolverFailed, match=r"beyond the time 0\.5"):
         follow(undefined, [1.0], 1)
 
 
@@ -183,18 +185,18 @@ def test_the_limit_of_time_is_kept_between_the_iterations_of_a_slab() -> None:
         return -(state**3)
 
     equations = Equations(rates, lambda _, state: np.diag(-3 * state**2))
-    with pytest.raises(OutOfTime):
+    with pytest.raises(TimeLimitExceeded):
         integrate(equations, np.ones(2), (0.0, 1.0), 1e-10, Deadline.within(12, clock))
     # One rate for the first length, then those of the stages, which are looked at together.
     assert max(looks) <= 12 + STAGES
 
 
 def test_the_limit_of_time_is_kept_between_slabs() -> None:
-    with pytest.raises(OutOfTime):
+    with pytest.raises(TimeLimitExceeded):
         integrate(linear(-np.eye(1)), np.ones(1), (0.0, 1.0), 1e-6, Deadline.within(-1))
 
 
 def test_a_factorisation_that_cannot_end_in_time_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sharp.solving.matrices._dense_speed", lambda: 1.0)
-    with pytest.raises(OutOfTime, match="its next step would take about 500 s of the 60 s"):
+    monkeypatch.setattr("sharp.solvers.matrices._dense_speed", lambda: 1.0)
+    with pytest.raises(TimeLimitExceeded, match="its next step would take about 500 s of the 60 s"):
         integrate(linear(-np.eye(5)), np.ones(5), (0.0, 1.0), 1e-6, Deadline.within(60, Clock()))

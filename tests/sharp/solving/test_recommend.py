@@ -4,11 +4,11 @@ import pytest
 from solving_fakes import HEAT, PLATE, Invented, problem_of
 
 from sharp.errors import ConfigurationError
-from sharp.solving.pinn import Pinn
-from sharp.solving.recommend import ORDER, Choice, recommend
-from sharp.solving.sentence import unsolved_sentence
-from sharp.solving.system import system_of
-from sharp.solving.traits import Traits
+from sharp.solvers.pinn.method import Pinn
+from sharp.solvers.recommend import ORDER, MethodRanking, recommend
+from sharp.solvers.summary_text import unsolved_sentence
+from sharp.solvers.system import system_of
+from sharp.solvers.traits import SolutionRegularity
 
 METHODS = [Invented(name) for name in ("fd", "fv", "chebyshev", "fourier", "polar", "fem")]
 
@@ -42,15 +42,15 @@ boundary:
 """
 
 
-def traits(text: str, **changes: str) -> Traits:
-    return Traits(system_of(problem_of(text, **changes)))
+def traits(text: str, **changes: str) -> SolutionRegularity:
+    return SolutionRegularity(system_of(problem_of(text, **changes)))
 
 
 def names(text: str, methods=METHODS, forced: str | None = None, **changes: str) -> list[str]:
     return [found.method.name for found in choice(text, methods, forced, **changes).recommendations]
 
 
-def choice(text: str, methods=METHODS, forced: str | None = None, **changes: str) -> Choice:
+def choice(text: str, methods=METHODS, forced: str | None = None, **changes: str) -> MethodRanking:
     return recommend(system_of(problem_of(text, **changes)), methods, forced)
 
 
@@ -69,37 +69,37 @@ def test_kinks_and_jumps_in_the_data_are_for_low_order(state: str) -> None:
         "reference: {kind: exact, value: {u: exp(-alpha*pi**2*t)*sin(pi*x) + 2*x}}", ""
     )
     found = traits(changed)
-    assert found.situation == "rough"
-    assert state in found.rough
+    assert found.situation == "nonsmooth"
+    assert state in found.nonsmooth_reason
     assert names(changed)[0] == "fd"
     assert state in choice(changed).recommendations[0].reason
 
 
 def test_values_that_differ_where_they_meet_are_rough_once_they_are_accepted() -> None:
-    assert traits(HEAT + "accept: [corner-jump]\n").situation == "rough"
+    assert traits(HEAT + "allow: [corner-jump]\n").situation == "nonsmooth"
 
 
 def test_layers_are_for_elements_which_never_differentiate_a_coefficient() -> None:
     changed = PLATE.replace('["lap(u) = ', '["div(a*grad(u)) = ')
     layers = f"{changed}coefficients: {{a: 'piecewise(1, x < 0.5, 2)'}}\n"
-    assert traits(layers).situation == "layers"
+    assert traits(layers).situation == "discontinuous-coefficient"
     assert names(layers)[0] == "fem"
 
 
 def test_jumps_that_are_carried_along_are_for_finite_volumes() -> None:
     assert traits(ADVECTION).situation == "smooth"
     square = {"sin(2*pi*x)": '"Heaviside(x - 1/2)"'}
-    assert traits(ADVECTION, **square).situation == "carried jumps"
+    assert traits(ADVECTION, **square).situation == "advected-discontinuity"
     assert names(ADVECTION, **square)[0] == "fv"
 
 
 def test_the_thickness_of_fronts_is_diffusion_over_speed_and_extent() -> None:
     found = traits(BURGERS)
-    assert found.front == pytest.approx(0.01 / (3 * 2), rel=0.05)
-    assert found.situation == "thin fronts"
+    assert found.front_thickness == pytest.approx(0.01 / (3 * 2), rel=0.05)
+    assert found.situation == "steep-front"
     assert "2e-03" in choice(BURGERS).recommendations[0].reason
     assert traits(BURGERS, **{"nu: 0.01": "nu: 0.5"}).situation == "smooth"
-    assert traits(HEAT).front == 1.0
+    assert traits(HEAT).front_thickness == 1.0
 
 
 def test_a_method_that_cannot_solve_the_problem_is_left_out_with_its_reason() -> None:
@@ -132,16 +132,16 @@ def test_every_situation_ranks_every_method() -> None:
 
 
 def test_weak_solutions_are_expected_where_data_are_rough_or_jumps_may_form() -> None:
-    assert not traits(HEAT).weak
-    assert not traits(ADVECTION).weak
-    assert traits(ADVECTION, **{"u_t + u_x = 0": "u_t + u*u_x = 0"}).weak
-    assert traits(HEAT + "accept: [corner-jump]\n").weak
+    assert not traits(HEAT).needs_weak_form
+    assert not traits(ADVECTION).needs_weak_form
+    assert traits(ADVECTION, **{"u_t + u_x = 0": "u_t + u*u_x = 0"}).needs_weak_form
+    assert traits(HEAT + "allow: [corner-jump]\n").needs_weak_form
 
 
 def test_a_network_that_nothing_else_replaces_and_that_cannot_be_trained_is_told_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("sharp.solving.pinn.find_spec", lambda _: None)
+    monkeypatch.setattr("sharp.solvers.pinn.method.find_spec", lambda _: None)
     found = choice(HEAT, [Invented("fd", refused="no"), Pinn()])
     assert found.recommendations == ()
     assert "pip install 'pde-sharp[pinn]'" in found.refusals["pinn"]

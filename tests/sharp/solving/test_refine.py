@@ -11,32 +11,32 @@ import pytest
 from clocks import Clock
 from solving_fakes import HEAT, MODES, Invented, exact_solution, modes, problem_of
 
-from sharp.solving.method import Deadline
-from sharp.solving.refine import (
+from sharp.solvers.method import Deadline
+from sharp.solvers.refine import (
     FAILURES,
     LEAST_SHARE,
     ROUNDING,
     SAFETY,
-    Attempt,
-    Refinement,
+    RefinementStudy,
+    ResolutionAttempt,
     distance,
-    estimate,
-    expected,
+    estimate_error,
+    predict_seconds,
     refine,
 )
-from sharp.solving.samples import relative_distance
-from sharp.solving.system import system_of
+from sharp.solvers.sample_points import relative_distance
+from sharp.solvers.system import system_of
 
 SYSTEM = system_of(problem_of(HEAT))
 LONG = Deadline.within(1e6)
 
 
-def attempts(*errors: float, first: int = 10, ratio: float = 2.0) -> list[Attempt]:
+def attempts(*errors: float, first: int = 10, ratio: float = 2.0) -> list[ResolutionAttempt]:
     """Attempts whose differences are those of solutions with the given errors, all of one sign."""
     sizes = [round(first * ratio**k) for k in range(len(errors))]
     differences = [None, *(abs(a - b) for a, b in pairwise(errors))]
     return [
-        Attempt("fd", size, 0.1, size, difference)
+        ResolutionAttempt("fd", size, 0.1, size, difference)
         for size, difference in zip(sizes, differences, strict=True)
     ]
 
@@ -45,33 +45,37 @@ def attempts(*errors: float, first: int = 10, ratio: float = 2.0) -> list[Attemp
 @pytest.mark.parametrize("ratio", [1.5, 2.0])
 def test_the_order_of_convergence_is_observed_from_two_differences(order: float, ratio: float) -> None:
     tried = attempts(*((100 * ratio**k) ** -order for k in range(3)), first=100, ratio=ratio)
-    assert estimate(tried)[1] == pytest.approx(order, rel=0.02)
+    assert estimate_error(tried)[1] == pytest.approx(order, rel=0.02)
 
 
 def test_the_estimate_of_a_slow_method_is_above_the_last_difference_and_near_the_true_error() -> None:
     errors = [n**-1.0 for n in (100, 125, 156)]
     tried = attempts(*errors, first=100, ratio=1.25)
-    found, _ = estimate(tried)
+    found, _ = estimate_error(tried)
     assert found > tried[-1].difference
     assert found == pytest.approx(SAFETY * errors[-1], rel=0.05)
 
 
 def test_the_estimate_is_never_far_below_the_last_difference_nor_below_rounding() -> None:
     tried = attempts(1e-1, 1e-4, 1e-9)
-    assert estimate(tried)[0] >= LEAST_SHARE * tried[-1].difference
-    assert estimate(attempts(1e-3, 1e-9, 1e-9))[0] == ROUNDING
+    assert estimate_error(tried)[0] >= LEAST_SHARE * tried[-1].difference
+    assert estimate_error(attempts(1e-3, 1e-9, 1e-9))[0] == ROUNDING
 
 
 def test_differences_that_grow_are_no_sign_of_convergence() -> None:
-    tried = [Attempt("fd", 10, 0, 10), Attempt("fd", 20, 0, 20, 1e-5), Attempt("fd", 40, 0, 40, 1e-4)]
-    assert estimate(tried) == (1e-4, None)
-    tried[2] = Attempt("fd", 40, 0, 40, 9.9e-6)
-    assert estimate(tried)[0] > 5e-5
+    tried = [
+        ResolutionAttempt("fd", 10, 0, 10),
+        ResolutionAttempt("fd", 20, 0, 20, 1e-5),
+        ResolutionAttempt("fd", 40, 0, 40, 1e-4),
+    ]
+    assert estimate_error(tried) == (1e-4, None)
+    tried[2] = ResolutionAttempt("fd", 40, 0, 40, 9.9e-6)
+    assert estimate_error(tried)[0] > 5e-5
 
 
 def test_one_solution_has_an_unknown_error() -> None:
-    assert estimate([Attempt("fd", 10, 0, 10)]) == (math.inf, None)
-    assert estimate([]) == (math.inf, None)
+    assert estimate_error([ResolutionAttempt("fd", 10, 0, 10)]) == (math.inf, None)
+    assert estimate_error([]) == (math.inf, None)
 
 
 @pytest.mark.parametrize("order", [2, 4])
@@ -80,7 +84,7 @@ def test_refinement_stops_where_the_estimate_is_small_enough_and_tells_the_true_
     found = refine(
         Invented(error=lambda n: float(n) ** -order), SYSTEM, accuracy, LONG, (8, 16, 32, 64, 128, 256, 512)
     )
-    assert found.agreed
+    assert found.converged
     assert found.order == pytest.approx(order, rel=0.05)
     true = distance(SYSTEM, found.solution, exact_solution(SYSTEM.problem))
     assert true <= found.error <= accuracy
@@ -91,7 +95,7 @@ def test_refinement_stops_where_the_estimate_is_small_enough_and_tells_the_true_
 def test_a_resolution_at_which_the_method_fails_is_passed_over() -> None:
     method = Invented(error=lambda n: None if n in (8, 32) else n**-6.0)
     found = refine(method, SYSTEM, 1e-8, LONG)
-    assert found.agreed
+    assert found.converged
     assert [attempt.failure for attempt in found.attempts][:3] == ["no convergence", "", "no convergence"]
     assert found.attempts[3].difference == pytest.approx(16**-6.0, rel=0.5)
 
@@ -99,7 +103,7 @@ def test_a_resolution_at_which_the_method_fails_is_passed_over() -> None:
 def test_a_method_that_never_succeeds_has_no_solution() -> None:
     found = refine(Invented(error=lambda _: None), SYSTEM, 1e-6, LONG)
     assert found.solution is None
-    assert not found.agreed
+    assert not found.converged
     assert len(found.attempts) == FAILURES
 
 
@@ -149,10 +153,10 @@ def test_eigenvalue_problems_are_compared_by_their_eigenvalues() -> None:
 
 def test_the_course_is_told_in_words() -> None:
     slow = refine(Invented(error=lambda n: n**-2.0), SYSTEM, 1e-4, LONG)
-    assert slow.course == "from resolution 64 to 128 with order 2.0"
+    assert slow.summary == "from resolution 64 to 128 with order 2.0"
     fast = refine(Invented(error=lambda n: 2.0**-n), SYSTEM, 1e-9, LONG)
-    assert fast.course == "from resolution 32 to 64"
-    assert refine(Invented(), SYSTEM, 1e-9, LONG, (8,)).course == "at resolution 8 alone"
+    assert fast.summary == "from resolution 32 to 64"
+    assert refine(Invented(), SYSTEM, 1e-9, LONG, (8,)).summary == "at resolution 8 alone"
 
 
 def test_a_solution_with_no_more_unknowns_than_the_one_before_is_no_evidence() -> None:
@@ -162,7 +166,7 @@ def test_a_solution_with_no_more_unknowns_than_the_one_before_is_no_evidence() -
             return replace(found, unknowns=min(found.unknowns, 32))
 
     found = refine(Stuck(error=lambda n: 1e-3), SYSTEM, 1e-6, LONG, (32, 64, 128))
-    assert not found.agreed
+    assert not found.converged
     assert found.attempts[-1].failure == "no finer than before, with 32 unknowns"
 
 
@@ -175,13 +179,13 @@ class Costly(Invented):
         object.__setattr__(self, "cost", cost)
 
     def solve(self, system, resolution, accuracy, deadline):
-        self.clock.now += min(self.cost(resolution), deadline.left + 0.1)
+        self.clock.now += min(self.cost(resolution), deadline.remaining_s + 0.1)
         return super().solve(system, resolution, accuracy, deadline)
 
 
 def costly(
     limit: float, cost: Callable[[int], float], resolutions: tuple[int, ...], **more: Any
-) -> Refinement:
+) -> RefinementStudy:
     clock = Clock()
     return refine(Costly(clock, cost, **more), SYSTEM, 1e-12, Deadline.within(limit, clock), resolutions)
 
@@ -199,12 +203,12 @@ def test_a_resolution_that_would_not_be_done_in_time_is_not_begun() -> None:
 
 
 def test_the_cost_of_a_resolution_follows_from_the_two_before() -> None:
-    tried = [Attempt("fd", 10, 1.0, 10), Attempt("fd", 20, 4.0, 20, 0.1)]
-    assert expected([], 40, 1) == 0
-    assert expected(tried[:1], 20, 1) == pytest.approx(2**1.5)
-    assert expected(tried, 40, 1) == pytest.approx(16)
-    failed = Attempt("fd", 30, 0.01, failure="no convergence")
-    assert expected([*tried, failed], 40, 1) == pytest.approx(16)
+    tried = [ResolutionAttempt("fd", 10, 1.0, 10), ResolutionAttempt("fd", 20, 4.0, 20, 0.1)]
+    assert predict_seconds([], 40, 1) == 0
+    assert predict_seconds(tried[:1], 20, 1) == pytest.approx(2**1.5)
+    assert predict_seconds(tried, 40, 1) == pytest.approx(16)
+    failed = ResolutionAttempt("fd", 30, 0.01, failure="no convergence")
+    assert predict_seconds([*tried, failed], 40, 1) == pytest.approx(16)
 
 
 @pytest.mark.parametrize(("later", "power"), [(1.01, 1.5), (1000.0, 3.0), (0.0, 1.5)])
@@ -212,8 +216,8 @@ def test_the_cost_of_a_resolution_follows_from_the_two_before() -> None:
 def test_the_cost_grows_at_least_like_sparse_and_at_most_like_dense_factorisations(
     later: float, power: float, dimension: int
 ) -> None:
-    tried = [Attempt("fd", 10, 1.0, 10), Attempt("fd", 20, later**dimension, 20, 0.1)]
-    assert expected(tried, 40, dimension) == pytest.approx(later**dimension * 2 ** (power * dimension))
+    tried = [ResolutionAttempt("fd", 10, 1.0, 10), ResolutionAttempt("fd", 20, later**dimension, 20, 0.1)]
+    assert predict_seconds(tried, 40, dimension) == pytest.approx(later**dimension * 2 ** (power * dimension))
 
 
 def test_one_solution_that_cannot_be_refined_in_time_is_compared_with_a_coarser_one() -> None:
@@ -224,7 +228,7 @@ def test_one_solution_that_cannot_be_refined_in_time_is_compared_with_a_coarser_
     assert found.error == pytest.approx(40**-2.0 - 60**-2.0, rel=0.5)
     assert found.attempts[0].difference is None
     assert found.attempts[2].failure.startswith("not tried")
-    assert found.course == "from resolution 40 to 60"
+    assert found.summary == "from resolution 40 to 60"
 
 
 def test_a_coarser_solution_that_is_no_coarser_does_not_count() -> None:
@@ -252,7 +256,7 @@ def test_the_first_attempt_leaves_time_for_another_and_later_ones_may_take_all_o
 
     class Noting(Invented):
         def solve(self, system, resolution, accuracy, deadline):
-            limits.append(deadline.left)
+            limits.append(deadline.remaining_s)
             return super().solve(system, resolution, accuracy, deadline)
 
     refine(Noting(), SYSTEM, 1e-12, Deadline.within(80, Clock()), (8, 16, 32))

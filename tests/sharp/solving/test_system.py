@@ -6,7 +6,7 @@ import pytest
 import sympy
 from boxed import boxed
 
-from sharp.solving.system import Component, SpaceJet, Unsupported, real, system_of
+from sharp.solvers.system import SpatialDerivative, StateComponent, UnsupportedProblem, real, system_of
 
 ROD = {"x": (0, 1)}
 HELD = ["all: dirichlet u = 0"]
@@ -14,7 +14,7 @@ X, T = real("x"), real("t")
 
 
 def jet(component: int, *by: int) -> sympy.Symbol:
-    return SpaceJet(component, by).symbol
+    return SpatialDerivative(component, by).symbol
 
 
 def test_a_wave_equation_becomes_two_components() -> None:
@@ -28,9 +28,9 @@ def test_a_wave_equation_becomes_two_components() -> None:
             initial={"u": "x", "u_t": "2*x"},
         )
     )
-    assert wave.components == (Component("u", 0), Component("u", 1))
-    assert wave.rates[0] == jet(1, 0)
-    assert sympy.expand(wave.rates[1] - 9 * jet(0, 2) + jet(1, 0) / 2).evalf(12) == 0
+    assert wave.components == (StateComponent("u", 0), StateComponent("u", 1))
+    assert wave.rhs[0] == jet(1, 0)
+    assert sympy.expand(wave.rhs[1] - 9 * jet(0, 2) + jet(1, 0) / 2).evalf(12) == 0
     assert wave.initial == (X, 2 * X)
     values = {(condition.component, condition.part): condition.value for condition in wave.conditions}
     assert values[1, "x-"] == 3 * sympy.cos(3 * T)
@@ -43,9 +43,9 @@ def test_a_wave_equation_becomes_two_components() -> None:
 def test_conservative_forms_and_products_are_differentiated() -> None:
     burgers = system_of(boxed(["u_t + (u**2/2)_x = (x*u_x)_x"], ROD, HELD, time=[0, 1], initial={"u": "0"}))
     expected = X * jet(0, 2) + jet(0, 1) - jet(0, 0) * jet(0, 1)
-    assert sympy.expand(burgers.rates[0] - expected) == 0
+    assert sympy.expand(burgers.rhs[0] - expected) == 0
     assert not burgers.linear
-    assert burgers.jacobian[0, burgers.jets.index(SpaceJet(0, (1,)))] == 1 - jet(0, 0)
+    assert burgers.jacobian[0, burgers.jets.index(SpatialDerivative(0, (1,)))] == 1 - jet(0, 0)
 
 
 def test_coupled_time_derivatives_are_solved_for() -> None:
@@ -59,13 +59,13 @@ def test_coupled_time_derivatives_are_solved_for() -> None:
             initial={"u": "0", "v": "0"},
         )
     )
-    assert sympy.expand(mixed.rates[0] - (jet(0, 2) + jet(1, 2)) / 2) == 0
-    assert sympy.expand(mixed.rates[1] - (jet(0, 2) - jet(1, 2)) / 2) == 0
+    assert sympy.expand(mixed.rhs[0] - (jet(0, 2) + jet(1, 2)) / 2) == 0
+    assert sympy.expand(mixed.rhs[1] - (jet(0, 2) - jet(1, 2)) / 2) == 0
 
 
 def test_functions_are_not_taken_apart() -> None:
     pulse = system_of(boxed(["u_t = 2*u_xx + exp(-(x - t)**2)"], ROD, HELD, time=[0, 1], initial={"u": "0"}))
-    assert sympy.exp(-((X - T) ** 2)) in sympy.Add.make_args(pulse.rates[0])
+    assert sympy.exp(-((X - T) ** 2)) in sympy.Add.make_args(pulse.rhs[0])
 
 
 def test_factors_that_depend_on_time_make_the_operator_vary() -> None:
@@ -78,8 +78,8 @@ def test_factors_that_depend_on_time_make_the_operator_vary() -> None:
 
 def test_an_eigenvalue_problem_is_split_into_operator_and_weight() -> None:
     modes = system_of(boxed(["-u_xx + x*u = mu*(1 + x)*u"], ROD, HELD, eigenvalue={"name": "mu", "count": 2}))
-    assert sympy.expand(modes.rates[0] + jet(0, 2) - X * jet(0, 0)) == 0
-    assert sympy.expand(modes.weights[0] - (1 + X) * jet(0, 0)) == 0
+    assert sympy.expand(modes.rhs[0] + jet(0, 2) - X * jet(0, 0)) == 0
+    assert sympy.expand(modes.eigenvalue_terms[0] - (1 + X) * jet(0, 0)) == 0
     assert list(modes.mass.values()) == [1 + X]
     assert modes.steady
 
@@ -103,11 +103,11 @@ def test_conditions_on_all_leave_out_periodic_axes() -> None:
 )
 def test_problems_of_other_forms_are_refused(equation: str, more: dict[str, object], message: str) -> None:
     problem = boxed([equation], ROD, HELD, **{"time": [0, 1], "initial": {"u": "0"}, **more})
-    with pytest.raises(Unsupported, match=message):
+    with pytest.raises(UnsupportedProblem, match=message):
         system_of(problem)
 
 
 def test_an_eigenvalue_that_enters_twice_is_refused() -> None:
     squared = boxed(["-u_xx = mu**2*u"], ROD, HELD, eigenvalue={"name": "mu"})
-    with pytest.raises(Unsupported, match="not linear in the eigenvalue 'mu'"):
+    with pytest.raises(UnsupportedProblem, match="not linear in the eigenvalue 'mu'"):
         system_of(squared)

@@ -19,32 +19,32 @@ from solving_fakes import (
 )
 
 from sharp.problems import Problem
-from sharp.solving.balances import balance
-from sharp.solving.exact import exact_errors
-from sharp.solving.method import Deadline
-from sharp.solving.mismatches import boundary_mismatches, initial_mismatches, mean_mismatches
-from sharp.solving.refine import Attempt, Refinement
-from sharp.solving.residuals import residual
-from sharp.solving.samples import boundary, interior, recurrence
-from sharp.solving.second import second_opinion
-from sharp.solving.solution import Solution
-from sharp.solving.stencils import backward, central, mixed
-from sharp.solving.system import system_of
-from sharp.solving.verification import (
-    BALANCE,
+from sharp.solvers.condition_residuals import boundary_residuals, initial_residuals, mean_residuals
+from sharp.solvers.cross_check import cross_check
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.exact import exact_errors
+from sharp.solvers.fd_weights import central_stencil, mixed, one_sided_stencil
+from sharp.solvers.method import Deadline
+from sharp.solvers.refine import RefinementStudy, ResolutionAttempt
+from sharp.solvers.residuals import residual
+from sharp.solvers.sample_points import boundary, interior_points, recurrence
+from sharp.solvers.system import system_of
+from sharp.solvers.verification import (
     BOUNDARY,
+    CROSS_CHECK,
     EXACT,
     FLUX,
     INITIAL,
     REFINEMENT,
     RESIDUAL,
-    SECOND,
-    Check,
-    Limits,
+    WEAK_RESIDUAL,
+    CheckTolerances,
+    VerificationCheck,
+    cross_check_result,
     verdict_of,
     verify,
-    with_opinion,
 )
+from sharp.solvers.weak_residual import weak_residual
 
 ALL = {"heat": HEAT, "wave": WAVE, "disk": DISK, "plate": PLATE, "triangle": TRIANGLE}
 
@@ -54,17 +54,19 @@ def problem(request: pytest.FixtureRequest) -> Problem:
     return problem_of(ALL[request.param])
 
 
-def refinement(solution: Solution, error: float = 1e-9) -> Refinement:
-    tried = (Attempt("exact", 4, 0.1, 4), Attempt("exact", 8, 0.1, 8, error))
-    return Refinement("exact", tried, solution, error, None, agreed=True)
+def refinement(solution: DiscreteSolution, error: float = 1e-9) -> RefinementStudy:
+    tried = (ResolutionAttempt("exact", 4, 0.1, 4), ResolutionAttempt("exact", 8, 0.1, 8, error))
+    return RefinementStudy("exact", tried, solution, error, None, converged=True)
 
 
-def checks(problem: Problem, solution: Solution, accuracy: float = 1e-6) -> dict[str, Check]:
-    found = verify(problem, refinement(solution), Limits(accuracy, rough=False))
+def checks(
+    problem: Problem, solution: DiscreteSolution, accuracy: float = 1e-6
+) -> dict[str, VerificationCheck]:
+    found = verify(problem, refinement(solution), CheckTolerances(accuracy, rough=False))
     return {check.name: check for check in found}
 
 
-def plus(solution: Solution, function) -> Solution:
+def plus(solution: DiscreteSolution, function) -> DiscreteSolution:
     """A solution with a function of points and times added to every field."""
     return replace(
         solution, evaluate=lambda points, times: solution.evaluate(points, times) + function(points, times)
@@ -75,10 +77,12 @@ def test_stencils_differentiate_polynomials_exactly() -> None:
     x = 0.3
     for order in range(1, 5):
         exact = math.prod(range(8 - order + 1, 9)) * x ** (8 - order)
-        found = sum(weight * (x + 0.1 * k) ** 8 for k, weight in central(order).items()) / 0.1**order
+        found = sum(weight * (x + 0.1 * k) ** 8 for k, weight in central_stencil(order).items()) / 0.1**order
         assert found == pytest.approx(exact, rel=1e-6)
         exact = math.prod(range(7 - order + 1, 8)) * x ** (7 - order)
-        found = sum(weight * (x + 0.1 * k) ** 7 for k, weight in backward(order).items()) / 0.1**order
+        found = (
+            sum(weight * (x + 0.1 * k) ** 7 for k, weight in one_sided_stencil(order).items()) / 0.1**order
+        )
         assert found == pytest.approx(exact, rel=1e-6)
     offsets, weights = mixed((1, 2))
     assert weights @ (offsets[:, 0] * offsets[:, 1] ** 2) == pytest.approx(2.0)
@@ -93,7 +97,7 @@ def test_sample_points_fill_the_cube_evenly() -> None:
 
 
 def test_sample_points_lie_where_they_should(problem: Problem) -> None:
-    assert problem.domain.inside(interior(problem, 300)).all()
+    assert problem.domain.inside(interior_points(problem, 300)).all()
     for part in problem.domain.parts:
         edge = boundary(problem.domain, part, 16)
         assert problem.domain.inside(edge.points).all()
@@ -138,7 +142,7 @@ def test_a_solution_that_starts_elsewhere_fails_by_its_initial_state() -> None:
         exact_solution(problem_of(WAVE)),
         lambda points, times: np.sin(4 * np.pi * times)[:, None] * np.sin(2 * np.pi * points[:, 0]),
     )
-    names = {each.condition: each.value for each in initial_mismatches(problem_of(WAVE), standing)}
+    names = {each.condition: each.value for each in initial_residuals(problem_of(WAVE), standing)}
     assert names["u at the start"] < 1e-12
     assert names["u_t at the start"] == pytest.approx(1.0, rel=1e-3)
 
@@ -160,7 +164,7 @@ def test_a_boundary_condition_that_is_not_kept_is_found(text: str, name: str, ad
 
 
 def test_normal_derivatives_are_exact_for_an_exact_solution(problem: Problem) -> None:
-    assert all(each.value < 1e-6 for each in boundary_mismatches(problem, exact_solution(problem)))
+    assert all(each.value < 1e-6 for each in boundary_residuals(problem, exact_solution(problem)))
 
 
 def test_periodic_ends_have_to_agree() -> None:
@@ -169,9 +173,9 @@ def test_periodic_ends_have_to_agree() -> None:
     )
     text = text.replace("  - {where: x = 1, type: dirichlet, field: u, value: 2}\n", "")
     problem = problem_of(text.replace(" + 2*x", ""))
-    (kept,) = boundary_mismatches(problem, exact_solution(problem))
+    (kept,) = boundary_residuals(problem, exact_solution(problem))
     assert kept.value < 1e-12
-    (broken,) = boundary_mismatches(problem, plus(exact_solution(problem), lambda x, t: x[:, 0]))
+    (broken,) = boundary_residuals(problem, plus(exact_solution(problem), lambda x, t: x[:, 0]))
     assert broken.value > 0.5
 
 
@@ -190,10 +194,12 @@ def test_means_over_domains_have_their_exact_values(domain: str, mean: float) ->
     )
     problem = problem_of(text)
     if "box" in domain or "polygon" in domain:
-        solution = Solution("x", 1, lambda x, t: (x[:, 0] ** 2 + x[:, 1])[None, None].repeat(len(t), 1), 1)
+        solution = DiscreteSolution(
+            "x", 1, lambda x, t: (x[:, 0] ** 2 + x[:, 1])[None, None].repeat(len(t), 1), 1
+        )
     else:
-        solution = Solution("x", 1, lambda x, t: (x[:, 0] ** 2)[None, None].repeat(len(t), 1), 1)
-    (found,) = mean_mismatches(problem, solution)
+        solution = DiscreteSolution("x", 1, lambda x, t: (x[:, 0] ** 2)[None, None].repeat(len(t), 1), 1)
+    (found,) = mean_residuals(problem, solution)
     assert found.value < (2e-3 if found.coarse else 1e-12)
 
 
@@ -222,35 +228,35 @@ def test_a_value_that_is_not_finite_fails() -> None:
 
 
 def test_the_verdict_is_that_of_the_worst_check() -> None:
-    good, odd, bad = (Check("x", value, 1e-3, 1e-1) for value in (1e-3, 1e-2, 0.2))
-    assert [check.verdict for check in (good, odd, bad)] == ["verified", "doubtful", "failed"]
-    assert verdict_of([good, odd]) == "doubtful"
+    good, odd, bad = (VerificationCheck("x", value, 1e-3, 1e-1) for value in (1e-3, 1e-2, 0.2))
+    assert [check.verdict for check in (good, odd, bad)] == ["verified", "inconclusive", "failed"]
+    assert verdict_of([good, odd]) == "inconclusive"
     assert verdict_of([bad, odd, good]) == "failed"
-    assert Check("x", math.nan, 1, 2).verdict == "failed"
+    assert VerificationCheck("x", math.nan, 1, 2).verdict == "failed"
 
 
 @pytest.mark.parametrize("error", [1e-5, math.inf])
 def test_an_error_above_the_accuracy_asked_for_or_not_known_is_doubtful(error: float) -> None:
     problem = problem_of(HEAT)
-    found = verify(problem, refinement(exact_solution(problem), error), Limits(1e-6, rough=False))
-    assert {check.name: check.verdict for check in found}[REFINEMENT] == "doubtful"
+    found = verify(problem, refinement(exact_solution(problem), error), CheckTolerances(1e-6, rough=False))
+    assert {check.name: check.verdict for check in found}[REFINEMENT] == "inconclusive"
 
 
 def test_a_second_method_agrees_within_its_own_error_or_raises_doubts() -> None:
     problem = problem_of(HEAT)
     system, solution = system_of(problem), exact_solution(problem)
     second, liar = Invented("fd", lambda n: n**-2.0), Invented("fv", lambda n: 0.3 + n**-4.0)
-    limits = Limits(1e-6, rough=False)
+    limits = CheckTolerances(1e-6, rough=False)
 
     def opinion(*methods, left: float = 100.0):
         deadline = Deadline.within(left)
-        return second_opinion(system, methods, solution, 1.0, 1e-6, deadline, lambda _: None)
+        return cross_check(system, methods, solution, 1.0, 1e-6, deadline, lambda _: None)
 
-    (agrees,) = with_opinion(opinion(second), limits)
+    (agrees,) = cross_check_result(opinion(second), limits)
     assert agrees.verdict == "verified"
     assert agrees.value == pytest.approx(256**-2, rel=0.3)
-    (differs,) = with_opinion(opinion(liar), limits)
-    assert (differs.name, differs.verdict) == (SECOND, "failed")
+    (differs,) = cross_check_result(opinion(liar), limits)
+    assert (differs.name, differs.verdict) == (CROSS_CHECK, "failed")
     failing = Invented("fem", lambda _: None)
     assert opinion(failing, second).method == "fd"
     assert opinion(failing) is None
@@ -293,21 +299,21 @@ reference: {kind: exact, value: {u: "1 - Heaviside(x - 0.3 - 0.5*t)"}}
 
 def test_a_flux_that_jumps_with_a_coefficient_is_seen_by_the_balance_alone() -> None:
     problem = problem_of(LAYERS)
-    straight = Solution("x", 8, lambda points, times: points.T[None].repeat(len(times), axis=1), 8)
+    straight = DiscreteSolution("x", 8, lambda points, times: points.T[None].repeat(len(times), axis=1), 8)
     assert residual(problem, straight).typical < 1e-9
-    assert balance(problem, straight) > 0.2
-    assert balance(problem, exact_solution(problem)) < 0.01
-    found = verify(problem, refinement(straight), Limits(1e-6, rough=True, weak=True), compare=False)
-    assert {check.name for check in found if check.verdict == "failed"} == {BALANCE}
+    assert weak_residual(problem, straight) > 0.2
+    assert weak_residual(problem, exact_solution(problem)) < 0.01
+    found = verify(problem, refinement(straight), CheckTolerances(1e-6, rough=True, weak=True), compare=False)
+    assert {check.name for check in found if check.verdict == "failed"} == {WEAK_RESIDUAL}
 
 
 def test_a_jump_that_moves_at_a_wrong_speed_is_out_of_balance() -> None:
     problem = problem_of(JUMP)
     slow = problem_of(JUMP, **{"- 0.5*t": "- 0.8*t"})
-    assert balance(problem, exact_solution(problem)) < 0.01
-    assert balance(problem, exact_solution(slow)) > 0.03
+    assert weak_residual(problem, exact_solution(problem)) < 0.01
+    assert weak_residual(problem, exact_solution(slow)) > 0.03
 
 
 def test_smooth_exact_solutions_are_in_balance(problem: Problem) -> None:
-    assert balance(problem, exact_solution(problem)) < 1e-3
-    assert balance(problem, exact_solution(problem, 0.3)) > 0.01
+    assert weak_residual(problem, exact_solution(problem)) < 1e-3
+    assert weak_residual(problem, exact_solution(problem, 0.3)) > 0.01

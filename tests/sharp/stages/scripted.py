@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sharp.config import RunConfig
-from sharp.evaluation.protocol import Convergence, Evaluation, EvaluationRequest, Failure, Scores
+from sharp.evaluation.protocol import CandidateFailure, Convergence, Evaluation, EvaluationRequest, Scores
 from sharp.llm.cards import load_card
-from sharp.llm.protocol import ChatReply, ChatRequest, Usage
+from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
 from sharp.problems import load_problem
 from sharp.runs.directory import models_of
-from sharp.stages.session import Session
+from sharp.tournament.run_context import RunContext
 
 Answer = Callable[[str, ChatRequest], str | tuple[str, ...]]
 
@@ -72,20 +72,23 @@ def evaluation(request: EvaluationRequest) -> Evaluation:
     scores = Scores(
         error, (error, error), 2 * error, error / 2, (error / 2,) * 2, 3 * error, "", 0.01, measures
     )
-    return Evaluation(
-        failure=Failure("exception", crash[1], "line 9, in solver") if crash else None,
-        scores=None if crash or study else scores,
+    return simulated_evaluation(
+        None if study else scores,
+        CandidateFailure("exception", crash[1], "line 9, in solver") if crash else None,
         convergence=ORDER if study and not crash else None,
-        run_time_s=1.0,
         total_s=2.0,
         peak_memory_mb=100.0,
-        internal_dt=None,
-        internal_steps=None,
-        dtype="float64",
-        stdout="",
-        stderr="",
         environment={"device": "cpu"},
     )
+
+
+def simulated_evaluation(
+    scores: Scores | None, failure: CandidateFailure | None, **changes: Any
+) -> Evaluation:
+    """An evaluation that nothing was run for: with a failure it has no scores."""
+    known = {"run_time_s": 1.0, "total_s": 1.5, "peak_memory_mb": 1.0, "environment": {}, **changes}
+    nothing = {"internal_dt": None, "internal_steps": None, "stdout": "", "stderr": ""}
+    return Evaluation(failure, None if failure else scores, dtype="float64", **nothing, **known)
 
 
 @dataclass
@@ -105,7 +108,7 @@ class ScriptedEffects:
         texts = self.answer(path, request)
         texts = (texts,) if isinstance(texts, str) else tuple(texts)
         reasons = tuple("length" if isinstance(text, Cut) else "stop" for text in texts)
-        return ChatReply(texts, reasons, Usage(100, 0, 10, 0), request.model)
+        return ChatReply(texts, reasons, TokenUsage(100, 0, 10, 0), request.model)
 
     async def evaluate(self, path: str, request: EvaluationRequest) -> Evaluation:
         assert path not in self.runs, f"{path} was run twice"
@@ -120,10 +123,10 @@ class ScriptedEffects:
         return [p for p, r in self.runs.items() if r.split == "validation" and not p.startswith("finalize")]
 
 
-def session(effects: ScriptedEffects, **options: Any) -> Session:
+def session(effects: ScriptedEffects, **options: Any) -> RunContext:
     config = RunConfig.model_validate({"problem": "advection", **options})
     cards = {name: load_card(name) for name in models_of(config)}
-    return Session(config, load_problem("advection"), cards, "data@1", effects)
+    return RunContext(config, load_problem("advection"), cards, "data@1", effects)
 
 
 ANALYSIS = {
@@ -140,7 +143,7 @@ ANALYSIS = {
 def script(**parts: Any) -> Answer:
     """Answer by the first part whose key (a regular expression) matches the path; values are texts or functions."""
     defaults = {
-        r"analysis/(\w+)(/again.*)?$": lambda path, _: ANALYSIS[path.split("/")[1]],
+        r"analysis/(\w+)(/retry.*)?$": lambda path, _: ANALYSIS[path.split("/")[1]],
         r"reporter/summary": verdict(summary="s", findings=["f"], efficiency="e", conclusions="c"),
     }
 

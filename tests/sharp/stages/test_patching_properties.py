@@ -1,10 +1,10 @@
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from sharp.stages.patching import Patched, PatchFailure, apply_patch, failure_text, render_diff
-from sharp.stages.patching_hunks import search_replace_regions
-from sharp.stages.replies import Kind, Revision, read_revision
-from sharp.stages.replies_text import normalise
+from sharp.llm.patching import Patched, PatchFailure, apply_patch, failure_text, render_diff
+from sharp.llm.patching_hunks import search_replace_regions
+from sharp.llm.replies import Kind, Revision, read_revision
+from sharp.llm.replies_text import normalise
 
 LINES = st.one_of(
     st.sampled_from(
@@ -47,7 +47,7 @@ def test_rendered_diffs_apply_exactly(old: str, new: str) -> None:
         return
     result = apply(old, diff, "unified-diff")
     assert isinstance(result, Patched), result
-    assert (result.code, result.rung) == (new, "exact")
+    assert (result.code, result.match_level) == (new, "exact")
 
 
 @SETTINGS
@@ -106,7 +106,7 @@ def test_search_replace_blocks_apply_exactly(
     result = apply(old, body, "search-replace")
     assert isinstance(result, Patched), result
     assert result.code == ("\n".join(expected) + end if expected else "")
-    assert result.rung == "exact"
+    assert result.match_level == "exact"
 
 
 NAMES = ["flux", "speed", "dt", "left", "right", "u", "rho", "energy"]
@@ -199,7 +199,7 @@ def test_garbage_is_applied_or_refused(base: str, body: str, kind: Kind) -> None
         assert all(line == normalise(base).split("\n")[number - 1] for number, line in result.nearest)
     else:
         assert 0 <= result.changed_share <= 1
-        assert result.no_op == (result.code == normalise(base))
+        assert (result.changed_share == 0) == (result.code == normalise(base))
 
 
 @SETTINGS

@@ -15,7 +15,7 @@ from scripted import (
     verdict,
 )
 
-from sharp.evaluation.protocol import Failure
+from sharp.evaluation.protocol import CandidateFailure
 from sharp.methods.pde_sharp import pde_sharp
 
 FEW = {"genesis": {"candidates": 4}, "synthesis": {"max_cycles": 1}}
@@ -99,7 +99,7 @@ async def test_equal_patches_of_two_judges_are_evaluated_once():
     assert [e.metric for e in second] == [0.05, 0.1, 0.05]
     assert len(effects.validations()) == 2 + 2
     twin = state.execution_of("h1.2.3")
-    assert twin.served_from == "h1.2.1"
+    assert twin.reused_from == "h1.2.1"
 
 
 async def test_a_patch_that_changes_nothing_costs_nothing():
@@ -185,17 +185,17 @@ async def test_a_patch_that_fails_is_asked_again_then_as_a_whole_file_then_forfe
     state, effects = await play({r"round-2/judge-1": bad}, synthesis={"max_cycles": 1, "max_rounds": 2})
     assert [p for p in effects.chats if p.startswith("cycle-1/round-2/judge-1")] == [
         "cycle-1/round-2/judge-1",
-        "cycle-1/round-2/judge-1/again-1",
-        "cycle-1/round-2/judge-1/again-2",
+        "cycle-1/round-2/judge-1/retry-1",
+        "cycle-1/round-2/judge-1/retry-2",
     ]
     entry = next(e for e in state.entries if e.round == 2 and e.judge == 1)
     assert entry.action == "forfeit"
-    assert "NO SUCH LINE" in effects.chats["cycle-1/round-2/judge-1/again-1"].messages[-1].content
-    last = effects.chats["cycle-1/round-2/judge-1/again-2"].messages[-1].content
+    assert "NO SUCH LINE" in effects.chats["cycle-1/round-2/judge-1/retry-1"].messages[-1].content
+    last = effects.chats["cycle-1/round-2/judge-1/retry-2"].messages[-1].content
     assert "complete improved program" in last
     assert (
         "complete improved program"
-        not in effects.chats["cycle-1/round-2/judge-1/again-1"].messages[-1].content
+        not in effects.chats["cycle-1/round-2/judge-1/retry-1"].messages[-1].content
     )
 
 
@@ -211,8 +211,8 @@ async def test_a_whole_file_counts_as_a_rewrite():
 
 async def test_unreadable_verdict_is_asked_once_more_then_counts_as_continue():
     state, effects = await play({r"analysis/analytical": "I think so."})
-    assert "analysis/analytical/again-1" in effects.chats
-    assert "analysis/analytical/again-2" not in effects.chats
+    assert "analysis/analytical/retry-1" in effects.chats
+    assert "analysis/analytical/retry-2" not in effects.chats
     assert state.analysis.strategy == "numerical"
     assert "unreadable" in state.analysis.steps[1].verdict
 
@@ -286,7 +286,7 @@ async def test_several_programs_per_call():
         first = int(path.split("/")[1][1:])
         return [fenced(program((first + k) / 10, f"s{first + k}")) for k in range(request.n)]
 
-    state, effects = await play({r"^genesis/": batch}, genesis={"candidates": 4, "per_call": 3})
+    state, effects = await play({r"^genesis/": batch}, genesis={"candidates": 4, "samples_per_call": 3})
     assert sorted(c for c in state.candidates if c.startswith("c")) == ["c001", "c002", "c003", "c004"]
     assert len([p for p in effects.chats if p.startswith("genesis")]) == 2
 
@@ -321,7 +321,7 @@ async def test_best_of_n_runs_every_candidate_and_takes_the_best():
 async def test_feedback_none_runs_smoke_only_and_the_majority_wins():
     more = {r"round-\d+/judge-\d+$": keep()}
     state, effects = await play(
-        more, feedback={"kinds": ["none"]}, evaluation={"x64_check": False, "convergence_check": False}
+        more, feedback={"metrics": ["none"]}, evaluation={"x64_check": False, "convergence_check": False}
     )
     assert {r.split for r in effects.runs.values()} == {"smoke", "test"}
     assert state.best == "c001"
@@ -331,7 +331,7 @@ async def test_feedback_none_runs_smoke_only_and_the_majority_wins():
 
 
 async def test_residual_feedback_shows_no_error_and_ranks_by_residual():
-    state, effects = await play(feedback={"kinds": ["residual"]})
+    state, effects = await play(feedback={"metrics": ["residual"]})
     shown = effects.chats["cycle-1/round-2/judge-1"].messages[-1].content
     assert "3.000e-01" in shown
     assert "1.000e-01" not in shown
@@ -348,7 +348,7 @@ async def test_nothing_derived_from_test_data_or_truth_reaches_a_prompt():
 
 
 async def test_the_floor_is_shown_only_if_revealed():
-    _, effects = await play(feedback={"reveal_floor": True})
+    _, effects = await play(feedback={"reveal_data_error": True})
     assert "1.000e-02" in effects.chats["cycle-1/round-2/judge-1"].messages[-1].content
 
 
@@ -379,7 +379,7 @@ async def test_ties_go_to_the_shorter_program_and_not_to_the_faster():
 
 async def test_the_finalists_are_scored_in_64_bit_mode_each_program_once():
     state, effects = await play(
-        models={"judges": ["playbook"] * 5}, more={r"select/judge-[45]$": selection(["c003"])}
+        models={"judges": ["rule-based"] * 5}, more={r"select/judge-[45]$": selection(["c003"])}
     )
     names = ["h1.4.1", "h1.4.2", "h1.4.4"]
     assert state.best_per_judge == {1: "h1.4.1", 2: "h1.4.2", 3: "h1.4.1", 4: "h1.4.4", 5: "h1.4.4"}
@@ -402,7 +402,7 @@ async def test_the_order_of_accuracy_of_the_winner_is_measured_before_the_test()
 
 async def test_there_are_four_finalists_at_most():
     judges = {rf"select/judge-{n}$": selection([f"c00{n}"]) for n in range(1, 7)}
-    state, _ = await play(judges, models={"judges": ["playbook"] * 6}, genesis={"candidates": 6})
+    state, _ = await play(judges, models={"judges": ["rule-based"] * 6}, genesis={"candidates": 6})
     assert len(set(state.best_per_judge.values())) == 6
     assert len(state.x64) == 4
     assert next(iter(state.x64)) == state.best
@@ -418,30 +418,35 @@ async def test_only_the_test_run_is_repeated_and_smoke_runs_are_not_sharded():
 async def test_hopeless_runs_are_bounded_by_the_best_before_the_round_and_not_repaired():
     def score(request):
         found = evaluation(request)
-        if request.stop_above is None or found.scores.nrmse <= request.stop_above:
+        if request.abort_above is None or found.scores.nrmse <= request.abort_above:
             return found
-        return replace(found, scores=None, failure=Failure("abandoned", "Hopeless."))
+        return replace(found, scores=None, failure=CandidateFailure("early_stopped", "Hopeless."))
 
     worse = {r"round-2/judge-2$": patch("c002", "ERROR = 0.2", "ERROR = 0.5")}
     state, effects = await play(
-        worse, score=score, synthesis={"max_cycles": 1, "max_rounds": 3}, evaluation={"hopeless": 2.5}
+        worse,
+        score=score,
+        synthesis={"max_cycles": 1, "max_rounds": 3},
+        evaluation={"early_stop_factor": 2.5},
     )
-    bounds = {path.split("/")[1]: r.stop_above for path, r in effects.runs.items() if r.split == "validation"}
+    bounds = {
+        path.split("/")[1]: r.abort_above for path, r in effects.runs.items() if r.split == "validation"
+    }
     assert bounds["round-1"] is None
     assert bounds["round-2"] == pytest.approx(0.25)
     assert bounds["round-3"] == pytest.approx(0.125)
-    assert {r.stop_above for path, r in effects.runs.items() if r.split != "validation"} == {None}
-    assert state.execution_of("h1.2.2").evaluation.failure.kind == "abandoned"
+    assert {r.abort_above for path, r in effects.runs.items() if r.split != "validation"} == {None}
+    assert state.execution_of("h1.2.2").evaluation.failure.kind == "early_stopped"
     assert not [path for path in effects.chats if "debug" in path]
 
 
 @pytest.mark.parametrize(
     "feedback",
-    [{"kinds": ["residual"]}, {"kinds": ["nrmse", "residual"], "weights": {"nrmse": 1, "residual": 1}}],
+    [{"metrics": ["residual"]}, {"metrics": ["nrmse", "residual"], "weights": {"nrmse": 1, "residual": 1}}],
 )
 async def test_only_the_nrmse_shows_that_a_run_is_hopeless(feedback):
-    _, effects = await play(evaluation={"hopeless": 2}, feedback=feedback)
-    assert {r.stop_above for r in effects.runs.values()} == {None}
+    _, effects = await play(evaluation={"early_stop_factor": 2}, feedback=feedback)
+    assert {r.abort_above for r in effects.runs.values()} == {None}
 
 
 def test_every_scripted_step_of_the_analysis_is_known():

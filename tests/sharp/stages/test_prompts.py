@@ -19,9 +19,9 @@ from scripted import (
 )
 
 from sharp.errors import ConfigurationError
+from sharp.llm import prompts
+from sharp.llm.prompts import prompt_hashes, render
 from sharp.methods.pde_sharp import pde_sharp
-from sharp.stages import prompts
-from sharp.stages.prompts import prompt_hashes, render
 
 ROOT = Path(__file__).parents[3]
 
@@ -49,12 +49,12 @@ SITUATIONS = {
     "merged without stability": {"analysis": {"prompting": "merged", "stability": False}},
     "fixed criteria": {"synthesis": {"criteria": "fixed"}},
     "own criteria": {"synthesis": {"criteria": "self-generated"}},
-    "residual": {"feedback": {"kinds": ["residual"]}},
-    "both": {"feedback": {"kinds": ["nrmse", "residual"]}},
-    "measures": {"feedback": {"kinds": ["initial_condition", "cfl"]}},
-    "weights": {"feedback": {"kinds": ["nrmse", "two_grid"], "weights": {"nrmse": 1, "two_grid": 0.5}}},
-    "none": {"feedback": {"kinds": ["none"]}},
-    "two cycles": {"synthesis": {"rejudge": "always", "max_cycles": 2}},
+    "residual": {"feedback": {"metrics": ["residual"]}},
+    "both": {"feedback": {"metrics": ["nrmse", "residual"]}},
+    "measures": {"feedback": {"metrics": ["initial_condition", "cfl"]}},
+    "weights": {"feedback": {"metrics": ["nrmse", "two_grid"], "weights": {"nrmse": 1, "two_grid": 0.5}}},
+    "none": {"feedback": {"metrics": ["none"]}},
+    "two cycles": {"synthesis": {"next_cycle": "always", "max_cycles": 2}},
 }
 RULES = {
     r"analysis/write$": verdict(
@@ -95,7 +95,7 @@ async def test_branches_failures_and_repairs_render_too():
     kinds = {
         "derive": "## Derivation",
         "debug": "## What happened",
-        "again-1": "could not be",
+        "retry-1": "could not be",
         "reporter": "## Course of the tournament",
     }
     for part, heading in kinds.items():
@@ -105,7 +105,7 @@ async def test_branches_failures_and_repairs_render_too():
 
 
 def test_every_prompt_file_is_used():
-    folders = (ROOT / "sharp" / name for name in ("stages", "methods", "agent"))
+    folders = (ROOT / "sharp" / name for name in ("tournament", "methods", "agent", "llm"))
     sources = "\n".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
     for name in prompt_hashes():
         stage, step = name.split("/")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sharp.errors import ReplyError
-from sharp.stages.replies import (
+from sharp.llm.replies import (
     Revision,
     extract_code,
     extract_json,

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from sharp.stages.patching import Patched, apply_patch
-from sharp.stages.patching_hunks import MAX_HUNKS, MAX_PATCH
-from sharp.stages.replies import (
+from sharp.llm.patching import Patched, apply_patch
+from sharp.llm.patching_hunks import MAX_HUNKS, MAX_PATCH
+from sharp.llm.replies import (
     Revision,
     extract_code,
     read_revision,
@@ -12,7 +12,7 @@ from sharp.stages.replies import (
     read_strategy,
     read_verdict,
 )
-from sharp.stages.replies_text import MAX_CODE, MAX_REPLY, fenced_blocks
+from sharp.llm.replies_text import MAX_CODE, MAX_REPLY, fenced_blocks
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reply-formats.md").read_text(encoding="utf-8")
 EXAMPLES = {

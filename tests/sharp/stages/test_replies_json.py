@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sharp.errors import ReplyError
-from sharp.stages.replies import extract_json
-from sharp.stages.replies_json import last_object
+from sharp.llm.replies import extract_json
+from sharp.llm.replies_json import last_object
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

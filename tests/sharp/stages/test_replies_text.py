@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sharp.errors import ReplyError
-from sharp.stages.replies_text import MAX_REPLY, answer, defines, fenced_blocks, normalise, parses
+from sharp.llm.replies_text import MAX_REPLY, answer, defines, fenced_blocks, normalise, parses
 
 
 def bodies(text: str) -> list[tuple[str, str]]:

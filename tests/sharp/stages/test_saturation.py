@@ -3,7 +3,7 @@ from math import inf, nan
 import pytest
 
 from sharp.config import SynthesisOptions
-from sharp.stages.saturation import another_cycle, best_metric, decide, relative_gain
+from sharp.tournament.saturation import another_cycle, best_metric, decide, relative_gain
 
 DEFAULTS = SynthesisOptions()
 
@@ -53,7 +53,7 @@ def test_failures_alone_never_saturate():
 
 
 def test_fixed_plays_all_rounds():
-    options = SynthesisOptions(rejudge="fixed", max_rounds=4)
+    options = SynthesisOptions(next_cycle="fixed", max_rounds=4)
     assert len(play([0.1] * 4, options=options)) == 4
 
 
@@ -68,7 +68,7 @@ def test_all_judges_keeping_saturates():
     [("if-not-saturated", True, False), ("never", False, False), ("always", True, True)],
 )
 def test_when_another_cycle_follows(rule, after_limit, after_saturation):
-    options = SynthesisOptions(rejudge=rule)
+    options = SynthesisOptions(next_cycle=rule)
     limit = play([1.0, 0.5, 0.25, 0.1], options=options)[-1]
     saturated = play([0.1, 0.1, 0.1], options=options)[-1]
     assert another_cycle(options, limit) is after_limit
@@ -76,7 +76,7 @@ def test_when_another_cycle_follows(rule, after_limit, after_saturation):
 
 
 def test_no_cycle_beyond_the_maximum():
-    options = SynthesisOptions(rejudge="always", max_cycles=2)
+    options = SynthesisOptions(next_cycle="always", max_cycles=2)
     assert not another_cycle(options, play([1.0], cycle=2, incumbent=1.0, options=options)[-1])
 
 

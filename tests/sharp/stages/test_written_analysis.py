@@ -6,8 +6,8 @@ from scripted import ANALYSIS, ScriptedEffects, fenced, program, script, session
 from sharp.config import RunConfig
 from sharp.runs.directory import models_of
 from sharp.runs.plan import plan
-from sharp.stages.analysis import analyse
-from sharp.stages.genesis import generate
+from sharp.tournament.analysis import analyse
+from sharp.tournament.genesis import generate
 
 PROMPTS = {name: f"What about the {name} of this equation?" for name in ANALYSIS}
 MERGED = verdict(classification={"type": "hyperbolic"}, analytical={"verdict": "no"})
@@ -17,7 +17,7 @@ WRITER = {"analyst": "deepseek-r1", "writer": "gpt-4o"}
 async def analysed(
     reply, prompting="written-multi", *, again="Still nothing.", stability=True, merged=MERGED
 ):
-    rules = {r"analysis/write$": reply, r"analysis/write/again": again, r"analysis/merged$": merged}
+    rules = {r"analysis/write$": reply, r"analysis/write/retry": again, r"analysis/merged$": merged}
     effects = ScriptedEffects(script(rules=rules))
     options = {"prompting": prompting, "stability": stability}
     found = await analyse(session(effects, analysis=options, models=WRITER))
@@ -91,7 +91,7 @@ async def test_nobody_is_asked_to_write_of_stability_where_it_is_left_out():
 )
 async def test_a_reply_of_the_wrong_form_is_answered_once_with_what_is_wrong(reply, complaint):
     found, chats = await analysed(reply, again=verdict(**PROMPTS))
-    assert complaint in asked(chats, "analysis/write/again-1")
+    assert complaint in asked(chats, "analysis/write/retry-1")
     assert found.written.prompts == PROMPTS
 
 
@@ -99,7 +99,7 @@ async def test_a_reply_of_the_wrong_form_is_answered_once_with_what_is_wrong(rep
 async def test_without_readable_prompts_our_own_are_asked_and_the_reason_is_kept(prompting):
     found, chats = await analysed("Nothing.", prompting)
     _, own = await analysed("", {"written-multi": "multi-step", "written-single": "merged"}[prompting])
-    assert list(chats) == ["analysis/write", "analysis/write/again-1", *own]
+    assert list(chats) == ["analysis/write", "analysis/write/retry-1", *own]
     assert [chats[path].messages for path in own] == [own[path].messages for path in own]
     assert found.written.prompts == {}
     assert "no JSON object" in found.written.unreadable
@@ -124,8 +124,8 @@ def test_the_writer_belongs_to_a_run_only_where_it_is_asked():
         effects = ScriptedEffects(script())
         return models_of(session(effects, models=WRITER, analysis={"prompting": prompting}).config)
 
-    assert models("merged") == ["deepseek-r1", "playbook"]
-    assert models("written-single") == ["deepseek-r1", "gpt-4o", "playbook"]
+    assert models("merged") == ["deepseek-r1", "rule-based"]
+    assert models("written-single") == ["deepseek-r1", "gpt-4o", "rule-based"]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from sharp.studies.cast import Cast, of_the_playbook, with_cast
-from sharp.studies.form import StudyFile, read_study
-from sharp.sweeps.library import Library
-from sharp.sweeps.local import in_hand, keep_file
-from sharp.sweeps.plan import SweepPlan, make_plan
-from sharp.sweeps.row import Row
+from sharp.experiments.run_summary import RunSummary
+from sharp.experiments.studies.model_assignment import ModelAssignment, assign_models, rule_based_models
+from sharp.experiments.studies.study_file import StudyFile, read_study
+from sharp.experiments.sweeps.plan import SweepPlan, make_plan
+from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.experiments.sweeps.runner import acquire_sweep, keep_file
 
 SWEEP = """\
 name: tried
@@ -29,7 +29,7 @@ STUDY = """\
 name: tried
 title: A trial
 reproduces: nothing
-about: What it is about.
+description: What it is about.
 sweep: tried
 models: {generators: [gpt-4o, o3]}
 quick: {seeds: 1, set: {evaluation.validation: 4, genesis.candidates: 2}}
@@ -38,14 +38,14 @@ VIEW = """\
 views:
 - {title: Errors, rows: [method], columns: problem}
 """
-DONE = Row(
+DONE = RunSummary(
     "finished",
     winner="c001",
     nrmse=1e-3,
-    nrmse_truth=2e-3,
-    floor=5e-4,
+    nrmse_reference=2e-3,
+    data_error=5e-4,
     evaluations=4,
-    playbook="all",
+    rule_based="all",
     data="advection@1",
     software="1",
     prompts="p",
@@ -62,15 +62,17 @@ def written(folder: Path, patch: pytest.MonkeyPatch, study: str = STUDY + VIEW, 
     return folder / "data" / "studies" / "tried.yaml"
 
 
-def planned(file: StudyFile, folder: Path, cast: Cast | None = None, **options: Any) -> SweepPlan:
-    """Plan a study in a folder; the playbook plays it where nothing else is said."""
-    return make_plan(with_cast(file, cast or of_the_playbook(file.models), **options), folder, Library())
+def planned(file: StudyFile, folder: Path, cast: ModelAssignment | None = None, **options: Any) -> SweepPlan:
+    """Plan a study in a folder; the rule-based model plays it where nothing else is said."""
+    return make_plan(
+        assign_models(file, cast or rule_based_models(file.models), **options), folder, ResourceCache()
+    )
 
 
-def recorded(plan: SweepPlan, row_of: Callable[[Mapping[str, Any]], Row | None]) -> Path:
+def recorded(plan: SweepPlan, row_of: Callable[[Mapping[str, Any]], RunSummary | None]) -> Path:
     """Keep the rows that cells are said to have, by their values, as if they had been run; return the directory."""
     keep_file(plan)
-    with in_hand(plan) as (writer, _):
+    with acquire_sweep(plan) as (writer, _):
         for cell in plan.cells:
             row = row_of(cell.values)
             if row is not None:
@@ -84,6 +86,6 @@ def tried(folder: Path, patch: pytest.MonkeyPatch, views: str = VIEW, more: str 
     return read_study("tried")
 
 
-def with_error(nrmse: float, **changes: Any) -> Row:
+def with_error(nrmse: float, **changes: Any) -> RunSummary:
     """A finished run with this error."""
     return replace(DONE, nrmse=nrmse, **changes)

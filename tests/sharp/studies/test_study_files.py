@@ -7,19 +7,20 @@ from pathlib import Path
 import pytest
 from made import STUDY, VIEW, planned, tried, written
 
-from sharp.documents import read_document
 from sharp.errors import ConfigurationError
-from sharp.studies.cast import (
+from sharp.experiments.studies.model_assignment import (
+    assign_models,
     folder_of,
-    is_played,
     is_quick,
+    is_rule_based,
     of_models,
-    of_the_paper,
-    of_the_playbook,
-    with_cast,
+    paper_models,
+    rule_based_models,
 )
-from sharp.studies.form import list_studies, read_study
-from sharp.sweeps.library import Library
+from sharp.experiments.studies.study_file import list_studies, read_study
+from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.llm.cards import RULE_BASED
+from sharp.yaml_documents import read_document
 
 SHIPPED = sorted(list_studies())
 
@@ -27,8 +28,8 @@ SHIPPED = sorted(list_studies())
 @pytest.fixture
 def earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A place to start from that has the earlier run which the study of reports wants."""
-    (tmp_path / "earlier-run").mkdir()
-    (tmp_path / "earlier-run" / "run.yaml").touch()
+    (tmp_path / "prior-run").mkdir()
+    (tmp_path / "prior-run" / "run.yaml").touch()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -49,10 +50,10 @@ def earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (STUDY + VIEW.replace("rows:", "show: shares, rows:"), "there is no measure 'nrmse' to show so"),
         (
             STUDY + VIEW.replace("rows:", "show: paired, rows:"),
-            "`reference` goes with `show: paired or reaching`",
+            "`reference` goes with `show: paired or evaluations-to-target`",
         ),
         (STUDY + VIEW.replace("rows:", "against: seed, rows:"), "`against` goes with `show: against`"),
-        (STUDY + "of: table2\n" + VIEW, "expected either `sweep`, a sweep file, or `of`"),
+        (STUDY + "runs_from: table2\n" + VIEW, "expected either `sweep`, a sweep file, or `runs_from`"),
         (STUDY.replace("models: {generators: [gpt-4o, o3]}\n", "") + VIEW, "`models` go with `sweep`"),
         (
             STUDY.replace("sweep: tried", "sweep: mian") + VIEW,
@@ -82,26 +83,28 @@ def test_an_unknown_study_is_answered_with_those_there_are() -> None:
 def test_a_view_of_another_study_must_name_one_with_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    head = "name: tried\ntitle: t\nreproduces: r\nabout: a\nof: orders\n"
+    head = "name: tried\ntitle: t\nreproduces: r\ndescription: a\nruns_from: orders\n"
     path = written(tmp_path, monkeypatch, head + VIEW)
-    with pytest.raises(ConfigurationError, match="of: 'orders' has no runs of its own"):
+    with pytest.raises(ConfigurationError, match="runs_from: 'orders' has no runs of its own"):
         read_study(str(path))
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_every_shipped_study_can_be_planned_by_the_playbook(earlier: Path, name: str) -> None:
+def test_every_shipped_study_can_be_planned_by_the_rule_based_model(earlier: Path, name: str) -> None:
     plan = planned(read_study(name), earlier / "sweep", quick=True)
     assert plan.cells
-    assert {model for cell in plan.cells for model in [cell.config.models.generator]} == {"playbook"}
-    assert {card.kind for card in Library().cards_asked(cell.config for cell in plan.cells)} == {"playbook"}
+    assert {model for cell in plan.cells for model in [cell.config.models.generator]} == {"rule-based"}
+    assert {card.kind for card in ResourceCache().cards_asked(cell.config for cell in plan.cells)} == {
+        RULE_BASED
+    }
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_shipped_study_can_be_planned_with_the_models_of_the_paper(earlier: Path, name: str) -> None:
     file = read_study(name)
-    plan = planned(file, earlier / "sweep", of_the_paper(file.models))
+    plan = planned(file, earlier / "sweep", paper_models(file.models))
     assert {cell.config.models.generator for cell in plan.cells} == set(file.models.generators)
-    assert {cell.config.models.played_by for cell in plan.cells} == {None}
+    assert {cell.config.models.override for cell in plan.cells} == {None}
 
 
 def test_the_main_table_has_six_methods_five_problems_and_three_seeds(tmp_path: Path) -> None:
@@ -127,9 +130,10 @@ def test_published_values_stand_in_columns_and_rows_that_the_study_has(tmp_path:
         file = read_study(name)
         named = {axis for view in file.study.views for axis in view.rows}
         for cited in file.study.published.figures:
-            assert set(cited.at) <= named
+            assert set(cited.row) <= named
             assert any(
-                cited.measure == view.measure and set(cited.at) <= set(view.rows) for view in file.study.views
+                cited.measure == view.measure and set(cited.row) <= set(view.rows)
+                for view in file.study.views
             )
             assert cited.source or file.study.published.source
 
@@ -159,13 +163,13 @@ def test_a_study_of_juries_gives_the_roles_of_the_paper_to_three_judges(tmp_path
 
 def test_seeds_quick_settings_and_overrides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tried(tmp_path, monkeypatch)
-    cast = of_the_playbook(file.models)
-    whole, quick = with_cast(file, cast), with_cast(file, cast, quick=True)
+    cast = rule_based_models(file.models)
+    whole, quick = assign_models(file, cast), assign_models(file, cast, quick=True)
     assert (is_quick(file, whole), is_quick(file, quick)) == (False, True)
-    assert is_played(quick)
+    assert is_rule_based(quick)
     assert quick.form.matrix["seed"] == [0]
-    assert with_cast(file, cast, seeds=3, quick=True).form.matrix["seed"] == [0, 1, 2]
-    changed = with_cast(file, cast, ["evaluation.validation=7"], quick=True)
+    assert assign_models(file, cast, seeds=3, quick=True).form.matrix["seed"] == [0, 1, 2]
+    changed = assign_models(file, cast, ["evaluation.validation=7"], quick=True)
     assert changed.base.data["evaluation"] == {"validation": 7}
     assert not is_quick(file, changed)
 
@@ -174,22 +178,22 @@ def test_quick_runs_and_those_of_other_players_lie_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tried(tmp_path, monkeypatch)
-    played, paper = of_the_playbook(file.models), of_the_paper(file.models)
+    played, paper = rule_based_models(file.models), paper_models(file.models)
     folders = [folder_of(file, cast, quick=quick) for cast in (played, paper) for quick in (False, True)]
     assert [str(path) for path in folders] == [
-        "sweeps/tried-playbook",
-        "sweeps/tried-playbook-quick",
+        "sweeps/tried-rule-based",
+        "sweeps/tried-rule-based-quick",
         "sweeps/tried",
         "sweeps/tried-quick",
     ]
-    assert folder_of(read_study("orders"), played, quick=False) == Path("sweeps/table2-playbook")
+    assert folder_of(read_study("orders"), played, quick=False) == Path("sweeps/table2-rule-based")
 
 
 def test_the_sweep_of_a_study_is_a_sweep_file_like_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tried(tmp_path, monkeypatch)
-    frozen = with_cast(file, of_the_paper(file.models)).frozen()
+    frozen = assign_models(file, paper_models(file.models)).frozen()
     (tmp_path / "sweep.yaml").write_bytes(frozen)
     matrix = read_document(tmp_path / "sweep.yaml", ConfigurationError, "a sweep").data["matrix"]
     assert list(matrix) == ["method", "problem", "genesis.candidates", "generator", "seed"]

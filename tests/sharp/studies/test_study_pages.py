@@ -13,10 +13,10 @@ import pytest
 from made import DONE, VIEW, planned, recorded, tried, with_error
 
 from hpc.errors import RunDirectoryError
-from sharp.report.blocks import Table
-from sharp.studies.form import StudyFile, read_study
-from sharp.studies.publish import StudyPage, render_study
-from sharp.sweeps.row import Row
+from sharp.document import Table
+from sharp.experiments.run_summary import RunSummary
+from sharp.experiments.studies.study_file import StudyFile, read_study
+from sharp.experiments.studies.study_report import StudyPage, render_study
 
 ERRORS = {"codepde": 4e-3, "pde-sharp": 1e-3}
 PUBLISHED = """\
@@ -24,19 +24,19 @@ published:
   source: arXiv 2511.00183, a table
   settings: 100 samples
   figures:
-  - {at: {method: pde-sharp}, by: gpt-4o, name: GPT-4o, values: {advection: 6.11e-4}}
-  - {at: {method: pde-sharp}, by: o3, name: o3, values: {advection: 9.74e-4}}
-  - {at: {method: expert}, name: an expert, values: {advection: 1.03e-3, burgers: 3.55e-4}}
+  - {row: {method: pde-sharp}, model: gpt-4o, name: GPT-4o, values: {advection: 6.11e-4}}
+  - {row: {method: pde-sharp}, model: o3, name: o3, values: {advection: 9.74e-4}}
+  - {row: {method: expert}, name: an expert, values: {advection: 1.03e-3, burgers: 3.55e-4}}
   findings: [A finding.]
 """
 
 
-def row_of(values: Mapping[str, Any]) -> Row | None:
+def row_of(values: Mapping[str, Any]) -> RunSummary | None:
     """Errors grow with the seed; burgers is not finished with seed 1 and failed with seed 0 of CodePDE."""
     if values["problem"] == "burgers" and values["seed"] == 1:
         return None
     if (values["problem"], values["method"]) == ("burgers", "codepde"):
-        return Row("failed", note="no server")
+        return RunSummary("failed", note="no server")
     error = ERRORS[values["method"]] * (1 + values["seed"])
     flag = "below" if values["method"] == "pde-sharp" else ""
     return with_error(error, flag=flag, evaluations=4 + values["seed"])
@@ -53,7 +53,7 @@ def rows(table: Table) -> dict[str, dict[str, str]]:
 
 
 def first_table(page: StudyPage) -> Table:
-    return page.shown[0].tables[0]
+    return page.tables[0].tables[0]
 
 
 @pytest.fixture
@@ -94,11 +94,11 @@ def test_published_values_stand_below_the_row_they_belong_to(page: StudyPage) ->
 def test_a_model_that_was_published_has_its_own_values_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sharp.studies.cast import of_the_paper
+    from sharp.experiments.studies.model_assignment import paper_models
 
     views = "views:\n- {title: Errors, rows: [method, generator], columns: problem}\n"
     file = tried(tmp_path, monkeypatch, views, PUBLISHED)
-    page = page_of(tmp_path, file, cast=of_the_paper(file.models))
+    page = page_of(tmp_path, file, cast=paper_models(file.models))
     named = [row[:2] for row in first_table(page).rows]
     assert named[4:8] == [
         ("pde-sharp", "gpt-4o"),
@@ -109,9 +109,10 @@ def test_a_model_that_was_published_has_its_own_values_beside_it(
 
 
 def test_the_page_says_who_played_what_is_missing_and_what_published_values_are(page: StudyPage) -> None:
-    text = page.html.read_text()
+    text = page.files.html.read_text()
     assert (
-        page.report.verdict.sentence == "10 of 16 runs finished; 2 failed; the playbook played every model."
+        page.report.headline.sentence
+        == "10 of 16 runs finished; 2 failed; the rule-based model played every model."
     )
     for said in (
         "No language model took part",
@@ -128,37 +129,37 @@ def test_the_page_says_who_played_what_is_missing_and_what_published_values_are(
 
 def test_a_page_of_quick_runs_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = page_of(tmp_path, tried(tmp_path, monkeypatch), quick=True)
-    assert "Quick settings" in page.html.read_text()
-    assert page.report.verdict.sentence.endswith("quick settings.")
+    assert "Quick settings" in page.files.html.read_text()
+    assert page.report.headline.sentence.endswith("quick settings.")
 
 
 def test_what_is_wrong_with_the_published_data_is_said_where_they_are_shown(tmp_path: Path) -> None:
     page = page_of(tmp_path, read_study("table2"), lambda _: DONE)
-    assert "The published reaction-diffusion data are wrong" in page.html.read_text()
+    assert "The published reaction-diffusion data are wrong" in page.files.html.read_text()
 
 
 def test_values_of_which_nothing_is_published_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = page_of(tmp_path, tried(tmp_path, monkeypatch))
-    assert page.shown[0].remarks == ("Published: not known to us.",)
-    assert "Its values are not known to us." in page.markdown.read_text()
+    assert page.tables[0].remarks == ("Published: not known to us.",)
+    assert "Its values are not known to us." in page.files.markdown.read_text()
 
 
 def test_programs_can_read_all_of_it(page: StudyPage) -> None:
-    with page.csv.open() as file:
+    with page.files.csv.open() as file:
         found = list(csv.DictReader(file))
     ours = next(row for row in found if row["row"] == "method=pde-sharp" and row["runs"] == "2")
-    assert (float(ours["median"]), float(ours["least"]), ours["below_floor"]) == (1.5e-3, 1e-3, "2")
+    assert (float(ours["median"]), float(ours["least"]), ours["below_data_error"]) == (1.5e-3, 1e-3, "2")
     cited = [row for row in found if row["published"] == "GPT-4o"]
     assert [(row["column"], float(row["median"])) for row in cited] == [("advection", 6.11e-4)]
 
 
 def test_figures_are_files_of_their_own(page: StudyPage) -> None:
-    (figure,) = page.figures
+    (figure,) = page.files.figures
     text = figure.read_text()
     root = ET.fromstring(text)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert "var(" not in text
-    assert text.count('class="cited"') == 2 + 1  # two values, and the legend's
+    assert text.count('class="published"') == 2
     assert "single runs" in text
     assert 'class="flag"' in text
 
@@ -166,36 +167,39 @@ def test_figures_are_files_of_their_own(page: StudyPage) -> None:
 def test_labels_that_look_like_markup_are_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     views = "views:\n- {title: '<b>Errors</b> & more', rows: [method], columns: problem}\n"
     page = page_of(tmp_path, tried(tmp_path, monkeypatch, views))
-    assert "<b>Errors" not in page.html.read_text()
-    ET.fromstring(page.figures[0].read_text())
+    assert "<b>Errors" not in page.files.html.read_text()
+    ET.fromstring(page.files.figures[0].read_text())
 
 
 def test_counts_are_bars_from_zero_and_have_no_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     views = "views:\n- {title: Evaluations, measure: evaluations, rows: [method], columns: problem}\n"
     page = page_of(tmp_path, tried(tmp_path, monkeypatch, views))
     assert rows(first_table(page))["codepde"]["advection"] == "4.5\n(4 to 5)"
-    text = page.figures[0].read_text()
+    text = page.files.figures[0].read_text()
     assert 'class="bar"' in text
-    assert "level floor" not in text.partition("</style>")[2]
+    assert 'class="level"' not in text
 
 
 def test_shares_count_every_run_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     views = "views:\n- {show: shares, title: Parts, measure: strategies, rows: [method], where: {problem: advection}}\n"
 
-    def mixed(values: Mapping[str, Any]) -> Row:
+    def mixed(values: Mapping[str, Any]) -> RunSummary:
         counts = {"hybrid": 1, "numerical": 3} if values["seed"] else {"hybrid": 30, "numerical": 10}
         return with_error(1e-3, strategies=counts)
 
     page = page_of(tmp_path, tried(tmp_path, monkeypatch, views), mixed)
     assert first_table(page).rows[0] == ("codepde", "50%", "50%", "")
-    assert page.figures[0].read_text().partition("</style>")[2].count('class="part') == 2 * 2 + 2
+    assert page.files.figures[0].read_text().count('class="share"') == 2 * 2
 
 
 def test_a_course_shows_the_best_of_each_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    views = "views:\n- {show: course, title: R, measure: round_best, rows: [method], where: {problem: advection}}\n"
+    views = (
+        "views:\n- {show: by-round, title: R, measure: best_by_round, rows: [method],"
+        " where: {problem: advection}}\n"
+    )
 
-    def course(values: Mapping[str, Any]) -> Row:
-        return with_error(1e-3, round_best=(4e-3, None, 2e-3) if values["seed"] else (8e-3, 3e-3))
+    def course(values: Mapping[str, Any]) -> RunSummary:
+        return with_error(1e-3, best_by_round=(4e-3, None, 2e-3) if values["seed"] else (8e-3, 3e-3))
 
     page = page_of(tmp_path, tried(tmp_path, monkeypatch, views), course)
     table = first_table(page)
@@ -204,10 +208,11 @@ def test_a_course_shows_the_best_of_each_round(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_run_that_has_ended_keeps_its_best_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    views = "views:\n- {show: progress, title: B, measure: best_after, rows: [method], where: {problem: advection}}\n"
+    view = "show: by-evaluation, title: B, measure: best_by_evaluation, rows: [method], where: {problem: advection}"
+    views = f"views:\n- {{{view}}}\n"
 
-    def course(values: Mapping[str, Any]) -> Row:
-        return with_error(1e-3, best_after=(8e-3, 2e-3) if values["seed"] else (8e-3, 8e-3, 4e-3))
+    def course(values: Mapping[str, Any]) -> RunSummary:
+        return with_error(1e-3, best_by_evaluation=(8e-3, 2e-3) if values["seed"] else (8e-3, 8e-3, 4e-3))
 
     page = page_of(tmp_path, tried(tmp_path, monkeypatch, views), course)
     assert first_table(page).rows[0] == ("codepde", "8.00e-03", "5.00e-03", "3.00e-03")
@@ -218,7 +223,7 @@ def test_errors_along_an_axis_of_numbers_double_on_their_scale(
 ) -> None:
     views = "views:\n- {show: against, title: Pools, rows: [method], columns: problem, against: genesis.candidates}\n"
 
-    def pools(values: Mapping[str, Any]) -> Row:
+    def pools(values: Mapping[str, Any]) -> RunSummary:
         return with_error(1e-2 / values["genesis.candidates"])
 
     page = page_of(tmp_path, tried(tmp_path, monkeypatch, views), pools)
@@ -232,7 +237,7 @@ def test_pairs_of_runs_are_compared_on_the_same_problem_with_the_same_seed(
 ) -> None:
     views = "views:\n- {show: paired, title: Pairs, rows: [method], reference: pde-sharp}\n"
 
-    def seeded(values: Mapping[str, Any]) -> Row:
+    def seeded(values: Mapping[str, Any]) -> RunSummary:
         return with_error(ERRORS[values["method"]] * 10 ** values["seed"] / values["genesis.candidates"])
 
     page = page_of(tmp_path, tried(tmp_path, monkeypatch, views), seeded, seeds=3)
@@ -245,18 +250,16 @@ def test_evaluations_until_the_error_of_another_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     views = (
-        "views:\n- {show: reaching, title: Reached, measure: best_after, rows: [method], reference: codepde,"
-        " where: {problem: advection, genesis.candidates: 4}}\n"
+        "views:\n- {show: evaluations-to-target, title: Reached, measure: best_by_evaluation,"
+        " rows: [method], reference: codepde, where: {problem: advection, genesis.candidates: 4}}\n"
     )
     courses = {"codepde": (8e-3, 4e-3, 4e-3, 4e-3), "pde-sharp": (9e-3, 5e-3, 3e-3)}
     page = page_of(
         tmp_path,
         tried(tmp_path, monkeypatch, views),
-        lambda values: with_error(1e-3, best_after=courses[values["method"]]),
+        lambda values: with_error(1e-3, best_by_evaluation=courses[values["method"]]),
     )
-    assert first_table(page).rows == (
-        ("pde-sharp", "advection", "2", "2 of 2 runs", "3\n(3 to 3)", "2", "4"),
-    )
+    assert first_table(page).rows == (("pde-sharp", "advection", "2", "2", "3", "3", "3", "2", "4"),)
 
 
 def test_a_directory_without_a_sweep_or_with_another_is_refused(

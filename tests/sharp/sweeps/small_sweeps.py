@@ -1,4 +1,4 @@
-"""Sweeps of tiny tournaments: the playbook counts what it is asked, and programs are scored by a hash of their text."""
+"""Sweeps of tiny tournaments: the rule-based model counts requests, and programs are scored by a hash of the text."""
 
 from __future__ import annotations
 
@@ -11,30 +11,39 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from hpc.parking import Parking
-from hpc.records import effect_key
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Failure, Scores
-from sharp.llm.playbook import PlaybookBackend
+from scripted import simulated_evaluation
+
+from hpc.journal import effect_key
+from hpc.quiescence import QuiescenceTracker
+from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRequest, Scores
+from sharp.experiments.run_summary import RunSummary
+from sharp.experiments.sweeps.file import read_sweep
+from sharp.experiments.sweeps.plan import SweepPlan, make_plan
+from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.experiments.sweeps.runner import (
+    SweepOutcome,
+    SweepRunner,
+    acquire_sweep,
+    keep_file,
+    make_purse,
+    run_with_heartbeat,
+    working_time,
+)
+from sharp.experiments.sweeps.shared_backend import SharedBackend
 from sharp.llm.protocol import ChatReply, ChatRequest
-from sharp.runs.advance import Leave, never
+from sharp.rule_based.backend import RuleBasedBackend
+from sharp.runs.advance import StopWaiter, never_stop
 from sharp.runs.directory import Run
-from sharp.runs.effects import Progress
-from sharp.runs.site import Tools
-from sharp.sweeps.file import read_sweep
-from sharp.sweeps.library import Library
-from sharp.sweeps.local import in_hand, keep_file, make_purse, working_time
-from sharp.sweeps.plan import SweepPlan, make_plan
-from sharp.sweeps.play import Player, SweepOutcome, play_with_heart
-from sharp.sweeps.row import Row
-from sharp.sweeps.site import SharedSite
+from sharp.runs.effects import ProgressEvent
+from sharp.runs.execution_backend import RunResources
 
 BASE = """\
 name: tiny
 base:
   problem: advection
-  evaluation: {reference: truth, validation: 2, test: 2, smoke: 1, convergence_check: false}
+  evaluation: {data_kind: reference, validation: 2, test: 2, smoke: 1, convergence_check: false}
   genesis: {candidates: 3}
-  models: {judges: [playbook]}
+  models: {judges: [rule-based]}
   synthesis: {max_cycles: 1, max_rounds: 1}
 """
 
@@ -45,7 +54,7 @@ def plan_of(folder: Path, text: str, name: str = "tiny.yaml") -> SweepPlan:
     """Write a sweep of tiny tournaments and plan it in `folder/sweep`."""
     path = folder / name
     path.write_text(BASE + text)
-    return make_plan(read_sweep(path), folder / "sweep", Library())
+    return make_plan(read_sweep(path), folder / "sweep", ResourceCache())
 
 
 @dataclass
@@ -60,13 +69,13 @@ class SmallSite:
     programs: int = 0
 
     def __post_init__(self) -> None:
-        self.parking = Parking()
+        self.parking = QuiescenceTracker()
 
     @asynccontextmanager
-    async def opened(self, run: Run) -> AsyncIterator[Tools]:
+    async def opened(self, run: Run) -> AsyncIterator[RunResources]:
         self.opened_now += 1
         self.most_at_once = max(self.most_at_once, self.opened_now)
-        yield Tools({name: _Counting(run, self) for name in run.cards}, _Simulated(self))
+        yield RunResources({name: _Counting(run, self) for name in run.cards}, _Simulated(self))
         self.opened_now -= 1
 
     @property
@@ -89,7 +98,7 @@ class _Counting:
             raise error
         self.site.paid[f"{request.purpose} {effect_key('chat', request.to_json())}"] += 1
         self.site.purposes[self.run.path.name, request.purpose] += 1
-        return await PlaybookBackend("playbook").complete(request)
+        return await RuleBasedBackend("rule-based").complete(request)
 
     async def aclose(self) -> None:
         pass
@@ -108,19 +117,8 @@ class _Simulated:
             error, (error,), error, error, (error,), error, "", error, dict.fromkeys(request.measures, error)
         )
         failed = digest[5] in "89abcdef" and request.split == "smoke"
-        return Evaluation(
-            failure=Failure("exception", "simulated failure") if failed else None,
-            scores=None if failed else scores,
-            run_time_s=1.0,
-            total_s=1.5,
-            peak_memory_mb=1.0,
-            internal_dt=None,
-            internal_steps=None,
-            dtype="float64",
-            stdout="",
-            stderr="",
-            environment={"device": "cpu"},
-        )
+        failure = CandidateFailure("exception", "simulated failure") if failed else None
+        return simulated_evaluation(scores, failure, environment={"device": "cpu"})
 
 
 @dataclass
@@ -128,17 +126,17 @@ class Watch:
     """Remembers what it was told."""
 
     begun_cells: list[str] = field(default_factory=list)
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, RunSummary] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     steps: Counter[str] = field(default_factory=Counter)
 
-    def begun(self, cell: str, run: Run) -> None:
+    def cell_started(self, cell: str, run: Run) -> None:
         self.begun_cells.append(cell)
 
-    def effect(self, cell: str, progress: Progress) -> None:
+    def effect(self, cell: str, progress: ProgressEvent) -> None:
         self.steps[cell] += progress.phase == "answered"
 
-    def rested(self, cell: str, row: Row) -> None:
+    def cell_finished(self, cell: str, row: RunSummary) -> None:
         self.rows[cell] = row
 
     def data(self, done: int, total: int, message: str) -> None:
@@ -149,16 +147,16 @@ class Watch:
 
 
 def carry_out(
-    plan: SweepPlan, site: SmallSite, watch: Watch | None = None, leave: Leave = never
+    plan: SweepPlan, site: SmallSite, watch: Watch | None = None, leave: StopWaiter = never_stop
 ) -> SweepOutcome:
     """Play a sweep on a small site."""
     watch = watch or Watch()
     keep_file(plan)
-    with in_hand(plan) as (writer, lease):
+    with acquire_sweep(plan) as (writer, lease):
 
         async def play() -> SweepOutcome:
             purse = make_purse(plan, watch.warning, working_time(writer.record.worked_minutes))
-            player = Player(plan, writer, SharedSite(site, purse), watch, leave=leave)
-            return await play_with_heart(player, lease)
+            runner = SweepRunner(plan, writer, SharedBackend(site, purse), watch, leave=leave)
+            return await run_with_heartbeat(runner, lease)
 
         return asyncio.run(play())

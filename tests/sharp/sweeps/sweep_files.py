@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sharp.sweeps.cells import Cell, expand
-from sharp.sweeps.file import SweepFile, read_sweep
-from sharp.sweeps.library import Library
-from sharp.sweeps.plan import SweepPlan, make_plan
+from sharp.experiments.sweeps.cells import Cell, expand
+from sharp.experiments.sweeps.file import SweepFile, read_sweep
+from sharp.experiments.sweeps.plan import SweepPlan, make_plan
+from sharp.experiments.sweeps.resource_cache import ResourceCache
 
 HEAD = "name: tried\nbase: burgers\n"
 
@@ -31,4 +31,4 @@ def ids_of(folder: Path, text: str) -> list[str]:
 
 def planned(folder: Path, text: str) -> SweepPlan:
     """The plan of a sweep over burgers, in `folder/sweep`."""
-    return make_plan(read(folder, HEAD + text), folder / "sweep", Library())
+    return make_plan(read(folder, HEAD + text), folder / "sweep", ResourceCache())

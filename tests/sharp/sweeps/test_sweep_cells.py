@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 from sweep_files import HEAD, cells_of, ids_of, read
 
 from sharp.errors import ConfigurationError
-from sharp.sweeps.axes import LABEL, label_of
-from sharp.sweeps.cells import expand
-from sharp.sweeps.file import read_sweep
-from sharp.sweeps.folder import list_sweeps
-from sharp.sweeps.keys import is_key, is_section, keys_of
-from sharp.sweeps.library import Library
-from sharp.sweeps.plan import make_plan
+from sharp.experiments.sweeps.axes import LABEL, is_key, is_section, keys_of, label_of
+from sharp.experiments.sweeps.cells import expand
+from sharp.experiments.sweeps.file import read_sweep
+from sharp.experiments.sweeps.folder import list_sweeps
+from sharp.experiments.sweeps.plan import make_plan
+from sharp.experiments.sweeps.resource_cache import ResourceCache
 
 MODELS = """\
   models:
@@ -24,9 +23,7 @@ MODELS = """\
 
 
 def test_a_cell_for_every_combination_with_a_name_to_read(tmp_path: Path) -> None:
-    text = (
-        "matrix:\n  models.generator: [qwen3-32b]\n  feedback.kinds: [[nrmse], [residual]]\n  seed: [0, 1]\n"
-    )
+    text = "matrix:\n  models.generator: [qwen3-32b]\n  feedback.metrics: [[nrmse], [residual]]\n  seed: [0, 1]\n"
     cells = cells_of(tmp_path, "matrix:\n  problem: [burgers]\n" + text.removeprefix("matrix:\n"))
     assert [cell.id for cell in cells] == [
         "burgers-qwen3-32b-nrmse-s0",
@@ -36,12 +33,12 @@ def test_a_cell_for_every_combination_with_a_name_to_read(tmp_path: Path) -> Non
     ]
     last = cells[-1]
     assert last.config.seed == 1
-    assert last.config.feedback.kinds == ("residual",)
+    assert last.config.feedback.metrics == ("residual",)
     assert last.config.models.generator == "qwen3-32b"
     assert last.values == {
         "problem": "burgers",
         "models.generator": "qwen3-32b",
-        "feedback.kinds": "residual",
+        "feedback.metrics": "residual",
         "seed": 1,
     }
 
@@ -49,7 +46,7 @@ def test_a_cell_for_every_combination_with_a_name_to_read(tmp_path: Path) -> Non
 def test_keys_that_move_together_are_an_axis_of_labels(tmp_path: Path) -> None:
     small, large = cells_of(tmp_path, f"matrix:\n{MODELS}")
     assert (small.id, small.values) == ("small", {"models": "small"})
-    assert (small.config.models.generator, small.config.models.judges[0]) == ("qwen3-coder-30b", "playbook")
+    assert (small.config.models.generator, small.config.models.judges[0]) == ("qwen3-coder-30b", "rule-based")
     assert large.config.models.judges == ("gpt-oss-120b",) * 3
     assert large.config.models.reporter == "gpt-oss-120b"
 
@@ -57,7 +54,7 @@ def test_keys_that_move_together_are_an_axis_of_labels(tmp_path: Path) -> None:
 def test_a_model_for_every_role_keeps_the_number_of_judges(tmp_path: Path) -> None:
     sweep = read(
         tmp_path,
-        "name: tried\nbase: {problem: burgers, models: {judges: [playbook, playbook]}}\nmatrix: {model: [o3]}",
+        "name: tried\nbase: {problem: burgers, models: {judges: [rule-based, rule-based]}}\nmatrix: {model: [o3]}",
     )
     (cell,) = expand(sweep)
     assert (cell.id, cell.config.models.judges) == ("o3", ("o3", "o3"))
@@ -127,7 +124,7 @@ name: tried
 description: "yes: 1e-3 is text here, and so is #this"
 base:
   problem: burgers
-  synthesis: {{tolerance: 1e-3}}
+  synthesis: {{min_relative_gain: 1e-3}}
 matrix:
 {MODELS}  evaluation.x64: [true, false, null]
   synthesis.mode: [tournament, best-of-n]
@@ -162,7 +159,7 @@ budget: {{dollars: 2.5, wall_time: 90min}}
     ],
 )
 def test_the_shipped_sweeps_can_be_planned(tmp_path: Path, name: str, cells: int, sharing: int) -> None:
-    plan = make_plan(read_sweep(list_sweeps()[name]), tmp_path / "sweep", Library())
+    plan = make_plan(read_sweep(list_sweeps()[name]), tmp_path / "sweep", ResourceCache())
     assert (len(plan.cells), len(plan.shares)) == (cells, sharing)
 
 
@@ -170,14 +167,14 @@ def test_the_sweep_over_an_earlier_run_needs_that_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    file = read_sweep(list_sweeps()["prior-report"])
-    with pytest.raises(ConfigurationError, match=r"found no earlier-run/run\.yaml"):
-        make_plan(file, tmp_path / "sweep", Library())
-    (tmp_path / "earlier-run").mkdir()
-    (tmp_path / "earlier-run" / "run.yaml").touch()
-    plan = make_plan(file, tmp_path / "sweep", Library())
+    file = read_sweep(list_sweeps()["prior-run"])
+    with pytest.raises(ConfigurationError, match=r"found no prior-run/run\.yaml"):
+        make_plan(file, tmp_path / "sweep", ResourceCache())
+    (tmp_path / "prior-run").mkdir()
+    (tmp_path / "prior-run" / "run.yaml").touch()
+    plan = make_plan(file, tmp_path / "sweep", ResourceCache())
     assert (len(plan.cells), {share.stage for share in plan.shares.values()}) == (6, {"analysis"})
-    assert {cell.config.genesis.prior_report for cell in plan.cells} == {None, tmp_path / "earlier-run"}
+    assert {cell.config.genesis.prior_run for cell in plan.cells} == {None, tmp_path / "prior-run"}
 
 
 def test_options_change_the_base(tmp_path: Path) -> None:
@@ -194,16 +191,16 @@ def test_options_change_the_base(tmp_path: Path) -> None:
         ("seed", 3, "s3"),
         ("genesis.candidates", 16, "candidates16"),
         ("synthesis.max_rounds", 4, "max-rounds4"),
-        ("synthesis.tolerance", 0.01, "tolerance0.01"),
+        ("synthesis.min_relative_gain", 0.01, "min-relative-gain0.01"),
         ("analysis.stability", True, "stability"),
         ("analysis.stability", False, "no-stability"),
         ("evaluation.x64", None, "x64-unset"),
-        ("models.judges", ["playbook", "playbook", "o3"], "2xplaybook+o3"),
-        ("feedback.kinds", ["nrmse"], "nrmse"),
+        ("models.judges", ["rule-based", "rule-based", "o3"], "2xrule-based+o3"),
+        ("feedback.metrics", ["nrmse"], "nrmse"),
         ("problem", "/somewhere/my_pde.yaml", "my-pde"),
         ("models.generator", "Qwen/Qwen3-32B", "qwen3-32b"),
         ("feedback.weights", {"nrmse": 1}, None),
-        ("feedback.kinds", [], None),
+        ("feedback.metrics", [], None),
     ],
 )
 def test_labels(key: str, value: object, label: str | None) -> None:
@@ -277,13 +274,13 @@ COMPLAINTS = [
     ("matrix:\n  models:\n    big: {}", 5, "matrix.models.big: expected keys of a run configuration"),
     ("matrix:\n  models:\n    big: {modl: o3}", 5, "'modl' is not a key of a run configuration"),
     (
-        "matrix:\n  models.generator: [playbok]",
+        "matrix:\n  models.generator: [rule-basd]",
         4,
-        "there is no model card 'playbok'; did you mean 'playbook'?",
+        "there is no model card 'rule-basd'; did you mean 'rule-based'?",
     ),
     ("matrix:\n  problem: [burger]", 4, "problem: there is no problem 'burger'; did you mean 'burgers'?"),
     (
-        "matrix:\n  feedback.kinds: [[nrmse], [two-grid]]",
+        "matrix:\n  feedback.metrics: [[nrmse], [two-grid]]",
         4,
         "there is no feedback kind 'two-grid' for burgers",
     ),

@@ -9,28 +9,25 @@ from pathlib import Path
 import pytest
 from small_sweeps import SmallSite, plan_of
 
-from hpc.slurm.campaign import create_campaign
-from hpc.slurm.profile import Cluster
-from sharp.cluster.control import in_control
-from sharp.cluster.errand import Step
+from hpc.campaign import WorkloadProgress
+from hpc.slurm import ClusterProfile, acquire_control, create_campaign
 from sharp.errors import ConfigurationError
+from sharp.experiments.sweeps.plan import SweepPlan
+from sharp.experiments.sweeps.runner import keep_file
+from sharp.experiments.sweeps.workload import SweepWorkload, launch_sweep
 from sharp.llm.protocol import ChatRequest
-from sharp.runs.advance import never
+from sharp.runs.advance import never_stop
 from sharp.runs.directory import Run
-from sharp.sweeps.errand import SweepErrand
-from sharp.sweeps.launch import launch_sweep
-from sharp.sweeps.local import keep_file
-from sharp.sweeps.plan import SweepPlan
 
 ROLE = {"time": "1h"}
-CLUSTER = Cluster.model_validate(
+CLUSTER = ClusterProfile.model_validate(
     {"name": "here", "roles": dict.fromkeys(("controller", "server", "evaluate"), ROLE)}
 )
 
 
-def step_of(plan: SweepPlan, site: SmallSite, warnings: list[str]) -> Step:
+def step_of(plan: SweepPlan, site: SmallSite, warnings: list[str]) -> WorkloadProgress:
     """Do what a controller job does with its campaign in hand, until it has nothing more to do."""
-    return asyncio.run(SweepErrand.of(plan.folder).step(site, never, warnings.append))
+    return asyncio.run(SweepWorkload.of(plan.folder).step(site, never_stop, warnings.append))
 
 
 def rows(folder: Path) -> dict[str, str]:
@@ -44,22 +41,22 @@ def test_they_are_taken_up_when_the_cells_that_it_knew_are_at_rest(tmp_path: Pat
     def extend(_run: Run, request: ChatRequest) -> None:
         """Give the command for a longer file, once, in the middle of the first tournament."""
         if request.purpose == "judge" and not said:
-            longer = plan_of(tmp_path, "matrix: {feedback.kinds: [[nrmse], [residual]], seed: [0, 1]}\n")
+            longer = plan_of(tmp_path, "matrix: {feedback.metrics: [[nrmse], [residual]], seed: [0, 1]}\n")
             said.append(launch_sweep(longer, CLUSTER, lambda *_: None).sentence)
 
     plan, site, warnings = (
-        plan_of(tmp_path, "matrix: {feedback.kinds: [[nrmse]], seed: [0]}\n"),
+        plan_of(tmp_path, "matrix: {feedback.metrics: [[nrmse]], seed: [0]}\n"),
         SmallSite(extend),
         [],
     )
     keep_file(plan)
-    with in_control(create_campaign(plan.folder.absolute(), CLUSTER)):
+    with acquire_control(create_campaign(plan.folder.absolute(), CLUSTER)):
         first = step_of(plan, site, warnings)
         assert said[0].startswith("It is under way already: process")
         assert said[0].endswith(
             "When the cells that it knows are at rest, it goes on with those that were added."
         )
-        assert first == Step(False, ("the cells that were added to the sweep file",))
+        assert first == WorkloadProgress(False, ("the cells that were added to the sweep file",))
         assert rows(plan.folder) == {"nrmse-s0": "finished"}
         assert step_of(plan, later := SmallSite(paid=site.paid), warnings).done
     assert rows(plan.folder) == dict.fromkeys(

@@ -7,36 +7,44 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from made_records import Line, compose
 
-from sharp.report.blocks import Block, Bullets, Details, Heading, Note, Paragraph, Report, Table
-from sharp.report.html import render_html
-from sharp.report.markdown import render_markdown
-from sharp.sweeps.page import compose
-from sharp.sweeps.row import Row
-from sharp.sweeps.table import Line
+from sharp.document import (
+    Block,
+    Bullets,
+    Details,
+    Heading,
+    Note,
+    Paragraph,
+    Report,
+    Table,
+    render_html,
+    render_markdown,
+)
+from sharp.experiments.run_summary import RunSummary
 
 PROBLEMS = ("advection", "burgers", "darcy", "navier-stokes", "reaction-diffusion")
 
 
-def done(problem: str, error: float | None, **fields: Any) -> Row:
+def done(problem: str, error: float | None, **fields: Any) -> RunSummary:
     known: dict[str, Any] = {
         "problem": problem,
         "nrmse": error,
-        "nrmse_truth": error,
-        "floor": 1e-6,
+        "nrmse_reference": error,
+        "data_error": 1e-6,
         "validation_nrmse": error,
-        "best_after": (None, error),
+        "best_by_evaluation": (None, error),
         "evaluations": 2,
         "executions": 5,
-        "whole_gpu_seconds": 8.0,
-        "whole_dollars": 1.0,
+        "standalone_gpu_seconds": 8.0,
+        "standalone_dollars": 1.0,
         "data": f"{problem}@1",
         "software": "0.1.0",
     }
-    return Row("finished", **{**known, **fields})
+    return RunSummary("finished", **{**known, **fields})
 
 
-def line(method: str, problem: str, seed: int, row: Row | None) -> Line:
+def line(method: str, problem: str, seed: int, row: RunSummary | None) -> Line:
     return Line(f"{problem}-{method}-s{seed}", {"problem": problem, "method": method, "seed": seed}, row)
 
 
@@ -49,7 +57,7 @@ def matrix(seeds: int = 3, **other: Any) -> list[Line]:
             error = 1e-2 * (1 + seed)
             lines.append(line("codepde", problem, seed, done(problem, error, evaluations=32, executions=50)))
             lines.append(
-                line("pde-sharp", problem, seed, done(problem, error / gain, whole_dollars=3.0, **other))
+                line("pde-sharp", problem, seed, done(problem, error / gain, standalone_dollars=3.0, **other))
             )
     return lines
 
@@ -107,7 +115,7 @@ def test_evaluations_to_the_reference_s_error_and_break_even_stand_in_counts() -
 def test_an_error_that_most_runs_never_reach_is_never_reached() -> None:
     lines = matrix()
     worse = [
-        replace(each, row=replace(each.row, best_after=(None, 9.0), validation_nrmse=9.0, nrmse=9.0))
+        replace(each, row=replace(each.row, best_by_evaluation=(None, 9.0), validation_nrmse=9.0, nrmse=9.0))
         if each.row is not None and each.values["method"] == "pde-sharp"
         else each
         for each in lines
@@ -117,25 +125,27 @@ def test_an_error_that_most_runs_never_reach_is_never_reached() -> None:
 
 
 def test_courses_of_another_measure_are_not_compared() -> None:
-    lines = matrix(best_after=(0.5, 0.1))
+    lines = matrix(best_by_evaluation=(0.5, 0.1))
     captions = [table.caption for table in tables(section(compose("s", "", lines), "paired"))]
     assert not any("best validation error" in caption for caption in captions)
 
 
-def test_the_playbook_has_no_break_even() -> None:
+def test_the_rule_based_model_has_no_break_even() -> None:
     lines = [
-        replace(each, row=replace(each.row, playbook="all")) if each.row is not None else each
+        replace(each, row=replace(each.row, rule_based="all")) if each.row is not None else each
         for each in matrix()
     ]
     report = compose("s", "", lines)
-    assert any("the rule-based playbook stood in" in note.text for note in report.notes)
+    assert any("the rule-based model stood in" in note.text for note in report.notes)
     said = [block.text for block in section(report, "paired") if isinstance(block, Paragraph)]
     assert any("nothing can be said of break-even" in text for text in said)
 
 
 def test_a_failed_run_loses_its_pair_and_is_counted_in_the_spread() -> None:
     lines = matrix()
-    lines[1] = line("pde-sharp", "advection", 0, done("advection", None, winner=None, best_after=(None,)))
+    lines[1] = line(
+        "pde-sharp", "advection", 0, done("advection", None, winner=None, best_by_evaluation=(None,))
+    )
     report = compose("s", "", lines)
     first = cells(tables(section(report, "paired"))[0])
     assert (first["won"], first["lost"]) == ("14", "1")
@@ -161,7 +171,7 @@ def test_other_axes_are_compared_within_the_cases_of_the_rest() -> None:
     lines = [
         Line(
             f"{kind}-{method}-{seed}",
-            {"feedback.kinds": kind, "method": method, "seed": seed},
+            {"feedback.metrics": kind, "method": method, "seed": seed},
             done("burgers", {"a": 1.0, "b": 4.0}[kind] * {"x": 1.0, "y": 3.0}[method]),
         )
         for kind in "ab"
@@ -171,7 +181,7 @@ def test_other_axes_are_compared_within_the_cases_of_the_rest() -> None:
     blocks = section(compose("s", "", lines), "paired")
     assert [block.text for block in blocks if isinstance(block, Heading)] == [
         "method: against x",
-        "feedback.kinds: against a",
+        "feedback.metrics: against a",
     ]
     details = [block for block in blocks if isinstance(block, Details)]
     assert [row[0] for row in tables(details[0].blocks)[0].rows] == ["burgers · a", "burgers · b"]
@@ -181,16 +191,18 @@ def test_other_axes_are_compared_within_the_cases_of_the_rest() -> None:
 
 @pytest.mark.parametrize(("flag", "mark"), [("below", "‡"), ("at", "†"), ("", "")])
 def test_every_error_at_or_below_the_floor_is_marked(flag: str, mark: str) -> None:
-    report = compose("s", "", [line("codepde", "burgers", 0, done("burgers", 2e-3, floor=5e-3, flag=flag))])
+    report = compose(
+        "s", "", [line("codepde", "burgers", 0, done("burgers", 2e-3, data_error=5e-3, flag=flag))]
+    )
     row = cells(tables(section(report, "results"))[0])
-    assert (row["error"], row["floor"]) == (f"2.000e-03{mark}", "5.000e-03")
-    assert report.verdict.below_floor == (flag == "below")
-    assert f"2.000e-03{mark} (" in report.verdict.sentence
+    assert (row["error"], row["data error"]) == (f"2.000e-03{mark}", "5.000e-03")
+    assert report.headline.flagged == (flag == "below")
+    assert f"2.000e-03{mark} (" in report.headline.sentence
 
 
 def test_medians_are_marked_by_the_floor_of_their_data() -> None:
     errors = (1e-3, 2e-3, 9e-3)
-    lines = [line("codepde", "burgers", k, done("burgers", e, floor=2e-3)) for k, e in enumerate(errors)]
+    lines = [line("codepde", "burgers", k, done("burgers", e, data_error=2e-3)) for k, e in enumerate(errors)]
     row = cells(tables(section(compose("s", "", lines), "seeds"))[0])
     assert (row["error, median"], row["error, range"]) == ("2.000e-03†", "1.000e-03‡ – 9.000e-03")
 
@@ -209,9 +221,9 @@ def test_pairs_at_the_floor_are_said_to_tell_nothing() -> None:
 
 def test_nothing_of_the_test_data_is_shown_before_a_run_has_finished() -> None:
     row = replace(
-        done("burgers", 1.234e-3, flag="below", nrmse_truth=5.678e-3), state="unfinished", winner="c077"
+        done("burgers", 1.234e-3, flag="below", nrmse_reference=5.678e-3), state="unfinished", winner="c077"
     )
     report = compose("s", "", [line("codepde", "burgers", 0, row)])
     text = render_markdown(report) + render_html(report)
     assert not re.search(r"1\.234|5\.678|c077", text)
-    assert report.verdict.sentence == "0 of 1 cell finished."
+    assert report.headline.sentence == "0 of 1 cell finished."

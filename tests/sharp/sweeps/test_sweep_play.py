@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 from small_sweeps import SmallSite, Watch, carry_out, plan_of
 
-from hpc.errors import Fenced, RunDirectoryError, RunLocked, StorageFull
+from hpc.errors import LeaseLost, RunDirectoryError, RunLocked, StorageFull
 from hpc.journal import read_run
+from sharp.document import render_terminal
 from sharp.errors import ConfigurationError, ModelRefused
+from sharp.experiments.sweeps.estimate import estimate_blocks, estimate_sweep, format_sweep_plan, plan_as_json
+from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.experiments.sweeps.runner import acquire_sweep, keep_file
+from sharp.experiments.sweeps.status import sweep_blocks, view_sweep
+from sharp.experiments.sweeps.sweep_log import read_record
 from sharp.llm.protocol import ChatRequest
 from sharp.runs.directory import Run
-from sharp.sweeps.estimate import estimate_in_words, estimate_sweep
-from sharp.sweeps.library import Library
-from sharp.sweeps.local import in_hand, keep_file
-from sharp.sweeps.record import read_record
-from sharp.sweeps.status import sweep_in_words, view_sweep
-from sharp.sweeps.words import plan_as_json, plan_in_words
 
 TWO = "matrix: {seed: [0, 1]}\n"
 
@@ -40,7 +40,7 @@ def test_rows_are_added_and_only_they_are_run(tmp_path: Path) -> None:
     site, watch = SmallSite(), Watch()
     plan = plan_of(tmp_path, "matrix: {seed: [0, 7]}\n")
     assert plan.states == {"s0": "finished", "s7": "new"}
-    assert [cell.id for cell in plan.left] == ["s7"]
+    assert [cell.id for cell in plan.unfinished_cells] == ["s7"]
     carry_out(plan, site, watch)
     assert watch.begun_cells == ["s7"]
     assert {cell for cell, _ in site.purposes} == {"s7"}
@@ -53,12 +53,14 @@ def test_rows_are_added_and_only_they_are_run(tmp_path: Path) -> None:
     assert not nothing.paid
     assert list(table(plan.folder)) == ["s7"]
     assert (plan.folder / "runs" / "s0" / "run.yaml").exists()
-    assert "besides 1 run of cells that are no longer in the file" in plan_in_words(again, estimate(again))
+    assert "besides 1 run of cells that are no longer in the file" in format_sweep_plan(
+        again, estimate(again)
+    )
     assert view_sweep(plan.folder).gone == 1
 
 
 def estimate(plan):  # type: ignore[no-untyped-def]
-    return estimate_sweep(plan, Library(), None)
+    return estimate_sweep(plan, ResourceCache(), None)
 
 
 def test_one_cell_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) -> None:
@@ -77,7 +79,7 @@ def test_one_cell_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) -
     status = view_sweep(tmp_path / "sweep")
     assert status.states == {"failed": 2, "finished": 1}
     assert status.failed["s1"] == "wrong key"
-    assert "failed      s1: wrong key" in sweep_in_words(status)
+    assert "failed  s1: wrong key" in render_terminal(*sweep_blocks(status))
     assert "wrong key" in (tmp_path / "sweep" / "report.md").read_text()
     paid_before = watch.rows["s0"].calls
     site, watch = SmallSite(), Watch()
@@ -119,7 +121,7 @@ def test_a_budget_of_the_sweep_stops_all_of_it_and_a_larger_one_goes_on(tmp_path
     status = view_sweep(tmp_path / "sweep")
     assert status.states.get("unfinished", 0) > 0
     assert [(budget.name, budget.limit) for budget in status.budgets] == [("calls", 12)]
-    assert "of 12 calls" in sweep_in_words(status)
+    assert "of 12 calls" in render_terminal(*sweep_blocks(status))
     none = SmallSite()
     assert carry_out(plan_of(tmp_path, f"{TWO}budget: {{calls: 12}}\n"), none).stopped is not None
     assert not none.paid
@@ -133,7 +135,7 @@ def test_a_budget_counts_what_was_paid_before_a_kill(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, "matrix: {seed: [0]}\n")
     site = SmallSite(lambda _run, request: ModelRefused("no") if request.purpose == "judge" else None)
     carry_out(plan, site)
-    (plan.folder / "sweep.jsonl").unlink()  # as if it had been killed before the row was written
+    (plan.folder / "sweep_log.jsonl").unlink()  # as if it had been killed before the row was written
     paid = sum(site.paid.values())
     after = SmallSite()
     outcome = carry_out(plan_of(tmp_path, f"matrix: {{seed: [0]}}\nbudget: {{calls: {paid + 1}}}\n"), after)
@@ -145,7 +147,7 @@ def test_evaluations_are_budgeted_too(tmp_path: Path) -> None:
     site = SmallSite()
     outcome = carry_out(plan_of(tmp_path, f"{TWO}budget: {{evaluations: 1}}\n"), site)
     assert "the budget of 1 evaluations is used up (1)" in str(outcome.stopped)
-    assert view_sweep(tmp_path / "sweep").at_rest["evaluations"] == 1
+    assert view_sweep(tmp_path / "sweep").completed["evaluations"] == 1
 
 
 def test_a_run_has_its_own_budget_besides(tmp_path: Path) -> None:
@@ -182,9 +184,9 @@ async def site_turn() -> None:
 def test_what_goes_wrong_for_all_ends_the_sweep(tmp_path: Path) -> None:
     async def leave() -> tuple[str, ...]:
         await site_turn()
-        raise Fenced("another steers")
+        raise LeaseLost("another steers")
 
-    with pytest.raises(Fenced, match="another steers"):
+    with pytest.raises(LeaseLost, match="another steers"):
         carry_out(plan_of(tmp_path, TWO), SmallSite(), leave=leave)
     full = SmallSite(lambda _run, request: StorageFull("no room") if request.purpose == "judge" else None)
     with pytest.raises(StorageFull, match="no room"):
@@ -205,11 +207,11 @@ def test_a_changed_base_is_refused_and_names_what_changed(tmp_path: Path) -> Non
         f"{plan.folder}: 2 runs were begun with another configuration than the sweep file has now:",
         f"  s0: {difference}",
         f"  s1: {difference}",
-        "Undo the change, or make an axis of it, or give the sweep another directory: --folder DIR",
+        "Undo the change, or make an axis of it, or give the sweep another directory: --dir DIR",
     ]
     axis = "matrix: {seed: [0, 1], sampling.judge.temperature: [0.5]}"
     assert set(plan_of(tmp_path, axis).states) == {"s0-temperature0.5", "s1-temperature0.5"}
-    (plan.folder / "sweep.jsonl").unlink()  # then the runs themselves say what they began with
+    (plan.folder / "sweep_log.jsonl").unlink()  # then the runs themselves say what they began with
     with pytest.raises(ConfigurationError, match=re.escape(f"s0: {difference}")):
         plan_of(tmp_path, changed)
     budget = plan_of(tmp_path, "  budget: {calls: 500}\n" + TWO)
@@ -223,8 +225,8 @@ def test_a_changed_problem_or_card_is_refused(tmp_path: Path, monkeypatch: pytes
     checkout = Path(__file__).parents[3]
     mine = tmp_path / "resources"
     (mine / "models").mkdir(parents=True)
-    card = mine / "models" / "playbook.yaml"
-    card.write_text((checkout / "models" / "playbook.yaml").read_text())
+    card = mine / "models" / "rule-based.yaml"
+    card.write_text((checkout / "models" / "rule-based.yaml").read_text())
     (mine / "data" / "problems").mkdir(parents=True)
     problem = mine / "data" / "problems" / "advection.yaml"
     problem.write_text((checkout / "data" / "problems" / "advection.yaml").read_text())
@@ -255,7 +257,7 @@ def test_a_run_that_was_removed_is_made_again(tmp_path: Path) -> None:
 def test_one_at_a_time_carries_a_sweep_out(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, TWO)
     keep_file(plan)
-    with in_hand(plan), pytest.raises(RunLocked):
+    with acquire_sweep(plan), pytest.raises(RunLocked):
         carry_out(plan, SmallSite())
     assert view_sweep(plan.folder).states == {"new": 2}
     assert view_sweep(plan.folder).controller is None
@@ -275,9 +277,9 @@ def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_the_plan_is_shown_before_anything_is_paid_for(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, "matrix: {feedback.kinds: [[nrmse], [residual]], seed: [0, 1]}\n")
+    plan = plan_of(tmp_path, "matrix: {feedback.metrics: [[nrmse], [residual]], seed: [0, 1]}\n")
     guess = estimate(plan)
-    words = plan_in_words(plan, guess)
+    words = format_sweep_plan(plan, guess)
     assert "4 cells (4 new)" in words
     assert (
         "  nrmse-s0: pays for all of its own\n    gives its analysis and candidates to residual-s0\n" in words
@@ -286,12 +288,12 @@ def test_the_plan_is_shown_before_anything_is_paid_for(tmp_path: Path) -> None:
     facts = json.loads(json.dumps(plan_as_json(plan, guess)))
     assert facts["cells"][2] == {
         "id": "residual-s0",
-        "values": {"feedback.kinds": "residual", "seed": 0},
+        "values": {"feedback.metrics": "residual", "seed": 0},
         "state": "new",
         "takes": {"from": "nrmse-s0", "stage": "genesis"},
     }
-    shared = facts["estimate"]["shared_calls"]["expected"]
-    alone = estimate(plan_of(tmp_path, "matrix: {feedback.kinds: [[nrmse]], seed: [0]}\n"))
+    shared = facts["estimate"]["reused_calls"]["expected"]
+    alone = estimate(plan_of(tmp_path, "matrix: {feedback.metrics: [[nrmse]], seed: [0]}\n"))
     assert shared == 2 * (5 + 3)
     assert guess.calls.expected == pytest.approx(4 * alone.calls.expected - shared)
     assert guess.evaluations.most == 4 * alone.evaluations.most
@@ -300,32 +302,32 @@ def test_the_plan_is_shown_before_anything_is_paid_for(tmp_path: Path) -> None:
 
 
 def test_an_estimate_for_a_cluster_counts_jobs_and_gpu_hours(tmp_path: Path) -> None:
-    from sharp.clusters import load_cluster
+    from sharp.runs.cluster.profiles import load_cluster
 
     text = "matrix: {evaluation.wall_s: {x: 360}, models.generator: [qwen3-32b]}\n"
     plan = plan_of(tmp_path, text)
-    guess = estimate_sweep(plan, Library(), load_cluster("gpu-cluster"))
+    guess = estimate_sweep(plan, ResourceCache(), load_cluster("gpu-cluster"))
     cluster = load_cluster("gpu-cluster")
     assert guess.gpu_hours is not None
     assert guess.gpu_hours.most == pytest.approx(guess.evaluations.most * 0.1 * cluster.role("evaluate").gpus)
     assert guess.gpu_hours.expected == pytest.approx(guess.evaluations.expected * 0.01)
     assert guess.jobs is not None
     assert guess.jobs.most == 1 + cluster.serving.replicas + -(
-        -guess.evaluations.most // cluster.dispatch.pack
+        -guess.evaluations.most // cluster.dispatch.items_per_worker
     )
     assert guess.dollars is None
-    assert any("unknown: a model has no price" in line for line in estimate_in_words(guess))
+    assert "unknown: a model has no price" in render_terminal(*estimate_blocks(guess))
 
 
 def test_the_record_survives_a_torn_tail(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, "matrix: {seed: [0]}\n")
     carry_out(plan, SmallSite())
     whole = read_record(plan.folder)
-    with (plan.folder / "sweep.jsonl").open("ab") as file:
+    with (plan.folder / "sweep_log.jsonl").open("ab") as file:
         file.write(b'0123abcd {"event": "row", "ce')
     assert read_record(plan.folder) == whole
     carry_out(plan_of(tmp_path, "matrix: {seed: [0]}\n"), SmallSite())
     assert read_record(plan.folder).rows == whole.rows
-    lines = (plan.folder / "sweep.jsonl").read_bytes().splitlines()
-    (plan.folder / "sweep.jsonl").write_bytes(b"\n".join([lines[0], b"damaged", *lines[1:], b""]))
+    lines = (plan.folder / "sweep_log.jsonl").read_bytes().splitlines()
+    (plan.folder / "sweep_log.jsonl").write_bytes(b"\n".join([lines[0], b"damaged", *lines[1:], b""]))
     assert read_record(plan.folder).rows == whole.rows

@@ -12,37 +12,38 @@ from hypothesis import strategies as st
 from small_sweeps import SmallSite, Watch, carry_out, plan_of
 
 from hpc.journal import read_run
-from hpc.parking import Parking
-from sharp.comparison.collect import collect
+from hpc.quiescence import QuiescenceTracker
 from sharp.config import RunConfig
 from sharp.errors import ModelRefused
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Limits
+from sharp.evaluation.protocol import Evaluation, EvaluationRequest
+from sharp.experiments.comparison.compared_runs import compare
+from sharp.experiments.sweeps.fingerprint import CellFingerprint, cell_fingerprint
+from sharp.experiments.sweeps.plan import SweepPlan
+from sharp.experiments.sweeps.prefix_graph import Graph, PrefixNode, SharedPrefix
+from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.experiments.sweeps.shared_backend import SingleFlight
 from sharp.llm.protocol import ChatRequest
+from sharp.problems.limits import ResourceLimits
 from sharp.runs.directory import Run, load_run
-from sharp.sweeps.graph import Graph, Node, Share
-from sharp.sweeps.identity import Identity, identity
-from sharp.sweeps.library import Library
-from sharp.sweeps.plan import SweepPlan
-from sharp.sweeps.sharing import Turns
 
-LIBRARY = Library()
+LIBRARY = ResourceCache()
 
 
-def keys(**options: object) -> Identity:
+def keys(**options: object) -> CellFingerprint:
     config = {"problem": "advection", **options}
-    return identity(RunConfig.model_validate(config), LIBRARY)
+    return cell_fingerprint(RunConfig.model_validate(config), LIBRARY)
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        {"feedback": {"kinds": ["residual"]}},
+        {"feedback": {"metrics": ["residual"]}},
         {"evaluation": {"validation": 8}},
         {"synthesis": {"mode": "best-of-n"}},
         {"models": {"judges": ["o3"], "reporter": "gpt-4o"}},
         {"sampling": {"judge": {"temperature": 0.1}}},
         {"genesis": {"candidates": 3}},
-        {"models": {"servers": {"playbook": {"base_url": "http://elsewhere:1/v1"}}}},
+        {"models": {"servers": {"rule-based": {"base_url": "http://elsewhere:1/v1"}}}},
         {"budget": {"calls": 3}},
     ],
 )
@@ -62,10 +63,10 @@ def test_what_comes_after_genesis_leaves_it_the_same(options: dict[str, object])
         ({"analysis": {"prompting": "written-multi"}}, False),
         ({"sampling": {"analysis": {"max_tokens": 64}}}, False),
         ({"context": {"policy": "error"}}, False),
-        ({"models": {"servers": {"playbook": {"served_name": "other"}}}}, False),
+        ({"models": {"servers": {"rule-based": {"served_name": "other"}}}}, False),
         ({"models": {"generator": "o3"}}, True),
         ({"sampling": {"genesis": {"temperature": 0.1}}}, True),
-        ({"genesis": {"per_call": 2}}, True),
+        ({"genesis": {"samples_per_call": 2}}, True),
         ({"genesis": {"two_step": False}}, True),
     ],
 )
@@ -86,7 +87,7 @@ def test_the_writer_of_the_analysis_decides_it_only_where_it_is_asked() -> None:
 
 
 def test_runs_that_ask_nobody_share_nothing(tmp_path: Path) -> None:
-    for options in ({"models": {"recorded": tmp_path}}, {"genesis": {"reuse": tmp_path}}):
+    for options in ({"models": {"replay_from": tmp_path}}, {"genesis": {"replay_from": tmp_path}}):
         found = keys(**options)
         assert (found.analysis, found.genesis) == (None, None)
 
@@ -100,7 +101,7 @@ ALIKE = {"method": "codepde"}
         {"method": "codepde-refine"},
         {"method": "funsearch"},
         {**ALIKE, "genesis": {"candidates": 3}},
-        {**ALIKE, "refine": {"seeds": [1]}},
+        {**ALIKE, "refine": {"parents": [1]}},
         {**ALIKE, "sampling": {"search": {"temperature": 0.1}}},
         {**ALIKE, "budget": {"calls": 3}},
     ],
@@ -116,7 +117,7 @@ def test_methods_that_begin_with_the_same_programs_debug_them_alike(options: dic
         {**ALIKE, "seed": 1},
         {**ALIKE, "evaluation": {"validation": 8}},
         {**ALIKE, "evaluation": {"wall_s": 5}},
-        {**ALIKE, "feedback": {"kinds": ["residual"]}},
+        {**ALIKE, "feedback": {"metrics": ["residual"]}},
         {**ALIKE, "synthesis": {"repairs": 1}},
         {**ALIKE, "sampling": {"debug": {"temperature": 0.1}}},
     ],
@@ -140,8 +141,8 @@ def node(
     analysis: str = "A",
     begun: bool = False,
     best_of_n: str | None = None,
-) -> Node:
-    return Node(name, Identity(name, analysis, genesis, best_of_n), candidates, begun)
+) -> PrefixNode:
+    return PrefixNode(name, CellFingerprint(name, analysis, genesis, best_of_n), candidates, begun)
 
 
 def test_whoever_writes_most_pays_and_the_others_take() -> None:
@@ -149,8 +150,14 @@ def test_whoever_writes_most_pays_and_the_others_take() -> None:
         [node("few", "G", 2), node("many", "G", 8), node("other", "H"), node("alone", "I", analysis="B")]
     )
     assert [each.id for each in graph.order] == ["many", "other", "alone", "few"]
-    assert graph.planned() == {"few": Share("many", "genesis", 2), "other": Share("many", "analysis")}
-    assert list(graph.donors("few")) == [Share("many", "genesis", 2), Share("other", "analysis")]
+    assert graph.planned() == {
+        "few": SharedPrefix("many", "genesis", 2),
+        "other": SharedPrefix("many", "analysis"),
+    }
+    assert list(graph.prefix_sources("few")) == [
+        SharedPrefix("many", "genesis", 2),
+        SharedPrefix("other", "analysis"),
+    ]
 
 
 nodes_drawn = st.lists(
@@ -173,7 +180,7 @@ def test_whoever_can_be_given_something_takes_the_most_from_an_earlier_one(
         same = [donor for donor in earlier if donor.identity.genesis == taker.identity.genesis]
         akin = [donor for donor in earlier if donor.identity.analysis == taker.identity.analysis]
         share = planned.get(taker.id)
-        assert share == next(graph.donors(taker.id), None)
+        assert share == next(graph.prefix_sources(taker.id), None)
         if taker.begun or not akin:
             assert share is None
         elif same:
@@ -182,15 +189,21 @@ def test_whoever_can_be_given_something_takes_the_most_from_an_earlier_one(
             assert (share.stage, share.candidates) == ("genesis", most)
             assert share.donor in {donor.id for donor in same}
         else:
-            assert share == Share(akin[0].id, "analysis")
+            assert share == SharedPrefix(akin[0].id, "analysis")
 
 
 def test_of_two_with_as_many_candidates_the_one_that_debugs_alike_gives() -> None:
     graph = Graph(
         [node("other", "G", 8), node("same", "G", 8, best_of_n="B"), node("new", "G", best_of_n="B")]
     )
-    assert graph.planned() == {"same": Share("other", "genesis", 8), "new": Share("same", "best-of-n", 4)}
-    assert list(graph.donors("new")) == [Share("same", "best-of-n", 4), Share("other", "genesis", 4)]
+    assert graph.planned() == {
+        "same": SharedPrefix("other", "genesis", 8),
+        "new": SharedPrefix("same", "best-of-n", 4),
+    }
+    assert list(graph.prefix_sources("new")) == [
+        SharedPrefix("same", "best-of-n", 4),
+        SharedPrefix("other", "genesis", 4),
+    ]
 
 
 def test_candidates_are_worth_more_than_their_debugging() -> None:
@@ -201,15 +214,18 @@ def test_candidates_are_worth_more_than_their_debugging() -> None:
             node("new", "G", 4, best_of_n="B"),
         ]
     )
-    assert graph.planned()["new"] == Share("many", "genesis", 4)
+    assert graph.planned()["new"] == SharedPrefix("many", "genesis", 4)
 
 
 def test_cells_that_have_begun_give_but_take_nothing() -> None:
     graph = Graph([node("new", "G", 8), node("old", "G", 2, begun=True), node("newer", "G", 8)])
-    assert graph.planned() == {"new": Share("old", "genesis", 2), "newer": Share("new", "genesis", 8)}
+    assert graph.planned() == {
+        "new": SharedPrefix("old", "genesis", 2),
+        "newer": SharedPrefix("new", "genesis", 8),
+    }
 
 
-CROSS = "matrix:\n  feedback.kinds: [[nrmse], [residual]]\n  genesis.candidates: [2, 3]\n"
+CROSS = "matrix:\n  feedback.metrics: [[nrmse], [residual]]\n  genesis.candidates: [2, 3]\n"
 
 
 def test_no_request_before_the_judges_is_paid_for_twice(tmp_path: Path) -> None:
@@ -223,13 +239,13 @@ def test_no_request_before_the_judges_is_paid_for_twice(tmp_path: Path) -> None:
     for cell, row in watch.rows.items():
         effects = read_run(plan.folder / "runs" / cell).effects
         chats = sum(effect.kind == "chat" for effect in effects.values())
-        assert row.calls + row.shared_calls == chats
-        assert (row.shared_calls == 0) == (cell in payers)
+        assert row.calls + row.reused_calls == chats
+        assert (row.reused_calls == 0) == (cell in payers)
     assert sum(row.calls for row in watch.rows.values()) == sum(site.paid.values())
 
 
 SEARCHES = """\
-  refine: {seeds: [2], generations: 2}
+  refine: {parents: [2], generations: 2}
   funsearch: {initial: 3, iterations: 2, islands: 1}
 matrix:
   method: METHODS
@@ -256,7 +272,7 @@ def test_programs_that_several_methods_begin_with_are_debugged_once(tmp_path: Pa
         asked = asked_by(plan, cell)
         taken = [path for path in asked if path.startswith(("genesis/", "best-of-n/"))]
         assert any("debug" in path for path in taken)
-        assert watch.rows[cell].shared_calls == len(taken)
+        assert watch.rows[cell].reused_calls == len(taken)
         assert watch.rows[cell].calls == len(asked) - len(taken)
 
 
@@ -267,12 +283,13 @@ def test_sharing_changes_nothing_of_what_a_method_asks(tmp_path: Path) -> None:
     carry_out(by_itself := searches(alone, "funsearch"), SmallSite())
     carry_out(beside := searches(together, "codepde", "funsearch"), SmallSite())
     assert asked_by(by_itself, "funsearch") == asked_by(beside, "funsearch")
-    assert load_run(beside.folder / "runs" / "funsearch").config.genesis.reuse_repairs
-    (single,) = collect([by_itself.folder])
-    payer, taker = collect([beside.folder])
-    assert (taker.calls, taker.usage, taker.dollars) == (single.calls, single.usage, single.dollars)
-    assert (payer.row.shared_calls, single.row.shared_calls) == (0, 0)
-    assert taker.row.shared_calls > 0
+    assert load_run(beside.folder / "runs" / "funsearch").config.genesis.replay_repairs
+    (single,) = compare([by_itself.folder]).runs
+    payer, taker = compare([beside.folder]).runs
+    same = ("all_calls", "standalone_prompt_tokens", "standalone_completion_tokens", "total_dollars")
+    assert [taker[name] for name in same] == [single[name] for name in same]
+    assert (payer["reused_calls"], single["reused_calls"]) == (0, 0)
+    assert taker["reused_calls"] > 0
 
 
 def test_where_programs_are_debugged_otherwise_only_the_programs_are_taken(tmp_path: Path) -> None:
@@ -280,8 +297,8 @@ def test_where_programs_are_debugged_otherwise_only_the_programs_are_taken(tmp_p
     plan = plan_of(tmp_path, "  method: codepde\nmatrix: {synthesis.repairs: [4, 2]}\n")
     carry_out(plan, site, watch)
     assert set(site.before_judges.values()) == {1}
-    assert not load_run(plan.folder / "runs" / "repairs2").config.genesis.reuse_repairs
-    assert watch.rows["repairs2"].shared_calls == 3
+    assert not load_run(plan.folder / "runs" / "repairs2").config.genesis.replay_repairs
+    assert watch.rows["repairs2"].reused_calls == 3
     assert (
         watch.rows["repairs2"].calls
         == watch.rows["repairs2"].repairs
@@ -319,7 +336,7 @@ def test_only_the_analysis_is_shared_with_a_cell_that_is_told_of_an_earlier_run(
     carry_out(first, SmallSite())
     (tmp_path / "sweep" / "runs" / "s0").rename(tmp_path / "earlier")
     shutil.rmtree(tmp_path / "sweep")
-    plan = plan_of(tmp_path, "matrix: {genesis.prior_report: {without: null, with: earlier}}\n")
+    plan = plan_of(tmp_path, "matrix: {genesis.prior_run: {without: null, with: earlier}}\n")
     site = SmallSite()
     assert carry_out(plan, site).errors == {}
     assert site.purposes["with", "genesis"] == site.purposes["without", "genesis"] > 0
@@ -332,7 +349,7 @@ def test_where_the_payer_fails_the_next_pays_only_for_what_is_missing(tmp_path: 
         return ModelRefused("no more") if first and site.purposes["nrmse", "genesis"] == 4 else None
 
     site, watch = SmallSite(fault), Watch()
-    plan = plan_of(tmp_path, "matrix: {feedback.kinds: [[nrmse], [residual], [none]]}")
+    plan = plan_of(tmp_path, "matrix: {feedback.metrics: [[nrmse], [residual], [none]]}")
     outcome = carry_out(plan, site, watch)
     assert list(outcome.errors) == ["nrmse"]
     assert {cell: row.state for cell, row in watch.rows.items()} == {
@@ -345,7 +362,7 @@ def test_where_the_payer_fails_the_next_pays_only_for_what_is_missing(tmp_path: 
     assert site.purposes["residual", "genesis"] == 2
     assert site.purposes["none", "genesis"] == 0
     again = SmallSite()
-    carry_out(plan_of(tmp_path, "matrix: {feedback.kinds: [[nrmse], [residual], [none]]}"), again)
+    carry_out(plan_of(tmp_path, "matrix: {feedback.metrics: [[nrmse], [residual], [none]]}"), again)
     assert {cell for cell, _ in again.purposes} == {"nrmse"}
 
 
@@ -357,7 +374,7 @@ def test_where_payers_fail_one_after_another_no_answer_is_lost(tmp_path: Path) -
         return ModelRefused("no more") if site.purposes[name, "genesis"] == stops.get(name) else None
 
     site, watch = SmallSite(fault), Watch()
-    carry_out(plan_of(tmp_path, "matrix: {feedback.kinds: [[nrmse], [residual], [none]]}"), site, watch)
+    carry_out(plan_of(tmp_path, "matrix: {feedback.metrics: [[nrmse], [residual], [none]]}"), site, watch)
     assert {cell: row.state for cell, row in watch.rows.items()} == {
         "nrmse": "failed",
         "residual": "failed",
@@ -369,17 +386,20 @@ def test_where_payers_fail_one_after_another_no_answer_is_lost(tmp_path: Path) -
 
 def test_a_thousand_cells_with_one_prefix_are_planned_at_once() -> None:
     graph = Graph(node(str(number), "G") for number in range(1000))
-    assert graph.planned() == {str(number): Share("0", "genesis", 4) for number in range(1, 1000)}
+    assert graph.planned() == {str(number): SharedPrefix("0", "genesis", 4) for number in range(1, 1000)}
 
 
 def test_new_cells_take_from_runs_that_left_the_file(tmp_path: Path) -> None:
-    carry_out(plan_of(tmp_path, "matrix: {feedback.kinds: [[nrmse]]}"), SmallSite())
+    carry_out(plan_of(tmp_path, "matrix: {feedback.metrics: [[nrmse]]}"), SmallSite())
     site = SmallSite()
-    plan = plan_of(tmp_path, "matrix: {feedback.kinds: [[residual]]}")
-    assert plan.shares == {"residual": Share("nrmse", "genesis", 3)}
+    plan = plan_of(tmp_path, "matrix: {feedback.metrics: [[residual]]}")
+    assert plan.shares == {"residual": SharedPrefix("nrmse", "genesis", 3)}
     carry_out(plan, site)
     assert not site.before_judges
-    assert load_run(plan.folder / "runs" / "residual").config.genesis.reuse == plan.folder / "runs" / "nrmse"
+    assert (
+        load_run(plan.folder / "runs" / "residual").config.genesis.replay_from
+        == plan.folder / "runs" / "nrmse"
+    )
 
 
 class Slow:
@@ -399,16 +419,18 @@ class Slow:
 
 
 async def test_equal_evaluations_are_made_one_after_another() -> None:
-    parking, slow = Parking(), Slow()
-    turns = Turns(parking)
-    equal = EvaluationRequest("p", "d", "validation", "code", Limits(1.0))
+    parking, slow = QuiescenceTracker(), Slow()
+    turns = SingleFlight(parking)
+    equal = EvaluationRequest("p", "d", "validation", "code", ResourceLimits(1.0))
     runs = [turns.evaluator(slow).evaluate(equal) for _ in range(3)]
     working = asyncio.gather(*runs)
     await asyncio.sleep(0.005)
     assert parking.reasons == ("an equal evaluation of another run",)
     await working
     assert (slow.most, slow.all, parking.reasons) == (1, 3, ())
-    different = [EvaluationRequest("p", "d", "validation", code, Limits(1.0)) for code in ("a", "b", "bad")]
+    different = [
+        EvaluationRequest("p", "d", "validation", code, ResourceLimits(1.0)) for code in ("a", "b", "bad")
+    ]
     results = await asyncio.gather(
         *(turns.evaluator(slow).evaluate(request) for request in different), return_exceptions=True
     )

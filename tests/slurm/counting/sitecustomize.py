@@ -30,14 +30,14 @@ def count(what: str) -> None:
 
 
 def chats(module: Any) -> None:
-    complete = module.PlaybookBackend.complete
+    complete = module.RuleBasedBackend.complete
 
     async def counted(self: Any, request: Any) -> Any:
         reply = await complete(self, request)
         count(f"chat {request.seed} {sha256(repr(request).encode()).hexdigest()}")
         return reply
 
-    module.PlaybookBackend.complete = counted
+    module.RuleBasedBackend.complete = counted
 
 
 async def pass_gate(gate: Path) -> None:
@@ -49,7 +49,7 @@ async def pass_gate(gate: Path) -> None:
 
 
 def evaluations(module: Any) -> None:
-    evaluate = module.Bench.evaluate
+    evaluate = module.WorkerPool.evaluate
 
     async def counted(self: Any, folder: Any, request: Any) -> None:
         if GATE is not None:
@@ -57,19 +57,19 @@ def evaluations(module: Any) -> None:
         await evaluate(self, folder, request)
         count(f"evaluate {folder.name}")
 
-    module.Bench.evaluate = counted
+    module.WorkerPool.evaluate = counted
 
 
 def patience(module: Any) -> None:
-    fields = module.Patience.__dataclass_fields__
+    fields = module.DispatchTimeouts.__dataclass_fields__
     defaults = tuple(QUICK.get(name, field.default) for name, field in fields.items())
-    module.Patience.__init__.__defaults__ = defaults
+    module.DispatchTimeouts.__init__.__defaults__ = defaults
 
 
 CHANGES: dict[str, Callable[[Any], None]] = {
-    "sharp.llm.playbook.backend": chats,
-    "sharp.evaluation.bench": evaluations,
-    "hpc.work.fleet": patience,
+    "sharp.rule_based.backend": chats,
+    "sharp.evaluation.worker_pool": evaluations,
+    "hpc.queue.arrays": patience,
 }
 
 

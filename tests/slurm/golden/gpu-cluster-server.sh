@@ -1,5 +1,5 @@
 #!/bin/bash
-# Generated; submit again: sharp profile show
+# Generated; submit again: sharp cluster show
 # gpu-cluster
 #SBATCH --job-name=burgers-s0
 #SBATCH --partition=gpu

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Generated; submit again: sharp profile show
+# Generated; submit again: sharp cluster show
 # login-only
 #SBATCH --job-name=burgers-s0
 #SBATCH --account=my-project

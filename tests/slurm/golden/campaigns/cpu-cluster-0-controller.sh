@@ -18,4 +18,4 @@
 set -e
 trap '' TERM USR2
 export TMPDIR=/tmp
-exec /opt/sharp/bin/python -P -m sharp.cluster.controller '/shared/runs/my run' 00000000-c1
+exec /opt/sharp/bin/python -P -m sharp.controller '/shared/runs/my run' 00000000-c1

@@ -22,4 +22,4 @@ trap '' TERM USR2
 module load cuda/12.4
 source /shared/my-project/pde-sharp/bin/activate
 export TMPDIR="${TMPDIR:?}"
-exec /opt/sharp/bin/python -P -m sharp.cluster.controller '/shared/runs/my run' 00000000-c1
+exec /opt/sharp/bin/python -P -m sharp.controller '/shared/runs/my run' 00000000-c1

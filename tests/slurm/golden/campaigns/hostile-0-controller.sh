@@ -22,4 +22,4 @@ trap '' TERM USR2
 module load cuda/12.4
 source /shared/my-project/pde-sharp/bin/activate
 export TMPDIR="${TMPDIR:?}"
-exec /opt/sharp/bin/python -P -m sharp.cluster.controller '/shared/it'"'"'s 100% "odd" $(touch x) `touch x` ; #1 & *' 00000000-c1
+exec /opt/sharp/bin/python -P -m sharp.controller '/shared/it'"'"'s 100% "odd" $(touch x) `touch x` ; #1 & *' 00000000-c1

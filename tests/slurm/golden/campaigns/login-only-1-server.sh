@@ -21,4 +21,4 @@ export TRANSFORMERS_OFFLINE=1
 export VLLM_NO_USAGE_STATS=1
 export DO_NOT_TRACK=1
 export TMPDIR="${SCRATCH:?}"
-exec /opt/sharp/bin/python -P -m hpc.serving --folder '/shared/runs/my run/slurm/services' --key-file '/shared/runs/my run/slurm/services/key' --model qwen3-32b --served-name Qwen/Qwen3-32B --address hostname --nodes 1 --time=21600 --ready=3600 --watch=30 --idle=1800 --drain=600 -- vllm serve Qwen/Qwen3-32B --served-model-name Qwen/Qwen3-32B --host '{host}' --port '{port}' --dtype bfloat16 --tensor-parallel-size 2 --max-model-len=40960 --generation-config=vllm --enable-prompt-tokens-details --reasoning-parser=qwen3
+exec /opt/sharp/bin/python -P -m hpc.serving.supervisor --folder '/shared/runs/my run/slurm/servers' --key-file '/shared/runs/my run/slurm/servers/key' --model qwen3-32b --served-name Qwen/Qwen3-32B --address hostname --nodes 1 --time=21600 --ready=3600 --watch=30 --idle=1800 --drain=600 -- vllm serve Qwen/Qwen3-32B --served-model-name Qwen/Qwen3-32B --host '{host}' --port '{port}' --dtype bfloat16 --tensor-parallel-size 2 --max-model-len=40960 --generation-config=vllm --enable-prompt-tokens-details --reasoning-parser=qwen3

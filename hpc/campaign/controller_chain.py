@@ -1,0 +1,186 @@
+"""The chain of a campaign's controller jobs: each queues the next before it works, and the last lets none follow.
+
+A link that ends in any way but well lets its successor start (`afternotok`), and one that ends well has it cancelled
+(`kill-on-invalid-dep`). All have one name, of which Slurm runs one at a time (`singleton`). The successor is known by
+its purpose in the book, so a link that Slurm requeued finds the one it has queued before.
+
+FOLDER/slurm/controllers.json    how many links there were, and how many in a row have recorded nothing new
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from hpc.errors import WorkCancelled
+from hpc.files import read_record, write_record
+from hpc.slurm import (
+    Campaign,
+    ControllerContext,
+    JobState,
+    Script,
+    Slurm,
+    SlurmUnreachable,
+    Submission,
+    SubmissionLog,
+    find_unanswered,
+    log_pattern,
+    python_command,
+    role_script,
+)
+
+Render = Callable[[Script], str]
+
+FIRST = "launch"
+
+_ARRIVAL_S = 60.0  # after which a job that Slurm does not know, though it answers, has not reached it
+
+
+@dataclass(frozen=True)
+class ControllerJob:
+    """One controller job of a campaign: the module that it runs, and the token by which it is known."""
+
+    campaign: Campaign
+    module: str
+    token: str
+
+    @property
+    def follows(self) -> str:
+        """The purpose of the job that comes after this one."""
+        return f"after {self.token}"
+
+
+def link_script(link: ControllerJob, *, after: str | None = None) -> Script:
+    """Return the script of a controller job; it waits for the job `after` to end otherwise than well."""
+    campaign = link.campaign
+    dependency = "singleton" if after is None else f"afternotok:{after},singleton"
+    script = role_script(
+        campaign.cluster,
+        "controller",
+        name=campaign.job_name("controller"),
+        token=link.token,
+        command=python_command(campaign.cluster, link.module, str(campaign.folder), link.token),
+        log=log_pattern(campaign.logs, "controller-%j.out"),
+        directives={
+            "chdir": str(campaign.folder),
+            "dependency": dependency,
+            "kill-on-invalid-dep": "yes",
+            "requeue": True,
+            "signal": f"B:USR2@{warning_s(campaign)}",
+        },
+        remarks=(f"Steers {campaign.folder}; see docs/cluster.md.",),
+    )
+    # Until Python listens, a signal would end the job before it has a successor.
+    return replace(script, setup=("trap '' TERM USR2", *script.setup))
+
+
+def warning_s(campaign: Campaign) -> int:
+    """Return how many seconds before the end of its time Slurm warns a controller, which has left by then."""
+    return max(round(campaign.cluster.margin_s / 2), 1)
+
+
+def submit_first(control: ControllerContext, module: str, render: Render) -> str:
+    """Submit a controller and return the id of its job; raises `SlurmError` as `Slurm.submit` does."""
+    link = ControllerJob(control.campaign, module, control.next_token("controller"))
+    return _submit(link, control, render(link_script(link)), purpose=FIRST)
+
+
+def ensure_successor(link: ControllerJob, job: str, control: ControllerContext, render: Render) -> str:
+    """See to it that a successor waits for a link, which runs as `job`, and return the id of the successor's job.
+
+    Raises `SlurmUnreachable` while it cannot be known whether there is one, `SlurmRefused` where there can be none,
+    `WorkCancelled` where somebody has cancelled it: people end campaigns by cancelling all of their jobs.
+    """
+    for submission in active_controllers(control):
+        if submission.purpose == link.follows:
+            return _id_of(submission)
+    known = (s for s in control.book.book.of_role("controller") if s.purpose == link.follows)
+    cancelled = next((s for s in known if s.ended == JobState.CANCELLED), None)
+    if cancelled is not None:
+        raise WorkCancelled(
+            f"Controller job {cancelled.job_id}, the next one, was cancelled by somebody, so none follows. "
+            f"To go on: {link.campaign.command('launch')}"
+        )
+    following = ControllerJob(link.campaign, link.module, control.next_token("controller"))
+    return _submit(following, control, render(link_script(following, after=job)), purpose=link.follows)
+
+
+def active_controllers(control: ControllerContext) -> tuple[Submission, ...]:
+    """Return the controller jobs that run or wait, and note in the book that others have ended.
+
+    Raises `SlurmUnreachable` where Slurm does not say, or may yet have taken one whose submission it has not answered.
+    """
+    book, slurm = control.book, control.slurm
+    book.settle(find_unanswered(slurm, book.unanswered("controller")), _ARRIVAL_S)
+    asked = book.book.unfinished("controller")
+    if any(submission.job_id is None for submission in asked):
+        raise SlurmUnreachable("It is not known yet whether Slurm has taken the next controller job.")
+    # squeue lists every job that waits or runs, whatever else it has forgotten.
+    listed = {job.id: job for job in slurm.named(control.campaign.prefix)} if asked else {}
+    alive = {job.id for job in listed.values() if not job.state.ended}
+    for submission in asked:
+        if submission.job_id not in alive:
+            book.ended_as(submission, listed.values(), unknown="forgotten by Slurm")
+    return tuple(submission for submission in asked if submission.job_id in alive)
+
+
+def confirm_submission(book: SubmissionLog, token: str, job: str) -> None:
+    """Note in the book that a submission has reached Slurm: its job itself says so."""
+    submission = book.book.submissions.get(token)
+    if submission is not None and submission.job_id is None:
+        book.submitted(token, job)
+
+
+def end_of_time(job: str, slurm: Slurm, environment: Mapping[str, str] = os.environ) -> float | None:
+    """Return when Slurm will end a job, in seconds since 1970; None where it does not say."""
+    told = environment.get("SLURM_JOB_END_TIME", "")
+    if told.isdigit():
+        return float(told)
+    known = slurm.snapshot([job]).jobs.get(job)
+    return None if known is None or known.left_s is None else time.time() + known.left_s
+
+
+@dataclass(frozen=True)
+class ChainProgress:
+    """How a chain stands: its last link (`worker`: job and restart), how much was recorded before that began, and how
+    many links in a row before it have recorded nothing (`no_progress_count`)."""
+
+    worker: str
+    count: int
+    progress: int
+    no_progress_count: int
+
+
+def record_controller_start(campaign: Campaign, worker: str, progress: int) -> ChainProgress:
+    """Note that a link begins, and return how the chain stands."""
+    path = campaign.slurm_dir / "controllers.json"
+    last = read_record(path, ChainProgress)
+    if last is None:
+        links = ChainProgress(worker, 1, progress, 0)
+    elif last.worker == worker:
+        links = last
+    else:
+        no_progress = last.no_progress_count + 1 if progress == last.progress else 0
+        links = ChainProgress(worker, last.count + 1, progress, no_progress)
+    write_record(path, links)
+    return links
+
+
+def restart_chain(campaign: Campaign) -> None:
+    """Reset the count of controllers without progress: somebody has launched the campaign again."""
+    (campaign.slurm_dir / "controllers.json").unlink(missing_ok=True)
+
+
+def _submit(link: ControllerJob, control: ControllerContext, script: str, *, purpose: str) -> str:
+    gpus = link.campaign.cluster.role("controller").gpus
+    with control.book.submitting(link.token, "controller", gpus=gpus, purpose=purpose) as submitted:
+        job_id = control.slurm.submit(script, token=link.token)
+        submitted(job_id)
+    return job_id
+
+
+def _id_of(submission: Submission) -> str:
+    assert submission.job_id is not None, "only what was settled comes here"
+    return submission.job_id

@@ -1,0 +1,104 @@
+"""What people ask of a campaign from beside whoever steers it: to end its jobs, to run fewer at once."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import groupby
+from typing import get_args
+
+from hpc.errors import RunLocked
+from hpc.queue import split_throttle
+from hpc.slurm import (
+    Campaign,
+    Job,
+    JobState,
+    RoleName,
+    Slurm,
+    SlurmRefused,
+    acquire_control,
+    read_book,
+    read_campaign_outcome,
+    update_control,
+    write_campaign_outcome,
+)
+
+_LOOK_S = 1.0
+
+
+def living_jobs(campaign: Campaign, slurm: Slurm) -> tuple[Job, ...]:
+    """Return the campaign's jobs that have not ended, each element of an array by itself; raises `SlurmError`."""
+    jobs = slurm.named(campaign.prefix)
+    return tuple(job for job in jobs if not job.state.ended)
+
+
+def count_by_role(campaign: Campaign, jobs: Sequence[Job]) -> Mapping[str, int]:
+    """Return how many jobs there are of each role."""
+    beginning = len(campaign.prefix)
+    counts = Counter(job.name[beginning:].partition("-")[0] for job in jobs)
+    return {role: counts[role] for role in get_args(RoleName) if counts[role]}
+
+
+def cancel(campaign: Campaign, slurm: Slurm, wait_s: float = 60.0) -> tuple[Job, ...]:
+    """Ask the campaign to stop and cancel its jobs until none is left; return those that still end after `wait_s`.
+
+    The wish to stop is on disk before Slurm is asked: a controller that this misses stops by itself. Where none is
+    left, what the jobs used is noted in the book, and that the campaign was stopped. Raises `SlurmError` where Slurm
+    does not do it; then the wish stands.
+    """
+    update_control(campaign, stop=True)
+    deadline = time.monotonic() + wait_s
+    turn = partial(_turn, campaign.job_name("controller"))
+    while left := living_jobs(campaign, slurm):
+        if time.monotonic() > deadline:
+            return left
+        alive = [job for job in left if job.state is not JobState.COMPLETING]
+        for _, group in groupby(sorted(alive, key=turn), key=turn):
+            slurm.cancel(sorted({job.array_id for job in group}))
+        time.sleep(_LOOK_S)
+    _close(campaign, slurm)
+    return ()
+
+
+def _turn(controllers: str, job: Job) -> int:
+    """Return when a job is cancelled: a controller that ends lets its successor start, so those that wait go first."""
+    if not job.name.startswith(controllers):
+        return 2
+    return 0 if job.state.waits else 1
+
+
+def _close(campaign: Campaign, slurm: Slurm) -> None:
+    """Log how the jobs ended, unless a person steers the campaign by hand just now: that step stops and logs it."""
+    with suppress(RunLocked), acquire_control(campaign) as control:
+        log = control.book
+        known = slurm.snapshot(log.book.open_jobs)
+        for submission in (*log.book.open, *log.book.unanswered):
+            log.ended_as(submission, known.jobs.values(), unknown=JobState.CANCELLED)
+        if read_campaign_outcome(campaign) is None:
+            write_campaign_outcome(campaign, "stopped", "It was cancelled.")
+
+
+def throttle(campaign: Campaign, slurm: Slurm, running: int | None) -> tuple[str, ...]:
+    """Ask for so many evaluations at once from now on, None for no such limit; return the arrays changed at once.
+
+    The wish is on disk before Slurm is asked, and holds for arrays to come. Raises `SlurmError` where Slurm does not
+    answer; then the controller changes the arrays when it does.
+    """
+    update_control(campaign, throttle=running)
+    if running is None:
+        return ()
+    open_arrays = read_book(campaign.book).unfinished("evaluate")
+    arrays = [array.job_id for array in open_arrays if array.job_id is not None]
+    shared = zip(arrays, split_throttle(running, len(arrays)) if arrays else (), strict=True)
+    return tuple(array for array, share in shared if _was_throttled(slurm, array, share))
+
+
+def _was_throttled(slurm: Slurm, array: str, share: int) -> bool:
+    try:
+        slurm.throttle(array, share)
+    except SlurmRefused:  # it has ended, or is no array
+        return False
+    return True

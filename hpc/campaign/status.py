@@ -1,0 +1,211 @@
+"""Where a campaign stands: its folder read, and joined with one look at Slurm. Nothing is written."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from hpc.campaign.accounting import states_of, usage_now
+from hpc.journal import LeaseHolder, read_holder
+from hpc.queue import HeartbeatStore, Queue, job_of
+from hpc.serving import ServerRegistration, read_services
+from hpc.slurm import (
+    Campaign,
+    CampaignOutcome,
+    Commands,
+    Job,
+    JobState,
+    QueueSnapshot,
+    Slurm,
+    Submission,
+    SubmissionState,
+    read_book,
+    read_campaign_outcome,
+    read_control,
+)
+
+PATIENCE_S = 3.0
+"""Seconds that a person waits for an answer of Slurm's."""
+UNASKED = QueueSnapshot({}, ("Slurm was not asked.",))
+
+
+@dataclass(frozen=True)
+class ControllerStatus:
+    """One controller job: the `number`-th of the campaign; `state` None where Slurm says nothing of it."""
+
+    number: int
+    job: str
+    state: str | None
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class RoleCount:
+    """Jobs of one role, by state those that have not ended, by how they ended the others."""
+
+    role: str
+    now: Mapping[str, int]
+    ended: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    """A language-model server that answers; `ends` is ISO 8601 (UTC), the end of its job's time."""
+
+    model: str
+    url: str
+    job: str
+    node: str
+    ends: str
+
+
+@dataclass(frozen=True)
+class QueueStatus:
+    """The queue: entries that nobody has taken, and how many each job has taken, with the node where it runs."""
+
+    waiting: int
+    taken: Mapping[str, int]
+    nodes: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class CampaignStatus:
+    """A campaign at a glance.
+
+    `holder` is who has the right to steer just now. `unanswered` counts submissions of which it is not known whether
+    they reached Slurm, `unmetered` ended jobs of which nobody knows how long they held GPUs. `stop` and `throttle` are
+    what people have asked, `ending` is how it ended, None while it has not, `notes` what Slurm did not answer.
+    """
+
+    id: str
+    cluster: str
+    launched: str
+    holder: LeaseHolder | None
+    controller: ControllerStatus | None
+    successor: ControllerStatus | None
+    roles: tuple[RoleCount, ...]
+    unanswered: int
+    work: QueueStatus
+    servers: tuple[ServerStatus, ...]
+    gpu_hours: float
+    jobs: int
+    unmetered: int
+    avoided: Mapping[str, str]
+    stop: bool
+    throttle: int | None
+    ending: CampaignOutcome | None
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+    @property
+    def minutes(self) -> float:
+        """Minutes since the launch."""
+        return (datetime.now(UTC) - datetime.fromisoformat(self.launched)).total_seconds() / 60
+
+    @property
+    def at_work(self) -> bool:
+        """Whether jobs run or wait, as far as anybody knows, or somebody steers by hand."""
+        states = {JobState(state) for role in self.roles for state in role.now}
+        doubted = bool(self.notes) and JobState.UNKNOWN in states
+        return (
+            self.holder is not None
+            or doubted
+            or any(state != JobState.UNKNOWN and not state.ended for state in states)
+        )
+
+
+def quick_slurm(campaign: Campaign) -> Slurm:
+    """Return a client that asks each question once and does not wait long for the answer."""
+    return Slurm(Commands(question_s=PATIENCE_S, pauses_s=()), source=campaign.cluster.job_state_source)
+
+
+def overview(campaign: Campaign, book: SubmissionState, snapshot: QueueSnapshot) -> CampaignStatus:
+    """Return where a campaign stands, by its folder, its book, and what Slurm said of its open jobs."""
+    usage, wishes = usage_now(book, snapshot), read_control(campaign)
+    controller, successor = _chain(book, snapshot)
+    return CampaignStatus(
+        id=campaign.id,
+        cluster=campaign.cluster.name,
+        launched=campaign.created,
+        holder=read_holder(campaign.slurm_dir),
+        controller=controller,
+        successor=successor,
+        roles=_roles(book, snapshot),
+        unanswered=len(book.unanswered),
+        work=_work(campaign, snapshot),
+        servers=tuple(map(_server, read_services(campaign.services))),
+        gpu_hours=usage.gpu_hours,
+        jobs=usage.jobs,
+        unmetered=usage.unmetered,
+        avoided=book.excluded,
+        stop=wishes.stop,
+        throttle=wishes.throttle,
+        ending=read_campaign_outcome(campaign),
+        notes=snapshot.notes,
+    )
+
+
+def campaign_status(campaign: Campaign, slurm: Slurm | None) -> CampaignStatus:
+    """Return where a campaign stands now; with Slurm None, or where all jobs have ended, it is not asked."""
+    book = read_book(campaign.book)
+    if slurm is None:
+        return overview(campaign, book, UNASKED)
+    return overview(campaign, book, slurm.snapshot(book.open_jobs) if book.open_jobs else QueueSnapshot({}))
+
+
+def _chain(
+    book: SubmissionState, snapshot: QueueSnapshot
+) -> tuple[ControllerStatus | None, ControllerStatus | None]:
+    """Return the link that steers and the one that waits to follow it; without Slurm's answer, the first two."""
+    links = [
+        _link(number, submission, snapshot.jobs.get(submission.job_id or ""))
+        for number, submission in enumerate(book.of_role("controller"), 1)
+        if submission in book.open
+    ]
+    if not snapshot.notes:
+        links = [link for link in links if snapshot.jobs.get(link.job) and not snapshot.state(link.job).ended]
+    waiting = [link for link in links if snapshot.state(link.job).waits]
+    steering = [link for link in links if link not in waiting]
+    return next(iter(steering), None), next(iter([*waiting, *steering[1:]]), None)
+
+
+def _link(number: int, submission: Submission, job: Job | None) -> ControllerStatus:
+    known = submission.job_id or ""
+    if job is None:
+        return ControllerStatus(number, known, None, "", "")
+    return ControllerStatus(number, known, job.state, job.nodes, job.reason)
+
+
+def _roles(book: SubmissionState, snapshot: QueueSnapshot) -> tuple[RoleCount, ...]:
+    now, ended = defaultdict[str, Counter[str]](Counter), defaultdict[str, Counter[str]](Counter)
+    for submission in book.submissions.values():
+        role = submission.role
+        if submission.ended is not None:
+            ended[role][submission.ended] += submission.elements
+        elif submission.job_id is not None:
+            now[role].update({str(state): count for state, count in states_of(submission, snapshot).items()})
+    roles = dict.fromkeys(submission.role for submission in book.submissions.values())
+    return tuple(RoleCount(role, dict(now[role]), dict(ended[role])) for role in roles)
+
+
+def _work(campaign: Campaign, snapshot: QueueSnapshot) -> QueueStatus:
+    folder = campaign.queue
+    if not all((folder / name).is_dir() for name in ("waiting", "claimed", "failed", "heartbeats")):
+        return QueueStatus(0, {}, {})  # opening a queue would make its folders
+    queue, roster = Queue(folder), HeartbeatStore(folder)
+    taken = Counter(job_of(ticket.worker) for ticket in queue.claims())
+    told = {name: job.nodes for name, job in snapshot.jobs.items() if job.nodes}
+    nodes = told | {sign.job: sign.node for sign in roster.signs()}
+    return QueueStatus(len(queue.waiting()), dict(taken), {job: nodes[job] for job in taken if job in nodes})
+
+
+def _server(service: ServerRegistration) -> ServerStatus:
+    ends = datetime.fromtimestamp(service.ends, UTC).isoformat(timespec="seconds")
+    return ServerStatus(service.model, service.url, service.job, service.node, ends)

@@ -1,1 +1,0 @@
-"""Looking at a campaign from beside whoever steers it, and acting on it: for people and their commands."""

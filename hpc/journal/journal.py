@@ -1,0 +1,342 @@
+"""The journal: every finished effect of a run is recorded once and never paid for twice.
+
+    with Journal.open(run_dir) as journal:
+        reply = await journal.perform("chat", "genesis/17", request, call)
+        journal.checkpoint("genesis", state)
+
+`RUN/journal.jsonl` (see `hpc.journal.journal_file`) holds every effect of the run; `RUN/checkpoints/` (see
+`hpc.journal.checkpoints`)
+holds the whole state at the last barriers, again with every effect up to there. So each effect before the
+newest barrier is in at least two files, each of which can be rebuilt from the other, and no damaged or lost
+file alone loses it. The journal is never cut back: that leaves no instant at which an effect moves from one
+file to another, and `read_run` needs nothing but the standard library. To resume, the method is run again
+from the top: what is recorded answers at once, and a barrier that was passed with the same state is passed
+without writing.
+
+Whenever the process dies, the next `open` finds one of these, and the run goes on as if nothing had happened:
+
+    while an effect is asked                  nothing of it: it is asked again
+    while its line is written                 a torn tail: cut off, and the effect is asked again
+    after its line is flushed                 the effect
+    while a checkpoint or LATEST is written   a temporary file: removed, and the barrier is passed again
+    after the rename, before LATEST           a complete file that nothing names: replaced at the same barrier
+    after LATEST, before the journal's line   a complete checkpoint: the line is added
+    while a damaged journal is rewritten      the damaged one, or the whole one with the damaged one beside it
+    while the lease is claimed or released    a temporary file, or the lease of a dead process: replaced
+
+Only a line after the newest checkpoint is in one place alone. Where such a line is damaged (not torn), later
+effects may depend on it: `open` then says which line it is and what to do, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Set
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+from hpc.errors import JournalMismatch, ReplayMiss, RunDirectoryError
+from hpc.files import AppendFile, make_directory, remove_leftovers
+from hpc.journal.journal_file import Event, barrier_event, effect_event, encode_event, software_version
+from hpc.journal.lease import Lease, LeaseHolder, read_holder
+from hpc.journal.records import (
+    FORMAT,
+    CheckpointRecord,
+    EffectRecord,
+    effect_key,
+    first_difference,
+    to_plain_json,
+)
+from hpc.journal.recovery import (
+    RecoveredRecord,
+    checkpoint_directory,
+    journal_path,
+    loss_sentence,
+    merge_records,
+    raise_on_data_loss,
+    recovery_warnings,
+    repair,
+)
+
+if TYPE_CHECKING:
+    from hpc.journal.checkpoints import StateArray
+
+Call = Callable[[], Awaitable[Mapping[str, Any]]]
+"""Pays for an effect and returns its reply."""
+
+_PATH_MAX = 400
+
+
+class Journal:
+    """The writer of a run's record; one at a time, held by a lease.
+
+    `warnings` are sentences about what was found wrong, and made good, at opening.
+    """
+
+    def __init__(self, run_dir: Path, lease: Lease, joined: RecoveredRecord, texts: Set[str]) -> None:
+        self.run_dir = run_dir
+        self.warnings = recovery_warnings(run_dir, joined)
+        self._lease = lease
+        self._effects = dict(joined.effects)
+        self._barriers = dict(joined.barriers)
+        self._intact = joined.snapshot.barrier.number if joined.snapshot else 0
+        self._next_seq = joined.next_seq
+        self._texts = set(texts)
+        self._performed: dict[str, EffectRecord] = {}
+        self._asking: set[str] = set()
+        self._file = AppendFile(journal_path(run_dir))
+
+    @classmethod
+    def open(cls, run_dir: Path, *, steal_lease: bool = False) -> Self:
+        """Take the run's lease and read its record; repair what can be repaired without loss.
+
+        Raises `RunLocked` (another controller is alive and `steal_lease` is not set), `RunVersionError`,
+        `StorageFull`, and `RunDirectoryError` where lines of the journal are damaged and no checkpoint holds
+        what they held.
+        """
+        make_directory(run_dir)
+        above = 0
+        while True:
+            lease = Lease.acquire(run_dir, steal_lease=steal_lease, above=above)
+            try:
+                joined = merge_records(run_dir, verify=True)
+                if joined.epoch < lease.epoch:
+                    return cls._begin(run_dir, lease, joined)
+            except BaseException:
+                lease.release()
+                raise
+            # The lease directory was removed and its epochs began anew: go above those in the journal.
+            lease.release()
+            above = joined.epoch
+
+    @classmethod
+    def _begin(cls, run_dir: Path, lease: Lease, joined: RecoveredRecord) -> Self:
+        raise_on_data_loss(run_dir, joined)
+        lease.renew()  # reading took its time; a successor's lines must not be cut off
+        remove_leftovers(run_dir)
+        remove_leftovers(checkpoint_directory(run_dir))
+        log = repair(run_dir, joined, lease.epoch)
+        _restore_latest(joined)
+        journal = cls(run_dir, lease, joined, log.texts)
+        opening = {"event": "open", "format": FORMAT, "software": software_version(), **asdict(lease.holder)}
+        unknown = joined.barriers.keys() - log.barriers.keys()
+        try:
+            for event in (opening, *(barrier_event(joined.barriers[number]) for number in sorted(unknown))):
+                journal._append(event)
+        except BaseException:
+            journal._file.close()
+            raise
+        return journal
+
+    @property
+    def effects(self) -> Mapping[str, EffectRecord]:
+        """All recorded effects by path."""
+        return MappingProxyType(self._effects)
+
+    @property
+    def barriers(self) -> tuple[CheckpointRecord, ...]:
+        """All checkpoints of the run, in order of number."""
+        return tuple(self._barriers[number] for number in sorted(self._barriers))
+
+    @property
+    def epoch(self) -> int:
+        """The fencing epoch of this controller."""
+        return self._lease.epoch
+
+    def renew(self) -> None:
+        """Renew the lease: to be called every 20 s while waiting. Raises `LeaseLost`."""
+        self._lease.renew()
+
+    async def perform(self, kind: str, path: str, request: Mapping[str, Any], call: Call) -> dict[str, Any]:
+        """Return the recorded reply of an effect, or pay for it and record it first.
+
+        The reply is a plain JSON value, the same now and at every later resume. Raises `JournalMismatch`
+        where `path` is recorded with another request, `LeaseLost`, `StorageFull`; ValueError where `path` is
+        being asked already.
+        """
+        asked = to_plain_json(request)
+        record = self._effects.get(path)
+        if record is None:
+            record = await self._pay(kind, path, asked, call)
+        return _answer(record, kind, asked, self._performed)
+
+    def checkpoint(self, barrier: str, state: Mapping[str, StateArray]) -> Path | None:
+        """Keep the state, and all effects performed up to now, under the name of a barrier.
+
+        Returns the new file, or None where this barrier was passed before with the same state. Raises
+        `LeaseLost`, `StorageFull`; ValueError where a column has no place in zarr.
+        """
+        from hpc.journal.checkpoints import prune, state_digest, write_checkpoint
+
+        digest = state_digest(state, self._performed.values())
+        record = self._recorded(barrier, digest) or CheckpointRecord(
+            max(self._barriers, default=0) + 1, barrier, digest, len(self._performed)
+        )
+        if record.number <= self._intact:
+            return None
+        self._lease.renew()
+        history = [*(known for known in self.barriers if known.number < record.number), record]
+        path = write_checkpoint(checkpoint_directory(self.run_dir), history, state, self._performed.values())
+        self._intact = record.number
+        if record.number not in self._barriers:
+            self._append(barrier_event(record))
+            self._barriers[record.number] = record
+        prune(path.parent)
+        return path
+
+    def close(self) -> None:
+        """Give the run back."""
+        self._file.close()
+        self._lease.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _recorded(self, name: str, digest: str) -> CheckpointRecord | None:
+        same = (b for b in self._barriers.values() if (b.name, b.digest) == (name, digest))
+        return next(same, None)
+
+    async def _pay(self, kind: str, path: str, request: Any, call: Call) -> EffectRecord:
+        _check_path(path)
+        if path in self._asking:
+            raise ValueError(f"Effect {path!r} is being asked already; every effect needs a path of its own.")
+        self._asking.add(path)
+        try:
+            started, clock = datetime.now(UTC), time.monotonic()
+            reply = to_plain_json(await call())
+            meta = {
+                "started": started.isoformat(timespec="milliseconds"),
+                "seconds": round(time.monotonic() - clock, 6),
+            }
+            key = effect_key(kind, request)
+            record = EffectRecord(self._next_seq, self.epoch, kind, path, key, request, reply, meta)
+            self._keep(record)
+        finally:
+            self._asking.remove(path)
+        return record
+
+    def _keep(self, record: EffectRecord) -> None:
+        event, new_texts = effect_event(record, self._texts)
+        self._append(event)
+        self._texts |= new_texts
+        self._effects[record.path] = record
+        self._next_seq += 1
+
+    def _append(self, event: Event) -> None:
+        self._lease.renew()
+        self._file.append(encode_event({**event, "epoch": self.epoch, "seq": self._next_seq}))
+
+
+class ReplayJournal:
+    """A finished run answering for itself: nothing is paid for, nothing is written.
+
+    `barriers` are those passed in this replay, to be compared with `record.barriers`: equal digests mean
+    equal states.
+    """
+
+    def __init__(self, run_dir: Path) -> None:
+        self.record = read_run(run_dir)
+        self.barriers: tuple[CheckpointRecord, ...] = ()
+        self._performed: dict[str, EffectRecord] = {}
+
+    async def perform(self, kind: str, path: str, request: Mapping[str, Any], call: Call) -> dict[str, Any]:
+        """Return the recorded reply; `call` is never called.
+
+        Raises `ReplayMiss` where there is none, `JournalMismatch` where it answers another request.
+        """
+        del call
+        record = self.record.effects.get(path)
+        if record is None:
+            raise ReplayMiss(
+                f"{self.record.run_dir} holds no effect {path!r} ({kind}): the run was not finished, or the "
+                "program asks for more than it did then."
+            )
+        return _answer(record, kind, to_plain_json(request), self._performed)
+
+    def checkpoint(self, barrier: str, state: Mapping[str, StateArray]) -> None:
+        """Note the digest of the state at a barrier."""
+        from hpc.journal.checkpoints import state_digest
+
+        digest = state_digest(state, self._performed.values())
+        record = CheckpointRecord(len(self.barriers) + 1, barrier, digest, len(self._performed))
+        self.barriers = (*self.barriers, record)
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What a run's files say.
+
+    `effects` are in order of completion, `barriers` in order of number; `holder` is the living controller, if
+    any.
+    """
+
+    run_dir: Path
+    effects: Mapping[str, EffectRecord]
+    barriers: tuple[CheckpointRecord, ...]
+    holder: LeaseHolder | None
+    warnings: tuple[str, ...]
+
+
+def read_run(run_dir: Path) -> RunRecord:
+    """Read a run without a lease and without writing, also while its controller works.
+
+    Imports zarr only where the journal is missing or damaged. Raises `RunDirectoryError` where there is no
+    such directory, `RunVersionError`.
+    """
+    if not run_dir.is_dir():
+        raise RunDirectoryError(f"{run_dir} is not a directory; give the directory of a run.")
+    joined = merge_records(run_dir, verify=False)
+    holder = read_holder(run_dir)
+    warnings = recovery_warnings(run_dir, joined, growing=holder is not None)
+    if joined.lost:
+        warnings.append(loss_sentence(run_dir, joined))
+    return RunRecord(
+        run_dir=run_dir,
+        effects=joined.effects,
+        barriers=tuple(joined.barriers[number] for number in sorted(joined.barriers)),
+        holder=holder,
+        warnings=tuple(warnings),
+    )
+
+
+def _restore_latest(joined: RecoveredRecord) -> None:
+    """Let LATEST name the checkpoint that was read, where it is missing or names none."""
+    from hpc.journal.checkpoints import latest_checkpoint, name_latest
+
+    if joined.snapshot and latest_checkpoint(joined.snapshot.path.parent) is None:
+        name_latest(joined.snapshot.path)
+
+
+def _answer(
+    record: EffectRecord, kind: str, asked: Any, performed: dict[str, EffectRecord]
+) -> dict[str, Any]:
+    if record.key != effect_key(kind, asked):
+        difference = (
+            first_difference(record.request, asked)
+            if record.kind == kind
+            else f"its kind was {record.kind!r} and is {kind!r}"
+        )
+        raise JournalMismatch(
+            f"Effect {record.path!r} is recorded with another request: {difference}. The configuration, "
+            f"a prompt, the data or the code changed since {record.meta['started']}. Restore what changed to "
+            "go on with this run, or start a new run directory."
+        )
+    performed[record.path] = record
+    # A copy, so that a caller who changes its reply does not change the record.
+    reply: dict[str, Any] = deepcopy(record.reply)
+    return reply
+
+
+def _check_path(path: str) -> None:
+    if not path or not path.isprintable() or len(path) > _PATH_MAX:
+        raise ValueError(
+            f"The path {path[:80]!r} of an effect must be 1 to {_PATH_MAX} printable characters, such as "
+            "'genesis/17'."
+        )

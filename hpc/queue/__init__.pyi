@@ -1,0 +1,11 @@
+from .arrays import Arrays as Arrays
+from .arrays import DispatchTimeouts as DispatchTimeouts
+from .arrays import split_throttle as split_throttle
+from .arrays import usable_s as usable_s
+from .dispatcher import Dispatcher as Dispatcher
+from .pilot import PilotOptions as PilotOptions
+from .pilot import serve as serve
+from .work_queue import HeartbeatStore as HeartbeatStore
+from .work_queue import Queue as Queue
+from .work_queue import WorkItem as WorkItem
+from .work_queue import job_of as job_of

@@ -1,0 +1,421 @@
+"""Seeing to it that work is done by Slurm jobs, whatever becomes of them; docs/dispatch.md says what is guaranteed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from hpc.errors import InfrastructureError, WorkCancelled
+from hpc.queue.arrays import Arrays, DispatchTimeouts, Pilot, WorkerScaler, usable_s
+from hpc.queue.monitor import LOST, ArrayTask, WorkerMonitor, expected_throughput
+from hpc.queue.work_queue import ItemKey, Queue, WorkItem, WorkItemFailure, job_of
+from hpc.quiescence import QuiescenceTracker, happens_within
+from hpc.slurm import ControllerContext, FailureClass, Script, SlurmError, Submission, read_control
+
+FAULT = "fault"
+"""The class of what a worker could not do through no fault of the work, and said so."""
+
+# How often an entry is tried, by what went wrong: preemption is no fault of anybody.
+TRIES: dict[str, int] = {
+    FailureClass.NODE: 5,
+    FailureClass.PREEMPTED: 50,
+    FailureClass.WALLTIME: 3,
+    FailureClass.MEMORY: 2,
+    FailureClass.PROGRAM: 3,
+    FailureClass.CANCELLED: 5,
+    LOST: 5,
+    FAULT: 4,
+}
+_ADVICE: dict[str, str] = {
+    FailureClass.MEMORY: " Give the role `evaluate` more memory in the cluster profile.",
+    FailureClass.WALLTIME: " Give the role `evaluate` more time in the cluster profile.",
+    FailureClass.PROGRAM: " What the job printed says more.",
+}
+_MAX_FAILED_ARRAYS = 2  # arrays in a row whose elements end before they take work
+_FAREWELL_S = 10.0  # for an answer of sbatch that is on its way; later it is looked up by its token
+_BURIAL_S = 60.0  # for cancelled elements to end, so that what they used is known
+
+
+@dataclass
+class PendingItem:
+    """Somebody who waits for an entry.
+
+    `missing` says since when the queue has no longer held it, with no result there; `again_at` when it is to be offered
+    again after a fault.
+    """
+
+    entry: WorkItem
+    done: Callable[[], bool]
+    result: asyncio.Future[None]
+    ordered: asyncio.Event = field(default_factory=asyncio.Event)
+    missing: float | None = None
+    again_at: float | None = None
+    tries: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the result may be there although the entry still waits: from someone who was taken for dead."""
+        return bool(self.tries)
+
+
+class WorkTracker:
+    """Tells those who wait that entries are done, or could not be.
+
+    `grace_s` is given to files that are behind; after a fault an entry is offered again in `pause_s`, then twice that,
+    and so on. `on_fault` is told each. `fresh` is set when entries have been offered, until elements were counted.
+    """
+
+    def __init__(
+        self, queue: Queue, grace_s: float, pause_s: float, on_fault: Callable[[WorkItemFailure], None]
+    ) -> None:
+        self.waiters: dict[str, PendingItem] = {}
+        self.fresh = asyncio.Event()
+        self._queue = queue
+        self._grace_s, self._pause_s = grace_s, pause_s
+        self._on_fault = on_fault
+
+    def add(self, entry: WorkItem, done: Callable[[], bool]) -> PendingItem:
+        """Offer an entry, and note who waits for it."""
+        if entry.id in self.waiters:
+            raise ValueError(f"{entry.id} is being waited for already")
+        self._queue.put(entry)
+        waiter = PendingItem(entry, done, asyncio.get_running_loop().create_future())
+        self.waiters[entry.id] = waiter
+        self.fresh.set()
+        return waiter
+
+    def wants(self, entry_id: str) -> bool:
+        """Whether somebody still waits for an entry."""
+        waiter = self.waiters.get(entry_id)
+        return waiter is not None and not waiter.result.done()
+
+    def look(self, now: float, *, closely: bool) -> None:
+        """Look what has become of entries; `closely`: also whether those that wait again are done after all."""
+        held = self._queue.ids() if self.waiters else frozenset()
+        for failure in self._queue.failures() if self.waiters else ():
+            self._take(failure, now)
+        for waiter in list(self.waiters.values()):
+            if waiter.entry.id not in held or (closely and waiter.doubtful):
+                self._check(waiter, now, held=waiter.entry.id in held)
+
+    def remove(self, waiter: PendingItem) -> None:
+        """Forget who waited."""
+        self.waiters.pop(waiter.entry.id, None)
+        if waiter.result.done() and not waiter.result.cancelled():
+            waiter.result.exception()  # has been heard, or need not be
+
+    def again(self, ticket: ItemKey, kind: str, log: Path) -> None:
+        """Let others take an entry whose worker is dead, unless that has happened too often."""
+        waiter = self.waiters.get(ticket.id)
+        if waiter is not None:
+            waiter.tries[kind] += 1
+        if waiter is None or waiter.tries[kind] < TRIES[kind]:
+            self._queue.requeue(ticket)
+            return
+        self._queue.drop(ticket)
+        self._give_up(waiter, kind, f"the last was {ticket.worker}, which printed to {log}")
+
+    def fail_all(self, error: BaseException) -> None:
+        """Tell everybody that it is over."""
+        for waiter in self.waiters.values():
+            _settle(waiter, error)
+
+    def _take(self, failure: WorkItemFailure, now: float) -> None:
+        waiter = self.waiters.get(failure.id)
+        if waiter is None:
+            return
+        self._on_fault(failure)
+        self._queue.clear_failures([failure])
+        waiter.tries[FAULT] += 1
+        if waiter.tries[FAULT] < TRIES[FAULT]:
+            waiter.again_at = now + self._pause_s * 2 ** (waiter.tries[FAULT] - 1)
+        else:
+            _settle(waiter, InfrastructureError(f"{failure.sentence} ({failure.where})"))
+
+    def _check(self, waiter: PendingItem, now: float, *, held: bool) -> None:
+        if waiter.done():
+            self._queue.remove_unclaimed(waiter.entry.id)
+            _settle(waiter)
+        elif held:
+            waiter.missing = None
+        elif waiter.again_at is not None:
+            if now >= waiter.again_at:
+                self._offer_again(waiter)
+        elif waiter.missing is None:
+            waiter.missing = now
+        elif now - waiter.missing > self._grace_s:
+            waiter.tries[LOST] += 1
+            if waiter.tries[LOST] < TRIES[LOST]:
+                self._offer_again(waiter)
+            else:
+                self._give_up(waiter, LOST, f"{waiter.entry.folder} holds no valid result")
+
+    def _offer_again(self, waiter: PendingItem) -> None:
+        waiter.missing = waiter.again_at = None
+        self._queue.put(waiter.entry)
+        self.fresh.set()
+
+    def _give_up(self, waiter: PendingItem, kind: str, detail: str) -> None:
+        times = f"{waiter.tries[kind]} jobs ended in the midst of it ({kind})"
+        sentence = f"{waiter.entry.folder} could not be done: {times}; {detail}."
+        _settle(waiter, InfrastructureError(sentence + _ADVICE.get(kind, "")))
+
+
+def _settle(waiter: PendingItem, error: BaseException | None = None) -> None:
+    if waiter.result.done():
+        return
+    if error is None:
+        waiter.result.set_result(None)
+    else:
+        waiter.result.set_exception(error)
+
+
+class Dispatcher:
+    """Has entries of a campaign's queue done by elements of Slurm arrays; one to a process, shared by all runs.
+
+    An async context manager: at its start it adopts what an earlier one left (book, queue, unanswered submissions), at
+    its end it leaves everything in Slurm as it is. `pilot` is what elements run, `render` makes the text of a batch
+    script. The book is written in the event loop's thread alone. `warn` is told what a person should know.
+    """
+
+    def __init__(
+        self,
+        control: ControllerContext,
+        parking: QuiescenceTracker,
+        *,
+        pilot: Pilot,
+        render: Callable[[Script], str],
+        warn: Callable[[str], None],
+        patience: DispatchTimeouts | None = None,
+    ) -> None:
+        self._patience = patience or DispatchTimeouts()
+        self.campaign = control.campaign
+        self.queue = Queue(self.campaign.queue)
+        self._slurm, self._parking, self._warn = control.slurm, parking, warn
+        self._arrays = Arrays(self.campaign, control.slurm, pilot, render, self._patience.beat_s)
+        self._watch = WorkerMonitor(control, self._arrays, self._patience)
+        self._orders = WorkerScaler(control, self._arrays, self._patience, warn)
+        self._desk = WorkTracker(self.queue, self._patience.grace_s, self._patience.pause_s, self._on_fault)
+        self._loops: list[asyncio.Task[None]] = []
+        self._sending: asyncio.Task[None] | None = None
+        self._over: BaseException | None = None
+        self._adopting = True
+        self._barren = 0
+
+    @property
+    def longest_s(self) -> float:
+        """Seconds that an entry may need at most, by the time of the role `evaluate`."""
+        return usable_s(self.campaign.cluster)
+
+    async def __aenter__(self) -> Self:
+        for array in self._watch.open:
+            self._arrays.write_task_files(array)
+        self._loops = [asyncio.create_task(self._guard(loop)) for loop in (self._steer, self._ask)]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stand_down()
+
+    async def perform(self, entry: WorkItem, done: Callable[[], bool]) -> None:
+        """Return once `done()` says that the result of an entry is there and verifies.
+
+        The entry is offered unless the queue holds it already. While nothing is left to do here but to wait, this is
+        `parked`. Cancelling the caller leaves the work in flight, for a later dispatcher to adopt. Raises
+        `InfrastructureError` where the machine failed for good, `WorkCancelled` where somebody else cancelled jobs or
+        `ControlRequests.stop` is set, ValueError for an entry that needs more time than a job has.
+        """
+        if entry.needs_s > self.longest_s:
+            raise ValueError(
+                f"{entry.id} needs {entry.needs_s} s, and a job has {self.longest_s:.0f} s for it"
+            )
+        if self._over is not None:
+            raise self._over
+        waiter = self._desk.add(entry, done)
+        try:
+            await _either(waiter.ordered, waiter.result)
+            with self._parking.blocked_on(f"evaluations on {self.campaign.cluster.name}"):
+                await waiter.result
+        finally:
+            self._desk.remove(waiter)
+
+    async def withdraw_all(self) -> None:
+        """Take all work back: empty the queue, cancel this campaign's elements, note in the book what they used.
+
+        Where Slurm does not answer, jobs that still run find an empty queue and leave by themselves.
+        """
+        await self._stand_down()
+        self._end(WorkCancelled("The work was taken back."))
+        self.queue.clear()
+        await self._watch.resolve_unanswered_arrays(at_once=True)
+        arrays = self._watch.open
+        try:
+            await asyncio.to_thread(self._slurm.cancel, [a.job_id for a in arrays if a.job_id is not None])
+        except SlurmError as error:
+            self._warn(f"{error} Jobs of this campaign may go on for a while.")
+            return
+        await self._watch.wait_for_termination(_BURIAL_S)
+        self.queue.clear()
+
+    async def _stand_down(self) -> None:
+        loops, self._loops = self._loops, []
+        for loop in loops:
+            loop.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
+        if self._sending is not None:  # else the book would not know what Slurm answers
+            await asyncio.wait({self._sending}, timeout=_FAREWELL_S)
+
+    async def _guard(self, loop: Callable[[], Awaitable[None]]) -> None:
+        """Run a loop, after trouble with storage again; what else goes wrong is told to whoever waits."""
+        while True:
+            try:
+                await loop()
+            except OSError as error:
+                self._desk.fail_all(InfrastructureError(f"{self.campaign.slurm_dir} cannot be used: {error}"))
+                await asyncio.sleep(self._patience.steer_s)
+            except Exception as error:  # noqa: BLE001
+                self._end(error)
+                return
+            else:
+                return
+
+    async def _steer(self) -> None:
+        """Look at files often, at elements now and then, and ask for elements where some are missing."""
+        due = 0.0
+        while True:
+            await self._pause()
+            now = time.monotonic()
+            closely = self._desk.fresh.is_set() or now >= due
+            self._desk.look(now, closely=closely)
+            if closely:
+                due = now + self._patience.steer_s
+                self._update_workers(now)
+
+    async def _pause(self) -> None:
+        """Wait until files are to be looked at again; where entries come, until those that come with them are there."""
+        if await happens_within(self._desk.fresh, self._patience.tick_s):
+            await asyncio.sleep(self._patience.collect_s)
+
+    async def _ask(self) -> None:
+        """Ask Slurm, rarely, and people's wishes."""
+        while True:
+            wishes = read_control(self.campaign)
+            if wishes.stop:
+                self._end(WorkCancelled(f"It is to stop, as was asked by: {self.campaign.command('cancel')}"))
+            await self._watch.resolve_unanswered_arrays()
+            await self._watch.ask()
+            await self._orders.throttle(wishes, self._watch.open)
+            await asyncio.sleep(self._patience.steer_s)
+
+    def _update_workers(self, now: float) -> None:
+        claims = self.queue.claims()  # before the roster is read: whoever takes an entry is on it already
+        for element in self._watch.look(now):
+            if element.failure is FailureClass.NODE:
+                self._orders.count_node_loss(
+                    element.node, f"jobs were lost there ({element.state} of {element.job})"
+                )
+        for job in self._watch.cancelled():
+            self._stop_on_external_cancel(job)
+        for ticket in claims:
+            self._requeue_if_dead(ticket)
+        for array, elements in self._watch.close(now):
+            self._check_startup_failures(array, elements)
+        if self._watch.asked:
+            self._adopting = False
+            if not self._watch.awaiting_exit_reason(now):
+                self._scale_out()
+
+    def _scale_out(self) -> None:
+        """Ask for the elements that are missing; then those who wait have nothing to do but that."""
+        if self._sending is not None and not self._sending.done():
+            return
+        self._desk.fresh.clear()
+        waiters = tuple(self._desk.waiters.values())
+        busy = {job_of(ticket.worker) for ticket in self.queue.claims()}
+        # What nobody waits for was offered by an earlier dispatcher: it will be asked for, or is not wanted any more.
+        waiting = sum(self._desk.wants(ticket.id) for ticket in self.queue.waiting())
+        pack = self.campaign.cluster.dispatch.items_per_worker
+        expected = expected_throughput(self._watch.elements, busy, pack)
+        count = self._orders.count(waiting, expected, self._watch.live)
+        if count and self._over is None:
+            self._sending = asyncio.create_task(self._guard(lambda: self._send(count, waiters)))
+        else:
+            _mark(waiters)
+
+    async def _send(self, count: int, waiters: Sequence[PendingItem]) -> None:
+        with self._parking.active():
+            try:
+                await self._orders.send(count)
+            except SlurmError as error:
+                self._desk.fail_all(error)
+        _mark(waiters)
+
+    def _requeue_if_dead(self, ticket: ItemKey) -> None:
+        """Take an entry from a worker that is dead."""
+        kind = self._watch.failure_class_of(ticket.worker)
+        if kind is not None:
+            self._desk.again(ticket, kind, self._watch.log(job_of(ticket.worker)))
+
+    def _stop_on_external_cancel(self, job: str) -> None:
+        """Stop where somebody cancels a job, unless that was before our time."""
+        if not self._adopting:
+            sentence = f"Job {job} was cancelled by somebody, so no more jobs are sent."
+            self._end(WorkCancelled(f"{sentence} To go on: {self.campaign.command('advance')}"))
+
+    def _check_startup_failures(self, array: Submission, elements: Sequence[ArrayTask]) -> None:
+        """Give up where the elements of one array after another end before they could take work."""
+        if any(element.sign is not None for element in elements):
+            self._barren = 0
+            return
+        failed = [element for element in elements if element.failure in (None, FailureClass.PROGRAM)]
+        self._barren += bool(failed)
+        if failed and self._barren >= _MAX_FAILED_ARRAYS:
+            self._barren = 0
+            log = self._watch.log(failed[-1].job)
+            self._desk.fail_all(
+                InfrastructureError(
+                    f"Jobs end before they take work (job {array.job_id}: {failed[-1].state}). {_last_words(log)}"
+                    f"Correct `setup` or `python` in the cluster profile; what jobs printed: {log}"
+                )
+            )
+
+    def _on_fault(self, failure: WorkItemFailure) -> None:
+        """Say what a worker could not do, and hold it against its node where others do such work."""
+        self._warn(f"{failure.id}: {failure.sentence} ({failure.where})")
+        if self._watch.works_on_other_nodes(failure.node):
+            self._orders.count_node_failure(failure.node, failure.sentence)
+
+    def _end(self, error: BaseException) -> None:
+        """Have nothing more done."""
+        self._over = self._over or error
+        self._desk.fail_all(self._over)
+
+
+def _mark(waiters: Sequence[PendingItem]) -> None:
+    for waiter in waiters:
+        waiter.ordered.set()
+
+
+def _last_words(log: Path) -> str:
+    """Return the last line of a log as a sentence, or nothing."""
+    try:
+        lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    except OSError:
+        return ""
+    return f"It printed: {lines[-1][:300]!r}. " if lines else ""
+
+
+async def _either(event: asyncio.Event, result: asyncio.Future[None]) -> None:
+    waiting = asyncio.create_task(event.wait())
+    either: set[asyncio.Future[Any]] = {waiting, result}
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()

@@ -1,0 +1,323 @@
+"""Watching a campaign's elements: asking Slurm rarely, reading heartbeats often, closing arrays that are over."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from hpc.queue.arrays import Arrays, DispatchTimeouts
+from hpc.queue.work_queue import Heartbeat, HeartbeatStore, job_of
+from hpc.slurm import (
+    AdaptivePoller,
+    ControllerContext,
+    FailureClass,
+    Job,
+    JobState,
+    QueueSnapshot,
+    Submission,
+)
+
+LOST = "lost"
+"""The class of what went wrong without anybody saying how."""
+
+_BEATS = 3  # that may be missing before Slurm is asked at once
+_WORTH_READING = (FailureClass.PROGRAM, FailureClass.MEMORY, FailureClass.NODE, FailureClass.WALLTIME)
+
+
+@dataclass(frozen=True)
+class ArrayTask:
+    """One element of an array: still to come, here (it has signed the roster), or gone.
+
+    `state` is Slurm's word, UNKNOWN where it has none; `sign` is the element's own. `job` is empty while it is not
+    known whether Slurm has the array.
+    """
+
+    token: str
+    job: str
+    phase: Literal["coming", "here", "gone"]
+    state: JobState = JobState.UNKNOWN
+    sign: Heartbeat | None = None
+    node: str = ""
+    elapsed_s: float | None = None
+
+    @property
+    def exited_cleanly(self) -> bool:
+        """Whether it went in good order."""
+        return self.sign is not None and self.sign.left
+
+    @property
+    def puzzling(self) -> bool:
+        """Whether it was told to go, and Slurm has not said yet why."""
+        return self.sign is not None and self.sign.told and not self.state.ended
+
+    @property
+    def failure(self) -> FailureClass | None:
+        """Why it is gone; None while it is not, where it left in good order, and where nobody knows."""
+        return None if self.phase != "gone" or self.exited_cleanly else self.state.failure
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it ran: as Slurm counts it, else as it said itself; None where nobody knows."""
+        if self.state.ended and self.elapsed_s is not None:
+            return self.elapsed_s
+        return None if self.sign is None else self.sign.seconds
+
+
+def array_task_ids(submission: Submission) -> list[str]:
+    """Return the ids of the elements of an array, as Slurm shows them; none while the array's is not known."""
+    if submission.job_id is None:
+        return []
+    return [f"{submission.job_id}_{number}" for number in range(submission.elements)]
+
+
+def classify_array_task(
+    token: str,
+    job_id: str,
+    job: Job | None,
+    sign: Heartbeat | None,
+    *,
+    answered: bool,
+    silent_s: float,
+    unknown_s: float,
+    age_s: float,
+    patience: DispatchTimeouts,
+) -> ArrayTask:
+    """Return what has become of an element.
+
+    `job` is Slurm's word, None where it does not know it; `answered` says whether it answered at all. `silent_s` is
+    the time since the element's last sign of life, `unknown_s` that since Slurm last knew it, `age_s` that since it
+    was submitted.
+    """
+    state = JobState.UNKNOWN if job is None else job.state
+    if sign is None:
+        lost = state is JobState.UNKNOWN and unknown_s > (
+            patience.unknown_s if answered else patience.silent_s
+        )
+        ended = state.ended and age_s > patience.grace_s
+        phase: Literal["coming", "here", "gone"] = "gone" if ended or lost else "coming"
+    elif sign.left:
+        phase = "gone"
+    elif not is_silent(state, silent_s, answered=answered, patience=patience):
+        phase = "here"
+    else:
+        phase = "coming" if state.waits else "gone"
+    node = sign.node if sign is not None else "" if job is None else job.nodes
+    return ArrayTask(token, job_id, phase, state, sign, node, None if job is None else job.elapsed_s)
+
+
+def is_silent(state: JobState, silent_s: float, *, answered: bool, patience: DispatchTimeouts) -> bool:
+    """Whether an element has been silent for so long that it is dead, by what Slurm says of it."""
+    doubted = state.ended or state.waits or (state is JobState.UNKNOWN and answered)
+    return silent_s > (patience.grace_s if doubted else patience.silent_s)
+
+
+def is_final(element: ArrayTask, gone_s: float, patience: DispatchTimeouts) -> bool:
+    """Whether no more can be learnt of an element that has been gone for so long."""
+    return element.phase == "gone" and (element.state.ended or gone_s > patience.grace_s)
+
+
+def ending(elements: Sequence[ArrayTask]) -> tuple[str, float | None]:
+    """Return how an array ended, and the seconds that its elements ran, together; None where nobody knows any."""
+    states = {
+        "COMPLETED" if element.exited_cleanly and not element.state.ended else str(element.state)
+        for element in elements
+    }
+    known = [element.seconds for element in elements if element.seconds is not None]
+    return ", ".join(sorted(states)), sum(known) if known else None
+
+
+def expected_throughput(elements: Iterable[ArrayTask], busy: Collection[str], pack: int) -> int:
+    """Return how many entries elements are expected to take besides those that the busy ones have."""
+    return sum(pack - (element.job in busy) for element in elements if element.phase != "gone")
+
+
+class WorkerMonitor:
+    """Knows the elements of all arrays that the book calls open, and writes there which are over.
+
+    `elements` is what was found last. `asked` says whether Slurm has been asked since the beginning.
+    """
+
+    def __init__(self, control: ControllerContext, arrays: Arrays, patience: DispatchTimeouts) -> None:
+        self.elements: tuple[ArrayTask, ...] = ()
+        self.asked = False
+        self._book, self._slurm, self._arrays, self._patience = control.book, control.slurm, arrays, patience
+        self._roster = HeartbeatStore(arrays.campaign.queue)
+        self._poll = AdaptivePoller(control.slurm, first_s=patience.ask_s, most_s=patience.ask_most_s)
+        self._snapshot = QueueSnapshot({})
+        self._asked_for: frozenset[str] = frozenset()
+        self._signs: dict[str, Heartbeat] = {}
+        self._missed: frozenset[str] = frozenset()
+        self._beats: dict[str, tuple[float, float, bool]] = {}
+        self._known: dict[str, float] = {}
+        self._gone: dict[str, float] = {}
+        self._quiet: set[str] = set()
+        self._cancelled: set[str] = set()
+
+    @property
+    def open(self) -> tuple[Submission, ...]:
+        """The arrays that are not over, as far as the book knows."""
+        return self._book.book.unfinished("evaluate")
+
+    @property
+    def live(self) -> int:
+        """How many elements are there or still to come."""
+        return sum(element.phase != "gone" for element in self.elements)
+
+    async def ask(self) -> None:
+        """Ask Slurm, if it is time to, for what is not known of arrays."""
+        ids = self._ids()
+        self._snapshot = await asyncio.to_thread(self._poll.poll, ids)
+        self._asked_for = frozenset(ids)
+        self.asked = True
+
+    async def resolve_unanswered_arrays(self, *, at_once: bool = False) -> None:
+        """Find out which arrays reached Slurm although no answer came; now and then, or at once."""
+        every_s = 0.0 if at_once else self._patience.ask_s
+        arrival_s = self._patience.arrival_s
+        for array in await self._book.look_up(self._slurm, "evaluate", arrival_s=arrival_s, every_s=every_s):
+            if array.job_id is not None:
+                self._arrays.write_task_files(array)
+            else:  # if it comes after all, it has nothing to do
+                self._arrays.remove_files(array, ())
+
+    def look(self, now: float) -> list[ArrayTask]:
+        """Judge all elements anew at a moment of the monotonic clock; return those that are newly gone."""
+        self._read_roster()
+        self._known |= dict.fromkeys(self._snapshot.jobs, now)
+        self.elements = tuple(element for array in self.open for element in self._elements(array, now))
+        gone = {element.job: element for element in self.elements if element.phase == "gone"}
+        newly = [element for job, element in gone.items() if job not in self._gone]
+        self._gone = {job: self._gone.get(job, now) for job in gone}
+        quiet = {element.job for element in self.elements if self._is_quiet(element, now)}
+        if quiet - self._quiet or not all(element.state.ended for element in newly):
+            self._poll.reset_interval()
+        self._quiet = quiet
+        return newly
+
+    def cancelled(self) -> list[str]:
+        """Return the jobs of which Slurm says for the first time that somebody cancelled them."""
+        found = {e.job for e in self.elements if e.state.failure is FailureClass.CANCELLED}
+        newly, self._cancelled = found - self._cancelled, found
+        return sorted(newly)
+
+    def awaiting_exit_reason(self, now: float) -> bool:
+        """Whether elements were told to go, and it is not known yet why: by their time, or by a person."""
+        gone_s = {job: now - since for job, since in self._gone.items()}
+        return any(e.puzzling and gone_s.get(e.job, 0.0) < self._patience.grace_s for e in self.elements)
+
+    def failure_class_of(self, worker: str) -> str | None:
+        """Return the class of what has become of a worker that is dead; None while it may be alive."""
+        job = job_of(worker)
+        sign = self._signs.get(job)
+        element = next((element for element in self.elements if element.job == job), None)
+        if element is None:  # of an array that is over, or of one that nobody knows the id of yet
+            silent = sign is None or self._silence(sign, time.monotonic()) > self._patience.silent_s
+            return LOST if silent else None
+        if element.phase == "gone":
+            return element.failure or LOST
+        started_again = sign is not None and (sign.worker != worker or element.phase == "coming")
+        return FailureClass.PREEMPTED if started_again else None
+
+    def close(self, now: float) -> list[tuple[Submission, list[ArrayTask]]]:
+        """Write down which arrays are over, remove their files, and return them with their elements."""
+        return [(array, found) for array in self.open if (found := self._over(array, now))]
+
+    def log(self, job: str) -> Path:
+        """Return the file of what an element prints; for one of no open array, the folder of all logs."""
+        tokens = [element.token for element in self.elements if element.job == job]
+        return self._arrays.log(tokens[0], job) if tokens else self._arrays.campaign.logs
+
+    def works_on_other_nodes(self, node: str) -> bool:
+        """Whether elements on other nodes have done work."""
+        return any(sign.done > 0 and sign.node != node for sign in self._signs.values())
+
+    async def wait_for_termination(self, limit_s: float) -> None:
+        """Wait for the end of arrays that have been cancelled, and write down what they used.
+
+        What has not ended in time, or is not known to have, stays open.
+        """
+        deadline = time.monotonic() + limit_s
+        while ids := self._ids():
+            self._snapshot = await asyncio.to_thread(self._slurm.snapshot, ids)
+            self.look(time.monotonic())
+            for array in self.open:
+                elements = [element for element in self.elements if element.token == array.token]
+                if array.job_id is not None and all(map(self._has_ended, elements)):
+                    self.end(array, elements, "withdrawn")
+            if time.monotonic() > deadline:
+                return
+            await asyncio.sleep(self._patience.steer_s)
+
+    def end(self, submission: Submission, elements: list[ArrayTask], how: str | None = None) -> None:
+        """Write down that an array is over and remove its files, but for the logs of what failed."""
+        states, seconds = ending(elements)
+        self._book.ended(submission.token, how or states, seconds)
+        failed = [element.job for element in elements if element.failure in _WORTH_READING]
+        self._arrays.remove_files(submission, failed)
+        jobs = {element.job for element in elements}
+        self._roster.remove(sign.worker for sign in self._roster.signs() if sign.job in jobs)
+
+    def _ids(self) -> list[str]:
+        return [array.job_id for array in self.open if array.job_id is not None]
+
+    def _read_roster(self) -> None:
+        """Take the newest sign of each job; a listing may miss one that is just being replaced, but not twice."""
+        read = _newest(self._roster.signs())
+        missed = {job: sign for job, sign in self._signs.items() if job not in read}
+        self._signs = {job: sign for job, sign in missed.items() if job not in self._missed} | read
+        self._missed = frozenset(missed)
+
+    def _has_ended(self, element: ArrayTask) -> bool:
+        unknown = element.state is JobState.UNKNOWN and not self._snapshot.notes
+        return element.state.ended or unknown
+
+    def _over(self, submission: Submission, now: float) -> list[ArrayTask]:
+        """Return the elements of an array if they are gone and no more can be learnt of them, and close it."""
+        elements = [element for element in self.elements if element.token == submission.token]
+        final = (is_final(e, now - self._gone.get(e.job, now), self._patience) for e in elements)
+        if not elements or not all(final):
+            return []
+        self.end(submission, elements)
+        return elements
+
+    def _elements(self, array: Submission, now: float) -> Iterator[ArrayTask]:
+        if array.job_id is None:
+            yield from (ArrayTask(array.token, "", "coming") for _ in range(array.elements))
+        for job in array_task_ids(array):
+            sign = self._signs.get(job)
+            yield classify_array_task(
+                array.token,
+                job,
+                self._snapshot.jobs.get(job),
+                sign,
+                answered=array.job_id in self._asked_for and not self._snapshot.notes,
+                silent_s=0.0 if sign is None else self._silence(sign, now),
+                unknown_s=now - self._known[job] if job in self._known else array.age_s,
+                age_s=array.age_s,
+                patience=self._patience,
+            )
+
+    def _silence(self, sign: Heartbeat, now: float) -> float:
+        """Return for how long an element has shown no sign of life.
+
+        A beat that was seen to change is timed by our own clock; for the first that is seen, clocks are compared.
+        """
+        seen, since, beats = self._beats.get(sign.worker, (sign.seen, now, False))
+        if seen != sign.seen:
+            since, beats = now, True
+        self._beats[sign.worker] = (sign.seen, since, beats)
+        return now - since if beats else max(now - since, time.time() - sign.seen)
+
+    def _is_quiet(self, element: ArrayTask, now: float) -> bool:
+        if element.phase != "here" or element.sign is None:
+            return False
+        return self._silence(element.sign, now) > _BEATS * self._patience.beat_s
+
+
+def _newest(signs: tuple[Heartbeat, ...]) -> dict[str, Heartbeat]:
+    """Return the newest sign of each job: Slurm may have started it again."""
+    return {sign.job: sign for sign in sorted(signs, key=lambda sign: sign.began)}

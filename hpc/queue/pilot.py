@@ -1,0 +1,222 @@
+"""What runs in an element of an array: taking entries from the queue, one after another, until it is time to leave."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hpc.errors import HpcError
+from hpc.queue.work_queue import Claim, Heartbeat, HeartbeatStore, Queue, WorkItem, job_of
+from hpc.quiescence import happens_within
+from hpc.slurm import current_job_id
+
+Perform = Callable[[WorkItem], Awaitable[None]]
+
+# An idle worker looks at the queue ever more rarely: many of them share one file system.
+_LOOK_S, _LOOK_MOST_S, _LOOK_FACTOR = 0.05, 0.5, 1.3
+_FAULTS = 2  # in a row: this node is at fault
+_SIGNAL_S = 0.3  # within which the signal that ended a child reaches us too
+_SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
+
+
+@dataclass(frozen=True)
+class PilotOptions:
+    """How an element works.
+
+    `time_s` is the whole time of its job, of which it leaves the last `reserve_s` alone; with nothing to do it waits
+    for `linger_s`; every `beat_s` it says that it is there. All in seconds.
+    """
+
+    queue: str
+    time_s: float
+    reserve_s: float
+    linger_s: float
+    beat_s: float
+
+
+def worker_name(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the name of the element that this process is: its job's id and how often that was started again."""
+    return f"{current_job_id(environment)}.{environment.get('SLURM_RESTART_COUNT') or 0}"
+
+
+async def serve(terms: PilotOptions, perform: Perform) -> None:
+    """Be an element of an array from its beginning to its end; SIGTERM and SIGUSR2 bring the end at once.
+
+    The last act of a process: afterwards it no longer heeds these signals.
+    """
+    queue, roster = Queue(Path(terms.queue)), HeartbeatStore(Path(terms.queue))
+    presence = _Presence(roster, worker_name(), _node())
+    _take_over(queue, presence.sign.worker)
+    with _signals() as stop, presence.kept(terms.beat_s, stop):
+        until = time.monotonic() + _seconds_left(terms)
+        await work_loop(
+            queue,
+            presence.counting(perform),
+            presence.sign.worker,
+            until=until,
+            linger_s=terms.linger_s,
+            stop=stop,
+            node=presence.sign.node,
+        )
+
+
+async def work_loop(
+    queue: Queue,
+    perform: Perform,
+    worker: str,
+    *,
+    until: float,
+    linger_s: float,
+    stop: asyncio.Event,
+    node: str = "",
+) -> None:
+    """Take entries and perform them until none fits into the time before `until` (of the monotonic clock).
+
+    An empty queue is looked at again for `linger_s` seconds. Once `stop` is set, work at hand is given back and
+    cancelled. What `perform` raises is the machine's fault and left in the queue as a failure; after two in a row it
+    is taken for the fault of this node, and what waits is left to others.
+    """
+    faults, pauses, idle = 0, _pauses(), time.monotonic()
+    while not stop.is_set() and faults < _FAULTS:
+        left = until - time.monotonic()
+        claim = queue.claim(worker, left)
+        if claim is not None:
+            faults = 0 if await _attempt(queue, claim, perform, node, stop) else faults + 1
+            pauses, idle = _pauses(), time.monotonic()
+        elif left <= 0 or time.monotonic() - idle >= linger_s or _too_long(queue, left):
+            return
+        else:
+            await happens_within(stop, next(pauses))
+
+
+async def _attempt(queue: Queue, claim: Claim, perform: Perform, node: str, stop: asyncio.Event) -> bool:
+    """Perform a claim, or give it back where we are to stop; return whether this machine could do it."""
+    began = time.monotonic()
+    work, stopping = asyncio.ensure_future(perform(claim.entry)), asyncio.create_task(stop.wait())
+    await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not work.done():
+        # First of all, as what is left of our time may be short.
+        _hand_back(queue, claim, time.monotonic() - began, node)
+        work.cancel()
+        await asyncio.wait({work})
+        return True
+    error = work.exception()
+    if error is None:
+        queue.finish(claim)
+        return True
+    # The signal that ends us may have ended what we started, and be heard of by us a moment later.
+    if await happens_within(stop, _SIGNAL_S):
+        queue.requeue(claim.ticket)
+        return True
+    queue.fail(claim, _sentence(error), node)
+    return False
+
+
+def _hand_back(queue: Queue, claim: Claim, took_s: float, node: str) -> None:
+    """Give an entry back; one that has had all the time it was to need, and more, would come to no end elsewhere."""
+    needs_s = claim.entry.needs_s
+    if took_s > needs_s:
+        queue.fail(claim, f"It was to need {needs_s} s, and was not done when its job had to end.", node)
+    else:
+        queue.requeue(claim.ticket)
+
+
+class _Presence:
+    """Keeps the sign of this element."""
+
+    def __init__(self, roster: HeartbeatStore, worker: str, node: str) -> None:
+        self._roster = roster
+        self.sign = Heartbeat(worker, node, began=time.time(), seen=time.time())
+
+    @contextmanager
+    def kept(self, beat_s: float, stop: asyncio.Event) -> Iterator[None]:
+        """Be on the roster, with a beat now and then; at the end, have left, because told to where `stop` is set.
+
+        Who fails has not left, and is taken off the roster as if he had never come.
+        """
+        self._write()
+        heart = asyncio.create_task(self._beat(beat_s))
+        try:
+            yield
+        except BaseException:
+            self._roster.remove([self.sign.worker])
+            raise
+        else:
+            self._write(left=True, told=stop.is_set())
+        finally:
+            heart.cancel()
+
+    def counting(self, perform: Perform) -> Perform:
+        """Return how to perform entries so that they are counted."""
+
+        async def counted(entry: WorkItem) -> None:
+            await perform(entry)
+            self._write(done=1)
+
+        return counted
+
+    async def _beat(self, beat_s: float) -> None:
+        while True:
+            await asyncio.sleep(beat_s)
+            self._write()
+
+    def _write(self, *, done: int = 0, left: bool = False, told: bool = False) -> None:
+        self.sign = replace(self.sign, seen=time.time(), done=self.sign.done + done, left=left, told=told)
+        with suppress(
+            HpcError
+        ):  # without beats it may be taken for dead, and its work be done twice: no harm
+            self._roster.write(self.sign)
+
+
+def _take_over(queue: Queue, worker: str) -> None:
+    """Give back what this job had taken before Slurm started it again."""
+    for ticket in queue.claims():
+        if job_of(ticket.worker) == job_of(worker):
+            queue.requeue(ticket)
+
+
+def _seconds_left(terms: PilotOptions) -> float:
+    """Return for how long entries may run; newer versions of Slurm say when the job will end."""
+    end = os.environ.get("SLURM_JOB_END_TIME", "")
+    whole = int(end) - time.time() if end.isdigit() else terms.time_s
+    return whole - terms.reserve_s
+
+
+@contextmanager
+def _signals() -> Iterator[asyncio.Event]:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield stop
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _too_long(queue: Queue, left_s: float) -> bool:
+    """Whether something waits that needs more time than there is: then another element has to come."""
+    return any(ticket.needs_s > left_s for ticket in queue.waiting())
+
+
+def _pauses() -> Iterator[float]:
+    pause = _LOOK_S
+    while True:
+        yield pause
+        pause = min(pause * _LOOK_FACTOR, _LOOK_MOST_S)
+
+
+def _sentence(error: BaseException) -> str:
+    return str(error) if isinstance(error, HpcError) else f"{type(error).__name__}: {error}"
+
+
+def _node() -> str:
+    return os.environ.get("SLURMD_NODENAME") or os.uname().nodename

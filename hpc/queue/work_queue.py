@@ -1,0 +1,283 @@
+"""Work for jobs to take, as files on shared storage: an entry is a file, and is taken by renaming it.
+
+QUEUE/waiting/<when>,<needs>,<id>             nobody has taken it
+QUEUE/claimed/<when>,<needs>,<id>,<worker>    a worker has
+QUEUE/failed/<id>,<worker>                    why a worker could not do it, through no fault of the work
+QUEUE/heartbeats/<worker>                     what an element says of itself, written anew with every beat
+
+A rename has one winner, on NFS too, where the winner may be told that it lost: so it looks whether the file has its
+own name. Entries are not flushed to the device: the process that offers work knows it, and offers it again where it
+got lost.
+
+A worker's name is that of its job in Slurm and how often that was started again, `17_3.0`. Slurm may be away, late or
+wrong about a job; what elements say of themselves is not asked of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from hpc.files import make_directory, write_atomic
+
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_GONE = (errno.ENOENT, errno.ESTALE)
+_WAITING, _CLAIMED = 3, 4  # parts of a name
+
+
+@dataclass(frozen=True)
+class WorkItem:
+    """A piece of work: what lies in a folder, to be done within `needs_s` seconds.
+
+    `id` has letters, digits, hyphens, underscores and dots, and is the same for the same work. `options` tell the
+    worker how; plain text.
+    """
+
+    id: str
+    folder: Path
+    needs_s: int
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not _ID.fullmatch(self.id):
+            raise ValueError(f"expected letters, digits, hyphens, underscores and dots, found {self.id!r}")
+
+
+@dataclass(frozen=True)
+class ItemKey:
+    """What an entry's file name says: when it was offered (nanoseconds, as text), what it needs, who has taken it."""
+
+    when: str
+    needs_s: int
+    id: str
+    worker: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return ",".join([self.when, str(self.needs_s), self.id, *([self.worker] if self.worker else [])])
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An entry that a worker has taken."""
+
+    entry: WorkItem
+    ticket: ItemKey
+
+
+@dataclass(frozen=True)
+class WorkItemFailure:
+    """What kept a worker from doing an entry; `node` is where."""
+
+    id: str
+    worker: str
+    node: str
+    sentence: str
+
+    @property
+    def where(self) -> str:
+        """The worker and its node."""
+        return f"{self.worker} on {self.node}" if self.node else self.worker
+
+
+class Queue:
+    """A folder of entries: one process offers, any number take."""
+
+    def __init__(self, folder: Path) -> None:
+        self._waiting, self._claimed, self._failed = (
+            folder / name for name in ("waiting", "claimed", "failed")
+        )
+        for place in (folder, self._waiting, self._claimed, self._failed):
+            make_directory(place)
+
+    def put(self, entry: WorkItem) -> None:
+        """Put an entry up, unless it is there already; what failed before is forgotten.
+
+        Raises `StorageFull` or `RunDirectoryError`.
+        """
+        if self.holds(entry.id):
+            return
+        self.clear_failures(failure for failure in self.failures() if failure.id == entry.id)
+        ticket = ItemKey(f"{time.time_ns():020d}", entry.needs_s, entry.id)
+        content = {"folder": str(entry.folder), "options": dict(entry.options)}
+        put(self._waiting / ticket.name, content)
+
+    def claim(self, worker: str, within_s: float) -> Claim | None:
+        """Take the oldest entry that needs no more than so many seconds; None where there is none."""
+        for ticket in self.waiting():
+            if ticket.needs_s <= within_s and (claim := self._take(replace(ticket, worker=worker))):
+                return claim
+        return None
+
+    def finish(self, claim: Claim) -> None:
+        """Take an entry that has been done out of the queue."""
+        self.drop(claim.ticket)
+
+    def drop(self, ticket: ItemKey) -> None:
+        """Take an entry that a worker has taken out of the queue."""
+        (self._claimed / ticket.name).unlink(missing_ok=True)
+
+    def fail(self, claim: Claim, sentence: str, node: str = "") -> None:
+        """Say why an entry could not be done here, and take it out of the queue."""
+        content = {"sentence": sentence, "node": node}
+        put(self._failed / f"{claim.ticket.id},{claim.ticket.worker}", content)
+        self.finish(claim)
+
+    def requeue(self, ticket: ItemKey) -> None:
+        """Put an entry that has been taken back, for others to take."""
+        with suppress(FileNotFoundError):
+            (self._claimed / ticket.name).rename(self._waiting / replace(ticket, worker="").name)
+
+    def remove_unclaimed(self, entry_id: str) -> None:
+        """Take an entry back that nobody has taken; who has taken it goes on."""
+        for ticket in self.waiting():
+            if ticket.id == entry_id:
+                (self._waiting / ticket.name).unlink(missing_ok=True)
+
+    def waiting(self) -> tuple[ItemKey, ...]:
+        """Return the entries that nobody has taken, the oldest first."""
+        return _tickets(self._waiting, _WAITING)
+
+    def claims(self) -> tuple[ItemKey, ...]:
+        """Return the entries that workers have taken, the oldest first."""
+        return _tickets(self._claimed, _CLAIMED)
+
+    def holds(self, entry_id: str) -> bool:
+        """Whether an entry waits or has been taken."""
+        return entry_id in self.ids()
+
+    def ids(self) -> frozenset[str]:
+        """Return the ids of the entries that wait or have been taken."""
+        # In this order, one that is taken or given back in between is seen.
+        places = (self._waiting, self._claimed, self._waiting)
+        names = (name.split(",") for place in places for name in _names(place))
+        return frozenset(words[2] for words in names if len(words) in (_WAITING, _CLAIMED))
+
+    def failures(self) -> tuple[WorkItemFailure, ...]:
+        """Return what kept workers from doing entries."""
+        return tuple(_failures(self._failed))
+
+    def clear_failures(self, failures: Iterable[WorkItemFailure]) -> None:
+        """Remove failures that have been dealt with."""
+        for failure in failures:
+            (self._failed / f"{failure.id},{failure.worker}").unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Remove everything, what is being worked on included."""
+        for place in (self._waiting, self._claimed, self._failed):
+            for path in place.iterdir():
+                path.unlink(missing_ok=True)
+
+    def _take(self, ticket: ItemKey) -> Claim | None:
+        target = self._claimed / ticket.name
+        try:
+            (self._waiting / replace(ticket, worker="").name).rename(target)
+        except OSError as error:
+            if not target.exists():
+                if error.errno in _GONE:
+                    return None
+                raise
+        return self._read(ticket)
+
+    def _read(self, ticket: ItemKey) -> Claim | None:
+        try:
+            content = json.loads((self._claimed / ticket.name).read_bytes())
+            entry = WorkItem(ticket.id, Path(content["folder"]), ticket.needs_s, content["options"])
+        except FileNotFoundError:  # withdrawn with everything else
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            lost = Claim(WorkItem(ticket.id, Path(), ticket.needs_s), ticket)
+            self.fail(lost, f"The queue's file of {ticket.id} was damaged ({error}).")
+            return None
+        return Claim(entry, ticket)
+
+
+def _names(place: Path) -> Iterator[str]:
+    """Yield the names of entries' files: they begin with a time, and drafts do not."""
+    return (name for name in os.listdir(place) if name[0].isdigit())  # noqa: PTH208  a third of the time
+
+
+def _tickets(place: Path, parts: int) -> tuple[ItemKey, ...]:
+    names = (name.split(",") for name in _names(place))
+    ours = (words for words in names if len(words) == parts and words[1].isdigit())
+    tickets = (ItemKey(when, int(needs), *rest) for when, needs, *rest in ours)
+    return tuple(sorted(tickets, key=lambda ticket: ticket.when))
+
+
+def _failures(place: Path) -> Iterator[WorkItemFailure]:
+    for path in sorted(place.glob("[!.]*")):
+        entry_id, _, worker = path.name.partition(",")
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            content = json.loads(path.read_bytes())
+            yield WorkItemFailure(entry_id, worker, content["node"], content["sentence"])
+
+
+def put(path: Path, content: Mapping[str, object]) -> None:
+    """Put a small JSON file there by renaming it; it is not flushed to the device."""
+    write_atomic(path, json.dumps(content).encode(), flush=False)
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """An element's last word: since when it is there and when it said so (POSIX seconds by its node's clock).
+
+    `done` counts the entries that it has done; `left` says that it has gone in good order, `told` that it was told to.
+    """
+
+    worker: str
+    node: str
+    began: float
+    seen: float
+    done: int = 0
+    left: bool = False
+    told: bool = False
+
+    @property
+    def job(self) -> str:
+        """The job's id as Slurm shows it."""
+        return job_of(self.worker)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been there, as far as is known."""
+        return max(self.seen - self.began, 0.0)
+
+
+def job_of(worker: str) -> str:
+    """Return the id, as Slurm shows it, of the job that a worker is."""
+    return worker.rpartition(".")[0]
+
+
+class HeartbeatStore:
+    """The signs of a queue's elements."""
+
+    def __init__(self, queue: Path) -> None:
+        self._folder = queue / "heartbeats"
+        make_directory(self._folder)
+
+    def write(self, sign: Heartbeat) -> None:
+        """Put an element's sign there or replace it; raises `StorageFull` or `RunDirectoryError`."""
+        content = {name: value for name, value in asdict(sign).items() if name != "worker"}
+        put(self._folder / sign.worker, content)
+
+    def signs(self) -> tuple[Heartbeat, ...]:
+        """Return all signs that can be read."""
+        return tuple(self._read())
+
+    def remove(self, workers: Iterable[str]) -> None:
+        """Remove the signs of elements that nobody asks about any more."""
+        for worker in workers:
+            (self._folder / worker).unlink(missing_ok=True)
+
+    def _read(self) -> Iterator[Heartbeat]:
+        for path in sorted(self._folder.glob("[!.]*")):
+            with suppress(OSError, ValueError, TypeError):
+                yield Heartbeat(worker=path.name, **json.loads(path.read_bytes()))

@@ -1,0 +1,83 @@
+"""Who waits for something outside of this process, and for what.
+
+A controller that may not stay (a step by hand, a job near its walltime) leaves once nothing is left to
+do but to wait. Effects say that they are at work by `busy`, and, within it, that they only wait by `parked`:
+
+    with parking.active():                      an effect is being performed
+        await parking.wait_admitted()             never, once the controller is about to leave
+        with parking.parked("3 evaluations: job 17 is pending"):
+            await result
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+
+class QuiescenceTracker:
+    """Counts effects at work and effects that wait; of one event loop."""
+
+    def __init__(self) -> None:
+        self._busy = 0
+        self._parked: Counter[str] = Counter()
+        self._changed = asyncio.Event()
+        self._closed: str | None = None
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What is waited for, each said once."""
+        return tuple(sorted(+self._parked))
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Be at work."""
+        self._busy += 1
+        self._changed.set()
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            self._changed.set()
+
+    @contextmanager
+    def blocked_on(self, reason: str) -> Iterator[None]:
+        """Wait, while at work, for what the sentence says."""
+        self._parked[reason] += 1
+        self._changed.set()
+        try:
+            yield
+        finally:
+            self._parked[reason] -= 1
+            self._changed.set()
+
+    def close(self, reason: str) -> None:
+        """Let nothing new begin: whoever asks for admission from now on waits for what the sentence says."""
+        self._closed = reason
+
+    async def wait_admitted(self) -> None:
+        """Return at once; never after `close`."""
+        if self._closed is not None:
+            with self.blocked_on(self._closed):
+                await asyncio.Event().wait()
+
+    async def until_quiescent(self, settle_s: float = 0.2) -> tuple[str, ...]:
+        """Return what is waited for, once something is and nothing else has been done for `settle_s` seconds."""
+        while True:
+            self._changed.clear()
+            only_waiting = 0 < self._busy <= self._parked.total()
+            try:
+                async with asyncio.timeout(settle_s if only_waiting else None):
+                    await self._changed.wait()
+            except TimeoutError:
+                return self.reasons
+
+
+async def happens_within(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event, so long at most, and return whether it has come."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()

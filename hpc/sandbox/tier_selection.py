@@ -1,0 +1,184 @@
+"""Choosing a tier by trying each: what counts is what a small program really cannot do."""
+
+from __future__ import annotations
+
+import json
+import logging
+import platform
+import select
+import socket
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, get_args
+
+from hpc.errors import InfrastructureError
+from hpc.sandbox.interpreter import ForkServerInterpreter, FreshInterpreter
+from hpc.sandbox.protocol import Interpreter, SandboxLimits
+from hpc.sandbox.tiers import ApptainerSandbox, BubblewrapSandbox, LandlockSandbox, RlimitsSandbox, Tier
+
+_log = logging.getLogger(__name__)
+
+TierName = Literal["bubblewrap", "landlock", "apptainer", "rlimits"]
+
+_HINTS = {
+    "bubblewrap": "For bubblewrap, users must be allowed to make namespaces (user.max_user_namespaces, on Ubuntu "
+    "kernel.apparmor_restrict_unprivileged_userns).",
+    "landlock": "For Landlock, the kernel must be Linux 5.13 or later and name it in its lsm parameter.",
+    "apptainer": "For Apptainer, name an image with Python and the libraries that solvers import.",
+}
+_SEE = "See docs/sandbox.md."
+_BOUNDS = SandboxLimits(wall_s=60, memory_mb=1024)
+_PROGRAM = """
+import json, os, socket, sys
+outside, tcp_port, udp_port = sys.argv[1], *map(int, sys.argv[2:])
+def fails(action):
+    try: action()
+    except OSError: return True
+    return False
+def send():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp: udp.sendto(b"x", ("127.0.0.1", udp_port))
+def connect():
+    with socket.create_connection(("127.0.0.1", tcp_port), 5): pass
+open("inside", "w").write("x")
+fails(send)
+print(json.dumps({
+    "read files outside": not fails(lambda: open(outside + "/secret").read()),
+    "write files outside": not fails(lambda: open(outside + "/written", "w").write("x")),
+    "open TCP connections": not fails(connect),
+}))
+"""
+
+
+@dataclass(frozen=True)
+class SandboxPolicy:
+    """Which tier to use: the best that works here (`auto`) or a named one; `require` refuses mere limits.
+
+    `image` is an Apptainer image, with a Python of its own; without one that tier is left out.
+    """
+
+    tier: Literal["auto", "bubblewrap", "landlock", "apptainer", "rlimits"] = "auto"
+    require: bool = False
+    image: Path | None = None
+
+
+@dataclass(frozen=True)
+class TierProbe:
+    """What trying a tier came to; `reason` is a sentence in either case."""
+
+    tier: TierName
+    usable: bool
+    reason: str
+
+
+_LIMITS_ONLY = TierProbe("rlimits", False, "It only limits resources, and a sandbox is required.")
+
+
+def probe_tiers(image: Path | None = None) -> tuple[TierProbe, ...]:
+    """Try every tier, strongest first; what each came to is remembered for the life of this process."""
+    return tuple(_try(name, image) for name in get_args(TierName))
+
+
+def open_interpreter(policy: SandboxPolicy, *, warm: bool = True) -> Interpreter:
+    """Return an interpreter of the strongest tier that the policy allows and that works here.
+
+    It is warm if asked for and if forks can be kept apart in that tier. Raises `InfrastructureError` where
+    no tier is usable, with what was tried and what would help.
+    """
+    names = get_args(TierName) if policy.tier == "auto" else (policy.tier,)
+    failed: list[TierProbe] = []
+    for name in names:
+        probed = _LIMITS_ONLY if name == "rlimits" and policy.require else _try(name, policy.image)
+        if probed.usable:
+            if name == "rlimits":
+                _warn("; ".join(f"{item.tier}: {item.reason}" for item in failed))
+            return _interpreter(_sandbox(name, policy.image), failed, warm)
+        if not (policy.tier == "auto" and name == "apptainer" and policy.image is None):
+            failed.append(probed)
+    raise InfrastructureError(_refusal(policy, failed))
+
+
+def _interpreter(sandbox: Tier, failed: list[TierProbe], warm: bool) -> Interpreter:
+    sentences = [f"Programs can {_enumerated(sandbox.known_gaps())}."]
+    sentences += [f"Not {item.tier}: {item.reason}" for item in failed]
+    if not warm:
+        return FreshInterpreter(sandbox, " ".join(sentences))
+    if sandbox.isolates_forks():
+        return ForkServerInterpreter(sandbox, " ".join(sentences))
+    sentences.append(
+        "Each program starts its own interpreter, as this kernel cannot keep forks of one apart."
+    )
+    return FreshInterpreter(sandbox, " ".join(sentences))
+
+
+@cache
+def _warn(reason: str) -> None:
+    """Warn, once in a process, that there is no protection of files."""
+    _log.warning(
+        "No OS sandbox on %s%s. Generated code runs with your permissions and can read and change your files. "
+        "Require a sandbox to refuse this, or name an Apptainer image. See docs/sandbox.md.",
+        platform.node(),
+        f" ({reason})" if reason else "",
+    )
+
+
+def _sandbox(name: TierName, image: Path | None) -> Tier:
+    """Return a tier; raises `InfrastructureError` for one that lacks its image."""
+    if name == "apptainer":
+        if image is None:
+            raise InfrastructureError("No image is configured.")
+        return ApptainerSandbox(image)
+    if name == "rlimits":
+        return RlimitsSandbox()
+    return BubblewrapSandbox() if name == "bubblewrap" else LandlockSandbox()
+
+
+@cache
+def _try(name: TierName, image: Path | None) -> TierProbe:
+    """Run a small program in a tier that tries what it must not be able to do."""
+    try:
+        sandbox = _sandbox(name, image)
+        allowed = _trespasses(sandbox)
+    except InfrastructureError as error:
+        return TierProbe(name, False, str(error))
+    if allowed and name != "rlimits":
+        return TierProbe(name, False, f"Programs can {_enumerated(allowed)}.")
+    return TierProbe(name, True, f"Programs can {_enumerated(sandbox.known_gaps())}.")
+
+
+def _trespasses(sandbox: Tier) -> list[str]:
+    """Return what a program in a tier managed to do outside; raises `InfrastructureError` if it cannot run."""
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        tempfile.TemporaryDirectory() as outside,
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+    ):
+        (Path(outside) / "secret").write_text("secret")
+        udp.bind(("127.0.0.1", 0))
+        ports = (str(server.getsockname()[1]) for server in (tcp, udp))
+        done = sandbox.run(
+            [sandbox.python, "-I", "-S", "-B", "-c", _PROGRAM, outside, *ports],
+            scratch=Path(scratch),
+            bounds=_BOUNDS,
+            environment={},
+        )
+        received = bool(
+            select.select([udp], [], [], 0)[0]
+        )  # it may well have sent one into a network of its own
+    if done.exit_code != 0:
+        lines = done.stderr.strip().splitlines() or [f"signal {done.signal}, exit code {done.exit_code}"]
+        raise InfrastructureError(f"A test program failed: {lines[-1]}.")
+    attempts = json.loads(done.stdout) | {"send UDP datagrams": received}
+    return [trespass for trespass, succeeded in attempts.items() if succeeded]
+
+
+def _refusal(policy: SandboxPolicy, failed: list[TierProbe]) -> str:
+    tried = " ".join(f"{item.tier}: {item.reason}" for item in failed)
+    hints = " ".join(_HINTS[item.tier] for item in failed if item.tier in _HINTS)
+    return f"No sandbox that the policy allows ({policy.tier}) works on {platform.node()}. {tried} {hints} {_SEE}"
+
+
+def _enumerated(items: list[str]) -> str:
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)

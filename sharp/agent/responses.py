@@ -1,0 +1,159 @@
+"""What agents answer, read strictly: every refusal is a sentence that is sent back to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sharp.agent.plans import PlanStep, ToolPlan, check_plan, read_plan
+from sharp.agent.tools import Tool, ToolError, Toolkit
+from sharp.error_messages import describe, valid_values
+from sharp.errors import ReplyError
+from sharp.llm.replies import extract_json
+
+Judgement = Literal["valid", "invalid", "clarify", "reject"]
+JUDGEMENTS: tuple[Judgement, ...] = ("valid", "invalid", "clarify", "reject")
+
+
+@dataclass(frozen=True)
+class ParameterChoice:
+    """What an agent chose for a step: parameters, or instead a cry for help or a question to the user."""
+
+    parameters: Mapping[str, Any] | None = None
+    help: str = ""
+    question: str = ""
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A step whose parameters are to be chosen anew, and what is wrong with them."""
+
+    step: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class Review:
+    """What the Orchestrator, or the numbers alone, say of the work so far."""
+
+    judgement: Judgement
+    reason: str = ""
+    fixes: tuple[Correction, ...] = ()
+    questions: tuple[str, ...] = ()
+    replan: bool = False
+
+
+@dataclass(frozen=True)
+class NextAction:
+    """The next step of a loop without a plan; none where it is finished, refuses, or has a question."""
+
+    step: PlanStep | None = None
+    question: str = ""
+    refusal: str = ""
+
+
+def read_next(text: str, plan: ToolPlan, toolkit: Toolkit) -> NextAction:
+    """Return the next step `{"step": {…}}`, or `{"finish": true}`, `{"ask_user": "…"}`, `{"reject": "…"}`.
+
+    Raises `ReplyError` where the step does not fit what was done.
+    """
+    data = extract_json(text)
+    known = sorted(data.keys() & {"step", "finish", "ask_user", "reject"})
+    if len(known) != 1:
+        raise ReplyError(
+            f"expected exactly one of step, finish, ask_user, reject, found {', '.join(data) or 'nothing'}"
+        )
+    match known[0]:
+        case "ask_user":
+            return NextAction(question=str(data["ask_user"]))
+        case "reject":
+            return NextAction(refusal=str(data["reject"]))
+        case "finish":
+            return NextAction()
+    step = read_plan([data["step"]]).steps[0]
+    faults = check_plan(ToolPlan((*plan.steps, step)), toolkit)
+    if faults:
+        raise ReplyError("The step cannot be carried out: " + "; ".join(faults) + ".")
+    return NextAction(step)
+
+
+def read_stop(text: str) -> bool:
+    """Return whether the loop is to end: `{"stop": true}` or `{"stop": false}`."""
+    stop = extract_json(text).get("stop")
+    if not isinstance(stop, bool):
+        raise ReplyError(f"expected stop as true or false, found {describe(stop)}")
+    return stop
+
+
+def read_planning(text: str, toolkit: Toolkit, wanted: str) -> ToolPlan:
+    """Return the plan of an answer `{"steps": […]}` that leads to a result of the name `wanted`, free of faults.
+
+    Raises `ReplyError` listing all faults.
+    """
+    plan = read_plan(extract_json(text).get("steps"))
+    faults = check_plan(plan, toolkit)
+    if faults:
+        raise ReplyError("The plan cannot be carried out: " + "; ".join(faults) + ".")
+    giving = [tool.name for tool in toolkit.values() if tool.output(wanted)]
+    if not any(step.tool in giving for step in plan.steps):
+        raise ReplyError(f"The plan leads to no {wanted}; expected a step with {' or '.join(giving)}.")
+    return plan
+
+
+def read_choice(text: str, tool: Tool) -> ParameterChoice:
+    """Return the choice of an answer: `{"parameters": {…}}`, `{"need_help": "…"}` or `{"ask_user": "…"}`."""
+    data = extract_json(text)
+    known = sorted(data.keys() & {"parameters", "need_help", "ask_user"})
+    if len(known) != 1:
+        found = ", ".join(known) or ", ".join(data) or "nothing"
+        raise ReplyError(f"expected exactly one of parameters, need_help, ask_user, found {found}")
+    given = data[known[0]]
+    if known == ["parameters"]:
+        return ParameterChoice(parameters=_checked(given, tool))
+    if not isinstance(given, str) or not given.strip():
+        raise ReplyError(f"expected {known[0]} as a sentence, found {describe(given)}")
+    return ParameterChoice(help=given) if known == ["need_help"] else ParameterChoice(question=given)
+
+
+def _checked(given: Any, tool: Tool) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise ReplyError(f"expected parameters as an object, found {describe(given)}")
+    try:
+        return tool.checked(given).model_dump(mode="json", exclude_defaults=True)
+    except ToolError as error:
+        raise ReplyError(str(error)) from None
+
+
+def read_verdict(text: str, steps: Collection[str]) -> Review:
+    """Return the verdict `{"verdict", "reason", "fixes": [{"step", "advice"}], "questions": […], "replan"}`."""
+    data = extract_json(text)
+    judgement = data.get("verdict")
+    if judgement not in JUDGEMENTS:
+        raise ReplyError(
+            f"verdict: found {describe(judgement)}; {valid_values('verdicts', str(judgement), JUDGEMENTS)}"
+        )
+    fixes = tuple(_fix(entry, steps) for entry in _list(data, "fixes"))
+    questions = tuple(str(entry) for entry in _list(data, "questions"))
+    replan = data.get("replan") is True
+    if judgement == "invalid" and not fixes and not replan:
+        raise ReplyError("an invalid verdict needs fixes, or replan: true")
+    if judgement == "clarify" and not questions:
+        raise ReplyError("the verdict clarify needs questions")
+    return Review(judgement, str(data.get("reason", "")), fixes, questions, replan)
+
+
+def _fix(entry: Any, steps: Collection[str]) -> Correction:
+    if not isinstance(entry, dict) or not isinstance(entry.get("advice"), str):
+        raise ReplyError(f"fixes: expected objects with step and advice, found {describe(entry)}")
+    step = str(entry.get("step"))
+    if step not in steps:
+        raise ReplyError(f"fixes: there is no step '{step}'; {valid_values('steps', step, steps)}")
+    return Correction(step, entry["advice"])
+
+
+def _list(data: Mapping[str, Any], key: str) -> list[Any]:
+    value = data.get(key) or []
+    if not isinstance(value, list):
+        raise ReplyError(f"{key}: expected a list, found {describe(value)}")
+    return value

@@ -1,0 +1,227 @@
+"""The report of a course: what was stated, what was understood, how the team went about it, and what was measured."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from sharp.agent.memory import GraphMemory, ToolRecord
+from sharp.agent.plans import PlanStep
+from sharp.agent.sessions import SessionResult
+from sharp.agent.synthesis import SolverProgram, SynthesisUsage
+from sharp.document import (
+    Block,
+    Code,
+    Details,
+    Facts,
+    Figure,
+    Graph,
+    GraphEdge,
+    GraphNode,
+    GraphRow,
+    Headline,
+    Link,
+    ModelText,
+    Note,
+    Paragraph,
+    Report,
+    Section,
+    Table,
+)
+from sharp.document.text import count_text, duration_text, error_text
+from sharp.evaluation.protocol import Evaluation
+from sharp.solvers.figures import figures
+from sharp.solvers.problem_summary import problem_summary
+
+_OPENING = {
+    "solved": "Solved",
+    "specified": "Understood",
+    "unsolved": "Not solved",
+    "needs_clarification": "Something has to be answered first",
+    "rejected": "Not solvable as it stands",
+}
+_RULE_BASED_NOTE = (
+    "The embedded rule-based model played at least one of the agents. It understands no language and knows the "
+    "shipped cases by heart: this shows the machinery at work, and says nothing of a language model."
+)
+
+
+def headline(finished: SessionResult) -> str:
+    """Return the ending in one sentence."""
+    course = finished.course
+    if finished.solution is not None and finished.solution.method == "program":
+        return "A program ran to its end; nothing has measured whether what it gives solves the problem."
+    if course.ending == "solved" and finished.solution is not None:
+        return f"Solved: estimated relative error {finished.solution.error:.1e}, and all checks are kept."
+    if course.ending == "specified":
+        return "Understood: the problem is set up and checked, and was not to be solved."
+    return f"{_OPENING[course.ending]}: {course.reason or 'the plan led to no solution'}."
+
+
+def build_report(finished: SessionResult) -> Report:
+    """Return the report of a course."""
+    course = finished.course
+    notes = [Note(_RULE_BASED_NOTE)] if "rule-based" in finished.settings.models.values() else []
+    notes += [Note(question, "warning") for question in course.questions]
+    sections = [_stated(finished), _plan(course.memory)]
+    if finished.problem is not None and finished.solution is not None:
+        drawn = tuple(figures(finished.problem, finished.solution.solution))  # type: ignore[arg-type]
+        sections.append(Section("solution", "The solution", drawn))
+    if finished.solver is not None:
+        sections.append(_solver(finished.solver, finished.folder))
+    sections += [_measured(course.memory), _corrections(course.memory), _spent(finished)]
+    title = finished.problem.title if finished.problem else "A stated problem"
+    return Report(
+        title,
+        Headline(headline(finished), course.ending not in ("solved", "specified")),
+        tuple(notes),
+        tuple(sections),
+    )
+
+
+def _stated(finished: SessionResult) -> Section:
+    blocks: list[Block] = [ModelText(finished.settings.statement, "the person who stated the problem")]
+    if finished.problem is not None:
+        blocks += [Paragraph("What was understood:"), Facts(tuple(problem_summary(finished.problem)))]
+    return Section("problem", "The problem", tuple(blocks))
+
+
+def _solver(solver: SolverProgram, course: Path) -> Section:
+    """Tell of the program that was written; the course's folder lies beside its report."""
+    run = f"{course.name}/{solver.run.name}"
+    known = (
+        ("program", f"{solver.name}, the best of {solver.written}, of which {solver.executed} were run"),
+        ("file", f"{run}/solver/{solver.path.name}"),
+        ("SHA-256", solver.hash),
+        *_errors("validation", solver.validation),
+        *_errors("test", solver.test),
+    )
+    blocks = (Facts(known), Link("The report of its run", f"{run}/report.html"))
+    return Section("solver", "The solver program", (*blocks, Details("Program", (Code(solver.code),))))
+
+
+def _errors(split: str, evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
+    scores = evaluation.scores if evaluation else None
+    if scores is None:
+        yield f"error on {split} data", "none: the program failed"
+        return
+    yield f"error on {split} data, against the data", error_text(scores.nrmse)
+    yield f"error on {split} data, against the true solution", error_text(scores.nrmse_reference)
+
+
+def _plan(memory: GraphMemory) -> Section:
+    flow = flow_of(memory)
+    words = "; ".join(f"{node.id} {node.detail}: {node.state}" for row in flow.rows for node in row.nodes)
+    figure = Figure(flow, "Steps from top to bottom; lines show whose results a step uses.", words)
+    rows = tuple(_row(memory, step) for step in memory.plan.steps)
+    columns = ("step", "tool", "parameters", "result", "versions", "seconds")
+    return Section("plan", "The plan", (figure, Table(columns, rows, columns[4:])))
+
+
+def flow_of(memory: GraphMemory) -> Graph:
+    """Return the graph memory as a chart: each step below all that it uses, steps of the same depth side by side."""
+    uses: dict[tuple[str, str], str] = {}
+    for source, port, target, _ in memory.edges():
+        uses[source, target] = ", ".join(filter(None, [uses.get((source, target)), port]))
+    depths: dict[str, int] = {}
+    rows: dict[int, list[GraphNode]] = defaultdict(list)
+    for step in memory.plan.steps:
+        sources = (source for source, target in uses if target == step.id)
+        depths[step.id] = max((depths.get(source, -1) + 1 for source in sources), default=0)
+        rows[depths[step.id]].append(_node(memory, step))
+    return Graph(
+        "flow",
+        "The steps, and what flows between them",
+        tuple(GraphRow("", tuple(nodes)) for _, nodes in sorted(rows.items())),
+        tuple(
+            GraphEdge(source, target, f"{target} uses {what} of {source}")
+            for (source, target), what in uses.items()
+        ),
+    )
+
+
+def _node(memory: GraphMemory, step: PlanStep) -> GraphNode:
+    record = memory.current(step.id)
+    if record is None:
+        return GraphNode(step.id, step.tool, "open", "not carried out as things stand")
+    if record.error is not None:
+        return GraphNode(step.id, step.tool, "failed", record.error)
+    return GraphNode(step.id, step.tool, "done", _result(record))
+
+
+def _row(memory: GraphMemory, step: PlanStep) -> tuple[str, ...]:
+    record = memory.current(step.id)
+    parameters = json.dumps(memory.parameters.get(step.id, {}), ensure_ascii=False)
+    result = _result(record) if record else "not carried out"
+    seconds = f"{record.seconds:.2f}" if record else ""
+    return step.id, step.tool, parameters, result, str(memory.version(step.id)), seconds
+
+
+def _result(record: ToolRecord) -> str:
+    return record.error or json.dumps(record.summary, ensure_ascii=False)
+
+
+def _measured(memory: GraphMemory) -> Section:
+    columns = ("step", "check", "value", "limit", "kept", "in words")
+    rows = tuple(_findings(memory))
+    return Section("checks", "What was measured", (Table(columns, rows, columns[2:4]),))
+
+
+def _findings(memory: GraphMemory) -> Iterator[tuple[str, ...]]:
+    for step in memory.plan.steps:
+        record = memory.current(step.id)
+        for finding in record.findings if record else ():
+            value, limit = (
+                "" if number is None else f"{number:.1e}" for number in (finding.value, finding.limit)
+            )
+            yield step.id, finding.name, value, limit, "yes" if finding.passed else "NO", finding.about
+
+
+def _corrections(memory: GraphMemory) -> Section:
+    """List what was done and does not stand any more."""
+    current = {record.recipe.fingerprint for step in memory.plan.ids if (record := memory.current(step))}
+    rows = tuple(
+        (
+            record.step,
+            record.recipe.tool,
+            json.dumps(dict(record.recipe.parameters), ensure_ascii=False),
+            _result(record),
+        )
+        for record in memory.records
+        if record.recipe.fingerprint not in current
+    )
+    if not rows:
+        return Section("corrections", "Corrections", (Paragraph("Nothing had to be done again."),))
+    table = Table(("step", "tool", "parameters", "result"), rows)
+    return Section("corrections", "Corrections", (Paragraph("Done, and replaced later:"), table))
+
+
+def _commissioned(spent: SynthesisUsage) -> Iterator[tuple[str, str]]:
+    """Yield what solver programs took, which is not among the team's own calls."""
+    if spent.runs:
+        yield "runs for solver programs", str(spent.runs)
+        yield "model calls in them", str(spent.calls)
+        yield "tokens read in them", count_text(spent.usage.prompt)
+        yield "tokens written in them", count_text(spent.usage.completion)
+        yield "evaluations in them", str(spent.evaluations)
+
+
+def _spent(finished: SessionResult) -> Section:
+    usage, settings = finished.usage, finished.settings
+    seconds = sum(record.seconds for record in finished.course.memory.records)
+    facts = (
+        ("policy", settings.policy),
+        *((str(role), model) for role, model in settings.models.items()),
+        ("model calls", str(finished.calls)),
+        ("tokens read", count_text(usage.prompt)),
+        ("tokens written", count_text(usage.completion)),
+        ("uses of tools", str(len(finished.course.memory.records))),
+        ("time in tools", duration_text(seconds)),
+        *_commissioned(finished.synthesis),
+        ("seed", str(settings.seed)),
+    )
+    return Section(
+        "spent", "What it took", (Facts(facts), Code(f"sharp solve … --dir {finished.folder.parent}", ""))
+    )

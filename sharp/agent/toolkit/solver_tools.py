@@ -1,0 +1,247 @@
+"""Tools that check a problem, choose a method, discretise and solve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from sharp.agent.toolkit.problem_tools import PROBLEM, objections
+from sharp.agent.tools import CheckResult, Parameters, Tool, ToolContext, ToolError, ToolPort, ToolResult
+from sharp.errors import ConfigurationError, SpecificationError
+from sharp.problems.problem import Problem
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.method import Deadline, NumericalMethod
+from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, refine
+from sharp.solvers.system import FirstOrderSystem
+
+
+class NoArgs(Parameters):
+    """No literal parameters."""
+
+
+class MethodArgs(Parameters):
+    """A method by name; without one the first that is recommended is taken."""
+
+    method: str | None = None
+
+
+class ResolutionArgs(Parameters):
+    """Nodes, cells or modes along an axis; without it, resolutions rise until two solutions agree."""
+
+    resolution: Annotated[int, Field(ge=4, le=5000)] | None = None
+
+
+class GridSolution(DiscreteSolution):
+    """A solution whose values come from a grid; between its points they are interpolated."""
+
+
+@dataclass(frozen=True)
+class DiscretisedProblem:
+    """A system with the method that solves it, at these resolutions in turn, to a relative accuracy."""
+
+    system: FirstOrderSystem
+    method: NumericalMethod
+    resolutions: tuple[int, ...]
+    accuracy: float
+
+
+def _checked(call: ToolContext) -> ToolResult:
+    from sharp.problems.well_posedness import check_well_posedness
+
+    found = check_well_posedness(call.inputs["problem"])
+    grave = [concern for concern in found if concern.verdict != "warn"]
+    if grave:
+        raise ToolError(f"check_problem: {objections(grave)}")
+    finding = CheckResult("well-posed", True, "conditions fit the equations, and nothing contradicts")
+    return ToolResult(
+        {"validated_problem": call.inputs["problem"]},
+        {"warnings": [concern.message for concern in found]},
+        (finding,),
+    )
+
+
+def _chosen(call: ToolContext) -> ToolResult:
+    from sharp.solvers.methods import all_methods
+    from sharp.solvers.recommend import recommend
+
+    system = _system(call.inputs["problem"], "choose_method")
+    try:
+        choice = recommend(system, all_methods(), call.parameters.method)
+    except ConfigurationError as error:
+        raise ToolError(f"choose_method: {error}") from None
+    if not choice.recommendations:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in choice.refusals.items())
+        raise ToolError(f"choose_method: no method can solve this problem: {reasons}")
+    first = choice.recommendations[0]
+    summary = {
+        "method": first.method.name,
+        "because": first.reason,
+        "others": [other.method.name for other in choice.recommendations[1:]],
+        "not": dict(choice.refusals),
+    }
+    return ToolResult({"method": first.method}, summary)
+
+
+def _discretised(call: ToolContext) -> ToolResult:
+    problem: Problem = call.inputs["problem"]
+    method: NumericalMethod = call.inputs["method"]
+    system = _system(problem, "discretise")
+    asked = call.parameters.resolution
+    # One resolution alone would leave its error unknown.
+    resolutions = (max(4, 2 * asked // 3), asked) if asked else tuple(method.resolution_sequence(system))
+    found = DiscretisedProblem(system, method, resolutions, problem.specification.accuracy)
+    summary = {
+        "method": method.name,
+        "resolutions": list(resolutions),
+        "unknown functions": len(system.components),
+        "linear": system.linear,
+    }
+    return ToolResult({"discretisation": found}, summary)
+
+
+def _system(problem: Problem, tool: str) -> FirstOrderSystem:
+    from sharp.solvers.system import system_of
+
+    try:
+        return system_of(problem)
+    except SpecificationError as error:
+        raise ToolError(f"{tool}: {error}") from None
+
+
+def _in_time(call: ToolContext) -> ToolResult:
+    system = call.inputs["discretisation"].system
+    if system.steady:
+        other = "solve_eigenvalues" if system.eigenvalue_terms else "solve_steady"
+        raise ToolError(f"solve_in_time: the problem does not depend on time; expected {other}")
+    return _solved(call, "solve_in_time")
+
+
+def _steady(call: ToolContext) -> ToolResult:
+    system = call.inputs["discretisation"].system
+    if not system.steady or system.eigenvalue_terms:
+        other = "solve_eigenvalues" if system.eigenvalue_terms else "solve_in_time"
+        raise ToolError(f"solve_steady: expected {other} for this problem")
+    return _solved(call, "solve_steady")
+
+
+def _eigenvalues(call: ToolContext) -> ToolResult:
+    system = call.inputs["discretisation"].system
+    if not system.eigenvalue_terms:
+        other = "solve_steady" if system.steady else "solve_in_time"
+        raise ToolError(f"solve_eigenvalues: no eigenvalue was declared; expected {other}")
+    return _solved(call, "solve_eigenvalues")
+
+
+def _solved(call: ToolContext, tool: str) -> ToolResult:
+    asked: DiscretisedProblem = call.inputs["discretisation"]
+    found = refine(
+        asked.method, asked.system, asked.accuracy, Deadline.within(call.wall_s), asked.resolutions
+    )
+    if found.solution is None:
+        raise ToolError(f"{tool}: {asked.method.name} found no solution: {_failures(found.attempts)}")
+    finding = CheckResult(
+        "refinement",
+        found.converged,
+        f"estimated relative error {found.error:.1e} where {asked.accuracy:.0e} was asked for",
+        found.error,
+        asked.accuracy,
+    )
+    return ToolResult({"solution": found}, _told(found), (finding,))
+
+
+def _failures(attempts: Sequence[ResolutionAttempt]) -> str:
+    return "; ".join(f"at resolution {attempt.resolution}: {attempt.failure}" for attempt in attempts)
+
+
+def _told(found: RefinementStudy) -> dict[str, Any]:
+    solution = found.solution
+    assert solution is not None, "there is a solution to tell of"
+    told: dict[str, Any] = {
+        "method": solution.method,
+        "resolutions": [attempt.resolution for attempt in found.attempts],
+        "unknowns": solution.unknowns,
+        "estimated error": float(f"{found.error:.2g}"),
+    }
+    if solution.eigenvalues:
+        told["eigenvalues"] = [float(f"{value:.10g}") for value in solution.eigenvalues]
+    return told
+
+
+SOUND = ToolPort("problem", "validated_problem", "the problem after check_problem")
+SOLUTION = ToolPort("solution", "solution", "the solution, with how it was refined")
+_METHOD = ToolPort("method", "method", "the method of solution")
+_DISCRETISATION = ToolPort("discretisation", "discretisation", "system, method and resolutions")
+
+TOOLS: tuple[Tool, ...] = (
+    Tool(
+        "check_problem",
+        "parser",
+        "Looks for what makes a problem ill-posed, under-specified or contradictory.",
+        NoArgs,
+        (PROBLEM,),
+        (
+            ToolPort(
+                "validated_problem", "validated_problem", "the problem, if nothing speaks against solving it"
+            ),
+        ),
+        _checked,
+        examples=({},),
+    ),
+    Tool(
+        "choose_method",
+        "solver",
+        "Chooses a method by rules from dimension, domain, order, type and smoothness.",
+        MethodArgs,
+        (SOUND,),
+        (_METHOD,),
+        _chosen,
+        limits="Methods are chebyshev, fourier, fd, fv, polar and fem; each says why it cannot solve a problem.",
+        examples=({}, {"method": "fd"}),
+    ),
+    Tool(
+        "discretise",
+        "solver",
+        "Puts the problem on grids of rising resolution, or on those about a given one.",
+        ResolutionArgs,
+        (SOUND, _METHOD),
+        (_DISCRETISATION,),
+        _discretised,
+        examples=({}, {"resolution": 60}),
+    ),
+    Tool(
+        "solve_in_time",
+        "solver",
+        "Solves a problem that depends on time.",
+        NoArgs,
+        (_DISCRETISATION,),
+        (SOLUTION,),
+        _in_time,
+        cost="seconds",
+        examples=({},),
+    ),
+    Tool(
+        "solve_steady",
+        "solver",
+        "Solves a steady problem.",
+        NoArgs,
+        (_DISCRETISATION,),
+        (SOLUTION,),
+        _steady,
+        cost="seconds",
+        examples=({},),
+    ),
+    Tool(
+        "solve_eigenvalues",
+        "solver",
+        "Finds the lowest eigenvalues and the first eigenfunction.",
+        NoArgs,
+        (_DISCRETISATION,),
+        (SOLUTION,),
+        _eigenvalues,
+        cost="seconds",
+        examples=({},),
+    ),
+)

@@ -1,1 +1,0 @@
-"""Metrics of agent runs: passes, tool chains, parameters and texts, as pure functions (docs/agent-metrics.md)."""

@@ -1,0 +1,181 @@
+"""The matrix of a benchmark: which courses there are, of what team on which statement."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast, get_args
+
+from sharp.agent.policies import POLICIES, Policy
+from sharp.agent.settings import ROLES, AgentConfig
+from sharp.error_messages import valid_values
+from sharp.errors import ConfigurationError, SpecificationError
+from sharp.llm.cards import RULE_BASED
+from sharp.problems.cases import BenchmarkCase, list_cases, load_case
+from sharp.problems.spec import ProblemStatement
+
+_STYLES: tuple[str, ...] = get_args(ProblemStatement.model_fields["style"].annotation)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What is compared: a policy, the model of each role in the order of `ROLES`, the rule-based model's error rate."""
+
+    policy: Policy
+    models: tuple[str, ...]
+    error_rate: float = 0.0
+
+    @property
+    def played(self) -> bool:
+        """Whether the rule-based model stands in for a model in some role."""
+        return RULE_BASED in self.models
+
+    @property
+    def team(self) -> str:
+        """The models in words: one name, or one for each role."""
+        if len(set(self.models)) == 1:
+            return self.models[0]
+        return ", ".join(f"{role}={model}" for role, model in zip(ROLES, self.models, strict=True))
+
+    @property
+    def label(self) -> str:
+        """The arm in words, unique among all arms."""
+        erring = f", error rate {self.error_rate:g}" if self.error_rate else ""
+        return f"{self.policy} ({self.team}{erring})"
+
+
+def short_names(arms: Collection[Arm]) -> dict[str, str]:
+    """Return by label what tells arms apart: the policy, and models and error rates where these differ."""
+    teams = len({arm.models for arm in arms}) > 1
+    rates = len({arm.error_rate for arm in arms}) > 1
+    return {
+        arm.label: ", ".join(
+            (
+                arm.policy,
+                *([arm.team] if teams else []),
+                *([f"error rate {arm.error_rate:g}"] if rates else []),
+            )
+        )
+        for arm in arms
+    }
+
+
+@dataclass(frozen=True)
+class BenchmarkTrial:
+    """One course: an arm works on one statement of a case.
+
+    `seed` counts courses of one kind; the course's own differs from case to case, and is the same for all arms.
+    """
+
+    arm: Arm
+    case: BenchmarkCase
+    statement: ProblemStatement
+    seed: int
+
+    @property
+    def settings(self) -> AgentConfig:
+        """The settings of the course."""
+        models = dict(zip(ROLES, self.arm.models, strict=True))
+        # With one seed for all, what is drawn would be the same at the same step of every case.
+        own = zlib.crc32(f"{self.case.id}/{self.statement.style}/{self.seed}".encode())
+        return AgentConfig(self.statement.text, models, self.arm.policy, own, self.arm.error_rate)
+
+    @property
+    def key(self) -> str:
+        """Sixteen hexadecimal digits for the settings of the course and the problem that it is scored by."""
+        text = f"{self.settings.hash} {self.case.problem.hash}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def read_models(text: str) -> tuple[str, ...]:
+    """Return the model of each role from `NAME`, or from `ROLE=NAME,…` with all roles.
+
+    Raises `ConfigurationError` for a role that is unknown, and where a role has no model.
+    """
+    if "=" not in text:
+        return (text,) * len(ROLES)
+    given = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+    for role in given:
+        if role not in ROLES:
+            raise ConfigurationError(
+                f"model '{text}': unknown role '{role}'; {valid_values('roles', role, ROLES)}"
+            )
+    missing = [role for role in ROLES if not given.get(role)]
+    if missing:
+        raise ConfigurationError(
+            f"model '{text}': expected a model for each role, found none for {missing[0]}"
+        )
+    return tuple(given[role] for role in ROLES)
+
+
+def arms_of(
+    policies: Sequence[str], teams: Sequence[tuple[str, ...]], rates: Sequence[float]
+) -> tuple[Arm, ...]:
+    """Return all combinations, each once; who is no rule-based model makes mistakes of its own, at no stated rate.
+
+    Raises `ConfigurationError` for an unknown policy, and for a rate where no model is the rule-based model.
+    """
+    for policy in policies:
+        if policy not in POLICIES:
+            raise ConfigurationError(
+                f"unknown policy '{policy}'; {valid_values('policies', policy, POLICIES)}"
+            )
+    if any(rates) and not any(RULE_BASED in models for models in teams):
+        raise ConfigurationError(
+            "an error rate is the rule-based model's, and no model is the rule-based model"
+        )
+    arms = (
+        Arm(cast(Policy, policy), models, rate if RULE_BASED in models else 0.0)
+        for models in teams
+        for rate in rates
+        for policy in policies
+    )
+    return tuple(dict.fromkeys(arms))
+
+
+def choose_cases(names: Sequence[str]) -> tuple[BenchmarkCase, ...]:
+    """Return the cases of these ids and categories, all where none is named, each once.
+
+    Raises `SpecificationError` for a name that is neither, and as `load_case` does.
+    """
+    known = list_cases()
+    by_category: dict[str, list[str]] = {}
+    for case, path in known.items():
+        by_category.setdefault(path.parent.name, []).append(case)
+    chosen: list[str] = []
+    for name in names or by_category:
+        if name not in known and name not in by_category:
+            valid = valid_values("cases and categories", name, [*by_category, *known])
+            raise SpecificationError(f"unknown case or category '{name}'; {valid}")
+        chosen += [name] if name in known else by_category[name]
+    return tuple(load_case(name) for name in dict.fromkeys(chosen))
+
+
+def list_trials(
+    cases: Sequence[BenchmarkCase], arms: Sequence[Arm], seeds: int, styles: Sequence[str] = ()
+) -> tuple[BenchmarkTrial, ...]:
+    """Return all courses, case by case: of the first statement of each, or of all those in given styles.
+
+    Raises `ConfigurationError` for an unknown style, and where no case has a statement in any of them.
+    """
+    for style in styles:
+        if style not in _STYLES:
+            raise ConfigurationError(f"unknown style '{style}'; {valid_values('styles', style, _STYLES)}")
+    tasks = tuple(
+        BenchmarkTrial(arm, case, statement, seed)
+        for case in cases
+        for arm in arms
+        for statement in _statements(case, styles)
+        for seed in range(seeds)
+    )
+    if not tasks:
+        raise ConfigurationError(f"no case that was chosen has a statement in style {' or '.join(styles)}")
+    return tasks
+
+
+def _statements(case: BenchmarkCase, styles: Sequence[str]) -> Iterator[ProblemStatement]:
+    if not styles:
+        yield case.statements[0]
+    yield from (statement for statement in case.statements if statement.style in styles)

@@ -1,0 +1,1 @@
+"""Finished and unfinished runs side by side: `sharp compare`."""

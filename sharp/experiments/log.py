@@ -1,0 +1,54 @@
+"""The log of an experiment: one line an event, with a checksum (`hpc.journal.journal_file`), append-only.
+
+The holder of the experiment's lease writes it; anyone may read it at any time. Every event carries the time at which it
+was written and the epoch of the lease. Damaged and torn lines do not count: what they held is done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hpc.files import AppendFile, truncate_partial_line
+from hpc.journal import Lease, decode_event, encode_event
+
+Event = dict[str, Any]
+
+
+def read_log(path: Path) -> tuple[list[Event], tuple[str, ...]]:
+    """Return the events of a log and a warning for each line that does not count; a missing log is empty."""
+    try:
+        *lines, tail = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return [], ()
+    events = [decode_event(line) for line in lines]
+    warnings = [
+        f"{path}:{number}: damaged, and left out" for number, event in enumerate(events, 1) if event is None
+    ]
+    if tail:
+        warnings.append(f"{path}: the last line is torn, and left out")
+    return [event for event in events if event is not None], tuple(warnings)
+
+
+class ExperimentLog:
+    """Appends events to a log while a lease holds; a context that closes the file."""
+
+    def __init__(self, path: Path, lease: Lease) -> None:
+        # A killed writer leaves a torn line: what is appended to it would be damaged too.
+        truncate_partial_line(path)
+        self._lease = lease
+        self._file = AppendFile(path)
+
+    def append(self, events: Iterable[Mapping[str, Any]]) -> list[Event]:
+        """Write events in one piece and return them as written; raises `LeaseLost` once the lease is lost."""
+        self._lease.renew()
+        stamp = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "epoch": self._lease.epoch}
+        stamped = [{**event, **stamp} for event in events]
+        self._file.append(b"".join(map(encode_event, stamped)))
+        return stamped
+
+    def close(self) -> None:
+        """Close the file; the lease is the caller's."""
+        self._file.close()

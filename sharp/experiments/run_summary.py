@@ -1,0 +1,119 @@
+"""One run in figures: the row that sweeps, studies and comparisons have for it."""
+
+# ruff: noqa: RUF009 - `column` makes a field
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from sharp.experiments.columns import column
+
+State = Literal["finished", "failed", "unfinished"]
+BestErrors = tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run in figures; `sharp.experiments.frame.describe_columns` lists meanings and units.
+
+    Unknown values are None or empty. Errors are dimensionless. Calls, tokens, dollars and seconds are those that the
+    run itself has paid for; `standalone_…` is what the same run costs when nothing is shared or cached, by which
+    methods are compared.
+    """
+
+    state: State = column("finished, failed or unfinished", ...)
+    note: str = column("what made the run fail", "")
+    problem: str = column("id of the problem", "")
+    method: str = column("method of the run", "")
+    variant: str = column("the method with what sets it apart", "")
+    seed: int | None = column("seed of the run")
+    setup: str = column("hash of the configuration, the same for runs that differ in the seed alone", "")
+    roles: Mapping[str, str] = column("model of each role", dict)
+    rule_based: str = column(
+        "whether the rule-based model answered for `all`, `some` or `none` of the roles", ""
+    )
+    winner: str | None = column("candidate that was selected")
+    winner_strategy: str | None = column("strategy of the winner")
+    nrmse: float | None = column("winner's error on test data against the data set", unit="1")
+    nrmse_reference: float | None = column("winner's error on test data against the true solution", unit="1")
+    data_error: float | None = column("the data set's own error", unit="1")
+    flag: str = column("`below` or `at` where the error is no more than the data set's own", "")
+    validation_nrmse: float | None = column("winner's error on validation data", unit="1")
+    run_time_s: float | None = column("steady time of the winner on test data", unit="s")
+    compile_s: float | None = column("what the winner's first call took beyond that", unit="s")
+    device: str = column("device of the winner's test run", "")
+    devices: tuple[str, ...] = column("devices of all program runs, the most used first", ())
+    order: float | None = column("winner's empirical order of accuracy", unit="1")
+    order_note: str = column("why there is no order of accuracy", "")
+    rounds: int = column("rounds of judging", 0)
+    cycles: int = column("cycles of judging", 0)
+    saturated: bool | None = column("whether the last cycle ended for want of gain")
+    stop_reason: str = column("why the last cycle ended", "")
+    best_by_evaluation: BestErrors = column("best validation metric after each evaluation, in order", ())
+    best_by_round: BestErrors = column("best metric of each round's turns, over all cycles", ())
+    feedback: tuple[str, ...] = column("metrics that programs were ranked by", ())
+    evaluations: int = column("runs on validation data", 0)
+    cached_evaluations: int = column("evaluations whose results came from the cache", 0)
+    executions: int = column("evaluations, smoke tests and runs of repaired programs", 0)
+    debug_runs: int = column("runs of repaired programs", 0)
+    programs: int = column("programs that were run, repaired versions not counted", 0)
+    repairs: int = column("calls for debugging", 0)
+    nominee_evaluations: int = column("nominees of first rounds, whose results were requested", 0)
+    nominee_cached: int = column("of these from the cache", 0)
+    nominee_shared: int = column("of these from an equal program of the same run", 0)
+    calls: int = column("calls of models", 0)
+    reused_calls: int = column("calls whose replies another run gave", 0)
+    prompt_tokens: int = column("prompt tokens", 0)
+    completion_tokens: int = column("completion tokens", 0)
+    dollars: float | None = column("cost of calls", unit="$")
+    evaluation_seconds: float = column("time of program runs", 0.0, "s")
+    gpu_seconds: float = column("time of program runs on GPUs", 0.0, "s")
+    standalone_prompt_tokens: int = column("prompt tokens, nothing shared", 0)
+    standalone_cached_tokens: int = column("prompt tokens that the server had cached, nothing shared", 0)
+    standalone_completion_tokens: int = column("completion tokens, nothing shared", 0)
+    standalone_reasoning_tokens: int = column("completion tokens for reasoning, nothing shared", 0)
+    standalone_dollars: float | None = column("cost of calls, nothing shared", unit="$")
+    standalone_evaluation_seconds: float = column("time of program runs, nothing cached", 0.0, "s")
+    standalone_gpu_seconds: float = column("time of program runs on GPUs, nothing cached", 0.0, "s")
+    seconds: float | None = column("wall time of the run", unit="s")
+    strategies: Mapping[str, int] = column("programs by strategy, without hybrids and repairs", dict)
+    libraries: Mapping[str, float] = column("mean share of calls by library, in programs that were run", dict)
+    winner_libraries: Mapping[str, float] = column("share of calls by library, in the winner", dict)
+    failures: Mapping[str, int] = column("failed program runs by kind", dict)
+    effects: int = column("effects that the run has recorded", 0)
+    validation_samples: int = column("validation samples", 0)
+    test_samples: int = column("test samples", 0)
+    data: str = column("label of the data set", "")
+    software: str = column("version of pde-sharp", "")
+    prompts: str = column("hash of the prompts", "")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunSummary:
+        """Rebuild a row; unknown keys are left out."""
+        names = (each.name for each in fields(cls))
+        return cls(**{name: _frozen(data[name]) for name in names if name in data})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def lowest(rows: Mapping[str, RunSummary]) -> tuple[float, str] | None:
+    """Return the lowest error on test data and its cell; None without any, or if data sets differ."""
+    scored = [
+        (row.nrmse, cell) for cell, row in rows.items() if row.state == "finished" and row.nrmse is not None
+    ]
+    same_data = len({rows[cell].data for _, cell in scored}) == 1
+    return min(scored) if same_data else None

@@ -1,0 +1,592 @@
+"""From the rows of a sweep to the tables and figures of a study."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from math import isfinite
+from typing import Any
+
+from pandas import DataFrame
+
+from sharp.document import (
+    Bar,
+    BarPanel,
+    Block,
+    Bullets,
+    Curve,
+    CurvePanel,
+    CurvePoint,
+    Details,
+    Figure,
+    Panels,
+    PublishedMark,
+    Stack,
+    StackPanel,
+    Table,
+)
+from sharp.document.text import MISSING, plural, share_text
+from sharp.experiments.figures import best_error_curve, spread_point
+from sharp.experiments.frame import axes_of, finished, plain, select
+from sharp.experiments.statistics.paired import Comparison
+from sharp.experiments.statistics.paired_blocks import EXPLAINED, comparison_blocks
+from sharp.experiments.statistics.spread import QuartileSummary
+from sharp.experiments.studies.metrics import METRICS, SERIES, SHARES, TableMetric, short_error
+from sharp.experiments.studies.study_file import GENERATOR, PublishedValues, Study, TableSpec
+from sharp.experiments.tables import (
+    PROBLEM,
+    Pairing,
+    groups,
+    reached,
+    reaching_table,
+    shown,
+    spread_of,
+)
+from sharp.report.data_error_flags import floor_levels
+
+NOT_KNOWN = "not known to us"
+FLOOR = "the data's own distance from the true solution"
+RECORD = {
+    **dict.fromkeys(("view", "row", "column", "measure", "part"), "string"),
+    "step": "float64",
+    "published": "string",
+    "runs": "Int64",
+    **dict.fromkeys(("median", "least", "most"), "float64"),
+    **dict.fromkeys(("below_data_error", "failed", "missing"), "Int64"),
+}
+"""The columns of the records of all views, with their dtypes."""
+Key = tuple[Any, ...]
+Place = tuple[Key, Any]
+Record = Mapping[str, Any]
+
+# Of a long series a table shows these steps.
+_STEPS = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 24, 32, 44, 64, 96, 128)
+
+
+@dataclass(frozen=True)
+class RenderedTable:
+    """A view as tables, a figure if there is something to draw, and records of one form (`RECORD`) for all views."""
+
+    title: str
+    tables: tuple[Table, ...]
+    figure: Figure | None
+    records: tuple[Record, ...]
+    remarks: tuple[str, ...] = ()
+    folded: tuple[Block, ...] = ()
+
+
+def render_table(study: Study, view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
+    """Return a view as tables and a figure."""
+    match view.show:
+        case "values":
+            return _values(study, view, rows, anchor)
+        case "against":
+            return _against(study, view, rows, anchor)
+        case "shares":
+            return _shares(view, rows, anchor)
+        case "by-round" | "by-evaluation":
+            return _series(view, rows, anchor)
+        case "paired":
+            return _paired(view, rows)
+        case "evaluations-to-target":
+            return _reaching(view, rows)
+
+
+@dataclass(frozen=True)
+class CellGroup:
+    """The runs in one place of a table."""
+
+    runs: DataFrame
+
+    @cached_property
+    def finished(self) -> DataFrame:
+        """Those that are finished."""
+        return finished(self.runs)
+
+    def count(self, column: str, value: str) -> int:
+        """Return how many runs have a value in a column."""
+        runs = self.runs if column == "state" else self.finished
+        return int((runs[column] == value).sum())
+
+    @property
+    def missing(self) -> int:
+        """How many runs have neither finished nor failed."""
+        return len(self.runs) - len(self.finished) - self.count("state", "failed")
+
+    @property
+    def remark(self) -> str:
+        """What is missing; empty if nothing is."""
+        of = "" if len(self.runs) == 1 else f" of {len(self.runs)}"
+        parts = ((self.missing, "to do"), (self.count("state", "failed"), "failed"))
+        return ", ".join(f"{count}{of} {what}" if of else what for count, what in parts if count)
+
+    def values(self, metric: TableMetric) -> tuple[float, ...]:
+        """Return the metric of each run that has it."""
+        known = (plain(value) for value in metric.values(self.finished))
+        return tuple(float(value) for value in known if value is not None and isfinite(value))
+
+    def spread(self, metric: TableMetric) -> QuartileSummary | None:
+        """Return the spread of a metric, in which finished runs without an error have failed; None without any run."""
+        return spread_of(metric.values(self.finished) if metric.kind == "error" else self.values(metric))
+
+
+@dataclass(frozen=True)
+class PivotTable:
+    """The runs of a view by row and column; rows and columns are in the order of the sweep file.
+
+    `shown` are the parts of the keys that differ between rows, `pooled` says what a place pools (`3 seeds`).
+    """
+
+    view: TableSpec
+    groups: Mapping[Place, CellGroup]
+    rows: tuple[Key, ...]
+    columns: tuple[Any, ...]
+    shown: tuple[int, ...]
+    pooled: str
+    empty: CellGroup
+
+    def at(self, key: Key, column: Any) -> CellGroup:
+        """Return the runs in a place, an empty group where the sweep has none."""
+        return self.groups.get((key, column), self.empty)
+
+    def head(self, key: Key) -> tuple[str, ...]:
+        """Return the first cells of a row."""
+        return tuple(shown(key[index]) for index in self.shown)
+
+    def label(self, key: Key) -> str:
+        """Return the name of a row."""
+        return " · ".join(self.head(key))
+
+    @property
+    def head_names(self) -> tuple[str, ...]:
+        """The names of the first columns."""
+        return tuple(_leaf(self.view.rows[index]) for index in self.shown)
+
+    def floor(self, column: Any) -> float | None:
+        """Return the data's own error in a column: the median over all runs, which have the same test data."""
+        runs = [group.finished["data_error"] for (_, name), group in self.groups.items() if name == column]
+        known = spread_of(value for floors in runs for value in floors.dropna())
+        return known.median if known else None
+
+    def record(self, key: Key, column: Any, **values: Any) -> Record:
+        """Return a record of a place."""
+        row = ", ".join(f"{axis}={shown(value)}" for axis, value in zip(self.view.rows, key, strict=False))
+        return {
+            "view": self.view.title,
+            "measure": self.view.measure,
+            **values,
+            "row": row,
+            "column": shown(column),
+        }
+
+
+def pivot(view: TableSpec, rows: DataFrame) -> PivotTable:
+    """Return the runs of a view, finished or not."""
+    chosen, count = _chosen(view, rows), len(view.rows)
+    found = groups(chosen, [*view.rows, *([view.columns] if view.columns else [])])
+    cells = {(key[:count], key[count] if view.columns else ""): CellGroup(runs) for key, runs in found}
+    keys = tuple(dict.fromkeys(key for key, _ in cells))
+    differing = tuple(index for index in range(count) if len({key[index] for key in keys}) > 1)
+    columns = tuple(dict.fromkeys(column for _, column in cells))
+    return PivotTable(
+        view, cells, keys, columns, differing or (0,), _pooled(view, chosen), CellGroup(chosen.iloc[:0])
+    )
+
+
+def _chosen(view: TableSpec, rows: DataFrame) -> DataFrame:
+    """Return the runs that have one of the wanted values on each axis."""
+    for axis, wanted in view.where.items():
+        texts = {shown(value) for value in (wanted if isinstance(wanted, list) else [wanted])}
+        rows = select(rows, (shown(value) in texts for value in rows[axis]))
+    return rows
+
+
+def _pooled(view: TableSpec, chosen: DataFrame) -> str:
+    named = {*view.rows, view.columns, view.against}
+    counts = {axis: len(set(map(shown, chosen[axis]))) for axis in axes_of(chosen) if axis not in named}
+    return " and ".join(plural(count, _leaf(axis)) for axis, count in counts.items() if count > 1)
+
+
+def _leaf(axis: str) -> str:
+    return axis.rpartition(".")[2]
+
+
+def _figure(table: PivotTable, panels: Panels, title: str, of: str) -> Figure:
+    """Return a figure; `of` says what is drawn of runs that are pooled."""
+    pooled = f": {of} over {table.pooled}" if table.pooled else ""
+    return Figure(panels, f"{title[:1].upper()}{title[1:]}{pooled}.", "The table has the numbers.")
+
+
+# Single figures, beside published ones
+
+
+def _values(study: Study, view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
+    table, metric = pivot(view, rows), METRICS[view.measure]
+    published = [
+        each
+        for each in study.published.figures
+        if each.measure == view.measure and set(each.row) <= set(view.rows)
+    ]
+    cited = {key: _cited_in(view, key, published) for key in table.rows}
+    besides = [each for each in published if not any(_belongs(view, each, key) for key in table.rows)]
+    panels = tuple(_bar_panel(table, column, metric, cited) for column in table.columns)
+    drawing = Panels(anchor, view.title, metric.title, panels)
+    return RenderedTable(
+        view.title,
+        (_value_table(table, metric, cited, besides),),
+        _figure(table, drawing, metric.title, "median and single runs") if table.rows else None,
+        tuple(_value_records(table, metric, cited)),
+        () if any(cited.values()) or besides else (f"Published: {NOT_KNOWN}.",),
+    )
+
+
+def _belongs(view: TableSpec, cited: PublishedValues, key: Key) -> bool:
+    values = dict(zip(view.rows, key, strict=False))
+    return all(values[axis] == value for axis, value in cited.row.items())
+
+
+def _cited_in(view: TableSpec, key: Key, published: Sequence[PublishedValues]) -> tuple[PublishedValues, ...]:
+    """Return the published values of a row; a row of a model that was published has those of this model alone."""
+    found = tuple(each for each in published if _belongs(view, each, key))
+    generator = dict(zip(view.rows, key, strict=False)).get(GENERATOR)
+    return tuple(each for each in found if each.model is not None and each.model == generator) or found
+
+
+def _cited_value(cited: PublishedValues, column: Any) -> float | None:
+    """Return the published value in a column, or that for all of them."""
+    return cited.values.get(shown(column), cited.values.get("all"))
+
+
+def _cell_text(group: CellGroup, metric: TableMetric) -> str:
+    """Return median, range, flags, and what is missing, one below the other."""
+    return "\n".join(_cell_lines(group, metric)) or MISSING
+
+
+def _cell_lines(group: CellGroup, metric: TableMetric) -> Iterator[str]:
+    spread = group.spread(metric)
+    if spread is not None:
+        yield metric.text(spread.median) if isfinite(spread.median) else "no result"
+        if spread.count > 1 and isfinite(spread.least) and spread.least != spread.most:
+            most = metric.text(spread.most) if isfinite(spread.most) else "none"
+            yield f"({metric.text(spread.least)} to {most})"
+    if metric is METRICS["nrmse"]:
+        for flag in ("below", "at"):
+            if count := group.count("flag", flag):
+                yield (
+                    f"{flag} floor" if len(group.runs) == 1 else f"{count} of {len(group.runs)} {flag} floor"
+                )
+    if group.remark:
+        yield group.remark
+
+
+def _value_table(
+    table: PivotTable,
+    metric: TableMetric,
+    cited: Mapping[Key, Sequence[PublishedValues]],
+    besides: Sequence[PublishedValues],
+) -> Table:
+    names = tuple(metric.title if column == "" else shown(column) for column in table.columns)
+    blank = ("",) * (len(table.head_names) - 1)
+    known = any(cited.values())
+    rows: list[tuple[bool, tuple[str, ...]]] = []  # whether a row is muted, and its cells
+
+    def quote(label: str, each: PublishedValues) -> None:
+        values = (_cited_value(each, column) for column in table.columns)
+        texts = (NOT_KNOWN if value is None else metric.text(value) for value in values)
+        rows.append((True, (label, *blank, *texts)))
+
+    for key in table.rows:
+        cells = (_cell_text(table.at(key, column), metric) for column in table.columns)
+        rows.append((False, (*table.head(key), *cells)))
+        for each in cited[key]:
+            quote(f"published, {each.name}", each)
+        if known and not cited[key]:
+            rows.append((True, ("published", *blank, *[NOT_KNOWN] * len(names))))
+    for each in besides:
+        quote(f"{', '.join(map(str, each.row.values()))}: published, {each.name}", each)
+    floors = [table.floor(column) for column in table.columns] if metric is METRICS["nrmse"] else []
+    if any(floor is not None for floor in floors):
+        texts = (MISSING if floor is None else metric.text(floor) for floor in floors)
+        rows.append((True, (FLOOR, *blank, *texts)))
+    over = f"median over {table.pooled}, with the least and the most" if table.pooled else "one run a cell"
+    muted = tuple(number for number, (is_muted, _) in enumerate(rows) if is_muted)
+    texts_of = tuple(cells for _, cells in rows)
+    return Table((*table.head_names, *names), texts_of, names, f"{metric.title}: {over}", muted)
+
+
+def _bar_panel(
+    table: PivotTable, column: Any, metric: TableMetric, cited: Mapping[Key, Sequence[PublishedValues]]
+) -> BarPanel:
+    bars = tuple(_bar(table, key, column, metric, cited[key]) for key in table.rows)
+    floor = table.floor(column) if metric is METRICS["nrmse"] else None
+    return BarPanel(shown(column), bars, metric.kind, floor_levels(floor))
+
+
+def _bar(
+    table: PivotTable, key: Key, column: Any, metric: TableMetric, cited: Sequence[PublishedValues]
+) -> Bar:
+    group = table.at(key, column)
+    spread = group.spread(metric)
+    middle = spread.median if spread is not None and isfinite(spread.median) else None
+    marks = ((_cited_value(each, column), each.name) for each in cited)
+    flagged = metric is METRICS["nrmse"] and 2 * group.count("flag", "below") > len(group.finished)
+    return Bar(
+        table.label(key),
+        () if middle is None else group.values(metric),
+        middle,
+        tuple(PublishedMark(value, name) for value, name in marks if value is not None),
+        group.remark or ("no result" if middle is None and len(group.finished) else ""),
+        flagged,
+    )
+
+
+def _value_records(
+    table: PivotTable, metric: TableMetric, cited: Mapping[Key, Sequence[PublishedValues]]
+) -> Iterator[Record]:
+    for key in table.rows:
+        for column in table.columns:
+            group = table.at(key, column)
+            yield table.record(
+                key,
+                column,
+                runs=len(group.finished),
+                **_spread_record(group.spread(metric)),
+                below_data_error=group.count("flag", "below"),
+                failed=group.count("state", "failed"),
+                missing=group.missing,
+            )
+            for each in cited[key]:
+                value = _cited_value(each, column)
+                if value is not None:
+                    yield table.record(key, column, median=value, published=each.name)
+
+
+def _spread_record(spread: QuartileSummary | None) -> dict[str, float]:
+    known = {} if spread is None else {"median": spread.median, "least": spread.least, "most": spread.most}
+    return {name: value for name, value in known.items() if isfinite(value)}
+
+
+# Curves: along an axis of numbers, by round, by evaluation
+
+
+def _against(study: Study, view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
+    """Return a metric along an axis of numbers, with the table of all its values."""
+    assert view.against is not None
+    axis, metric, table = view.against, METRICS[view.measure], pivot(view, rows)
+    points = {
+        place: tuple(
+            point
+            for key, runs in sorted(groups(group.runs, [axis]), key=lambda each: float(each[0][0]))
+            for point in spread_point(float(key[0]), map(plain, metric.values(finished(runs))))
+        )
+        for place, group in table.groups.items()
+    }
+    flat = view.model_copy(update={"rows": (*view.rows, axis), "show": "values", "against": None})
+    values = _values(study, flat, rows, anchor)
+    steps = sorted({point.x for each in points.values() for point in each})
+    doubling = len(steps) > 2 and all(2 * one == other for one, other in pairwise(steps))
+    floors = view.measure == "nrmse"
+    figure = _curves(table, points, anchor, (metric.title, _leaf(axis)), doubling=doubling, floors=floors)
+    return replace(values, title=view.title, figure=figure)
+
+
+def _series(view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
+    """Return how an error came down: by round, or by evaluation, where a run that has ended keeps what it had."""
+    table, metric = pivot(view, rows), SERIES[view.measure]
+    points = {place: tuple(_series_points(view, group)) for place, group in table.groups.items()}
+    records = (
+        table.record(key, column, step=point.x, median=point.median, least=point.low, most=point.high)
+        for (key, column), curve in points.items()
+        for point in curve
+    )
+    return RenderedTable(
+        view.title,
+        (_series_table(table, points),),
+        _curves(table, points, anchor, (metric.title, metric.step)),
+        tuple(records),
+        (f"Published: {NOT_KNOWN}.",),
+    )
+
+
+def _series_points(view: TableSpec, group: CellGroup) -> Iterator[CurvePoint]:
+    series = [list(each) for each in group.finished[SERIES[view.measure].column] if each]
+    if view.show == "by-evaluation":
+        yield from best_error_curve("", series).points
+        return
+    for step in range(max(map(len, series), default=0)):
+        yield from spread_point(step + 1, [each[step] for each in series if step < len(each)])
+
+
+def _series_table(table: PivotTable, points: Mapping[Place, Sequence[CurvePoint]]) -> Table:
+    metric = SERIES[table.view.measure]
+    there = {point.x for each in points.values() for point in each}
+    steps = [step for step in sorted({*_STEPS, max(there, default=0)}) if step in there]
+    numbers = tuple(f"{metric.step} {step:g}" if step == steps[0] else f"{step:g}" for step in steps)
+
+    def texts(key: Key, column: Any) -> Iterator[str]:
+        medians = {point.x: point.median for point in points.get((key, column), ())}
+        yield from (short_error(medians[step]) if step in medians else MISSING for step in steps)
+
+    over = f", median over {table.pooled}" if table.pooled else ""
+    return _long_table(table, numbers, texts, f"{metric.title}{over}")
+
+
+def _long_table(table: PivotTable, numbers: tuple[str, ...], texts: Any, caption: str, *more: str) -> Table:
+    """Return a table with a row for each row and column of a view; `texts` gives its cells."""
+    middle = (_leaf(table.view.columns),) if table.view.columns else ()
+    rows = tuple(
+        (*table.head(key), *(shown(column) for _ in middle), *texts(key, column))
+        for key in table.rows
+        for column in table.columns
+    )
+    return Table((*table.head_names, *middle, *numbers, *more), rows, numbers, caption)
+
+
+def _curves(
+    table: PivotTable,
+    points: Mapping[Place, tuple[CurvePoint, ...]],
+    anchor: str,
+    names: tuple[str, str],
+    *,
+    doubling: bool = False,
+    floors: bool = False,
+) -> Figure | None:
+    if not any(points.values()):
+        return None
+    panels = tuple(
+        CurvePanel(
+            shown(column),
+            tuple(Curve(table.label(key), points.get((key, column), ())) for key in table.rows),
+            floor_levels(table.floor(column) if floors else None),
+            doubling,
+        )
+        for column in table.columns
+    )
+    drawing = Panels(anchor, table.view.title, names[0], panels, names[1])
+    return _figure(table, drawing, f"{names[0]} against {names[1]}", "median and range")
+
+
+# What runs consist of
+
+
+def _shares(view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
+    """Return mean shares by row and column; each run counts the same, however many parts it has."""
+    table, metric = pivot(view, rows), SHARES[view.measure]
+    means = {place: _mean_shares(group, metric.column) for place, group in table.groups.items()}
+
+    def stack(key: Key, column: Any) -> Stack:
+        shares = means.get((key, column), {})
+        return Stack(table.label(key), shares, "" if shares else table.at(key, column).remark)
+
+    panels = tuple(
+        StackPanel(shown(column), tuple(stack(key, column) for key in table.rows)) for column in table.columns
+    )
+    parts = tuple(dict.fromkeys(part for shares in means.values() for part in shares))
+
+    def texts(key: Key, column: Any) -> Iterator[str]:
+        shares = means.get((key, column), {})
+        yield from (share_text(shares.get(part, 0.0)) if shares else MISSING for part in parts)
+        yield table.at(key, column).remark
+
+    over = f"mean over {table.pooled}" if table.pooled else "one run a cell"
+    records = (
+        table.record(key, column, part=part, median=share, runs=len(table.at(key, column).finished))
+        for (key, column), shares in means.items()
+        for part, share in shares.items()
+    )
+    drawing = Panels(anchor, view.title, metric.title, panels)
+    return RenderedTable(
+        view.title,
+        (_long_table(table, parts, texts, f"{metric.title}: {over}", "missing"),),
+        _figure(table, drawing, metric.title, "mean") if any(means.values()) else None,
+        tuple(records),
+        (f"Published: {NOT_KNOWN}.",),
+    )
+
+
+def _mean_shares(group: CellGroup, column: str) -> dict[str, float]:
+    """Return the mean over runs of the shares, which add up to one; empty if no run has any."""
+    sums: defaultdict[str, float] = defaultdict(float)
+    parts = [{value: 1} if isinstance(value, str) else plain(value) for value in group.finished[column]]
+    runs = [each for each in parts if each and sum(each.values()) > 0]
+    for each in runs:
+        for part, count in each.items():
+            sums[part] += count / sum(each.values()) / len(runs)
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+# Pairs of runs on the same problem with the same seed
+
+
+def _pairing(view: TableSpec, rows: DataFrame) -> Pairing:
+    """Return the finished runs by value of the first axis; a repeat is all else that is varied but the problem."""
+    axis, chosen = view.rows[0], _chosen(view, rows)
+    others = [
+        name
+        for name in axes_of(chosen)
+        if name not in (axis, PROBLEM) and len(set(map(shown, chosen[name]))) > 1
+    ]
+    runs = finished(chosen)
+    repeats = (
+        " · ".join(f"{name} {shown(value)}" for name, value in zip(others, values, strict=True))
+        for values in runs[others].itertuples(index=False)
+    )
+    return Pairing.of(runs, axis, shown(view.reference), map(shown, runs[PROBLEM]), repeats)
+
+
+def _paired(view: TableSpec, rows: DataFrame) -> RenderedTable:
+    """Return the ratios of a metric to that of the reference: more than one speaks for the reference."""
+    metric = METRICS[view.measure]
+    pairing = _pairing(view, rows.assign(**{view.measure: metric.values(rows)}))
+    comparisons = pairing.compared(view.measure) if len(pairing.baseline) else {}
+    table, *more = comparison_blocks(str(view.reference), comparisons, PROBLEM)
+    assert isinstance(table, Table)
+    titled = replace(table, caption=f"ratio of the {metric.title} to that of {view.reference}")
+    # Lists of runs that could not be compared are long in unfinished sweeps.
+    folded = (
+        Details("What could not be compared", (block,)) if isinstance(block, Bullets) else block
+        for block in more
+    )
+    records = tuple(_pair_records(view, comparisons))
+    return RenderedTable(view.title, (titled,), None, records, (EXPLAINED,), tuple(folded))
+
+
+def _pair_records(view: TableSpec, comparisons: Mapping[str, Comparison]) -> Iterator[Record]:
+    for name, each in comparisons.items():
+        row = {"view": view.title, "measure": view.measure, "row": f"{name} / {view.reference}"}
+        for problem in each.problems:
+            yield {**row, "column": problem.problem, "median": problem.ratio, "runs": problem.pairs}
+        bounds = {} if each.these is None else {"least": each.these.low, "most": each.these.high}
+        yield {**row, "column": "geometric mean", "median": each.ratio, "runs": each.pairs, **bounds}
+
+
+def _reaching(view: TableSpec, rows: DataFrame) -> RenderedTable:
+    """Return after how many evaluations each had the error that the reference ended with, on validation data."""
+    column = SERIES[view.measure].column
+    found = {
+        (value, problem): reached(runs, column)
+        for value, pairs in _pairing(view, rows).paired().items()
+        for (problem,), runs in groups(pairs, ["case"])
+    }
+    caption = (
+        f"evaluations until the best validation error is no more than that which {view.reference} ended with"
+    )
+    records = [
+        {
+            "view": view.title,
+            "measure": view.measure,
+            "row": value,
+            "column": problem,
+            "runs": len(each),
+            **_spread_record(needed),
+            "missing": needed.failed,
+        }
+        for (value, problem), each in found.items()
+        if (needed := spread_of(one.needed for one in each)) is not None
+    ]
+    names = (_leaf(view.rows[0]), "problem")
+    table = reaching_table(names, str(view.reference), found, caption)
+    return RenderedTable(view.title, (table,), None, tuple(records), (f"Published: {NOT_KNOWN}.",))

@@ -1,0 +1,286 @@
+"""What the unfinished cells of a plan will need, with the assumptions behind it; a plan as text and as plain values."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from math import ceil
+from typing import Any
+
+from hpc.slurm import ClusterProfile
+from sharp.config import RunConfig
+from sharp.document import Block, Bullets, Paragraph, Table, render_terminal
+from sharp.document.text import plural
+from sharp.experiments.sweeps.cells import Cell
+from sharp.experiments.sweeps.plan import SweepPlan, counts
+from sharp.experiments.sweeps.prefix_graph import SharedPrefix
+from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.llm.cards import Purpose
+from sharp.llm.estimate import NOTHING, Estimate, EstimateRange, estimate
+from sharp.llm.hosting import is_hosted
+from sharp.runs.plan import prices_of, size_of
+
+# Before anything has been measured: the share of its time limit that an evaluation takes.
+_SHARE_OF_LIMIT = 0.1
+_SHOWN, _LINES = 6, 30
+_GIVEN = {
+    "best-of-n": "its candidates and their debugging",
+    "genesis": "its analysis and candidates",
+    "analysis": "its analysis",
+}
+
+
+@dataclass(frozen=True)
+class SweepEstimate:
+    """What is left to be done: `dollars` None if a model has no price; `jobs` and `gpu_hours` None off clusters.
+
+    GPU-hours are those of evaluations; those of model servers depend on how long they are kept.
+    """
+
+    cells: int
+    calls: EstimateRange
+    reused_calls: EstimateRange
+    prompt_tokens: EstimateRange
+    completion_tokens: EstimateRange
+    dollars: EstimateRange | None
+    evaluations: EstimateRange
+    evaluation_hours: EstimateRange
+    jobs: EstimateRange | None
+    gpu_hours: EstimateRange | None
+    assumptions: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+def estimate_sweep(plan: SweepPlan, library: ResourceCache, cluster: ClusterProfile | None) -> SweepEstimate:
+    """Return what the unfinished cells need; cells that have begun count as a whole."""
+    estimator = _Estimator(library, _measured_seconds(plan))
+    needs = [estimator.needs(cell, plan.shares.get(cell.id)) for cell in plan.unfinished_cells]
+    sums = {name: _sum(each.spans[name] for each in needs) for name in _SPANS}
+    prices = [each.dollars for each in needs]
+    seconds = sums.pop("seconds")
+    return SweepEstimate(
+        cells=len(needs),
+        **sums,
+        dollars=None if None in prices else _sum(price for price in prices if price is not None),
+        evaluation_hours=_times(seconds, 1 / 3600),
+        jobs=None if cluster is None else _jobs(sums["evaluations"], cluster, _served(plan, library)),
+        gpu_hours=None if cluster is None else _times(seconds, cluster.role("evaluate").gpus / 3600),
+        assumptions=(*estimator.assumptions(), *_cluster_assumptions(cluster)),
+    )
+
+
+def estimate_blocks(guess: SweepEstimate) -> tuple[Block, ...]:
+    """Return the estimate for a person."""
+    spans = (
+        ("calls", guess.calls),
+        ("  taken from others", guess.reused_calls),
+        ("prompt tokens", guess.prompt_tokens),
+        ("completion tokens", guess.completion_tokens),
+        ("dollars", guess.dollars),
+        ("evaluations", guess.evaluations),
+        ("  hours of them", guess.evaluation_hours),
+        ("jobs", guess.jobs),
+        ("GPU-hours", guess.gpu_hours),
+    )
+    rows = tuple(
+        (name, _number(span.expected), _number(span.most)) for name, span in spans if span is not None
+    )
+    columns = (f"Estimate for {plural(guess.cells, 'cell')}", "expected", "at most")
+    return (
+        Table(columns, rows, columns[1:]),
+        *([Paragraph("Dollars are unknown: a model has no price")] if guess.dollars is None else []),
+        Paragraph("Assumptions"),
+        Bullets(guess.assumptions),
+    )
+
+
+def format_sweep_plan(plan: SweepPlan, guess: SweepEstimate) -> str:
+    """Return the plan as text: its cells by state, which cells share a prefix, and the estimate."""
+    states = ", ".join(f"{count} {state}" for state, count in counts(plan).items())
+    lines = [f"Sweep {plan.sweep.form.name} in {plan.folder}: {len(plan.cells)} cells ({states})"]
+    gone = len(plan.begun - plan.by_id.keys())
+    if gone:
+        lines.append(
+            f"  besides {plural(gone, 'run')} of cells that are no longer in the file, nor in the table"
+        )
+    if plan.unfinished_cells:
+        taking = sum(cell.id in plan.shares for cell in plan.unfinished_cells)
+        graph = [f"  {line}" for line in _graph(plan)]
+        more = len(graph) - _LINES
+        lines.append(
+            f"Graph: {taking} of {len(plan.unfinished_cells)} cells take an analysis or candidates from another"
+        )
+        lines += [*graph[:_LINES], *([f"  and {more} more lines; --json has all"] if more > 0 else [])]
+        lines.append(render_terminal(*estimate_blocks(guess)))
+    return "\n".join(lines)
+
+
+def plan_as_json(plan: SweepPlan, guess: SweepEstimate) -> dict[str, Any]:
+    """Return the plan as plain values."""
+    shares = {cell: {"from": share.donor, "stage": share.stage} for cell, share in plan.shares.items()}
+    cells = [
+        {
+            "id": cell.id,
+            "values": dict(cell.values),
+            "state": plan.states[cell.id],
+            "takes": shares.get(cell.id),
+        }
+        for cell in plan.cells
+    ]
+    return {
+        "name": plan.sweep.form.name,
+        "folder": str(plan.folder),
+        "states": counts(plan),
+        "cells": cells,
+        "estimate": guess.to_json(),
+    }
+
+
+def _graph(plan: SweepPlan) -> Iterator[str]:
+    """Yield a line for each cell that pays for a prefix, and below it a line for each stage that others take."""
+    takers: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for cell, share in plan.shares.items():
+        takers[share.donor, share.stage].append(cell)
+    for name in (node.id for node in plan.graph.order):
+        given = [(stage, takers[name, stage]) for stage in _GIVEN if takers[name, stage]]
+        if given or (name in plan.by_id and name not in plan.shares and plan.states[name] != "finished"):
+            yield f"{name}: {_pays(plan, name)}"
+        for stage, cells in given:
+            more = f" and {len(cells) - _SHOWN} more" if len(cells) > _SHOWN else ""
+            yield f"  gives {_GIVEN[stage]} to {', '.join(cells[:_SHOWN])}{more}"
+
+
+def _pays(plan: SweepPlan, name: str) -> str:
+    share = plan.shares.get(name)
+    if share is not None:
+        return f"takes {share.stage} from {share.donor}"
+    if name not in plan.by_id:
+        return "no longer in the file"
+    return "pays for all of its own" if plan.states[name] == "new" else plan.states[name]
+
+
+_SPANS = ("calls", "reused_calls", "prompt_tokens", "completion_tokens", "evaluations", "seconds")
+
+
+@dataclass(frozen=True)
+class _Needs:
+    """What one cell needs, by the names of `_SPANS`."""
+
+    spans: Mapping[str, EstimateRange]
+    dollars: EstimateRange | None
+
+
+class _Estimator:
+    """Estimates cells; the same sizes and prices once."""
+
+    def __init__(self, library: ResourceCache, seconds: Mapping[str, float]) -> None:
+        self._library = library
+        self._seconds = seconds
+        self._assumptions: dict[str, None] = {}
+        self._estimate = cache(estimate)
+
+    def needs(self, cell: Cell, share: SharedPrefix | None) -> _Needs:
+        """Return what a cell needs, less what another gives it."""
+        guess = self._estimate(size_of(cell.config))
+        self._assumptions |= dict.fromkeys(guess.assumptions)
+        given = _given(cell.config, share, guess)
+        rest = _less(guess, given)
+        spans = {
+            "calls": _sum(rest.calls.values()),
+            "reused_calls": _sum(
+                _times(span, given.get(purpose, 0)) for purpose, span in guess.calls.items()
+            ),
+            "prompt_tokens": _sum(rest.prompt_tokens.values()),
+            "completion_tokens": _sum(rest.completion_tokens.values()),
+            "evaluations": guess.evaluations,
+            "seconds": guess.evaluations * self._span_of_seconds(cell.config),
+        }
+        return _Needs(spans, rest.dollars(prices_of(cell.config, self._library.cards_of(cell.config))))
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return the assumptions as sentences."""
+        guessed = f"{_SHARE_OF_LIMIT:.0%} of its limit of time"
+        measured = f"as long as those of this sweep so far, else {guessed}" if self._seconds else guessed
+        return (
+            *self._assumptions,
+            f"an evaluation takes {measured}; at most all of it",
+            "evaluations that an earlier run has measured are not run again, and are counted here",
+        )
+
+    def _span_of_seconds(self, config: RunConfig) -> EstimateRange:
+        problem = self._library.problem_of(config)
+        most = config.evaluation.wall_s or problem.limits.wall_s
+        return EstimateRange(min(most, self._seconds.get(problem.id, _SHARE_OF_LIMIT * most)), most)
+
+
+def _given(config: RunConfig, share: SharedPrefix | None, guess: Estimate) -> dict[Purpose, float]:
+    """Return the share of the calls for each purpose that another cell gives."""
+    if share is None:
+        return {}
+    if share.stage == "analysis":
+        return {"analysis": 1.0}
+    given: dict[Purpose, float] = {"analysis": 1.0, "genesis": share.candidates / config.sampled}
+    if share.stage == "best-of-n":
+        # Without repairs each program is evaluated once, those that a search writes later included.
+        given["debug"] = share.candidates / guess.evaluations.expected
+    return given
+
+
+def _less(guess: Estimate, given: Mapping[Purpose, float]) -> Estimate:
+    def rest(spans: Mapping[Purpose, EstimateRange]) -> dict[Purpose, EstimateRange]:
+        return {purpose: _times(span, 1 - given.get(purpose, 0)) for purpose, span in spans.items()}
+
+    calls, prompt, completion = map(rest, (guess.calls, guess.prompt_tokens, guess.completion_tokens))
+    return Estimate(calls, prompt, completion, guess.evaluations, guess.assumptions)
+
+
+def _measured_seconds(plan: SweepPlan) -> dict[str, float]:
+    """Return the mean seconds of an execution by problem, of the cells that are finished."""
+    runs, seconds = defaultdict[str, int](int), defaultdict[str, float](float)
+    for cell in plan.cells:
+        row = plan.record.rows.get(cell.id)
+        if row is not None and row.evaluation_seconds > 0:
+            runs[cell.config.problem] += max(1, row.executions - row.cached_evaluations)
+            seconds[cell.config.problem] += row.evaluation_seconds
+    return {problem: seconds[problem] / runs[problem] for problem in runs}
+
+
+def _served(plan: SweepPlan, library: ResourceCache) -> int:
+    """Count the models that jobs would have to serve."""
+    cards = library.cards_asked(cell.config for cell in plan.unfinished_cells)
+    return sum(map(is_hosted, cards))
+
+
+def _jobs(evaluations: EstimateRange, cluster: ClusterProfile, served: int) -> EstimateRange:
+    """Count a controller, servers, and elements that take `items_per_worker` evaluations each."""
+    others = 1 + served * cluster.serving.replicas
+    elements = (evaluations.expected, evaluations.most)
+    expected, most = (others + ceil(count / cluster.dispatch.items_per_worker) for count in elements)
+    return EstimateRange(expected, most)
+
+
+def _cluster_assumptions(cluster: ClusterProfile | None) -> tuple[str, ...]:
+    if cluster is None:
+        return ()
+    return (
+        f"jobs: a controller, servers, and one for every {plural(cluster.dispatch.items_per_worker, 'evaluation')}; "
+        "jobs that stay for more make it fewer, hand-over at walltime more",
+        "GPU-hours: those of evaluations alone; servers hold theirs as long as they are kept",
+    )
+
+
+def _sum(spans: Iterable[EstimateRange]) -> EstimateRange:
+    return sum(spans, NOTHING)
+
+
+def _times(span: EstimateRange, factor: float) -> EstimateRange:
+    return EstimateRange(span.expected * factor, span.most * factor)
+
+
+def _number(value: float) -> str:
+    return f"{round(value):,}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,138 @@
+"""What a cell is: by what it is the same cell, and by what it asks the same before its first judge as another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, get_args
+
+from hpc.journal import canonical_json
+from sharp.config import Method, RunConfig
+from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.llm.cards import ModelCard
+from sharp.problems import Problem
+
+CHANGEABLE: Any = {"budget": True, "problem": True, "models": {"servers"}}
+"""What of a configuration may change while a run goes on; the problem counts by its content."""
+
+# Methods that write their programs otherwise than CodePDE does.
+_TECHNIQUES = ("cot-reflection", "moa", "cepo")
+# What of a model card decides its answers.
+_DECISIVE = (
+    *("name", "served_name", "context", "max_output", "bytes_per_token", "sampling", "sampling_by_purpose"),
+    "api",
+)
+# What of it decides what it is asked.
+_ASKED = ("name", "served_name", "context", "bytes_per_token", "sampling", "sampling_by_purpose")
+
+
+@dataclass(frozen=True)
+class CellFingerprint:
+    """Hashes of what decides a cell.
+
+    `whole` is the same as long as the cell is; `analysis`, `genesis` and `best_of_n` are those of what decides the
+    requests of the three stages (None where they are not asked), whatever the number of candidates.
+    """
+
+    whole: str
+    analysis: str | None
+    genesis: str | None
+    best_of_n: str | None = None
+
+
+def cell_fingerprint(config: RunConfig, library: ResourceCache) -> CellFingerprint:
+    """Return the identity of a cell with this configuration."""
+    problem, cards = library.problem_of(config), library.cards_of(config)
+    whole = [
+        fixed_settings(config),
+        problem.label,
+        {name: _part(card, _DECISIVE) for name, card in cards.items()},
+    ]
+    if any(
+        run is not None for run in (config.models.replay_from, config.genesis.replay_from, config.retry.of)
+    ):
+        return CellFingerprint(_hash(whole), None, None)
+    if config.method == "aide" or config.method not in get_args(Method):
+        return CellFingerprint(_hash(whole), None, None)
+    if config.method != "pde-sharp":
+        genesis = _hash([*_sampling(config, problem, cards, library.prompts)])
+        return CellFingerprint(_hash(whole), None, genesis, _hash(_repairs(genesis, config, library.prompts)))
+    analysis = _analysis(config, problem, cards, library.prompts)
+    genesis = _hash([analysis, *_genesis(config, cards, library.prompts)])
+    judged = config.synthesis.mode == "tournament"
+    best_of_n = None if judged else _hash(_repairs(genesis, config, library.prompts))
+    return CellFingerprint(_hash(whole), _hash(analysis), genesis, best_of_n)
+
+
+def fixed_settings(config: RunConfig) -> dict[str, Any]:
+    """Return, in plain form, what a configuration says of a run that may not change while it goes on.
+
+    Keys at their defaults are left out, so that a later version with more keys finds the same. The problem counts by
+    its content, not by the name of its file.
+    """
+    written = config.model_dump(mode="json", exclude_defaults=True, exclude=CHANGEABLE)
+    return {name: value for name, value in written.items() if value != {}}
+
+
+def _analysis(
+    config: RunConfig, problem: Problem, cards: Mapping[str, ModelCard], prompts: Mapping[str, str]
+) -> list[Any]:
+    """Return what decides the requests of the analysis; answers are taken to depend on requests alone."""
+    writer = [_part(cards[config.models.writer], _ASKED)] if config.analysis.written else []
+    return [
+        problem.label,
+        config.seed,
+        config.analysis.model_dump(mode="json"),
+        config.sampling.analysis.model_dump(mode="json"),
+        config.context.model_dump(mode="json"),
+        _part(cards[config.models.analyst], _ASKED),
+        *writer,
+        _of_stages(prompts, ("common", "analysis")),
+    ]
+
+
+def _genesis(config: RunConfig, cards: Mapping[str, ModelCard], prompts: Mapping[str, str]) -> Iterable[Any]:
+    """Yield what decides the requests of genesis beside the analysis; a candidate does not know how many there are."""
+    options = config.genesis.model_dump(mode="json", exclude={"candidates", "replay_from", "replay_repairs"})
+    yield from (options, config.sampling.genesis.model_dump(mode="json"))
+    yield _part(cards[config.models.generator], _ASKED)
+    yield _of_stages(prompts, ("genesis",))
+
+
+def _sampling(
+    config: RunConfig, problem: Problem, cards: Mapping[str, ModelCard], prompts: Mapping[str, str]
+) -> Iterable[Any]:
+    """Yield what decides the requests of the programs that a method without analysis begins with."""
+    technique = config.method if config.method in _TECHNIQUES else "codepde"
+    yield from (technique, problem.label, config.seed, config.context.model_dump(mode="json"))
+    yield config.sampling.genesis.model_dump(mode="json")
+    if technique != "codepde":
+        options = getattr(config, technique.replace("-", "_"))
+        yield options.model_dump(mode="json")
+    yield from (_part(card, _ASKED) for _, card in sorted(cards.items()))
+    yield _of_stages(prompts, ("common", "codepde", technique))
+
+
+def _repairs(genesis: str, config: RunConfig, prompts: Mapping[str, str]) -> list[Any]:
+    """Return what decides how the programs of genesis are debugged: how they run, and what is told of it."""
+    return [
+        genesis,
+        config.evaluation.model_dump(mode="json"),
+        config.feedback.model_dump(mode="json"),
+        config.sampling.debug.model_dump(mode="json"),
+        config.synthesis.repairs,
+        _of_stages(prompts, ("common", "debug")),
+    ]
+
+
+def _of_stages(prompts: Mapping[str, str], stages: tuple[str, ...]) -> dict[str, str]:
+    return {name: digest for name, digest in prompts.items() if name.partition("/")[0] in stages}
+
+
+def _part(card: ModelCard, fields: tuple[str, ...]) -> dict[str, Any]:
+    return card.model_dump(mode="json", include=set(fields))
+
+
+def _hash(value: Any) -> str:
+    return sha256(canonical_json(value).encode()).hexdigest()[:16]

@@ -1,0 +1,166 @@
+"""A plan: which cells are done, which are new, and which share a prefix.
+
+A run keeps the configuration that it began with: results of different configurations never stand under one name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from hpc.errors import RunDirectoryError
+from hpc.journal import first_difference
+from sharp.config import RunConfig
+from sharp.errors import ConfigurationError
+from sharp.experiments.sweeps.cells import Cell, expand
+from sharp.experiments.sweeps.file import SweepFile
+from sharp.experiments.sweeps.fingerprint import CHANGEABLE, CellFingerprint, cell_fingerprint
+from sharp.experiments.sweeps.folder import begun_runs, run_path, runs_folder
+from sharp.experiments.sweeps.prefix_graph import Graph, PrefixNode, SharedPrefix
+from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.experiments.sweeps.sweep_log import KnownCell, SweepRecord, read_record
+from sharp.runs.manifest import read_manifest
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """A sweep as it stands. `begun` are the cells with a run directory, those that left the file included."""
+
+    sweep: SweepFile
+    folder: Path
+    cells: tuple[Cell, ...]
+    identities: Mapping[str, CellFingerprint]
+    record: SweepRecord
+    begun: frozenset[str]
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Cell]:
+        """The cells by id."""
+        return {cell.id: cell for cell in self.cells}
+
+    @cached_property
+    def states(self) -> Mapping[str, str]:
+        """Where each cell of the file stands."""
+        return {cell.id: self.record.state_of(cell.id, begun=cell.id in self.begun) for cell in self.cells}
+
+    @property
+    def unfinished_cells(self) -> tuple[Cell, ...]:
+        """The cells that are not finished."""
+        return tuple(cell for cell in self.cells if self.states[cell.id] != "finished")
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Who may take whose answers; runs of cells that left the file still give theirs."""
+        nodes = [
+            PrefixNode(cell.id, self.identities[cell.id], cell.config.sampled, cell.id in self.begun)
+            for cell in self.cells
+        ]
+        gone = sorted(self.begun & self.record.cells.keys() - self.by_id.keys())
+        return Graph([*nodes, *(_node(name, self.record.cells[name]) for name in gone)])
+
+    @cached_property
+    def shares(self) -> Mapping[str, SharedPrefix]:
+        """What each cell that has not begun would take from which other."""
+        return {cell: share for cell, share in self.graph.planned().items() if cell in self.by_id}
+
+    def known(self) -> dict[str, KnownCell]:
+        """Return the cells as the record keeps them."""
+        return {cell.id: _known(cell, self.identities[cell.id]) for cell in self.cells}
+
+
+def make_plan(sweep: SweepFile, folder: Path, library: ResourceCache) -> SweepPlan:
+    """Return what a sweep would do in a directory.
+
+    Raises `InputError` where the file is wrong, and `SweepChanged` where a run there was begun with another
+    configuration than the file says now.
+    """
+    cells = expand(sweep)
+    identities = {cell.id: cell_fingerprint(cell.config, library) for cell in cells}
+    plan = SweepPlan(sweep, folder, cells, identities, read_record(folder), begun_runs(folder))
+    _check_config_drift(plan, library)
+    return plan
+
+
+def counts(plan: SweepPlan) -> dict[str, int]:
+    """Return how many cells are in which state, those there are."""
+    return dict(Counter(plan.states[cell.id] for cell in plan.cells))
+
+
+def _known(cell: Cell, mine: CellFingerprint) -> KnownCell:
+    return KnownCell(
+        dict(cell.values), mine.whole, mine.analysis, mine.genesis, cell.config.sampled, mine.best_of_n
+    )
+
+
+def _node(name: str, known: KnownCell) -> PrefixNode:
+    mine = CellFingerprint(known.whole, known.analysis, known.genesis, known.best_of_n)
+    return PrefixNode(name, mine, known.candidates, begun=True)
+
+
+def _check_config_drift(plan: SweepPlan, library: ResourceCache) -> None:
+    """Raise `ConfigurationError` where runs were begun with another configuration than their cells have now."""
+    changed = [
+        cell
+        for cell in plan.cells
+        if cell.id in plan.begun and _recorded(cell, plan, library) != plan.identities[cell.id].whole
+    ]
+    if changed:
+        raise ConfigurationError(_sentence(changed, plan.folder, library))
+
+
+def _recorded(cell: Cell, plan: SweepPlan, library: ResourceCache) -> str:
+    """Return the hash that a run was begun with; from the run itself where the log of the sweep is gone."""
+    if cell.id in plan.record.cells:
+        return plan.record.cells[cell.id].whole
+    return cell_fingerprint(_begun_with(plan.folder, cell.id), library).whole
+
+
+def _begun_with(folder: Path, cell: str) -> RunConfig:
+    """Return the configuration of a run, without the donor that the sweep gave it."""
+    path = run_path(folder, cell)
+    try:
+        config = RunConfig.model_validate(read_manifest(path)["config"])
+    except (ValidationError, KeyError) as error:
+        raise RunDirectoryError(f"{path / 'run.yaml'} is damaged: {error}") from None
+    reuse = config.genesis.replay_from
+    if reuse is None or reuse.parent != runs_folder(folder).absolute():
+        return config
+    own = config.genesis.model_copy(update={"reuse": None, "replay_repairs": False})
+    return config.model_copy(update={"genesis": own})
+
+
+def _sentence(changed: list[Cell], folder: Path, library: ResourceCache) -> str:
+    lines = [f"  {cell.id}: {_difference(cell, folder, library)}" for cell in changed[:_SHOWN]]
+    more = [f"  and {len(changed) - _SHOWN} more"] if len(changed) > _SHOWN else []
+    runs = "a run was" if len(changed) == 1 else f"{len(changed)} runs were"
+    return "\n".join(
+        [
+            f"{folder}: {runs} begun with another configuration than the sweep file has now:",
+            *lines,
+            *more,
+            "Undo the change, or make an axis of it, or give the sweep another directory: --dir DIR",
+        ]
+    )
+
+
+def _difference(cell: Cell, folder: Path, library: ResourceCache) -> str:
+    then, now = _plain(_begun_with(folder, cell.id)), _plain(cell.config)
+    if then != now:
+        return first_difference(then, now, "its configuration").removeprefix("its configuration.")
+    manifest = read_manifest(run_path(folder, cell.id))
+    if manifest["problem"]["hash"] != library.problem_of(cell.config).hash:
+        return "the specification of its problem has changed"
+    return "a card of its models has changed"
+
+
+def _plain(config: RunConfig) -> dict[str, Any]:
+    """Return a configuration with its defaults, so that both values of what changed can be named."""
+    return config.model_dump(mode="json", exclude=CHANGEABLE)

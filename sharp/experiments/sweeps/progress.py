@@ -1,0 +1,100 @@
+"""The progress of a sweep on standard error: a line whenever a run starts or ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from sharp.document.text import error_text
+from sharp.experiments.run_summary import RunSummary
+from sharp.experiments.sweeps.plan import SweepPlan
+from sharp.runs.directory import Run
+from sharp.runs.effects import ProgressEvent
+from sharp.runs.progress import ProgressView, capture_warnings
+
+
+class SweepListener(Protocol):
+    """Is told what happens in a sweep; from other threads as well, while data are made."""
+
+    def cell_started(self, cell: str, run: Run) -> None:
+        """Report that a run starts or is resumed."""
+
+    def effect(self, cell: str, progress: ProgressEvent) -> None:
+        """Report one step of a run."""
+
+    def cell_finished(self, cell: str, row: RunSummary) -> None:
+        """Report how a run ended."""
+
+    def data(self, done: int, total: int, message: str) -> None:
+        """Report work on reference data."""
+
+    def warning(self, sentence: str) -> None:
+        """Report something that the user should know."""
+
+
+@contextmanager
+def sweep_progress_view(plan: SweepPlan) -> Iterator[SweepView]:
+    """Give a watcher of a sweep that also hears warnings of the library; clean up the terminal at the end."""
+    view = SweepView(len(plan.cells), len(plan.cells) - len(plan.unfinished_cells))
+    with capture_warnings(view):
+        yield view
+
+
+class SweepView(ProgressView):
+    """Prints a line for each run that begins or rests; on a terminal, below them, how many are at work."""
+
+    def __init__(self, cells: int, finished: int) -> None:
+        super().__init__(None)
+        self._cells = cells
+        self._finished = finished
+        self._failed = 0
+        self._at_work: dict[str, None] = {}
+
+    def cell_started(self, cell: str, run: Run) -> None:
+        """Report that a run begins, or goes on."""
+        self._at_work[cell] = None
+        donor = run.config.genesis.replay_from
+        takes = f", with answers of {donor.name}" if donor is not None else ""
+        self._line(f"{cell}: {run.problem.title}{takes}")
+
+    def effect(self, cell: str, progress: ProgressEvent) -> None:
+        """Count one step of a run."""
+        if progress.phase == "failed":
+            self.on_warning(f"{cell}: {progress.note}")
+        elif progress.phase == "answered":
+            self._calls += progress.kind == "chat"
+            self._runs += progress.kind == "evaluate"
+        self._show()
+
+    def cell_finished(self, cell: str, row: RunSummary) -> None:
+        """Report how a run came to rest."""
+        self._at_work.pop(cell, None)
+        self._finished += row.state == "finished"
+        self._failed += row.state == "failed"
+        self._line(f"{cell}: {_outcome(row)} ({self._finished} of {self._cells} finished)")
+        self._show()
+
+    def data(self, done: int, total: int, message: str) -> None:
+        """Report work on reference data."""
+        self.on_data(done, total, message)
+
+    def warning(self, sentence: str) -> None:
+        """Report something that the user should know."""
+        self.on_warning(sentence)
+
+    def _show(self) -> None:
+        if self._live is not None:
+            failed = f", {self._failed} failed" if self._failed else ""
+            self._status(
+                f"{self._finished} of {self._cells} cells finished{failed}, {len(self._at_work)} at work: "
+                f"{self._calls} calls, {self._runs} runs of programs"
+            )
+
+
+def _outcome(row: RunSummary) -> str:
+    if row.state == "failed":
+        return f"failed: {row.note}"
+    if row.state == "unfinished":
+        return "stopped"
+    return row.note or f"finished, {row.winner}: error on test data {error_text(row.nrmse)}"

@@ -1,0 +1,374 @@
+"""Running the cells of a sweep: many tournaments in one event loop, in which no failure ends another.
+
+On this machine `run_sweep_locally` runs them; on a cluster the controller does (`sharp.experiments.sweeps.workload`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hpc.campaign import StopWaiter
+from hpc.errors import HpcError
+from hpc.files import make_directory, remove_leftovers, write_atomic
+from hpc.journal import Lease, keep_beating, read_run
+from sharp.experiments.publishing import ExperimentFiles, existing_files
+from sharp.experiments.run_summary import RunSummary
+from sharp.experiments.sweeps.cell_runner import (
+    CellContext,
+    CellResult,
+    DatasetBuilder,
+    StageTracker,
+    has_passed,
+    run_cell,
+)
+from sharp.experiments.sweeps.cells import Cell
+from sharp.experiments.sweeps.file import read_sweep
+from sharp.experiments.sweeps.folder import (
+    check_folder,
+    find_sweep,
+    has_begun,
+    run_path,
+    runs_folder,
+    sweep_file,
+)
+from sharp.experiments.sweeps.plan import SweepPlan, make_plan
+from sharp.experiments.sweeps.prefix_graph import SharedPrefix
+from sharp.experiments.sweeps.progress import SweepListener, sweep_progress_view
+from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.experiments.sweeps.shared_backend import PoolSite, SharedBackend
+from sharp.experiments.sweeps.sweep_budget import SweepBudget, SweepBudgetExceeded, UsageTotals
+from sharp.experiments.sweeps.sweep_log import SweepLogWriter, SweepRecord, log_file, read_record
+from sharp.llm.budgets import ClusterUsage
+from sharp.runs.advance import never_stop
+from sharp.runs.budget import Clock, paid_ledger
+from sharp.runs.creation import check_models
+from sharp.runs.directory import load_run
+from sharp.runs.execute import sigterm_interrupts
+from sharp.runs.execution_backend import ExecutionBackend
+
+PAGE, TABLE = "report", "table"
+# A large sweep shall not spend its time on writing tables: the pause after one, as a multiple of the time it took.
+_PAUSE = 20
+
+
+@dataclass(frozen=True)
+class SweepOutcome:
+    """How a sweep ended: its table and page, and by cell the errors of those that failed.
+
+    `left` says that it was time to leave before all was done, `waiting_for` what is waited for then; `stopped` is the
+    budget of the sweep that is used up, if one is.
+    """
+
+    files: ExperimentFiles
+    errors: Mapping[str, Exception]
+    left: bool = False
+    waiting_for: tuple[str, ...] = ()
+    stopped: SweepBudgetExceeded | None = None
+
+
+def publish_sweep(folder: Path, name: str, description: str, record: SweepRecord) -> ExperimentFiles:
+    """Write table and page of a sweep."""
+    # Here, for these load pandas: a sweep with nothing left to run does without.
+    from sharp.experiments.publishing import publish
+    from sharp.experiments.sweeps.sweep_report import build_report, sweep_rows
+
+    rows = sweep_rows(record)
+    return publish(folder, PAGE, build_report(name, description, record, rows), TABLE, rows)
+
+
+def publish_again(folder: Path) -> ExperimentFiles:
+    """Write table and page of a sweep from its directory alone."""
+    form = read_sweep(sweep_file(folder)).form
+    return publish_sweep(folder, form.name, form.description, read_record(folder))
+
+
+class Publisher:
+    """Writes at every call, unless that would take more than a small share of the time; `clock` counts seconds."""
+
+    def __init__(
+        self, write: Callable[[], ExperimentFiles], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._write = write
+        self._clock = clock
+        self._next = clock()
+
+    def due(self) -> None:
+        """Write now, or leave it to a later call."""
+        if self._clock() >= self._next:
+            self.now()
+
+    def now(self) -> ExperimentFiles:
+        """Write now."""
+        began = self._clock()
+        files = self._write()
+        ended = self._clock()
+        self._next = ended + _PAUSE * (ended - began)
+        return files
+
+
+class SweepRunner:
+    """Runs the unfinished cells of a plan, a bounded number at a time; cells that give to others come first."""
+
+    def __init__(
+        self,
+        plan: SweepPlan,
+        writer: SweepLogWriter,
+        site: ExecutionBackend,
+        listener: SweepListener,
+        *,
+        leave: StopWaiter = never_stop,
+        steal_lease: bool = False,
+        on_cluster: bool = False,
+    ) -> None:
+        self._plan, self._writer = plan, writer
+        self._slots = asyncio.Semaphore(plan.sweep.form.limits.runs)
+        left = {cell.id: cell for cell in plan.unfinished_cells}
+        self._cells = [left[node.id] for node in plan.graph.order if node.id in left]
+        self._stages = StageTracker(left, self._has_passed)
+        self._leaving: asyncio.Task[tuple[str, ...]] = asyncio.ensure_future(leave())
+        data = DatasetBuilder(listener.data)
+        self._context = CellContext(
+            plan.folder, site, data, self._stages, listener, self._until_leaving, steal_lease, on_cluster
+        )
+        form = plan.sweep.form
+        self._publisher = Publisher(
+            lambda: publish_sweep(plan.folder, form.name, form.description, writer.record)
+        )
+        self._waiting: dict[str, None] = {}
+        self._errors: dict[str, Exception] = {}
+        self._stopped: SweepBudgetExceeded | None = None
+
+    async def run(self) -> SweepOutcome:
+        """Run until every cell has ended, a budget of the sweep is used up, or it is time to leave.
+
+        Raises what `leave` raises, `LeaseLost` once another process has taken the sweep over, errors of writing the
+        log, and what would end all runs.
+        """
+        try:
+            if self._cells:
+                self._writer.open()
+            await gather_or_cancel(*(self._cell(cell) for cell in self._cells))
+            if self._leaving.done():
+                self._waiting |= dict.fromkeys(self._leaving.result())
+            return SweepOutcome(
+                self._files(), self._errors, self._leaving.done(), tuple(self._waiting), self._stopped
+            )
+        finally:
+            self._leaving.cancel()
+
+    def _files(self) -> ExperimentFiles:
+        """Return table and page, written anew unless nothing has changed since they were."""
+        folder = self._plan.folder
+        return (
+            existing_files(folder, PAGE, TABLE, (sweep_file(folder), log_file(folder)))
+            or self._publisher.now()
+        )
+
+    @property
+    def _ends(self) -> bool:
+        return self._leaving.done() or self._stopped is not None
+
+    async def _until_leaving(self) -> tuple[str, ...]:
+        """Return when it is time to leave; what went wrong in finding out is raised in the end, once."""
+        await asyncio.wait({self._leaving})
+        return ()
+
+    async def _cell(self, cell: Cell) -> None:
+        share = await self._donor(cell)
+        async with self._slots:
+            if not self._ends:
+                self._take_up(cell)
+                self._note(cell, await run_cell(cell, share, self._context))
+        self._stages.over(cell.id)
+
+    async def _donor(self, cell: Cell) -> SharedPrefix | None:
+        """Wait until somebody has what a cell can take, or nobody will; then return whoever has most of it.
+
+        Of those that came to nothing, the last one has taken what the others had.
+        """
+        graph, folder = self._plan.graph, self._plan.folder
+        for share in graph.prefix_sources(cell.id):
+            if await self._stages.reached(share):
+                return share
+        begun = (share for share in graph.prefix_sources(cell.id) if has_begun(folder, share.donor))
+        return max(begun, key=lambda s: (s.stage != "analysis", graph.position(s.donor)), default=None)
+
+    def _take_up(self, cell: Cell) -> None:
+        """Let a row that is about to become wrong say so."""
+        row = self._writer.record.rows.get(cell.id)
+        if row is not None and row.state != "unfinished":
+            self._writer.row(cell.id, replace(row, state="unfinished", note=""))
+
+    def _note(self, cell: Cell, result: CellResult) -> None:
+        self._waiting |= dict.fromkeys(result.waiting_for)
+        if isinstance(result.error, SweepBudgetExceeded):
+            self._stopped = self._stopped or result.error
+        elif result.error is not None:
+            self._errors[cell.id] = result.error
+        if result.row is not None:
+            row = self._with_costs(cell, result.row)
+            self._writer.row(cell.id, row)
+            self._context.listener.cell_finished(cell.id, row)
+            self._publisher.due()
+
+    def _with_costs(self, cell: Cell, row: RunSummary) -> RunSummary:
+        """Keep what a run has cost before, where this time it could not even be opened."""
+        before = self._writer.record.rows.get(cell.id)
+        opened = row.software != ""
+        return row if opened or before is None else replace(before, state=row.state, note=row.note)
+
+    def _has_passed(self, share: SharedPrefix) -> bool:
+        known = self._plan.states.get(share.donor)
+        return known == "finished" or has_passed(self._plan.folder, share)
+
+
+async def run_with_heartbeat(runner: SweepRunner, lease: Lease) -> SweepOutcome:
+    """Run while the lease of the sweep is renewed; raises `LeaseLost` once it is lost."""
+    running = asyncio.ensure_future(runner.run())
+    heart = asyncio.ensure_future(keep_beating(lease.renew))
+    try:
+        await asyncio.wait({running, heart}, return_when=asyncio.FIRST_COMPLETED)
+        if heart.done():
+            heart.result()
+        return await running
+    finally:
+        await _ended(running, heart)
+
+
+async def gather_or_cancel(*works: Awaitable[None]) -> None:
+    """Await all; the first error ends the others, and is raised once they have ended."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        await _ended(*tasks)
+
+
+async def _ended(*tasks: asyncio.Future[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def keep_file(plan: SweepPlan) -> None:
+    """Make the directory of a sweep and keep its file there.
+
+    Raises `RunDirectoryError` where the directory is another's or cannot be written.
+    """
+    check_folder(plan.folder)
+    make_directory(runs_folder(plan.folder))
+    content = plan.sweep.frozen()
+    if not sweep_file(plan.folder).exists() or sweep_file(plan.folder).read_bytes() != content:
+        write_atomic(sweep_file(plan.folder), content)
+
+
+@contextmanager
+def acquire_sweep(plan: SweepPlan, *, steal_lease: bool = False) -> Iterator[tuple[SweepLogWriter, Lease]]:
+    """Hold the lease of a sweep, whose record then says what the plan says.
+
+    Raises `RunLocked` where another process carries it out, unless told to take it over.
+    """
+    lease = Lease.acquire(plan.folder, steal_lease=steal_lease)
+    try:
+        remove_leftovers(plan.folder)
+        with SweepLogWriter(plan.folder, lease) as writer:
+            writer.plan(plan.known(), plan.sweep.form.budget.model_dump(mode="json"))
+            yield writer, lease
+    finally:
+        lease.release()
+
+
+def run_sweep(
+    what: str | Path,
+    folder: str | Path | None = None,
+    overrides: Iterable[str] = (),
+    *,
+    listener: SweepListener | None = None,
+) -> SweepOutcome:
+    """Run a sweep on this machine, given its file, its directory or the name of a shipped one; it may be resumed.
+
+    `folder` is its directory (`sweeps/NAME` by default), `overrides` are `KEY=VALUE` settings of its base. Progress
+    goes to standard error unless there is a `listener`. Raises `InputError` for a wrong file and for models without a
+    server, `SweepBudgetExceeded` once its budget is used up; errors of single cells are in the outcome.
+    """
+    path, begun = find_sweep(str(what))
+    sweep, cache = read_sweep(path, overrides), ResourceCache()
+    plan = make_plan(sweep, Path(folder or begun or Path("sweeps") / sweep.form.name), cache)
+    check_models(cache.cards_asked(cell.config for cell in plan.unfinished_cells))
+    with nullcontext(listener) if listener else sweep_progress_view(plan) as known:
+        outcome = run_sweep_locally(plan, known)
+    if outcome.stopped is not None:
+        raise outcome.stopped
+    return outcome
+
+
+def run_sweep_locally(plan: SweepPlan, listener: SweepListener, *, steal_lease: bool = False) -> SweepOutcome:
+    """Carry a sweep out on this machine until every run has come to rest or a budget of the sweep is used up.
+
+    Raises KeyboardInterrupt on Ctrl-C or SIGTERM; everything stays resumable.
+    """
+    keep_file(plan)
+    with acquire_sweep(plan, steal_lease=steal_lease) as (writer, lease):
+        try:
+            return asyncio.run(_run(plan, writer, lease, listener, steal_lease=steal_lease))
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
+
+
+async def _run(
+    plan: SweepPlan, writer: SweepLogWriter, lease: Lease, listener: SweepListener, *, steal_lease: bool
+) -> SweepOutcome:
+    purse = make_purse(plan, listener.warning, working_time(writer.record.worked_minutes))
+    async with PoolSite(_evaluations(plan)) as site:
+        runner = SweepRunner(plan, writer, SharedBackend(site, purse), listener, steal_lease=steal_lease)
+        with sigterm_interrupts():
+            return await run_with_heartbeat(runner, lease)
+
+
+def make_purse(plan: SweepPlan, warn: Callable[[str], None], clock: Clock | None = None) -> SweepBudget:
+    """Return the purse of a sweep, from which its runs have paid what their records say.
+
+    `clock` None: the site of each run tells what its jobs used.
+    """
+    budget = plan.sweep.form.budget
+    limited = any(limit is not None for limit in budget.model_dump().values())
+    before = sum(_spendings(plan), UsageTotals()) if limited else UsageTotals()
+    return SweepBudget(budget, before, warn, clock)
+
+
+def working_time(before: float) -> Clock:
+    """Return the clock of a sweep without a cluster: the minutes that it was carried out before, and those from now."""
+    began = time.monotonic()
+    return lambda: ClusterUsage(wall_time=before + (time.monotonic() - began) / 60)
+
+
+def _evaluations(plan: SweepPlan) -> int:
+    """Return how many evaluations may run at a time here: what the file says, else the most that a cell asks for."""
+    wanted = (cell.config.evaluation.workers for cell in plan.cells)
+    return plan.sweep.form.limits.evaluations or max(wanted)
+
+
+def _spendings(plan: SweepPlan) -> Iterator[UsageTotals]:
+    """Yield what each run has paid for: of those that did not come to rest, by their journals."""
+    for cell in plan.begun:
+        row = plan.record.rows.get(cell)
+        if row is not None and row.state != "unfinished":
+            yield UsageTotals.of_row(row)
+        else:
+            yield _recorded(plan, cell)
+
+
+def _recorded(plan: SweepPlan, cell: str) -> UsageTotals:
+    try:
+        run = load_run(run_path(plan.folder, cell))
+        effects = read_run(run.path).effects
+    except HpcError:  # it will fail for this reason when it is taken up
+        return UsageTotals()
+    ledger = paid_ledger(run, effects)
+    return UsageTotals(ledger.total, ledger.evaluations - ledger.cached_evaluations)

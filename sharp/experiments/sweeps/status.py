@@ -1,0 +1,162 @@
+"""Where a sweep stands: its record, and a look at which runs have begun; a thousand of them are nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hpc.errors import RunDirectoryError
+from hpc.journal import read_holder
+from sharp.document import Block, Facts, Paragraph
+from sharp.document.text import plural
+from sharp.experiments.run_summary import RunSummary, lowest
+from sharp.experiments.sweeps.folder import begun_runs, is_sweep, sweep_file
+from sharp.experiments.sweeps.sweep_log import SweepRecord, read_record
+from sharp.llm.budgets import ClusterUsage
+from sharp.llm.ledger import CallTotals, Ledger
+from sharp.llm.protocol import TokenUsage
+from sharp.runs.budget_status import BudgetStatus, allowances
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class SweepStatus:
+    """A sweep at a glance. `completed` are the sums over runs that rest; what is at work now is not in them.
+
+    `controller` says who carries it out, if anyone does. `best` is the cell with the lowest error on test data, if all
+    have the same data. `budgets` are those of the whole sweep.
+    """
+
+    sweep: str
+    cells: int
+    states: Mapping[str, int]
+    finished: bool
+    controller: str | None
+    failed: Mapping[str, str]
+    following: tuple[str, ...]
+    completed: Mapping[str, float | None]
+    failures: Mapping[str, int]
+    best: str | None
+    best_nrmse: float | None
+    budgets: tuple[BudgetStatus, ...]
+    gone: int
+
+    @property
+    def run(self) -> str:
+        """Its directory, under the name that a run's status has for it."""
+        return self.sweep
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {**asdict(self), "budgets": [budget.to_json() for budget in self.budgets]}
+
+
+def view_sweep(folder: Path, spent: ClusterUsage | None = None) -> SweepStatus:
+    """Look at a sweep, whether somebody works on it or not; `spent` is what its jobs on a cluster used, if any.
+
+    Raises `RunDirectoryError` where there is none.
+    """
+    if not is_sweep(folder):
+        raise RunDirectoryError(f"{folder} holds no sweep (there is no {sweep_file(folder)})")
+    record, begun, holder = read_record(folder), begun_runs(folder), read_holder(folder)
+    states = {cell: record.state_of(cell, begun=cell in begun) for cell in record.planned}
+    rows = {
+        cell: record.rows[cell] for cell, state in states.items() if cell in record.rows and state != "new"
+    }
+    best_nrmse, best = lowest(rows) or (None, None)
+    return SweepStatus(
+        sweep=str(folder),
+        cells=len(record.planned),
+        states=dict(Counter(states.values())),
+        finished=bool(states) and set(states.values()) == {"finished"},
+        controller=f"process {holder.pid} on {holder.host}" if holder else None,
+        failed={cell: rows[cell].note for cell, state in states.items() if state == "failed"},
+        following=tuple(cell for cell, state in states.items() if state in ("unfinished", "new"))[:_SHOWN],
+        completed=_sums(rows.values()),
+        failures=dict(sum((Counter(row.failures) for row in rows.values()), Counter())),
+        best=best,
+        best_nrmse=best_nrmse,
+        budgets=_budgets(record, rows.values(), spent or ClusterUsage(wall_time=record.worked_minutes)),
+        gone=len(begun - set(record.planned)),
+    )
+
+
+def sweep_blocks(
+    status: SweepStatus, more: Iterable[tuple[str, str]] = (), following: str = ""
+) -> tuple[Block, ...]:
+    """Return a status for a person, with `more` facts and the next useful command (`following`, if given)."""
+    states = ", ".join(f"{count} {state}" for state, count in status.states.items())
+    return (
+        Paragraph(f"{status.sweep}: {plural(status.cells, 'cell')}" + (f" ({states})" if states else "")),
+        Facts((*_facts(status), *more)),
+        Paragraph(following or next_step(status)),
+    )
+
+
+def _facts(status: SweepStatus) -> Iterator[tuple[str, str]]:
+    sums = status.completed
+    counts = {name: f"{value:,.0f}" for name, value in sums.items() if value is not None}
+    dollars = "dollars unknown" if sums["dollars"] is None else f"${sums['dollars']:.4g}"
+    paid = f"{counts['calls']} paid for, {counts['reused_calls']} shared"
+    yield "calls", f"{paid}; {counts['tokens']} tokens, {dollars}"
+    cached = f"{counts['cached_evaluations']} of these from the cache{_failures(status)}"
+    yield "runs", f"{counts['executions']}, of which {counts['evaluations']} on validation data; {cached}"
+    if status.best is not None:
+        yield "best", f"{status.best}: error on test data {status.best_nrmse:.3e}"
+    if status.budgets:
+        yield "budget", ", ".join(budget.in_words() for budget in status.budgets)
+    if status.gone:
+        yield "besides", f"{plural(status.gone, 'run')} of cells that are no longer in the file"
+    failed = list(status.failed.items())
+    yield from (("failed", f"{cell}: {note}") for cell, note in failed[:_SHOWN])
+    if len(failed) > _SHOWN:
+        yield "", f"and {len(failed) - _SHOWN} more; {status.sweep}/report.md has all"
+    if status.following:
+        yield "next", f"{', '.join(status.following)}{_and_more(status)}"
+
+
+def _sums(rows: Iterable[RunSummary]) -> dict[str, float | None]:
+    rows = list(rows)
+    names = ("calls", "reused_calls", "evaluations", "cached_evaluations", "executions", "gpu_seconds")
+    sums: dict[str, float | None] = {name: sum(getattr(row, name) for row in rows) for name in names}
+    sums["tokens"] = sum(row.prompt_tokens + row.completion_tokens for row in rows)
+    prices = [row.dollars for row in rows if row.calls]
+    known = [price for price in prices if price is not None]
+    sums["dollars"] = sum(known) if len(known) == len(prices) else None
+    return sums
+
+
+def _budgets(
+    record: SweepRecord, rows: Iterable[RunSummary], spent: ClusterUsage
+) -> tuple[BudgetStatus, ...]:
+    if all(limit is None for limit in record.budget.values()):
+        return ()
+    sums = _sums(rows)
+    tokens, calls = int(sums["tokens"] or 0), int(sums["calls"] or 0)
+    account = CallTotals(calls, TokenUsage(prompt=tokens), sums["dollars"] or 0.0)
+    paid = int((sums["evaluations"] or 0) - (sums["cached_evaluations"] or 0))
+    ledger = Ledger({("all", "all"): account}, {"evaluation": paid})
+    return allowances({"config": {"budget": record.budget}}, ledger, spent)
+
+
+def _failures(status: SweepStatus) -> str:
+    listed = ", ".join(f"{count} {kind}" for kind, count in sorted(status.failures.items()))
+    return f"; failures: {listed}" if listed else ""
+
+
+def _and_more(status: SweepStatus) -> str:
+    left = status.states.get("new", 0) + status.states.get("unfinished", 0) - len(status.following)
+    return f" and {left} more" if left > 0 else ""
+
+
+def next_step(status: SweepStatus) -> str:
+    """Return what has been reached, with the next useful command."""
+    if status.finished:
+        return f"Finished. Report: {Path(status.sweep) / 'report.html'}, table: {Path(status.sweep) / 'table.csv'}"
+    if status.controller is not None:
+        return f"Running: {status.controller}. Look again with: sharp watch {status.sweep}"
+    return f"Nobody works on it. Continue with: sharp sweep {status.sweep}"

@@ -1,0 +1,208 @@
+"""A sweep on a cluster: one campaign, in whose event loop, queue and servers all runs share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Self, get_args
+
+from hpc.campaign import StopWaiter, Warn, WorkloadProgress
+from hpc.errors import RunDirectoryError, RunLocked, is_transient
+from hpc.journal import journal_path
+from hpc.slurm import (
+    ClusterProfile,
+    ControllerContext,
+    clear_campaign_outcome,
+    find_campaign,
+    read_campaign_outcome,
+)
+from sharp.errors import CellsFailed
+from sharp.evaluation.protocol import Split
+from sharp.experiments.sweeps.cell_runner import data_key
+from sharp.experiments.sweeps.cells import Cell
+from sharp.experiments.sweeps.file import read_sweep
+from sharp.experiments.sweeps.folder import is_sweep, run_path, sweep_file
+from sharp.experiments.sweeps.plan import SweepPlan, make_plan
+from sharp.experiments.sweeps.progress import sweep_progress_view
+from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.experiments.sweeps.runner import (
+    SweepOutcome,
+    SweepRunner,
+    acquire_sweep,
+    keep_file,
+    make_purse,
+    run_with_heartbeat,
+)
+from sharp.experiments.sweeps.shared_backend import SharedBackend
+from sharp.experiments.sweeps.status import next_step, view_sweep
+from sharp.llm.cards import ModelCard
+from sharp.llm.hosting import is_hosted, server_plans
+from sharp.reference.generation import ProgressCallback
+from sharp.runs.cluster.launch import JobPreview, LaunchResult, launch, preview
+from sharp.runs.cluster.slurm_backend import SlurmBackend, check_walltime
+from sharp.runs.cluster.workload import CONTROLLER
+from sharp.runs.configure import problem_of
+from sharp.runs.creation import check_models, resolve_dataset
+from sharp.tournament.run_context import request_of
+
+_LATER = "When the cells that it knows are at rest, it goes on with those that were added."
+_EFFECT = b'"event":"effect"'
+
+
+class SweepWorkload:
+    """One sweep; what its file says is read again at every step, so that rows may be added while it goes on."""
+
+    module = CONTROLLER
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+
+    @classmethod
+    def of(cls, folder: Path) -> Self:
+        """Return the sweep that lies in a folder; raises `RunDirectoryError` where there is none."""
+        if not is_sweep(folder):
+            raise RunDirectoryError(f"{folder} holds no sweep (there is no {sweep_file(folder)})")
+        return cls(folder)
+
+    @property
+    def cards(self) -> Collection[ModelCard]:
+        """The models of the cells that are left."""
+        library = ResourceCache()
+        return library.cards_asked(cell.config for cell in self._plan(library).unfinished_cells)
+
+    def progress(self) -> int:
+        """Return how many effects all runs have recorded."""
+        plan = self._plan(ResourceCache())
+        return sum(self._recorded(plan, cell) for cell in plan.begun)
+
+    def check(self, cluster: ClusterProfile) -> None:
+        """Raise `ConfigurationError` where a model or an evaluation of a cell cannot be had on a cluster."""
+        library = ResourceCache()
+        cells = self._plan(library).unfinished_cells
+        cards = library.cards_asked(cell.config for cell in cells)
+        server_plans(cards, cluster)
+        check_models(card for card in cards if not is_hosted(card))
+        checked: set[object] = set()
+        for cell in cells:
+            limits = (cell.config.problem, cell.config.evaluation.model_dump_json())
+            if limits not in checked:
+                checked.add(limits)
+                _check_evaluations(cell, library, cluster)
+
+    def backend(self, control: ControllerContext, warn: Warn) -> AbstractAsyncContextManager[SlurmBackend]:
+        """Return the jobs that evaluate and serve for all runs."""
+        return SlurmBackend(control, self.cards, warn)
+
+    async def step(self, backend: SlurmBackend, leave: StopWaiter, warn: Warn) -> WorkloadProgress:
+        """Carry all runs on until they rest, with table and report written, or `leave` returns.
+
+        Raises `CellsFailed` where some have failed for good, or what may be over when they are tried again.
+        """
+        plan = self._plan(ResourceCache())
+        with acquire_sweep(plan) as (writer, lease), sweep_progress_view(plan) as view:
+            shared = SharedBackend(backend, make_purse(plan, warn))
+            runner = SweepRunner(plan, writer, shared, view, leave=leave, on_cluster=True)
+            outcome = await run_with_heartbeat(runner, lease)
+        return self._step(plan, outcome)
+
+    def _step(self, plan: SweepPlan, outcome: SweepOutcome) -> WorkloadProgress:
+        if outcome.stopped is not None:
+            raise outcome.stopped
+        if outcome.left:
+            return WorkloadProgress(False, outcome.waiting_for)
+        if sweep_file(self.folder).read_bytes() != plan.sweep.frozen():
+            return WorkloadProgress(False, ("the cells that were added to the sweep file",))
+        passing = next((error for error in outcome.errors.values() if is_transient(error)), None)
+        if passing is not None:
+            raise passing
+        if outcome.errors:
+            raise CellsFailed(_failed(outcome, self.folder))
+        return WorkloadProgress(True, sentence=next_step(view_sweep(self.folder)))
+
+    def _plan(self, library: ResourceCache) -> SweepPlan:
+        return make_plan(read_sweep(sweep_file(self.folder)), self.folder, library)
+
+    def _recorded(self, plan: SweepPlan, cell: str) -> int:
+        """Count the effects of a run: by its row once it is finished, else by its journal."""
+        row = plan.record.rows.get(cell)
+        if row is not None and row.state == "finished":
+            return row.effects
+        try:
+            return journal_path(run_path(self.folder, cell)).read_bytes().count(_EFFECT)
+        except OSError:
+            return 0
+
+
+def _check_evaluations(cell: Cell, library: ResourceCache, cluster: ClusterProfile) -> None:
+    for split in get_args(Split):
+        request = request_of(cell.config, library.problem_of(cell.config), "", "", split)
+        check_walltime(cluster, request)
+
+
+def _failed(outcome: SweepOutcome, folder: Path) -> str:
+    names = list(outcome.errors)
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    first = next(iter(outcome.errors.values()))
+    return (
+        f"All other cells are finished, but {len(names)} failed: {', '.join(names[:3])}{more}; the first with: {first} "
+        f"The table is in {folder}."
+    )
+
+
+def launch_sweep(plan: SweepPlan, cluster: ClusterProfile, progress: ProgressCallback) -> LaunchResult:
+    """See to it that a sweep is carried out by a cluster's jobs; its reference data are made first.
+
+    Where a controller is at work already, it finds the new cells by itself. Raises what `launch` raises, and
+    `DataError`.
+    """
+    keep_file(plan)
+    _make_data(plan, progress)
+    at_work = _is_at_work(plan)
+    _forget_end(plan)
+    try:
+        launched = launch(SweepWorkload.of(plan.folder), cluster)
+    except RunLocked:
+        return _under_way(plan)
+    return replace(launched, sentence=f"{launched.sentence} {_LATER}") if at_work else launched
+
+
+def scripts_of(plan: SweepPlan, cluster: ClusterProfile) -> list[JobPreview]:
+    """Return every kind of job that a sweep would submit."""
+    judges = max((cell.config.n_judges for cell in plan.unfinished_cells), default=1)
+    at_once = judges * min(plan.sweep.form.limits.runs, max(len(plan.unfinished_cells), 1))
+    cards = ResourceCache().cards_asked(cell.config for cell in plan.unfinished_cells)
+    return preview(plan.folder.absolute(), SweepWorkload.module, cards, cluster, at_once=at_once)
+
+
+def _make_data(plan: SweepPlan, progress: ProgressCallback) -> None:
+    wanted = {
+        data_key(cell.config): cell.config for cell in plan.unfinished_cells if cell.id not in plan.begun
+    }
+    for config in wanted.values():
+        resolve_dataset(config, problem_of(config), progress)
+
+
+def _is_at_work(plan: SweepPlan) -> bool:
+    """Whether a controller has the sweep in hand; where nobody has, its record names all cells from now on."""
+    try:
+        with acquire_sweep(plan):
+            return False
+    except RunLocked:
+        return find_campaign(plan.folder.absolute()) is not None
+
+
+def _forget_end(plan: SweepPlan) -> None:
+    """Let a campaign that had finished go on with the cells that are new."""
+    campaign = find_campaign(plan.folder.absolute())
+    ending = None if campaign is None else read_campaign_outcome(campaign)
+    if campaign is not None and ending is not None and ending.state == "finished" and plan.unfinished_cells:
+        clear_campaign_outcome(campaign)
+
+
+def _under_way(plan: SweepPlan) -> LaunchResult:
+    campaign = find_campaign(plan.folder.absolute())
+    assert campaign is not None, "somebody steers it"
+    sentence = f"A controller is at work on it. {_LATER}"
+    return LaunchResult(str(campaign.folder), campaign.id, campaign.cluster.name, None, sentence)

@@ -1,0 +1,274 @@
+"""Applying a judge's patch to its base solver: all of it or nothing.
+
+Each hunk is found exactly, else whatever its white space, else at the one place that is at least 90 %
+similar. Beyond that the patch fails with the lines that come nearest, and the stage asks the model again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import unified_diff
+from enum import Enum
+from itertools import takewhile
+from typing import Literal
+
+from sharp.errors import ReplyError
+from sharp.llm.patching_hunks import Hunk, Lines, read_hunks
+from sharp.llm.patching_match import (
+    MAX_PLACES,
+    AmbiguousMatch,
+    Match,
+    MatchBudget,
+    SourceLines,
+    find_exactly,
+    find_loosely,
+    find_similar,
+    nearest,
+)
+from sharp.llm.replies import Revision
+from sharp.llm.replies_text import MAX_CODE, normalise, parses
+
+Rung = Literal["keep", "exact", "whitespace", "fuzzy", "whole-file"]
+
+_LADDER: tuple[
+    tuple[Rung, Callable[[SourceLines, Hunk, MatchBudget], Match | AmbiguousMatch | None]], ...
+] = (
+    ("exact", find_exactly),
+    ("whitespace", find_loosely),
+    ("fuzzy", find_similar),
+)
+_RUNGS = tuple(rung for rung, _ in _LADDER)
+_WORDS = {"whitespace": "only after ignoring white space", "fuzzy": "only by similarity"}
+_SHOWN = 4000
+"""How much of a failed block is sent back, in characters."""
+
+
+@dataclass(frozen=True)
+class Patched:
+    """The new program, the most tolerant rung that was needed, the share of lines that differ from the base.
+
+    `notes` holds a sentence for each hunk that was not found exactly.
+    """
+
+    code: str
+    match_level: Rung
+    changed_share: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PatchFailure:
+    """Why nothing was changed: the hunk's number from 1 (0 for the whole patch), its text, a sentence.
+
+    `nearest` holds the lines of the base that come nearest, with their numbers from 1.
+    """
+
+    hunk: int
+    text: str
+    nearest: tuple[tuple[int, str], ...]
+    sentence: str
+
+
+def apply_patch(base: str, revision: Revision) -> Patched | PatchFailure:
+    """Apply a revision to its base; line ends become "\\n". Never raises for what a model wrote."""
+    base = normalise(base)
+    if revision.kind == "keep":
+        return Patched(base, "keep", 0.0, ())
+    if revision.kind == "whole-file":
+        return _finished(base, normalise(revision.body), "whole-file", ())
+    try:
+        hunks = read_hunks(revision.kind, revision.body)
+    except ReplyError as error:
+        return PatchFailure(0, "", (), str(error))
+    return _apply(base, hunks)
+
+
+def failure_text(failure: PatchFailure) -> str:
+    """Return a failure as text for the model: sentence, block as sent, nearest lines of the base."""
+    parts = [failure.sentence]
+    if failure.text:
+        cut = "\n…" if len(failure.text) > _SHOWN else ""
+        parts.append(f"The block as you sent it:\n\n{failure.text[:_SHOWN]}{cut}")
+    if failure.nearest:
+        lines = "\n".join(f"{number:>5} | {line}".rstrip() for number, line in failure.nearest)
+        parts.append(f"The nearest lines of the base, with line numbers that are not part of it:\n\n{lines}")
+    return "\n\n".join(parts)
+
+
+def render_diff(old: str, new: str, name: str) -> str:
+    """Return the unified diff of two versions of a file; empty if they are equal."""
+    rows = unified_diff(_with_ends(old), _with_ends(new), f"a/{name}", f"b/{name}")
+    return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
+
+
+def changed_share(old: str, new: str) -> float:
+    """Return the share of lines that differ, 1 - 2 M / T with M lines in common of T in both.
+
+    Blank lines do not count, and a line that only moved is not changed.
+    """
+    before, after = (
+        Counter(line.rstrip() for line in text.split("\n") if line.strip()) for text in (old, new)
+    )
+    total = before.total() + after.total()
+    return 1 - 2 * (before & after).total() / total if total else 0.0
+
+
+def _apply(base: str, hunks: tuple[Hunk, ...]) -> Patched | PatchFailure:
+    document = _Document(base)
+    rungs: list[Rung] = []
+    for number, hunk in enumerate(hunks, 1):
+        done = document.apply(hunk)
+        if isinstance(done, AmbiguousMatch | _Obstacle):
+            return _failure(document.page, hunk, f"Block {number} of {len(hunks)}", number, done)
+        rungs.append(done)
+    code = document.text()
+    loose = [number for number, rung in enumerate(rungs) if rung != "exact"]
+    if loose and parses(base) and not parses(code):
+        number, rung = loose[0], rungs[loose[0]]
+        sentence = (
+            f"Block {number + 1} of {len(hunks)} was found {_WORDS[rung]}, and with it the solver is "
+            "no longer valid Python. Copy the old lines exactly, with their indentation."
+        )
+        return PatchFailure(number + 1, hunks[number].text, (), sentence)
+    notes = tuple(f"block {number + 1} was found {_WORDS[rungs[number]]}" for number in loose)
+    return _finished(base, code, max(rungs, key=_RUNGS.index), notes)
+
+
+def _finished(base: str, code: str, rung: Rung, notes: tuple[str, ...]) -> Patched | PatchFailure:
+    if len(code) > MAX_CODE:
+        sentence = f"The patched solver would have {len(code)} characters; at most {MAX_CODE} are accepted."
+        return PatchFailure(0, "", (), sentence)
+    return Patched(code, rung, changed_share(base, code), notes)
+
+
+class _Obstacle(Enum):
+    """Why a hunk has no place, other than that it has several."""
+
+    MISSING = "was not found in the base. Its old lines must be copied exactly from the base."
+    OVERLAP = "changes lines that an earlier block has changed. Join the two into one block."
+    NO_PLACE = (
+        "has no old lines, so its place is unknown. "
+        "Repeat a line of the base next to which the new lines belong, in the old and in the new part."
+    )
+
+
+class _Document:
+    """A base under change. Hunks refer to the base as it was, or else to what earlier hunks made of it."""
+
+    def __init__(self, base: str) -> None:
+        self.page = _page(base)
+        self.lines = list(self.page.lines)
+        self.origin: list[int | None] = list(range(len(self.lines)))
+        self.ends_line = base.endswith("\n") or not base
+        self.budget = MatchBudget()
+
+    def text(self) -> str:
+        """Return the program as it stands."""
+        return "\n".join(self.lines) + "\n" * (self.ends_line and bool(self.lines))
+
+    def apply(self, hunk: Hunk) -> Rung | AmbiguousMatch | _Obstacle:
+        """Apply a hunk and return the rung that found it, or what stands in its way."""
+        if hunk.changes_nothing:
+            return "exact"
+        for rung, find in _LADDER:
+            found = find(self.page, hunk, self.budget)
+            if isinstance(found, AmbiguousMatch):
+                return found
+            if found and self._replace(self.page, found, hunk):
+                return rung
+            current = SourceLines(tuple(self.lines))
+            later = find(current, hunk, self.budget) if self.is_changed else None
+            if isinstance(later, Match) and self._replace(current, later, hunk):
+                return rung
+            if found:
+                return _Obstacle.OVERLAP
+        return self._fill(hunk)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether a hunk was applied."""
+        return self.origin != list(range(len(self.page.lines)))
+
+    def _fill(self, hunk: Hunk) -> Rung | _Obstacle:
+        """Write the new lines of a hunk that has no old ones into a base that is blank."""
+        reading = hunk.readings[0]
+        if not reading.finds_nothing:
+            return _Obstacle.MISSING
+        if self.page.solid or not self._replace(self.page, Match(0, len(self.page.lines), reading.new), hunk):
+            return _Obstacle.NO_PLACE
+        return "exact"
+
+    def _replace(self, page: SourceLines, match: Match, hunk: Hunk) -> bool:
+        edit = _trimmed(page, match)
+        at = self._position(edit) if page is self.page else edit.first
+        if at is None:
+            return False
+        stop = at + edit.stop - edit.first
+        self.lines[at:stop] = edit.new
+        self.origin[at:stop] = [None] * len(edit.new)
+        if hunk.final_newline is not None and match.stop == len(page.lines):
+            self.ends_line = hunk.final_newline
+        return True
+
+    def _position(self, edit: Match) -> int | None:
+        """Return where lines of the base stand now, None if an earlier hunk changed them."""
+        if edit.first == len(self.page.lines):
+            return len(self.lines)
+        if edit.first in self.origin:
+            at = self.origin.index(edit.first)
+            length = edit.stop - edit.first
+            return at if self.origin[at : at + length] == list(range(edit.first, edit.stop)) else None
+        if edit.first == edit.stop and edit.first - 1 in self.origin:
+            return self.origin.index(edit.first - 1) + 1
+        return None
+
+
+def _page(text: str) -> SourceLines:
+    *lines, last = text.split("\n")
+    return SourceLines((*lines, last) if last else tuple(lines))
+
+
+def _trimmed(page: SourceLines, match: Match) -> Match:
+    """Return a match without the lines that it leaves as they are at its beginning and its end."""
+    old, new = page.lines[match.first : match.stop], match.new
+    head = _length_in_common(old, new)
+    tail = _length_in_common(old[head:][::-1], new[head:][::-1])
+    return Match(match.first + head, match.stop - tail, new[head : len(new) - tail])
+
+
+def _length_in_common(a: Lines, b: Lines) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
+
+
+def _failure(
+    page: SourceLines, hunk: Hunk, name: str, number: int, reason: AmbiguousMatch | _Obstacle
+) -> PatchFailure:
+    old = hunk.readings[0].old
+    if isinstance(reason, AmbiguousMatch):
+        count = len(reason.firsts)
+        places = f"{count}" if count < MAX_PLACES else f"at least {count}"
+        sentence = (
+            f"{name} fits {places} places of the base, such as lines "
+            f"{', '.join(str(first + 1) for first in reason.firsts[:5])}. "
+            "Give more of the surrounding lines, so that it fits only one."
+        )
+        spans = [(first, first + len(old)) for first in reason.firsts[:2]]
+    else:
+        sentence = f"{name} {reason.value}"
+        spans = [nearest(page, old)]
+    return PatchFailure(number, hunk.text, _numbered(page, spans), sentence)
+
+
+def _numbered(page: SourceLines, spans: list[tuple[int, int]]) -> tuple[tuple[int, str], ...]:
+    """Return the lines of some spans and two around each, numbered from 1; at most 40 of each span."""
+    numbers = {
+        n for first, stop in spans if stop for n in range(max(first - 2, 0), min(stop + 2, first + 38))
+    }
+    return tuple((n + 1, page.lines[n][:300]) for n in sorted(numbers) if n < len(page.lines))
+
+
+def _with_ends(text: str) -> list[str]:
+    *lines, last = text.split("\n")
+    return [*(f"{line}\n" for line in lines), *([last] if last else [])]

@@ -1,0 +1,257 @@
+"""Reading models' replies: code, JSON, verdicts, selections, revisions. Nothing is ever executed.
+
+A reply that is not of the agreed form (`docs/reply-formats.md`) raises ReplyError with a sentence that can
+be sent back to the model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sharp.errors import ReplyError
+from sharp.llm.patching_hunks import looks_like_diff, read_hunks, search_replace_regions
+from sharp.llm.replies_json import last_object
+from sharp.llm.replies_text import Block, answer, defines, fenced_blocks, without_blocks
+from sharp.llm.replies_values import Allowed, Ids, checked, expected, shown, text_of, texts_of
+
+Strategy = Literal["analytical", "transformed", "hybrid", "numerical"]
+STRATEGIES: tuple[Strategy, ...] = ("analytical", "transformed", "hybrid", "numerical")
+Kind = Literal["search-replace", "unified-diff", "whole-file", "keep"]
+
+_JSON = frozenset({"json", "json5", "jsonc"})
+_STRATEGY = re.compile(r"^[ \t#\"'*]*+strategy[ \t]*+:[ \t`'\"*]*+([a-z]++)", re.MULTILINE | re.IGNORECASE)
+_REVISION_FORM = (
+    'Expected a ```json block {"base_id": "…", "changes": [{"what": "…", "why": "…", "from": []}]}, '
+    "followed by SEARCH/REPLACE blocks, one ```diff block, or one ```python block with the complete program; "
+    'or only {"action": "keep", "reason": "…"}.'
+)
+
+
+@dataclass(frozen=True)
+class SelectionReply:
+    """A judge's choice: its criteria, the ranked short list of (id, reason), the nominee and why.
+
+    `notes` holds a sentence for each departure from the agreed form that was mended.
+    """
+
+    criteria: tuple[str, ...]
+    shortlist: tuple[tuple[str, str], ...]
+    nominee: str
+    nominee_reason: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A judge's turn: the base, the changes as (what, why, ids the idea came from), and the patch.
+
+    `body` is the text of the patch, the whole new file, or the reason to keep the base.
+    """
+
+    base_id: str
+    changes: tuple[tuple[str, str, tuple[str, ...]], ...]
+    kind: Kind
+    body: str
+
+
+def extract_code(text: str, function: str = "solver") -> str:
+    """Return the program of a reply: the longest of its Python blocks that parse and define `function`.
+
+    Where none parses, the longest with a definition of `function`: its syntax error is the program's.
+    """
+    blocks = [block for block in fenced_blocks(answer(text)) if block.is_python]
+    complete = [block.body for block in blocks if block.closed and defines(block.body, function)]
+    drafts = [block for block in blocks if _mentions(block, function)]
+    cut = [block for block in (drafts if complete else blocks) if not block.closed and block.body.strip()]
+    if cut:
+        raise ReplyError(
+            f"The reply ended inside the code block that begins at its line {cut[0].fence.line + 1}. "
+            "Give the complete program in one fenced ```python block, shorter if need be."
+        )
+    if not drafts and not complete:
+        found = (
+            f"None of its {len(blocks)} code blocks defines"
+            if blocks
+            else "It has no code block that defines"
+        )
+        raise ReplyError(
+            f"The reply holds no program. {found} `{function}` at top level. "
+            f"Expected one complete module with `{function}` in a fenced ```python block."
+        )
+    return max(complete or [block.body for block in drafts], key=len).strip("\n") + "\n"
+
+
+def explanation(text: str) -> str:
+    """Return what a reply says before its first fenced block, without the model's reasoning."""
+    return answer(text).split("```", 1)[0].strip()
+
+
+def extract_json(text: str) -> dict[str, Any]:
+    """Return the last JSON object of a reply: of its fenced `json` blocks, else of its prose."""
+    return _json_object(answer(text))
+
+
+def read_verdict(text: str, schema: Mapping[str, Allowed]) -> dict[str, Any]:
+    """Return the verdict of an analysis step: the keys of the schema checked, all others as they are.
+
+    Words are matched whatever their case; yes and no stand for true and false, and the other way round.
+    """
+    verdict = extract_json(text)
+    faults = []
+    for key, allowed in schema.items():
+        try:
+            verdict[key] = checked(verdict[key], allowed)
+        except (KeyError, ValueError):
+            found = f"found {shown(verdict[key])}" if key in verdict else "but it is missing"
+            faults.append(f'"{key}" must be {expected(allowed)}, {found}')
+    if faults:
+        raise ReplyError(f"The verdict cannot be used: {'; '.join(faults)}.")
+    return verdict
+
+
+def read_selection(
+    text: str, ids: Sequence[str], *, max_shortlist: int, min_shortlist: int = 1
+) -> SelectionReply:
+    """Return a judge's ranked short list and nominee among the candidates `ids`.
+
+    A list that is too long is cut, and a nominee that is not in it is put first, each with a note.
+    """
+    data, known = extract_json(text), Ids(ids)
+    reasons = _shortlist(data.get("shortlist"), known)
+    fewest = min(min_shortlist, len(ids))
+    if len(reasons) < fewest:
+        raise ReplyError(f"The short list names {len(reasons)} candidates; at least {fewest} are needed.")
+    nominee = known.match(data.get("nominee"))
+    if nominee is None:
+        raise ReplyError(f'"nominee" is {shown(data.get("nominee"))}; it must be one of {known}.')
+    why = text_of(data.get("nominee_reason")) or reasons.get(nominee, "")
+    ranked, notes = list(reasons), []
+    if len(ranked) > max_shortlist:
+        notes.append(f"the short list of {len(ranked)} was cut to {max_shortlist}")
+    if nominee not in ranked[:max_shortlist]:
+        notes.append(f"the nominee {nominee} was outside the short list and is put first")
+        ranked = [nominee, *(name for name in ranked if name != nominee)]
+    shortlist = tuple((name, reasons.get(name, why)) for name in ranked[:max_shortlist])
+    return SelectionReply(texts_of(data.get("criteria")), shortlist, nominee, why, tuple(notes))
+
+
+def read_revision(
+    text: str,
+    bases: Sequence[str],
+    *,
+    default_base: str,
+    donors: Sequence[str] = (),
+    function: str = "solver",
+) -> Revision:
+    """Return a judge's turn: a JSON header and, unless it keeps the base, a patch in one of three forms.
+
+    `bases` are the ids that may be patched, `default_base` the one meant where none is named, `donors` the
+    others that ideas may come from; unknown sources are kept as they are written.
+    """
+    reply = answer(text)
+    kind, body, rest = _patch(reply, function)
+    try:
+        header = _json_object(rest)
+    except ReplyError as error:
+        raise ReplyError(f"{error} {_REVISION_FORM}") from error
+    base = Ids(bases).match(header.get("base_id", default_base))
+    if base is None:
+        raise ReplyError(f'"base_id" is {shown(header.get("base_id"))}; it must be one of {Ids(bases)}.')
+    if text_of(header.get("action")).lower() == "keep":
+        if kind:
+            raise ReplyError(f"The reply says to keep {base} and also changes it. {_REVISION_FORM}")
+        return Revision(base, (), "keep", text_of(header.get("reason")))
+    if kind is None:
+        raise ReplyError(f"The reply has no patch. {_REVISION_FORM}")
+    return Revision(base, _changes(header.get("changes"), Ids([*bases, *donors])), kind, body)
+
+
+def read_strategy(code: str, default: Strategy) -> Strategy:
+    """Return the strategy that a program states in a docstring or comment line `Strategy: …`."""
+    stated = (match[1].lower() for match in _STRATEGY.finditer(code))
+    named = (strategy for word in stated for strategy in STRATEGIES if word.startswith(strategy[:7]))
+    return next(named, default)
+
+
+def _mentions(block: Block, function: str) -> bool:
+    name = re.escape(function)
+    return re.search(rf"^(?:[ \t]*+(?:async )?def {name}\b|{name} *=)", block.body, re.MULTILINE) is not None
+
+
+def _json_object(reply: str) -> dict[str, Any]:
+    blocks = fenced_blocks(reply)
+    for block in reversed(blocks):
+        if block.fence.language in _JSON and (found := last_object(block.body)) is not None:
+            return found
+    found = last_object(without_blocks(reply, (b for b in blocks if b.fence.label)), prose=True)
+    if found is None:
+        raise ReplyError("The reply has no JSON object. Expected one in a fenced ```json block.")
+    return found
+
+
+def _patch(reply: str, function: str) -> tuple[Kind | None, str, str]:
+    """Return the form of a patch, its text, and the reply without it.
+
+    A complete Python file is looked for first, because markers inside its strings are content.
+    """
+    blocks = fenced_blocks(reply)
+    files = [b for b in blocks if b.is_python and b.closed and defines(b.body, function)]
+    outside = without_blocks(reply, files)
+    lines = outside.split("\n")
+    if regions := search_replace_regions(lines):
+        inside = {number for region in regions for number in range(region.first, region.last + 1)}
+        body = "\n".join(line for number, line in enumerate(lines) if number in inside)
+        read_hunks("search-replace", body)
+        return "search-replace", body, "\n".join(line for n, line in enumerate(lines) if n not in inside)
+    if diffs := [block for block in blocks if looks_like_diff(block)]:
+        if not diffs[-1].closed:
+            raise ReplyError("The reply ended inside the diff block. Give it completely, shorter if need be.")
+        body = "".join(block.body for block in diffs)
+        read_hunks("unified-diff", body)
+        return "unified-diff", body, without_blocks(outside, diffs)
+    files += [b for b in blocks if b.is_python and b.fence.label and (not b.closed or _mentions(b, function))]
+    if files:
+        return "whole-file", extract_code(reply, function), without_blocks(outside, files)
+    return None, "", reply
+
+
+def _changes(listed: object, known: Ids) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    entries = [listed] if isinstance(listed, Mapping) else listed
+    if not isinstance(entries, list) or not entries:
+        raise ReplyError(f'"changes" must be a list with an entry for each change. {_REVISION_FORM}')
+    return tuple(_change(number, entry, known) for number, entry in enumerate(entries, 1))
+
+
+def _change(number: int, entry: object, known: Ids) -> tuple[str, str, tuple[str, ...]]:
+    fields = entry if isinstance(entry, Mapping) else {}
+    what, why = text_of(fields.get("what")), text_of(fields.get("why"))
+    if not what or not why:
+        missing = '"what"' if not what else '"why"'
+        raise ReplyError(
+            f"Change {number} does not say {missing}: each needs what is changed and a technical reason."
+        )
+    sources = (known.match(name) or name for name in texts_of(fields.get("from")))
+    return what, why, tuple(dict.fromkeys(sources))
+
+
+def _shortlist(listed: object, known: Ids) -> dict[str, str]:
+    if not isinstance(listed, list):
+        raise ReplyError('"shortlist" must be a list such as [{"id": "…", "reason": "…"}], best first.')
+    entries = [entry if isinstance(entry, Mapping) else {"id": entry} for entry in listed]
+    unknown = [shown(entry.get("id")) for entry in entries if known.match(entry.get("id")) is None]
+    if unknown:
+        raise ReplyError(
+            f"The short list names unknown candidates {', '.join(unknown[:10])}; valid are {known}."
+        )
+    reasons: dict[str, str] = {}
+    for entry in entries:
+        name = known.match(entry.get("id"))
+        if name is not None and not reasons.get(name):
+            reasons[name] = text_of(entry.get("reason"))
+    silent = [name for name, reason in reasons.items() if not reason]
+    if silent:
+        raise ReplyError(f"The short list gives no reason for {', '.join(silent)}; each candidate needs one.")
+    return reasons

@@ -1,1 +1,0 @@
-"""Numerical analysis: initial conditions, reference generators, self-converged solutions, residual operators."""

@@ -1,0 +1,316 @@
+"""Reference data of problems of no known family: verified solutions for the stated state and variations of it.
+
+Sample 0 is the problem as its specification states it. Every further sample is a specification of its own, whose
+initial state carries a random perturbation written in the grammar of specifications. Each is solved by `sharp.solvers`
+until the estimated error is the accuracy that the problem asks for, and counts only where all checks are kept; the
+estimate is what is stored as the error of the truth.
+
+A perturbation is a sum of products of cosines. Along an axis that is not periodic it carries the factor
+(4 xi (1 - xi))^m of the place xi in [0, 1], so that it vanishes at both ends with m - 1 derivatives: what the stated
+state satisfies at the boundary, the perturbed one satisfies as well. A state of one sign is multiplied by one plus a
+perturbation below 1, and so keeps its sign. Initial states and coefficients that are given as a random family are
+drawn from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sharp.error_messages import clip
+from sharp.errors import DataError, SpecificationError
+from sharp.problems.diagnostics import Diagnostic
+from sharp.problems.domains import BoxDomain
+from sharp.problems.loader import build_problem
+from sharp.problems.problem import Problem
+from sharp.problems.sampling import periodic_axes, shown
+from sharp.problems.serialisation import to_document
+from sharp.problems.spec import FunctionSpec, Sampled
+from sharp.reference.chunking import Progress
+from sharp.reference.datasets import ReferenceSolution
+from sharp.reference.initial import sine_sums
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.driver import SolveOptions, solve_problem
+from sharp.solvers.functions import compile_function
+from sharp.solvers.method import Deadline
+from sharp.solvers.output import axis_points, on_grid
+from sharp.solvers.solution import Solution
+from sharp.yaml_source import YamlSource
+
+Array = NDArray[np.float64]
+
+SCHEME = "methods of sharp solve, refined until self-converged, with residual and conditions checked"
+
+# The largest perturbation as a share of the state, and how it shrinks from one attempt at a sample to the next.
+SHARE, SHRINKING, ATTEMPTS = 0.3, 0.5, 4
+# Products of cosines in a perturbation, and half-waves (whole waves on a periodic axis) along an axis at most.
+TERMS, WAVES = 3, 2
+# The power of the factor that lets a perturbation vanish at both ends: where nothing smoothes, as in a wave equation,
+# the derivatives that do not vanish there limit how fast any method converges.
+FLATNESS = 6
+# Points at which random functions are scaled.
+_FINE = 257
+
+
+@dataclass(frozen=True)
+class GeneratedSamples:
+    """Inputs by port [n, points along each axis] and the truth for them."""
+
+    inputs: Mapping[str, Array]
+    truth: ReferenceSolution
+
+
+def generate_samples(
+    problem: Problem, samples: int, seed: int, t: NDArray[Any] | None, progress: Progress | None = None
+) -> GeneratedSamples:
+    """Solve for the stated state and its variations at times t (None in steady problems).
+
+    A sample depends on the problem, the seed and its number alone. Raises `DataError` where nothing of the problem
+    varies, where it cannot be solved like this, and for a sample without a verified solution.
+    """
+    task = _Task(problem, _varying(problem), seed, t)
+    solved: list[_Sample] = []
+    for number in range(samples):
+        solved.append(task.solved(number, solved[0].concerns if solved and not task.drawn else None))
+        if progress is not None:
+            progress(number + 1, samples, f"truth of {problem.id}")
+    inputs, returns = (_stacked([getattr(each, side) for each in solved]) for side in ("inputs", "returns"))
+    return GeneratedSamples(inputs, ReferenceSolution(returns, np.array([each.error for each in solved])))
+
+
+def _stacked(arrays: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    return {name: np.stack([each[name] for each in arrays]) for name in arrays[0]}
+
+
+def _varying(problem: Problem) -> Mapping[str, FunctionSpec]:
+    """Return the inputs of a solver that differ from sample to sample; raises `DataError` where there are none."""
+    spec = problem.specification
+    if not isinstance(problem.domain, BoxDomain):
+        raise DataError(
+            f"{problem.id}: data are made for intervals, rectangles and boxes, found a domain of type "
+            f"{spec.domain.type}; `sharp solve` computes the solution itself"
+        )
+    functions = {**spec.initial, **spec.coefficients}
+    ports = {port.field: functions[port.field] for port in problem.interface.inputs}
+    varying = {name: each for name, each in ports.items() if name in spec.initial or each.family}
+    if not varying:
+        raise DataError(
+            f"{problem.id}: a data set needs samples that differ, and no input of the solver is an initial state or a "
+            "random coefficient; `sharp solve` computes the one solution that there is"
+        )
+    for name, each in varying.items():
+        if each.family and (each.family == "two-phase-gaussian" or len(problem.space) > 1):
+            raise DataError(
+                f"{problem.id}: '{name}' is of the family {each.family}, which has no expression in "
+                f"{len(problem.space)} dimensions to solve from; give '{name}' as an expression, or name a data file "
+                "(evaluation.data)"
+            )
+    return varying
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Inputs and solution of one sample, its estimated error, and what the check of its problem found."""
+
+    inputs: Mapping[str, Array]
+    returns: Mapping[str, Array]
+    error: float
+    concerns: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A problem, what of it varies, and the times at which its solutions are wanted."""
+
+    problem: Problem
+    varying: Mapping[str, FunctionSpec]
+    seed: int
+    t: NDArray[Any] | None
+
+    @property
+    def drawn(self) -> bool:
+        """Whether no state is stated: the first sample, too, is random."""
+        return any(each.family for each in self.varying.values())
+
+    def solved(self, sample: int, known: tuple[Diagnostic, ...] | None) -> _Sample:
+        """Return the first attempt at a sample that can be verified, within the limit of time of the problem for all.
+
+        `known` is what the check of the stated problem has found: variations of it are not checked again.
+        """
+        reason, deadline = "", Deadline.within(self.problem.limits.wall_s)
+        for variant in self._variants(sample):
+            found = self._answer(variant, sample, known, deadline)
+            if found.verdict.verified and found.trial is not None and found.discrete is not None:
+                inputs = _inputs(self.problem, variant)
+                returns = _returns(self.problem, found.discrete, inputs, self.t)
+                return _Sample(inputs, returns, found.trial.refinement.error, found.concerns)
+            reason = found.verdict.reason
+            if deadline.remaining_s < 0:
+                break
+        what = "a variation of the stated problem" if sample else "the problem as stated"
+        raise DataError(
+            f"{self.problem.id}: no solution of sample {sample}, {what}, could be verified to "
+            f"{self.problem.specification.accuracy:g}: {reason}; state a larger `accuracy` or a smoother problem, or "
+            "name a data file (evaluation.data)"
+        )
+
+    def _answer(
+        self,
+        variant: Mapping[str, str],
+        sample: int,
+        known: tuple[Diagnostic, ...] | None,
+        deadline: Deadline,
+    ) -> Solution:
+        options = SolveOptions(cross_check=False, compare=False, time_limit=deadline.remaining_s)
+        try:
+            return solve_problem(_with(self.problem, variant), options, known=known)
+        except SpecificationError as error:
+            raise DataError(f"{self.problem.id}: sample {sample} cannot be solved for: {error}") from None
+
+    def _variants(self, sample: int) -> Iterator[Mapping[str, str]]:
+        """Yield expressions for what varies, each time anew and with smaller perturbations; a stated state once."""
+        problem = self.problem
+        for attempt in range(ATTEMPTS if sample or self.drawn else 1):
+            random = np.random.default_rng([int(problem.hash[:16], 16), self.seed, sample, attempt])
+            draw = _Draw(problem, random, SHARE * SHRINKING**attempt if sample else 0.0)
+            yield {name: draw.variant(name, each) for name, each in self.varying.items()}
+
+
+def _inputs(problem: Problem, variant: Mapping[str, str]) -> dict[str, Array]:
+    spec = problem.specification
+    stated = {name: each.expression for name, each in {**spec.initial, **spec.coefficients}.items()}
+    texts = {**stated, **variant}
+    return {port.name: on_points(problem, str(texts[port.field])) for port in problem.interface.inputs}
+
+
+def _returns(
+    problem: Problem, solution: DiscreteSolution, inputs: Mapping[str, Array], t: NDArray[Any] | None
+) -> dict[str, Array]:
+    """Return the solution by port; its first frame is what the solver is given."""
+    times = np.zeros(1) if t is None else np.asarray(t, np.float64)
+    values = dict(zip(problem.fields, on_grid(problem, solution, _axes(problem), times), strict=True))
+    if t is None:
+        return {port.name: values[port.field][0] for port in problem.interface.returns}
+    for port in problem.interface.inputs:
+        if port.field in values:
+            values[port.field][0] = inputs[port.name]
+    return {port.name: values[port.field] for port in problem.interface.returns}
+
+
+def on_points(problem: Problem, text: str) -> Array:
+    """Return the values of an expression at the output points of a problem, one axis for each coordinate.
+
+    Raises `DataError` where one is not finite.
+    """
+    axes = _axes(problem)
+    points = np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=1)
+    start = np.array([problem.time[0] if problem.time else 0.0])
+    with np.errstate(all="ignore"):
+        values = compile_function(problem, text)(points, start)[0]
+    if not np.isfinite(values).all():
+        place = shown(problem, points[int(np.argmin(np.isfinite(values)))])
+        raise DataError(
+            f"{problem.id}: `{clip(text)}` has no finite value at {place}, a point of the output grid"
+        )
+    return np.array(values.reshape([len(axis) for axis in axes]))
+
+
+def _axes(problem: Problem) -> tuple[Array, ...]:
+    return tuple(axis_points(problem, name, count) for name, count in problem.grid.points.items())
+
+
+def _with(problem: Problem, variant: Mapping[str, str]) -> Problem:
+    """Return the problem with other expressions, and without what belongs to the stated ones alone.
+
+    Units go as well: numbers in a perturbation have none.
+    """
+    document = to_document(problem)
+    for key in ("reference", "units", "interface", "data", "statements"):
+        document.pop(key, None)
+    document["parameters"] = {
+        name: quantity.value for name, quantity in problem.specification.parameters.items()
+    }
+    for section in ("initial", "coefficients"):
+        names = document.get(section, {})
+        document[section] = {
+            name: {"expression": variant[name]} if name in variant else names[name] for name in names
+        }
+    return build_problem(YamlSource(problem.id, document, {(): 1}))
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """Random expressions for one attempt at one sample, with perturbations of a share of the states."""
+
+    problem: Problem
+    random: np.random.Generator
+    share: float
+
+    def variant(self, name: str, stated: FunctionSpec) -> str:
+        """Return a member of a random family, or the stated expression with a perturbation."""
+        if stated.family:
+            (axis,) = self.problem.space
+            low, high = self.problem.bounds[axis]
+            return _drawn(stated.family, f"(({axis} - {low!r})/{high - low!r})", self.random)
+        text = str(stated.expression)
+        if not self.share:
+            return text
+        values = on_points(self.problem, text)
+        if values.any() and (values.min() >= 0 or values.max() <= 0):
+            return f"({text})*(1 + {self._perturbation(self.share)})"
+        return f"{text} + {self._perturbation(self.share * self._size(name, values))}"
+
+    def _size(self, name: str, values: Array) -> float:
+        """Return the largest magnitude of a state; where that is 0, of its field over the duration; else 1."""
+        largest = float(np.abs(values).max())
+        if largest or name in self.problem.fields or self.problem.time is None:
+            return largest or 1.0
+        field, _, marks = name.rpartition("_")
+        start, end = self.problem.time
+        times = len(marks) // len(str(self.problem.time_name))
+        stated = self.problem.specification.initial[field].expression
+        own = 0.0 if stated is None else float(np.abs(on_points(self.problem, stated)).max())
+        return (own or 1.0) / (end - start) ** times
+
+    def _perturbation(self, amplitude: float) -> str:
+        """Return a sum of products of cosines whose magnitude is nowhere above the amplitude."""
+        weights = self.random.uniform(-1, 1, TERMS)
+        weights *= amplitude / np.abs(weights).sum()
+        waves = " + ".join(f"{weight:.6g}*{self._wave()}" for weight in weights)
+        flat = (f"{self._flat(axis)}*" for axis in self.problem.space if axis not in self._periodic)
+        return f"{''.join(flat)}({waves})"
+
+    def _wave(self) -> str:
+        return "*".join(self._cosine(axis) for axis in self.problem.space)
+
+    def _cosine(self, axis: str) -> str:
+        """Return a cosine along an axis; around a periodic one it has at least one wave, and so no mean."""
+        low, high = self.problem.bounds[axis]
+        periodic = axis in self._periodic
+        half_waves = int(self.random.integers(periodic, WAVES + 1)) * (1 + periodic)
+        return f"cos({half_waves * np.pi / (high - low)!r}*{axis} + {self.random.uniform(0, 2 * np.pi):.6g})"
+
+    def _flat(self, axis: str) -> str:
+        """Return the factor (4 xi (1 - xi))^m of the place xi from 0 to 1 along an axis."""
+        low, high = self.problem.bounds[axis]
+        return f"({4 / (high - low) ** 2!r}*({axis} - {low!r})*({high!r} - {axis}))**{FLATNESS}"
+
+    @property
+    def _periodic(self) -> set[str]:
+        return periodic_axes(self.problem)
+
+
+def _drawn(family: Sampled, place: str, random: np.random.Generator) -> str:
+    """Return a member of a family of random functions as an expression of the place from 0 to 1 along an axis."""
+    sums = sine_sums(1, int(random.integers(2**32)))
+    if family == "sine-sums":
+        return sums.text(place)
+    text = sums.scaled_to_unit(np.linspace(0, 1, _FINE)).text(place)
+    if family == "unit-sine-sums":
+        return text
+    low, spread = random.uniform(1, 10, 2)
+    return f"{low:.6g} + {spread:.6g}*{text}"

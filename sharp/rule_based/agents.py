@@ -1,0 +1,287 @@
+"""The rule-based model as a team of agents: answers to their prompts by rules, with mistakes at a stated rate.
+
+It understands no language. It recognises the statements of the shipped cases by their text, knows the specification
+that belongs to each, and reads everything else from the messages: which step is asked about, what was done, what the
+checks say. A share of the answers holds a mistake (`error_injection`), or as Orchestrator it overlooks what is wrong;
+so plans, corrections and escalation can be tried without a model. Its results say nothing of any model.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from sharp.agent.chains import ToolChain, chain_of_document
+from sharp.errors import ModelRefused
+from sharp.problems.cases import list_cases, list_ill_posed, load_case, load_ill_posed
+from sharp.problems.problem import Problem
+from sharp.problems.serialisation import to_document
+from sharp.rule_based import prompt_markers as marks
+from sharp.rule_based.error_injection import as_answer, corrupt_format, corrupt_parameters, corrupt_plan
+
+# Its programs come from a library: few are as good as many.
+_EFFORT = {"candidates": 3, "rounds": 2, "validation": 2, "test": 2}
+# How often a mistake is one of form; the rest are mistakes of substance.
+_OF_FORM = 0.15
+
+
+def is_for_an_agent(prompt: str) -> bool:
+    """Whether a prompt is one of the team's."""
+    return marks.STATED.search(prompt) is not None
+
+
+def normalise_whitespace(statement: str) -> str:
+    """Return a statement with uniform white space, by which it is recognised."""
+    return " ".join(statement.split())
+
+
+@dataclass(frozen=True)
+class KnownCase:
+    """What is known of a statement: its chain, and what is right to do where it cannot be solved as it stands."""
+
+    chain: ToolChain
+    verdict: Literal["valid", "clarify", "reject"] = "valid"
+    reason: str = ""
+    questions: tuple[str, ...] = ()
+    problem: Problem | None = None
+
+    def by_program(self, accuracy: str | None) -> KnownCase:
+        """Return the same for whoever wants a solver program, to an accuracy or that of the case."""
+        if self.problem is None:
+            return self
+        document = {**to_document(self.problem), "reference": None}
+        if accuracy:
+            document["accuracy"] = float(accuracy)
+        return replace(self, chain=chain_of_document(document, _EFFORT))
+
+
+@cache
+def _statements() -> Mapping[str, Callable[[], KnownCase]]:
+    """Return what the shipped cases state, well posed or not, each with what gives the rest."""
+    found = {said: partial(_well_posed, name) for name, said in _stated(list_cases())}
+    return {**found, **{said: partial(_ill_posed, name) for name, said in _stated(list_ill_posed())}}
+
+
+def known_case(statement: str) -> KnownCase:
+    """Return what is known of a statement; raises `ModelRefused` for one that is not known.
+
+    The sentence "Write a solver program for it." may be added, also with ", accurate to 1e-3" before its end.
+    """
+    key = normalise_whitespace(statement)
+    if wanted := marks.PROGRAM_WANTED.search(key):
+        return known_case(key[: wanted.start()]).by_program(wanted[1])
+    if key not in _statements():
+        raise ModelRefused(
+            "the rule-based model understands no language: it knows the statements of the shipped cases alone, and "
+            f"'{key[:60]}…' is none of them. Name a model, or write a specification (docs/problems.md)"
+        )
+    return _statements()[key]()
+
+
+def _stated(paths: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    """Yield id and statement of cases, without reading the rest of them as specifications."""
+    for name, path in paths.items():
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        yield from ((name, normalise_whitespace(said["text"])) for said in document.get("statements", ()))
+
+
+@cache
+def _well_posed(name: str) -> KnownCase:
+    problem = load_case(name).problem
+    # The exact solution is what the team is measured by: it is not told of it.
+    return KnownCase(chain_of_document({**to_document(problem), "reference": None}), problem=problem)
+
+
+@cache
+def _ill_posed(name: str) -> KnownCase:
+    case = load_ill_posed(name)
+    diagnosis = case.diagnose()
+    reason = "; ".join(concern.message for concern in diagnosis.concerns)
+    return KnownCase(chain_of_document(case.problem.value), case.verdict, reason, diagnosis.questions)
+
+
+@dataclass(frozen=True)
+class RuleBasedAgents:
+    """Answers the team's prompts, of which a share of `error_rate` holds a mistake."""
+
+    error_rate: float = 0.0
+
+    def answer(self, prompt: str, rng: random.Random) -> str:
+        """Answer a prompt; raises `ModelRefused` for a statement that is not known."""
+        stated = marks.STATED.search(prompt)
+        known = known_case(stated[1] if stated else "")
+        wrong = rng.random() < self.error_rate
+        text = _kind_of(prompt)(prompt, known, rng, wrong)
+        return corrupt_format(text, rng) if wrong and rng.random() < _OF_FORM else text
+
+
+Answerer = Callable[[str, KnownCase, random.Random, bool], str]
+
+
+def _kind_of(prompt: str) -> Answerer:
+    if marks.PARAMETERS_OF_STEP.search(prompt):
+        return _chosen
+    task = prompt.partition(marks.TASK)[2].splitlines()[0]
+    known = {
+        "plan": _planned,
+        "analyse": _analysed,
+        "next": _next,
+        "is_done": _is_done,
+        "program": _programmed,
+    }
+    return known.get(marks.TASKS.get(task, ""), _judged)
+
+
+def _planned(prompt: str, known: KnownCase, rng: random.Random, wrong: bool) -> str:
+    offered = _offered(prompt)
+    steps = [
+        {
+            "id": step.id,
+            "tool": step.tool,
+            "inputs": {port: [str(source) for source in given] for port, given in step.inputs.items()},
+        }
+        for step in known.chain.plan.steps
+        if step.tool in offered
+    ]
+    return as_answer(
+        {"steps": corrupt_plan(steps, rng) if wrong else steps}, "Set up, check, solve, verify, show."
+    )
+
+
+def _offered(prompt: str) -> set[str]:
+    """Return the names of the tools whose cards a prompt shows."""
+    cards = prompt.partition(marks.TOOLS)[2].partition("\n## ")[0]
+    return {json.loads(line[2:])["name"] for line in cards.splitlines() if line.startswith("- ")}
+
+
+def _chosen(prompt: str, known: KnownCase, rng: random.Random, wrong: bool) -> str:
+    tool = marks.TOOL_NAME.search(prompt.partition(marks.TOOL_OF_STEP)[2])
+    found = marks.PARAMETERS_OF_STEP.search(prompt)
+    assert tool is not None, "a prompt for parameters shows the tool's card"
+    assert found is not None, "a prompt for parameters names the step"
+    parameters = known.chain.parameters.get(_base(found[1]), {})
+    if tool[1] == "define_domain" and not parameters and known.questions:
+        return as_answer({"ask_user": known.questions[0]}, "The statement does not say it.")
+    mistaken = corrupt_parameters(parameters, tool[1], rng) if wrong else None
+    return as_answer({"parameters": parameters if mistaken is None else mistaken}, "As stated.")
+
+
+def _programmed(_prompt: str, known: KnownCase, rng: random.Random, wrong: bool) -> str:
+    if known.problem is None:
+        return "This cannot be solved as it stands."
+    from sharp.rule_based.collocation import program_answer
+
+    return program_answer(known.problem, rng if wrong else None)
+
+
+def _analysed(_prompt: str, known: KnownCase, _rng: random.Random, _wrong: bool) -> str:
+    tools = dict.fromkeys(step.tool for step in known.chain.plan.steps)
+    return f"The tools that serve are {', '.join(tools)}, in this order."
+
+
+def _next(prompt: str, known: KnownCase, _rng: random.Random, wrong: bool) -> str:
+    """Choose the first step that is not done as it should be; with a mistake, overlook what was misread."""
+    if known.verdict != "valid" and marks.STEP_FAILED in prompt:
+        end = {"reject": known.reason} if known.verdict == "reject" else {"ask_user": known.questions[0]}
+        return as_answer(end, "It cannot be solved as it stands.")
+    newest = {_base(step): (step, sound) for step, sound in _sound_steps(prompt, known.chain, blind=wrong)}
+    for step in known.chain.plan.steps:
+        sources = [newest.get(reference.step, ("", False)) for reference in step.references]
+        done, sound = newest.get(step.id, ("", False))
+        if sound and all(_older(source, done, prompt) for source, _ in sources):
+            continue
+        inputs = {
+            port: [f"{newest[reference.step][0]}.{reference.port}" for reference in given]
+            for port, given in step.inputs.items()
+        }
+        content = {"id": _following(step.id, done), "tool": step.tool, "inputs": inputs}
+        return as_answer({"step": content}, "This comes next.")
+    return as_answer({"finish": True}, "All is done.")
+
+
+def _sound_steps(prompt: str, chain: ToolChain, *, blind: bool) -> Iterator[tuple[str, bool]]:
+    """Yield each step that was done, and whether it is as it should be, as far as one looks."""
+    failed = set(marks.FAILED_STEP.findall(prompt))
+    for step, _, text in marks.DONE.findall(prompt):
+        right = blind or _alike(json.loads(text), chain.parameters.get(_base(step), {}))
+        yield step, right and step not in failed
+
+
+def _base(step: str) -> str:
+    """Return the step of the chain that a repetition `s3-2` repeats."""
+    return step.partition("-")[0]
+
+
+def _following(base: str, done: str) -> str:
+    return base if not done else f"{base}-{int(done.partition('-')[2] or 1) + 1}"
+
+
+def _older(source: str, done: str, prompt: str) -> bool:
+    """Whether a step was done after what it uses was done last."""
+    return prompt.find(f"### {source}: ") < prompt.find(f"### {done}: ")
+
+
+def _is_done(prompt: str, known: KnownCase, _rng: random.Random, wrong: bool) -> str:
+    last = known.chain.plan.steps[-1].id
+    done = {_base(step) for step, sound in _sound_steps(prompt, known.chain, blind=True) if sound}
+    stop = last in done or (
+        wrong and any(step.tool.startswith("solve_") and step.id in done for step in known.chain.plan.steps)
+    )
+    return as_answer({"stop": stop}, "All steps are done." if stop else "Something is left to do.")
+
+
+def _judged(prompt: str, known: KnownCase, _rng: random.Random, wrong: bool) -> str:
+    if wrong:
+        return as_answer({"verdict": "valid", "reason": "Nothing seems to be wrong."}, "I see no fault.")
+    chain = known.chain
+    faults = _faults(prompt, chain)
+    if faults:
+        fixes = [{"step": step, "advice": advice} for step, advice in faults]
+        return as_answer(
+            {"verdict": "invalid", "reason": faults[0][1], "fixes": fixes}, "This is not what was stated."
+        )
+    if known.verdict != "valid":
+        content = {"verdict": known.verdict, "reason": known.reason, "questions": list(known.questions)}
+        return as_answer(content, "It is what was stated, and cannot be solved as it stands.")
+    if marks.CHECK_FAILED in prompt or marks.STEP_FAILED in prompt or _incomplete(prompt, chain):
+        reason = "other steps are needed than those of the plan"
+        return as_answer(
+            {"verdict": "invalid", "reason": reason, "replan": True}, "The parameters are as stated."
+        )
+    return as_answer({"verdict": "valid", "reason": "It is what was stated."}, "Compared with the statement.")
+
+
+def _faults(prompt: str, chain: ToolChain) -> list[tuple[str, str]]:
+    """Return the steps whose parameters are not those of the statement, with what they should be."""
+    tools = {step.id: step.tool for step in chain.plan.steps}
+    return [
+        (step, f"{tool} should be given {json.dumps(chain.parameters[step], ensure_ascii=False)}")
+        for step, tool, text in marks.DONE.findall(prompt)
+        if tools.get(step) == tool and not _alike(json.loads(text), chain.parameters[step])
+    ]
+
+
+def _incomplete(prompt: str, chain: ToolChain) -> bool:
+    """Whether a condition that was stated is neither done nor planned."""
+    needed = [step.id for step in chain.plan.steps if step.tool.startswith("define_")]
+    return any(f"{step}: " not in prompt for step in needed)
+
+
+def _alike(found: Any, wanted: Any) -> bool:
+    """Compare parameters as JSON does, whatever the spelling of numbers and of what is left to defaults."""
+    return bool(_uniform(found) == _uniform(wanted))
+
+
+def _uniform(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _uniform(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_uniform(item) for item in value]
+    return str(value)

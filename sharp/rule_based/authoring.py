@@ -1,0 +1,142 @@
+"""Writing programs where none is shown: from nothing, from a draft's memory, with reflection, or by a plan."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Collection, Sequence
+
+from sharp.llm.protocol import Message
+from sharp.rule_based import prompt_markers as marks
+from sharp.rule_based.composer import ComposedProgram, compose, strategies
+from sharp.rule_based.conversation_state import template
+from sharp.rule_based.judging import faults
+from sharp.rule_based.library import FAMILIES, EquationFamily, SolverRecipe, family_named, family_of
+from sharp.rule_based.patching import whole_file
+from sharp.rule_based.prompt_problem import PromptProblem, task
+
+# How often a program follows the strategy that the prompt proposes, where the library has such programs.
+FOLLOWS = 0.75
+# Stated rate of answers that do not close their `<output>`, as models' do.
+UNCLOSED_RATE = 0.05
+# How sure a plan says to be of a part, in percent: by the mean rank of the methods for it, from rank 0 to 4.
+LEAST_SURE, SURER_BY_RANK = 50, 11
+UNKNOWN = "the library has no method for this equation"
+
+Messages = Sequence[Message]
+
+_FOLLOWED = re.compile(r"Follow the `([\w-]+)` scheme")
+
+
+def generate(messages: Messages, prompt: str, rng: random.Random) -> str:
+    """Answer with a program: of the strategy that the prompt proposes, or of any where it proposes none."""
+    problem = task(messages)
+    if family_of(problem.name) is None:
+        return _no_program(messages, problem)
+    proposed = marks.PROPOSED_STRATEGY.search(prompt)
+    wanted = proposed[1] if proposed and proposed[1] in strategies(problem.name) else None
+    strategy = wanted if rng.random() < FOLLOWS else None
+    if _asks_for_reflection(messages):
+        return _reflected(problem, strategy, rng)
+    return _written(compose(problem.name, rng.getrandbits(32), strategy=strategy), problem)
+
+
+def draft(messages: Messages, prompt: str, rng: random.Random) -> str:
+    """Answer with a program of a recipe that the memory in the prompt does not tell of, while there is one."""
+    problem = task(messages)
+    if family_of(problem.name) is None:
+        return _no_program(messages, problem)
+    new = [recipe.name for recipe in family_named(problem.name).recipes if recipe.idea not in prompt]
+    return _written(_drawn(problem, new or None, rng), problem)
+
+
+def plan(messages: Messages, rng: random.Random) -> str:
+    """Answer with a numbered plan for a program of one recipe, each step with a confidence."""
+    problem = task(messages)
+    if family_of(problem.name) is None:
+        return f"1. Give back the template with the reason why it stays empty: {UNKNOWN} (100 %).\n"
+    family = family_named(problem.name)
+    recipe = rng.choices(family.recipes, [recipe.weight for recipe in family.recipes])[0]
+    return "".join(f"{number}. {step}\n" for number, step in enumerate(_steps(family, recipe), 1))
+
+
+def carry_out(messages: Messages, rng: random.Random) -> str:
+    """Answer with a program of the recipe that the plan in the conversation follows."""
+    problem = task(messages)
+    if family_of(problem.name) is None:
+        return _no_program(messages, problem)
+    planned = [name for message in messages for name in _FOLLOWED.findall(message.content)]
+    known = {recipe.name for recipe in family_named(problem.name).recipes}
+    return _written(_drawn(problem, known.intersection(planned[-1:]) or None, rng), problem)
+
+
+def _drawn(problem: PromptProblem, recipes: Collection[str] | None, rng: random.Random) -> ComposedProgram:
+    return compose(problem.name, rng.getrandbits(32), recipes=recipes)
+
+
+def _steps(family: EquationFamily, recipe: SolverRecipe) -> list[str]:
+    parts = {
+        slot: [family.block(slot, name) for name in dict.fromkeys(names)]
+        for slot, names in recipe.slots.items()
+    }
+    sure = {slot: _sure([block.rank for block in blocks]) for slot, blocks in parts.items()}
+    choices = [
+        f"Choose the part `{slot}`: {' or '.join(block.summary for block in blocks)} ({sure[slot]} %)."
+        for slot, blocks in parts.items()
+        if slot != "solver"
+    ]
+    return [
+        f"Read the sizes of all arrays that `solver({family.signature})` gets (95 %).",
+        f"Follow the `{recipe.name}` scheme ({_mean(sure.values())} %): {recipe.idea}",
+        *choices,
+        "Put the parts together in one module, and go through its names and shapes once more (75 %).",
+    ]
+
+
+def _sure(ranks: Sequence[int]) -> int:
+    return LEAST_SURE + round(SURER_BY_RANK * sum(ranks) / len(ranks))
+
+
+def _mean(values: Collection[int]) -> int:
+    return round(sum(values) / len(values))
+
+
+def _asks_for_reflection(messages: Messages) -> bool:
+    told = "\n".join(message.content for message in messages if message.role == "system")
+    return all(tag in told for tag in marks.REFLECTION_TAGS)
+
+
+def _reflected(problem: PromptProblem, strategy: str | None, rng: random.Random) -> str:
+    """Return a program that was read once before, and exchanged for another where that found a fault."""
+    first = compose(problem.name, rng.getrandbits(32), strategy=strategy)
+    found = faults(first.code, problem.name)
+    final = compose(problem.name, rng.getrandbits(32), strategy=strategy) if found else first
+    check = (
+        f"I find a fault in what I would have written: {'; '.join(found)}. I write another program: {final.plan}"
+        if found
+        else "I find no name that is not defined, no part that I cannot verify and no step beyond its bound."
+    )
+    end = "" if rng.random() < UNCLOSED_RATE else "</output>\n"
+    thinking = f"<thinking>\n{first.plan}\n\n<reflection>\n{check}\n</reflection>\n</thinking>"
+    return f"{thinking}\n\n<output>\n{_written(final, problem)}{end}"
+
+
+def _written(program: ComposedProgram, problem: PromptProblem) -> str:
+    return f"{program.plan}\n\n{whole_file(_fitted(program.code, problem))}\n"
+
+
+def _fitted(code: str, problem: PromptProblem) -> str:
+    """Write the description's values where they differ from those that the library takes as usual."""
+    usual = family_named(problem.name).constants
+    for name, value in problem.constants.items():
+        if name in usual and value != usual[name][0]:
+            code = re.sub(rf"^{name} = .*$", f"{name} = {value}", code, flags=re.MULTILINE)
+    return code
+
+
+def _no_program(messages: Messages, problem: PromptProblem) -> str:
+    """Return the template with a body that says what is missing: a program that runs, and fails with the reason."""
+    code = template(messages) or "def solver(*arguments):\n    raise NotImplementedError\n"
+    code = re.sub(r"raise NotImplementedError\b(?!\()", f'raise NotImplementedError("{UNKNOWN}")', code)
+    known = f"it knows {', '.join(FAMILIES)}, and reads evolution equations on intervals and rectangles"
+    return f"I write no solver: {UNKNOWN} ({problem.reason}); {known}.\n\n{whole_file(code)}\n"

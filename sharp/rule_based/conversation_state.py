@@ -1,0 +1,205 @@
+"""What a judge's conversation has shown: programs, what was changed in them, and what they measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+
+from sharp.llm.protocol import Message
+from sharp.rule_based import prompt_markers as marks
+
+
+@dataclass(frozen=True)
+class SeenProgram:
+    """A program as a judge has seen it.
+
+    `measured` is its error, inf where it failed, None where no number is known; `base` the program it was made from;
+    `story` all text about it besides its code.
+    """
+
+    id: str
+    code: str = ""
+    measured: float | None = None
+    run_time: float | None = None
+    base: str = ""
+    story: str = ""
+
+    @property
+    def ran(self) -> bool:
+        """Whether it was run, with whatever result."""
+        return marks.RAN in self.story
+
+    @property
+    def usable(self) -> bool:
+        """Whether its code is known and did not fail."""
+        return bool(self.code) and self.measured != inf
+
+
+@dataclass(frozen=True)
+class ConversationState:
+    """Everything a judge knows: programs by id, its own number, its latest, own best and the best of all.
+
+    `tried` are the changes that it has made itself, each with its base.
+    """
+
+    programs: Mapping[str, SeenProgram]
+    tried: frozenset[tuple[str, str]] = frozenset()
+    judge: int = 1
+    latest: str = ""
+    own_best: str = ""
+    best: str = ""
+    bases: tuple[str, ...] = ()
+
+    @property
+    def measured(self) -> list[SeenProgram]:
+        """The programs with a finite error, the best first."""
+        finite = [e for e in self.programs.values() if e.measured is not None and isfinite(e.measured)]
+        return sorted(finite, key=lambda entry: entry.measured or 0.0)
+
+
+def candidates(prompt: str) -> list[SeenProgram]:
+    """Return the programs of a selection prompt, those left out for want of room excepted."""
+    return [
+        _entry(found["id"], body)
+        for heading, body in _sections(prompt)
+        if (found := marks.CANDIDATE.fullmatch(heading)) and marks.PROGRAM.search(body)
+    ]
+
+
+def shown(prompt: str) -> list[SeenProgram]:
+    """Return the programs that a prompt shows with their results, those left out for want of room excepted."""
+    return [
+        _entry(found["id"], body)
+        for heading, body in _sections(prompt)
+        if (found := marks.SHOWN.fullmatch(heading)) and marks.PROGRAM.search(body)
+    ]
+
+
+def to_improve(prompt: str) -> tuple[SeenProgram | None, str]:
+    """Return the program that a prompt asks to improve, None if there is none, and what it says of earlier ones."""
+    found = marks.IMPROVEMENT.search(prompt)
+    base = _entry(found["id"], found["program"]) if found else SeenProgram("")
+    return (base, found["earlier"]) if found and base.code else (None, "")
+
+
+def quoted(prompt: str) -> list[SeenProgram]:
+    """Return the programs of the answers that a prompt quotes, by the answers' numbers or letters."""
+    headings = list(marks.QUOTED.finditer(prompt))
+    ends = [*(heading.start() for heading in headings[1:]), len(prompt)]
+    parts = {
+        h["number"] or h["letter"]: prompt[h.end() : end] for h, end in zip(headings, ends, strict=False)
+    }
+    programs = {name: max(_programs(part), key=len, default="") for name, part in parts.items()}
+    return [SeenProgram(name, code) for name, code in programs.items() if code]
+
+
+def last_program(messages: Sequence[Message]) -> str:
+    """Return the last program that a conversation holds, templates excepted; an empty string if there is none."""
+    found = (code for message in reversed(messages) for code in reversed(_programs(message.content)))
+    return next(found, "")
+
+
+def template(messages: Sequence[Message]) -> str:
+    """Return the template that a conversation asks to complete, an empty string if there is none."""
+    found = (code[1] for message in messages for code in marks.PROGRAM.finditer(message.content))
+    return next((code for code in found if marks.UNWRITTEN.search(code)), "")
+
+
+def _programs(text: str) -> list[str]:
+    return [found[1] for found in marks.PROGRAM.finditer(text) if not marks.UNWRITTEN.search(found[1])]
+
+
+def remember(messages: Sequence[Message]) -> ConversationState:
+    """Return what a conversation has shown so far."""
+    prompts = [message.content for message in messages if message.role == "user"]
+    programs: dict[str, SeenProgram] = {}
+    for prompt in prompts:
+        programs |= {entry.id: entry for entry in candidates(prompt)}
+        for entry in _results(prompt):
+            programs[entry.id] = _merged(programs.get(entry.id), entry)
+    said = [declared(message.content) for message in messages if message.role == "assistant"]
+    memory = ConversationState(
+        programs, frozenset((base, what) for base, changes in said for what in changes)
+    )
+    asked = [prompt for prompt in prompts if marks.STANDING.search(prompt)]
+    return _placed(memory, asked[-1]) if asked else memory
+
+
+def declared(answer: str) -> tuple[str, list[str]]:
+    """Return the base and the changes that an answer of a judge declares, as far as they can be read."""
+    found = marks.JSON.search(answer)
+    try:
+        header = json.loads(found[1]) if found else {}
+        return header.get("base_id", ""), [change["what"] for change in header.get("changes", ())]
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return "", []
+
+
+def _placed(memory: ConversationState, prompt: str) -> ConversationState:
+    judge, standing, bases = (
+        marks.END.search(prompt),
+        marks.STANDING.search(prompt),
+        marks.BASES.search(prompt),
+    )
+    assert standing is not None
+    latest, own_best, best = standing.groups()
+    return replace(
+        memory,
+        judge=int(judge["judge"]) if judge and judge["judge"] else 1,
+        latest=latest,
+        own_best=own_best,
+        best=best,
+        bases=tuple(bases[1].split(", ")) if bases else (),
+    )
+
+
+def _results(prompt: str) -> list[SeenProgram]:
+    return [
+        replace(_entry(found["id"], body), base=found["base"] or "")
+        for heading, body in _sections(prompt)
+        if (found := marks.RESULT.fullmatch(heading))
+    ]
+
+
+def _sections(prompt: str) -> Iterator[tuple[str, str]]:
+    """Yield the headings of third order outside code, each with the text below it."""
+    code = [found.span() for found in marks.CODE.finditer(prompt)]
+    headings = [h for h in marks.HEADING.finditer(prompt) if not any(a < h.start() < b for a, b in code)]
+    ends = [*(heading.start() for heading in headings[1:]), _end(prompt)]
+    for heading, end in zip(headings, ends, strict=False):
+        yield heading[1].strip(), prompt[heading.end() : end]
+
+
+def _end(prompt: str) -> int:
+    """Return where the last program ends: at what follows all of them."""
+    found = list(marks.END.finditer(prompt))
+    return found[-1].start() if found else len(prompt)
+
+
+def _entry(name: str, body: str) -> SeenProgram:
+    code, story = marks.PROGRAM.search(body), marks.PROGRAM.sub("", body)
+    run_time = marks.RUN_TIME.search(story)
+    return SeenProgram(
+        id=name,
+        code=code[1] if code else "",
+        measured=_measured(story),
+        run_time=float(run_time[1]) if run_time else None,
+        story=story.strip(),
+    )
+
+
+def _measured(text: str) -> float | None:
+    if marks.FAILED in text:
+        return inf
+    found = marks.ERROR.search(text)
+    return float(found[1]) if found else None
+
+
+def _merged(before: SeenProgram | None, now: SeenProgram) -> SeenProgram:
+    if before is None:
+        return now
+    if not now.ran:
+        return before
+    return replace(now, code=now.code or before.code)

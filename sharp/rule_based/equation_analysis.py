@@ -1,0 +1,232 @@
+"""Verdicts on equations: tabled for families of the library, read off the symbolic form for others; and questions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from sharp.rule_based import prompt_markers as marks
+from sharp.rule_based.library import FAMILIES
+
+if TYPE_CHECKING:
+    from sharp.problems.linearisation import DerivativeSymbol, LinearisedSystem
+
+
+Verdict = Mapping[str, Any]
+CHECKS = ("classification", "analytical", "transformation", "hybrid", "stability")
+# The cautious answers for an equation of no known family, which claim nothing beyond what keeps the analysis going.
+_OTHER = "other"
+
+
+@dataclass(frozen=True)
+class FamilyAnalysis:
+    """The verdicts on one family by check, each with the sentences that lead to it."""
+
+    checks: Mapping[str, tuple[str, Verdict]]
+
+    @property
+    def closed_form(self) -> str:
+        """The solution or the transformation that the analysis found, if any."""
+        _, solved = self.checks["analytical"]
+        _, transformed = self.checks["transformation"]
+        return str(solved.get("solution") or transformed.get("transformation") or "")
+
+
+def nothing_found(reason: str, key: str) -> Verdict:
+    """Return the verdict of a check that found nothing under the key it asks for."""
+    return {"verdict": "no", key: "", "reason": reason}
+
+
+@cache
+def _table() -> dict[str, Any]:
+    text = (resources.files("sharp.rule_based") / "analyses.yaml").read_text(encoding="utf-8")
+    table: dict[str, Any] = yaml.safe_load(text)
+    return table
+
+
+@cache
+def analysis_of_family(family: str) -> FamilyAnalysis:
+    """Return the analysis of a family of the library, the cautious one for any other name."""
+    found = _table()[family if family in FAMILIES else _OTHER]
+    return FamilyAnalysis({check: (found[check]["text"], found[check]["verdict"]) for check in CHECKS})
+
+
+def write_analysis(prompt: str, family: str) -> str:
+    """Answer with the prompts of the analysis that a prompt asks for: one for each check, or one for all."""
+    focus = _table()[family if family in FAMILIES else _OTHER]["focus"]
+    questions = {
+        name: text.format(**focus) for name, text in _table()["questions"].items() if f"- `{name}`" in prompt
+    }
+    prompts = {name: questions.get(name) or " ".join(_numbered(questions)) for name in _names(prompt)}
+    known = "I know this equation" if family in FAMILIES else "This equation is none that I know"
+    form = f"```json\n{json.dumps(prompts, indent=1)}\n```"
+    return f"{known}; these are the questions that decide how it is solved.\n\n{form}\n"
+
+
+def _names(prompt: str) -> Sequence[str]:
+    """Return the names in the last form of an answer that a prompt shows."""
+    forms = marks.JSON.findall(prompt)
+    return re.findall(r'"(\w+)":', forms[-1]) if forms else CHECKS
+
+
+def _numbered(questions: Mapping[str, str]) -> list[str]:
+    return [f"({number}) {text}" for number, text in enumerate(questions.values(), 1)]
+
+
+_NO_FORMULA = "No closed form covers arbitrary initial data on this domain."
+_NO_CHANGE = "I know no change of variables that solves this equation for arbitrary data."
+_ONE_OPERATOR = "The method of lines takes all terms together, so nothing has to be split."
+
+
+@cache
+def analysis_of(document: str) -> FamilyAnalysis:
+    """Return the verdicts on the problem that a specification in JSON states; it is one that can be read."""
+    from sharp.problems.linearisation import linearised_system
+    from sharp.problems.loader import parse_problem
+
+    found = _Classified(linearised_system(parse_problem(document, "the description")))
+    return FamilyAnalysis(
+        {
+            "classification": (found.words, found.classification),
+            "analytical": (_NO_FORMULA, nothing_found("arbitrary initial data", "solution")),
+            "transformation": (_NO_CHANGE, nothing_found("none is known to me", "transformation")),
+            "hybrid": (
+                _ONE_OPERATOR,
+                {"verdict": "no", "parts": [], "reason": "one operator by the method of lines"},
+            ),
+            "stability": (found.limits, found.stability),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class _Classified:
+    """What is seen in a system of equations that evolves in time."""
+
+    system: LinearisedSystem
+
+    @cached_property
+    def _in_time(self) -> int:
+        return max(jet.orders[-1] for jet in self.system.jets)
+
+    @cached_property
+    def _in_space(self) -> int:
+        return max(sum(jet.orders[:-1]) for jet in self.system.jets)
+
+    @cached_property
+    def _damped(self) -> bool:
+        """Whether a time derivative is differentiated in space."""
+        return any(jet.orders[-1] and sum(jet.orders) > jet.orders[-1] for jet in self.system.jets)
+
+    @cached_property
+    def _diffuses(self) -> bool:
+        """Whether second derivatives of a field are in the equation of its rate."""
+        found = ((row, jet) for row, jet, _ in self.system.coefficients if sum(jet.orders[:-1]) == 2)
+        return any(self._rate(row, jet, 1) is not None for row, jet in found)
+
+    @cached_property
+    def kind(self) -> str:
+        """The type of the equations, by the orders of their derivatives."""
+        if self._in_space == self._in_time:
+            return "mixed" if self._damped else "hyperbolic"
+        return "parabolic" if self._in_space == 2 and self._diffuses else "mixed"
+
+    @cached_property
+    def linearity(self) -> str:
+        """`linear`; `quasilinear` if the solution enters the coefficients of the highest derivatives; `semilinear`."""
+        if self.system.linear:
+            return "linear"
+        unknown = {jet.symbol for jet in self.system.jets}
+        leading = (
+            factor for _, jet, factor in self.system.coefficients if sum(jet.orders[:-1]) == self._in_space
+        )
+        return "quasilinear" if any(factor.free_symbols & unknown for factor in leading) else "semilinear"
+
+    @property
+    def classification(self) -> Verdict:
+        """The verdict of the first check."""
+        types = {condition.type for condition in self.system.problem.specification.boundary}
+        return {
+            "order": max(self._in_space, self._in_time),
+            "linearity": self.linearity,
+            "type": self.kind,
+            "boundary": types.pop() if len(types) == 1 else "mixed",
+            "properties": [],
+        }
+
+    @property
+    def words(self) -> str:
+        """The first check in a sentence."""
+        orders = f"order {self._in_time} in time and {self._in_space} in space"
+        return f"The highest derivatives are of {orders}; {self.linearity}, {self.kind}."
+
+    @property
+    def stability(self) -> Verdict:
+        """The verdict of the last check: bounds where coefficients are constant."""
+        stiff = self.kind != "hyperbolic"
+        recommended = (
+            ["L-stable Rosenbrock steps", "SciPy's Radau"]
+            if stiff
+            else ["fourth-order Runge-Kutta", "DOP853"]
+        )
+        return {
+            "bounds": [{"scheme": scheme, "bound": bound} for scheme, bound in self._bounds()],
+            "recommended": recommended,
+            "stiff": stiff,
+            "reason": "what explicit steps allow follows from the fastest mode on the grid",
+        }
+
+    @property
+    def limits(self) -> str:
+        """The last check in a sentence."""
+        if self.kind == "hyperbolic":
+            return "Waves cross a cell in a time that grows with the cell, so explicit steps are affordable."
+        return "The fastest modes of the grid decay in times far below those of interest: implicit steps pay."
+
+    def _bounds(self) -> Iterator[tuple[str, str]]:
+        dimension = len(self.system.problem.space)
+        if speed := self._largest(1, 1):
+            yield "central differences, fourth-order Runge-Kutta", f"2.8*dx/{_plain(dimension * speed)}"
+        if diffusivity := self._largest(2, 1):
+            yield "central differences, explicit Euler", f"dx**2/{_plain(2 * dimension * diffusivity)}"
+        if squared := self._largest(2, 2):
+            yield (
+                "central differences, fourth-order Runge-Kutta",
+                f"1.4*dx/sqrt({_plain(dimension * squared)})",
+            )
+
+    def _largest(self, in_space: int, in_time: int) -> float:
+        """Return the largest constant coefficient of derivatives of an order in space, the rate's being one."""
+        found = [
+            abs(float(factor / rate))
+            for row, jet, factor in self.system.coefficients
+            if (sum(jet.orders[:-1]), jet.orders[-1]) == (in_space, 0)
+            and (rate := self._rate(row, jet, in_time)) is not None
+            and not (factor / rate).free_symbols
+        ]
+        return max(found, default=0.0)
+
+    def _rate(self, row: int, jet: DerivativeSymbol, in_time: int) -> Any:
+        """Return the coefficient of the highest time derivative of a jet's field, if that is its order."""
+        orders = (*(0 for _ in jet.orders[:-1]), in_time)
+        highest = self.system.order(jet.field, str(self.system.problem.time_name)) == in_time
+        return next(
+            (
+                factor
+                for other, rate, factor in self.system.coefficients
+                if highest and (other, rate.field, rate.orders) == (row, jet.field, orders)
+            ),
+            None,
+        )
+
+
+def _plain(value: float) -> str:
+    """Return a number without an exponent, as bounds are written."""
+    return f"{value:.15f}".rstrip("0").rstrip(".")

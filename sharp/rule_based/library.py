@@ -1,0 +1,232 @@
+"""The library of numerical methods: blocks of solver code, recipes that name fitting blocks, families of equations.
+
+Blocks are functions of the modules in `blocks`, whose source is read and never imported. The families of five equations
+are the files in `families`; those of other equations are derived from their descriptions (`derived_family`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
+
+import yaml
+
+Library = Literal["numpy", "scipy", "jax"]
+Level = Literal["any", "simple"]
+HOST: tuple[Library, ...] = ("numpy", "scipy")
+ANY: tuple[Library, ...] = ("numpy", "scipy", "jax")
+JAX: tuple[Library, ...] = ("jax",)
+_LIBRARIES: Mapping[str, tuple[Library, ...]] = {"any": ANY, "host": HOST, "jax": JAX}
+
+FAMILIES = ("advection", "burgers", "reaction-diffusion", "navier-stokes-1d", "darcy-2d")
+
+
+@dataclass(frozen=True)
+class CodeBlock:
+    """Interchangeable source of one slot.
+
+    `rank` orders the blocks of a slot by how much an analyst trusts them for accuracy (0 poor, 1 first order,
+    2 second order, 3 high order or robust choice, 4 exact or spectral); `summary` is a noun phrase for docstrings.
+    Functions of one slot share their names and parameters across all programs of a family, so any of them can take
+    the place of any other.
+    """
+
+    slot: str
+    name: str
+    rank: int
+    summary: str
+    source: str
+    libraries: tuple[Library, ...] = ANY
+
+
+@dataclass(frozen=True)
+class SolverRecipe:
+    """One way to solve a family's equation: for each slot the names of the blocks that fit together.
+
+    `constants` holds the admissible values, as source text, where they differ from the family's; `weight` is how
+    often the recipe is drawn relative to the others of its family.
+    """
+
+    name: str
+    strategy: str
+    idea: str
+    slots: Mapping[str, tuple[str, ...]]
+    libraries: tuple[Library, ...] = ANY
+    precisions: tuple[str, ...] = ("float64", "float64", "float32")
+    constants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    weight: float = 1.0
+    level: Level = "any"
+
+
+@dataclass(frozen=True)
+class GridTransfer:
+    """A call that moves values between grids, made in programs that have a block in the slot."""
+
+    slot: str
+    call: str
+
+
+@dataclass(frozen=True)
+class EquationFamily:
+    """An equation, the interface of its solver, and everything known about solving it.
+
+    `args` are the parameters as inner functions pass them on, `group_args` the same for a group of samples;
+    `read_inputs` and `write_outputs` are source; `helpers` are functions that blocks call. `constants` maps each
+    tunable name to its admissible values, the usual one first.
+    """
+
+    name: str
+    title: str
+    signature: str
+    returns: str
+    args: str
+    read_inputs: str
+    write_outputs: str
+    constants: Mapping[str, tuple[str, ...]]
+    blocks: tuple[CodeBlock, ...]
+    helpers: Mapping[str, str]
+    recipes: tuple[SolverRecipe, ...]
+    group_args: str = ""
+    to_solver_grid: GridTransfer | None = None
+    to_output_grid: GridTransfer | None = None
+
+    def block(self, slot: str, name: str) -> CodeBlock:
+        """Return the block called `name` of a slot; KeyError names both if there is none."""
+        for block in self.blocks:
+            if (block.slot, block.name) == (slot, name):
+                return block
+        raise KeyError(f"the {self.name} library has no block {name!r} in slot {slot!r}")
+
+    @property
+    def transfers(self) -> dict[str, GridTransfer]:
+        """The moves between grids by the names that blocks call them."""
+        named = {"to_solver_grid": self.to_solver_grid, "to_output_grid": self.to_output_grid}
+        return {name: transfer for name, transfer in named.items() if transfer is not None}
+
+
+def family_of(name: str) -> EquationFamily | None:
+    """Return the family of a name; for a specification in JSON the derived one, None if there is none."""
+    if name in FAMILIES:
+        return _family_in_file(name)
+    if not name.startswith("{"):
+        return None
+    from sharp.rule_based.derived_family import derive_family
+
+    return derive_family(name).family
+
+
+def family_named(name: str) -> EquationFamily:
+    """Return the family of a name; raises KeyError where `family_of` knows none."""
+    family = family_of(name)
+    if family is None:
+        raise KeyError(name)
+    return family
+
+
+@cache
+def _written(name: str) -> dict[str, Any]:
+    file = resources.files("sharp.rule_based") / "families" / f"{name}.yaml"
+    written: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return written
+
+
+def recipes_in(name: str) -> tuple[SolverRecipe, ...]:
+    """Return the recipes in a file of `families`."""
+    return tuple(_recipe(recipe, told) for recipe, told in _written(name)["recipes"].items())
+
+
+def constants_in(name: str) -> dict[str, tuple[str, ...]]:
+    """Return the admissible values of constants in a file of `families`."""
+    return _tuples(_written(name)["constants"])
+
+
+@cache
+def _family_in_file(name: str) -> EquationFamily:
+    written = _written(name)
+    modules = [block_module(module) for module in written["modules"]]
+    texts = ("title", "signature", "returns", "args", "read_inputs", "write_outputs")
+    return EquationFamily(
+        name,
+        **{key: written[key] for key in texts},
+        constants=constants_in(name),
+        blocks=tuple(block for module in modules for block in module.blocks),
+        helpers={name: text for module in modules for name, text in module.helpers.items()},
+        recipes=recipes_in(name),
+        to_solver_grid=GridTransfer(**written["to_solver_grid"]),
+        to_output_grid=GridTransfer(**written["to_output_grid"]),
+    )
+
+
+def _recipe(name: str, written: Mapping[str, Any]) -> SolverRecipe:
+    lists = {key: tuple(written[key]) for key in ("libraries", "precisions") if key in written}
+    tables = {key: _tuples(written[key]) for key in ("slots", "constants") if key in written}
+    return SolverRecipe(name, **{**written, **lists, **tables})
+
+
+def _tuples(lists: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    return {key: tuple(values) for key, values in lists.items()}
+
+
+@dataclass(frozen=True)
+class BlockModule:
+    """The blocks of a module in `blocks`, in order, and the sources of its other functions by name."""
+
+    blocks: tuple[CodeBlock, ...]
+    helpers: Mapping[str, str]
+
+
+@cache
+def block_module(module: str) -> BlockModule:
+    """Return what a module of blocks holds."""
+    text = (resources.files("sharp.rule_based") / "blocks" / f"{module}.py").read_text(encoding="utf-8")
+    functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    sources = {node.name: _source(node, text) for node in functions}
+    helpers = {name: source for name, source in sources.items() if "__" not in name}
+    return BlockModule(tuple(_blocks(functions, sources)), helpers)
+
+
+def _blocks(functions: Sequence[ast.FunctionDef], sources: Mapping[str, str]) -> Iterator[CodeBlock]:
+    for node in functions:
+        marked = [found for found in node.decorator_list if _is_block(found)]
+        if not marked:
+            continue
+        assert isinstance(marked[0], ast.Call)
+        slot, rank, summary, *runs_on = (ast.literal_eval(argument) for argument in marked[0].args)
+        suffix = f"__{node.name.partition('__')[2]}"
+        names = _following([other.name for other in functions], node.name, suffix)
+        source = "\n\n\n".join(sources[name].replace(f"{suffix}(", "(", 1) for name in names)
+        name = suffix[2:].replace("_", "-")
+        yield CodeBlock(slot, name, rank, summary, source, _LIBRARIES[(runs_on or ["any"])[0]])
+
+
+def _is_block(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "block"
+
+
+def _following(names: Sequence[str], first: str, suffix: str) -> list[str]:
+    """Return the name of a block's first function and of those that follow it, as far as they have its suffix."""
+    rest = names[names.index(first) + 1 :]
+    end = next((number for number, name in enumerate(rest) if not name.endswith(suffix)), len(rest))
+    return [first, *rest[:end]]
+
+
+def _source(node: ast.FunctionDef, text: str) -> str:
+    """Return a function's source with the decorators that belong into a program."""
+    kept = [found.lineno for found in node.decorator_list if not _is_block(found)]
+    return "\n".join(text.splitlines()[min([*kept, node.lineno]) - 1 : node.end_lineno])
+
+
+@cache
+def used_names(source: str) -> tuple[str, ...]:
+    """Return the names that some functions read and do not bind themselves, in the order of appearance."""
+    nodes = list(ast.walk(ast.parse(source)))
+    bound = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    bound |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    bound |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    loads = [node for node in nodes if isinstance(node, ast.Name) and node.id not in bound]
+    ordered = sorted(loads, key=lambda node: (node.lineno, node.col_offset))
+    return tuple(dict.fromkeys(node.id for node in ordered))

@@ -1,0 +1,134 @@
+"""The headings and phrases by which prompts are recognised; they change with the texts in `prompts/`.
+
+The values of enumerations that prompts quote (`Status: failed (timeout)`) are not markers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+# The first pattern that a prompt has outside its code names the question; formal complaints come first, as they quote.
+QUESTIONS = (
+    ("again", r"^Your last answer could not be read"),
+    ("patch-failed", r"^Your patch could not be applied"),
+    ("write-analysis", r"^## Writing the analysis$"),
+    # What is said of answers comes before what is asked of them, as it quotes them.
+    ("rate", r"^## Rating$"),
+    ("rate-pair", r"^## Pairwise rating$"),
+    ("critique", r"^## Critique of the answers$"),
+    ("synthesise", r"^## Synthesis of the answers$"),
+    ("compare", r"^## Comparison of the attempts$"),
+    ("conclude", r"^## Final answer$"),
+    ("carry-out", r"^## Carrying out the plan$"),
+    ("plan", r"^## Plan$"),
+    ("refine", r"^## Programs and their results$"),
+    ("improve", r"^## Improvement$"),
+    ("debug", r"^## Debugging$"),
+    ("draft", r"^## Draft$"),
+    ("repair", r"^## What happened$"),
+    ("summary", r"^## Course of the tournament$"),
+    ("revise", r"^## Results of round \d+"),
+    ("select", r"^Rank the best \d+"),
+    ("criteria", r"write the criteria by which you will judge"),
+    ("generate", r"^## Template$"),
+    ("derive", r"^## Derivation$"),
+    ("merged", r"^## Analysis$"),
+    ("classification", r"^## Step \d+ of \d+: classification"),
+    ("analytical", r"^## Step \d+ of \d+: is there an analytical solution"),
+    ("transformation", r"^## Step \d+ of \d+: is there a helpful transformation"),
+    ("hybrid", r"^## Step \d+ of \d+: does the problem decompose"),
+    ("stability", r"^## Step \d+ of \d+: numerical stability"),
+)
+CODE = re.compile(r"^(```+|~~~+)[^\n]*\n.*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
+PROGRAM = re.compile(r"^```python\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+JSON = re.compile(r"^```json\n(.*?)^```", re.MULTILINE | re.DOTALL)
+UNWRITTEN = re.compile(r"raise NotImplementedError$", re.MULTILINE)
+
+# Analysis, programs, selection and report.
+NAMES_OFFERED = re.compile(r"arithmetic of these names: ([\w, ]+)")
+PROPOSED_STRATEGY = re.compile(r"^## Strategy: (\w+)", re.MULTILINE)
+REFLECTION_TAGS = ("<thinking>", "<reflection>", "<output>")
+SHORT_LIST = re.compile(r"^Rank the best (\d+)", re.MULTILINE)
+EQUAL_CRITERIA = "these five criteria, equally weighted"
+LEFT_OUT = re.compile(r"^\[(\S+) is left out here", re.MULTILINE)
+EXAMPLE_NOMINEE = re.compile(r'"nominee": "([^"]+)"')
+COURSE = re.compile(r"^- (cycle .*)$", re.MULTILINE)
+MEASURED_TURN = re.compile(r", (\d\.\d+e[-+]\d+)(?::|$)", re.MULTILINE)
+
+# Programs with their results, in the conversations of judges and of the methods that improve programs.
+HEADING = re.compile(r"^### (.+)$", re.MULTILINE)
+CANDIDATE = re.compile(r"Candidate (?P<id>\S+) \((?P<strategy>\w+)\)")
+SHOWN = re.compile(r"Program (?P<id>\S+)")
+RESULT = re.compile(r"(?P<id>\S+) \(judge \d+(?:, from (?P<base>\S+))?\)")
+IMPROVEMENT = re.compile(
+    r"^## Improvement\n+This program, (?P<id>\S+), runs\.(?P<program>.*?)^### Memory$(?P<earlier>.*)",
+    re.MULTILINE | re.DOTALL,
+)
+QUOTED = re.compile(r"^(?:### (?:Answer|Attempt) (?P<number>\d+)|## Answer (?P<letter>[AB]))$", re.MULTILINE)
+END = re.compile(r"^(?:## Your task$|You are judge (?P<judge>\d+)\.$)", re.MULTILINE)
+STANDING = re.compile(r"latest is `(\S+)`, your own best `(\S+)`, the best of all\s+`(\S+)`")
+BASES = re.compile(r"^`base_id`, one of: (.+)\.$", re.MULTILINE)
+WHOLE_FILE_ASKED = "complete improved program"
+# Of the numbers that a report gives, the first is the one that ranks, whatever it measures.
+ERROR = re.compile(r"^Status: passed\n[^:\n]+: ([-+.\deE]+|inf|nan)", re.MULTILINE)
+RAN, FAILED = "Status: ", "Status: failed"
+FAILURE_KIND = re.compile(r"^Status: failed \((\w+)\)", re.MULTILINE)
+RUN_TIME = re.compile(r"^Run time: ([.\d]+) s$", re.MULTILINE)
+FAILED_PROGRAM = re.compile(
+    r"^```python\n(?P<code>.*?)^```\n+(?:## What happened|What the evaluation says:)$(?P<rest>.*)",
+    re.MULTILINE | re.DOTALL,
+)
+
+# Descriptions of problems.
+EQUATIONS = re.compile(r"^## Equations?\n+```\n(.*?)```", re.MULTILINE | re.DOTALL)
+TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+SPACE = re.compile(r"^- Space: `(\w+)` from (\S+) to (\S+)\.$", re.MULTILINE)
+TIME = re.compile(r"^- Time: `(\w+)` from (\S+) to (\S+)\.$", re.MULTILINE)
+PARAMETER = re.compile(
+    r"^- Parameter: `(\w+)`(?: = (.+))? = (\S+?)(?: [^=]+)? \((?:passed|a fixed)", re.MULTILINE
+)
+FIXED_PARAMETER = re.compile(r"^- Parameter: `(\w+)` = (\S+).*not passed", re.MULTILINE)
+GIVEN = re.compile(r"^- (Coefficient|Initial state): `(\w+)` is (.+)\.$", re.MULTILINE)
+BOUNDARY = re.compile(r"^- Boundary: (.+)\.$", re.MULTILINE)
+PERIODIC = "- Boundary: everything is periodic along `x`."
+ZERO_BOUNDARY = re.compile(r"^- Boundary: `\w+ = 0` on the whole boundary\.$", re.MULTILINE)
+_WHERE = r"(?: at `(?P<where>[^`]+)`(?:, where d .*)?| (?P<all>on the whole boundary)(?:, where d .*)?)"
+CONDITIONS: Mapping[str, re.Pattern[str]] = {
+    "periodic": re.compile(r"everything is periodic along `(?P<axis>\w+)`"),
+    "robin": re.compile(r"`\((?P<a>.+)\)\*(?P<field>\w+) \+ \((?P<b>.+)\)\*d = (?P<value>[^`]+)`" + _WHERE),
+    "dirichlet": re.compile(r"`(?P<field>\w+) = (?P<value>[^`]+)`" + _WHERE),
+    "neumann": re.compile(
+        r"the derivative of `(?P<field>\w+)` along the outward normal is `(?P<value>[^`]+)`" + _WHERE
+    ),
+}
+CALL = re.compile(r"^`(\w+)\(([^)\n]*)\)` returns `([^`\n]+)`\.$", re.MULTILINE)
+PORT = re.compile(
+    r"^- (?:(?P<out>returned) )?`(?P<name>\w+)`, array of shape \[batch, (?P<axes>[^\]]+)\]: "
+    r"(?:the coefficient )?`(?P<field>\w+)` ",
+    re.MULTILINE,
+)
+OUTPUT_TIMES = re.compile(r"^- `(\w+)`, array of shape \[T\+1\]:", re.MULTILINE)
+SIZES = re.compile(
+    r"^The data have ([\dx ]+) grid points \([^)]*\)(?: and T\+1 = (\d+) output times)?", re.MULTILINE
+)
+CELL_CENTRES = "the points are the centres of"
+
+# The team of agents.
+STATED = re.compile(r"## The problem as stated\n+(.*?)\n+## ", re.DOTALL)
+TASK = "## Your task: "
+TASKS = {
+    "a plan": "plan",
+    "an analysis": "analyse",
+    "the next step": "next",
+    "done or not": "is_done",
+    "a program": "program",
+}
+PARAMETERS_OF_STEP = re.compile(r"## Your task: parameters of step (\S+)")
+TOOLS, TOOL_OF_STEP = "## The tools\n", "## The tool of step"
+TOOL_NAME = re.compile(r'"name": "([a-z_]+)"')
+DONE = re.compile(r"### (\S+): (\S+)\n\n- inputs: .*\n- parameters: (.*)\n")
+FAILED_STEP = re.compile(r"### (\S+): \S+\n\n- inputs: .*\n- parameters: .*\n- failed: ")
+STEP_FAILED, CHECK_FAILED = "- failed: ", "NOT passed"
+# What may be added to the statement of a case, with the accuracy that is enough.
+PROGRAM_WANTED = re.compile(r" Write a solver program for it(?:, accurate to (\d+(?:\.\d+)?(?:e-?\d+)?))?\.$")

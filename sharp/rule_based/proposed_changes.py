@@ -1,0 +1,257 @@
+"""The changes that could be made to a program, each with a reason, an expected gain and what it costs in run time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from sharp.rule_based.conversation_state import SeenProgram
+from sharp.rule_based.estimates import NEUTRAL
+from sharp.rule_based.library import CodeBlock, SolverRecipe, family_named
+from sharp.rule_based.program_analysis import is_number, read
+from sharp.rule_based.program_spec import ProgramSpec, understand
+
+# What finer tuning does: constant, factor, finest value, factor in run time where no estimate tells it, reason.
+_FINER: tuple[tuple[str, float, float, float, str], ...] = (
+    ("MAX_STEP", 0.5, 1.2e-4, 2.0, "a shorter step reduces the error of the splitting and of the stages"),
+    ("CFL", 0.5, 0.15, 2.0, "a smaller Courant number reduces the error of the time integration"),
+    ("RTOL", 0.1, 1e-8, 1.6, "a tighter tolerance reduces what the iteration or the step control leaves"),
+    ("GRID_FACTOR", 2.0, 2.0, 8.0, "a finer internal grid reduces the error of the scheme in space"),
+    ("ITERATIONS", 2.0, 4e3, 2.0, "more iterations leave less of the error"),
+    ("MOST_ITERATIONS", 2.0, 4e3, 2.0, "more iterations leave less of the error"),
+    ("SWEEPS", 2.0, 4e3, 2.0, "more sweeps leave less of the error"),
+)
+_COST_OF_DOUBLE = 1.5
+# Seconds of estimated run time from which on a loop over steps is written so that JAX can compile it.
+WORTH_COMPILING = 5.0
+# How far the rewriting of parts that cannot be verified may be trusted, in digits.
+_RESTORATION = 3.0
+# Where accurate schemes agree on an error, it is the reference's own, and a scheme of the kind that such references are
+# made with may come closer to them: recipes by family.
+REFERENCE_LIKE: Mapping[str, tuple[str, ...]] = {
+    "advection": ("muscl-predictor", "muscl"),
+    "burgers": ("muscl",),
+}
+# What is tried on a program that is not built from the library: names of constants that bound the step.
+_STEP_CONSTANT = re.compile(
+    r"^(?P<name>\w*(?:CFL|COURANT|SAFETY|DT_FACTOR)\w*) = (?P<value>[\d.]+)", re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class ProposedChange:
+    """A change that could be made: what, why, its gain in digits, its factor in run time, and the program it leads to.
+
+    `choices` compose that program; one that is not of the library is given as `text`. `kind` is `restore`,
+    `precision`, `part`, `scheme`, `tuning` or, where nothing is promised, `trial`; `source` the program that the idea
+    comes from.
+    """
+
+    what: str
+    why: str
+    gain: float
+    kind: str
+    choices: ProgramSpec | None = None
+    text: str = ""
+    cost: float = 1.0
+    source: str = ""
+
+    def code(self) -> str | None:
+        """Return the program, or None where the parts do not fit together."""
+        if self.choices is None:
+            return self.text
+        program = self.choices.compose()
+        return None if program is None else program.code
+
+
+def options(base: SeenProgram, family: str, programs: Sequence[SeenProgram]) -> list[ProposedChange]:
+    """Return all changes that could be made to a program, the ideas of others named where they have them."""
+    choices = understand(base.code, family)
+    if choices is None:
+        return list(_foreign(base.code))
+    return [*_restoration(base, choices), *changes(choices, programs)]
+
+
+def changes(choices: ProgramSpec, programs: Sequence[SeenProgram]) -> Iterator[ProposedChange]:
+    """Yield the changes to a program of the library."""
+    yield from _precision(choices)
+    yield from _parts(choices, programs)
+    yield from _schemes(choices, programs)
+    yield from _finer(choices)
+
+
+def reference_like(base: SeenProgram, family: str) -> Iterator[ProposedChange]:
+    """Yield the schemes that references are often made with, for where accurate ones agree on an error."""
+    choices = understand(base.code, family)
+    why = (
+        "accurate schemes agree on this error, so it is the reference's own distance from the solution; "
+        "a limited finite-volume scheme, as such references are often made with, may come closer to it"
+    )
+    for recipe in family_named(family).recipes if choices else ():
+        if (
+            choices is not None
+            and recipe.name in REFERENCE_LIKE.get(family, ())
+            and recipe is not choices.recipe
+        ):
+            yield from _moved(choices, recipe, why, "trial", 0.1)
+
+
+def variations(choices: ProgramSpec) -> Iterator[ProposedChange]:
+    """Yield parts and constants of the same kind, for where measurements contradict what reading promises."""
+    family = family_named(choices.family)
+    for slot, block in _alternatives(choices):
+        current = choices.chosen[slot]
+        gain = 0.3 - 0.1 * abs(block.rank - current.rank)
+        why = f"reading cannot tell which of {block.summary} and {current.summary} comes closer to the reference"
+        yield _option(
+            choices, choices.with_block(block), _what(slot, block, current), why, "trial", gain=gain
+        )
+    why = "the measured error depends on it in a way that the order of the scheme does not predict"
+    for name, values in {**family.constants, **choices.recipe.constants}.items():
+        now = choices.constants.get(name, "")
+        for value in values if is_number(now) else ():
+            if value != now and is_number(value):
+                what = f"{name} = {value} instead of {now}"
+                yield _option(choices, choices.with_constant(name, value), what, why, "trial", gain=0.2)
+
+
+def checks(choices: ProgramSpec) -> Iterator[ProposedChange]:
+    """Yield finer tuning and other schemes as tests: an error that does not respond to them is not the scheme's."""
+    why = "nothing promises more, so this tests whether the error is the scheme's at all"
+    for option in (*_finer(choices), *_other_schemes(choices)):
+        yield replace(option, why=why, kind="trial", gain=0.1)
+
+
+def _restoration(base: SeenProgram, choices: ProgramSpec) -> Iterator[ProposedChange]:
+    unknown = read(base.code, choices.family).unknown
+    if unknown:
+        names = ", ".join(unknown)
+        why = "as it stands it is none of the forms of its method that I can verify"
+        yield ProposedChange(f"rewrite {names}", why, _RESTORATION, "restore", choices)
+
+
+def _precision(choices: ProgramSpec) -> Iterator[ProposedChange]:
+    if choices.precision == "float32":
+        why = "single precision loses increments of small steps to rounding"
+        double = replace(choices, precision="float64")
+        yield replace(
+            _option(choices, double, "compute in double precision", why, "precision"), cost=_COST_OF_DOUBLE
+        )
+
+
+def _parts(choices: ProgramSpec, programs: Sequence[SeenProgram]) -> Iterator[ProposedChange]:
+    for slot, block in _alternatives(choices):
+        current = choices.chosen[slot]
+        if block.rank >= current.rank:
+            verdict = "is more accurate than" if block.rank > current.rank else "may serve better here than"
+            option = _option(
+                choices,
+                choices.with_block(block),
+                _what(slot, block, current),
+                f"{block.summary} {verdict} {current.summary}",
+                "part",
+            )
+            yield replace(option, source=_source(block, choices.family, programs))
+
+
+def _alternatives(choices: ProgramSpec) -> Iterator[tuple[str, CodeBlock]]:
+    for slot, current in choices.chosen.items():
+        if slot in NEUTRAL:
+            continue
+        for name in dict.fromkeys(choices.recipe.slots.get(slot, ())):
+            block = family_named(choices.family).block(slot, name)
+            if block != current and choices.library in block.libraries:
+                yield slot, block
+
+
+def _what(slot: str, block: CodeBlock, current: CodeBlock) -> str:
+    return f"{slot}: {block.summary} instead of {current.summary}"
+
+
+def _source(block: CodeBlock, family: str, programs: Sequence[SeenProgram]) -> str:
+    """Return the program that an idea can be taken from: the best measured one that has the block, if any."""
+    having = [e for e in programs if e.usable and read(e.code, family).blocks.get(block.slot) == block]
+    measured = [entry for entry in having if entry.measured is not None]
+    chosen = min(measured, key=lambda e: e.measured or 0.0) if measured else next(iter(having), None)
+    return chosen.id if chosen else ""
+
+
+def _schemes(choices: ProgramSpec, programs: Sequence[SeenProgram]) -> Iterator[ProposedChange]:
+    for option in _other_schemes(choices):
+        if option.choices is not None and option.gain > 0:
+            key = max(option.choices.chosen.values(), key=lambda block: block.rank)
+            yield replace(option, gain=0.9 * option.gain, source=_source(key, choices.family, programs))
+
+
+def _other_schemes(choices: ProgramSpec) -> Iterator[ProposedChange]:
+    for recipe in family_named(choices.family).recipes:
+        if recipe is not choices.recipe and recipe.level != "simple":
+            yield from _moved(choices, recipe, recipe.idea.rstrip("."), "scheme")
+
+
+def _moved(
+    choices: ProgramSpec, recipe: SolverRecipe, why: str, kind: str, gain: float | None = None
+) -> Iterator[ProposedChange]:
+    """Yield the move to another recipe, compiled where it would take long otherwise."""
+    moved = choices.with_recipe(recipe)
+    if moved is not None:
+        if moved.seconds > WORTH_COMPILING:
+            moved = moved.compiled() or moved
+        yield _option(choices, moved, f"rebuild on the {recipe.name} scheme", why, kind, gain=gain)
+
+
+def _finer(choices: ProgramSpec) -> Iterator[ProposedChange]:
+    for name, factor, finest, cost, why in _FINER:
+        text = choices.constants.get(name, "")
+        value = factor * float(text) if is_number(text) else inf
+        if value <= finest if factor > 1 else finest <= value < inf:
+            what = f"{name} = {value:g} instead of {text}"
+            yield _option(choices, choices.with_constant(name, f"{value:g}"), what, why, "tuning", cost=cost)
+
+
+def _option(
+    before: ProgramSpec,
+    after: ProgramSpec,
+    what: str,
+    why: str,
+    kind: str,
+    *,
+    gain: float | None = None,
+    cost: float = 1.0,
+) -> ProposedChange:
+    """Return a change with the gain and the cost that reading promises; `cost` is for where there is no estimate."""
+    known = before.seconds and after.seconds
+    return ProposedChange(
+        what=what,
+        why=why,
+        gain=after.merit - before.merit if gain is None else gain,
+        kind=kind,
+        choices=after,
+        cost=after.seconds / before.seconds if known else cost,
+    )
+
+
+def _foreign(code: str) -> Iterator[ProposedChange]:
+    """Yield what can be tried on any program: double precision and a smaller step."""
+    if re.search(r"^(?:import|from) jax\b", code, re.MULTILINE) and "jax_enable_x64" not in code:
+        first = re.search(r"^(?:import|from) ", code, re.MULTILINE)
+        assert first is not None
+        switch = 'import jax\n\njax.config.update("jax_enable_x64", True)\n'
+        text = f"{code[: first.start()]}{switch}{code[first.start() :]}"
+        yield ProposedChange(
+            "switch JAX to double precision", "it computes in single precision", 0.5, "precision", text=text
+        )
+    if "float32" in code:
+        text = code.replace("float32", "float64")
+        yield ProposedChange(
+            "float64 instead of float32", "rounding of small increments", 0.5, "precision", text=text
+        )
+    for found in _STEP_CONSTANT.finditer(code):
+        value = f"{0.5 * float(found['value']):g}"
+        text = f"{code[: found.start('value')]}{value}{code[found.end('value') :]}"
+        what = f"{found['name']} = {value} instead of {found['value']}"
+        yield ProposedChange(
+            what, "a shorter step reduces the error in time", 0.3, "tuning", text=text, cost=2.0
+        )

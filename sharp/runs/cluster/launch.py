@@ -1,0 +1,237 @@
+"""Launching a campaign: what would be submitted, and submitting the first controller job."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hpc.campaign import ControllerJob, Workload, active_controllers, link_script, restart_chain, submit_first
+from hpc.errors import RunLocked
+from hpc.files import make_directory
+from hpc.journal import Lease, read_holder
+from hpc.queue import Arrays
+from hpc.serving import server_script
+from hpc.slurm import (
+    INSTALLATION,
+    Campaign,
+    ClusterProfile,
+    Commands,
+    ControllerContext,
+    Slurm,
+    SlurmMissing,
+    acquire_control,
+    change_profile,
+    clear_campaign_outcome,
+    create_campaign,
+    find_campaign,
+    read_campaign_outcome,
+    update_control,
+)
+from sharp.errors import ConfigurationError
+from sharp.llm.cards import ModelCard
+from sharp.llm.hosting import server_plans
+from sharp.runs.cluster.pilot import evaluate_entries
+from sharp.runs.cluster.profiles import PROGRAM, render_script
+
+_UNKNOWN = "0" * 8
+
+
+@dataclass(frozen=True)
+class LaunchResult:
+    """What launching came to. `job` is the controller's, None where there is none; `sentence` says how it goes on."""
+
+    folder: str
+    campaign: str
+    cluster: str
+    job: str | None
+    sentence: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+def launch(errand: Workload[Any], cluster: ClusterProfile | None) -> LaunchResult:
+    """See to it that an errand is carried on by a cluster's jobs; `cluster` None: by the profile of its first launch.
+
+    Launching what is under way, or finished, changes nothing. What has stopped goes on: a wish to stop and an ending
+    are forgotten. Raises `ConfigurationError` where the cluster cannot do it, `SlurmError` where Slurm takes no job,
+    `RunLocked` where it is under way by another profile.
+    """
+    profile = profile_of(errand.folder, cluster)
+    errand.check(profile)
+    try:
+        with _control(errand.folder, profile) as control:
+            return _go_on(control, errand)
+    except RunLocked:
+        known, holder = find_campaign(errand.folder), read_holder(errand.folder / "slurm")
+        if known is None or known.cluster != profile or holder is None:
+            raise
+        return _launched(known, holder.job, f"It is under way already: {holder}.")
+
+
+def profile_of(folder: Path, cluster: ClusterProfile | None) -> ClusterProfile:
+    """Return the given profile or that of a folder's first launch; raises `ConfigurationError` without either."""
+    if cluster is not None:
+        return cluster
+    known = find_campaign(folder)
+    if known is None:
+        raise ConfigurationError(
+            f"{folder} has not been launched yet: say on which cluster with --cluster NAME; `sharp cluster list` shows "
+            "the profiles that there are"
+        )
+    return known.cluster
+
+
+def check_slurm() -> None:
+    """Raise `SlurmMissing` where no job can be submitted from."""
+    commands = Commands()
+    if commands.find("sbatch") is None:
+        raise SlurmMissing(
+            f"There is no command 'sbatch'. {INSTALLATION}; --dry-run shows what would be submitted."
+        )
+
+
+def cron_line(folder: Path) -> str:
+    """Return the line of a crontab that advances a campaign every ten minutes."""
+    log = folder / "slurm" / "logs" / "advance.log"
+    command = shlex.join([sys.executable, "-P", "-m", "sharp.cli", "advance", str(folder)])
+    line = f"{command} >> {shlex.quote(str(log))} 2>&1"
+    return "*/10 * * * * " + line.replace("%", r"\%")
+
+
+@contextmanager
+def _control(folder: Path, cluster: ClusterProfile) -> Iterator[ControllerContext]:
+    lease = _lease(folder)
+    try:
+        campaign = _campaign(folder, cluster)
+    except BaseException:
+        lease.release()
+        raise
+    with acquire_control(campaign, lease) as control:
+        yield control
+
+
+def _lease(folder: Path) -> Lease:
+    place = folder / "slurm"
+    make_directory(place)
+    try:
+        return Lease.acquire(place)
+    except RunLocked:
+        raise RunLocked(
+            f"{folder} is being carried on by {read_holder(place) or 'another process'} just now. Wait for it, or stop "
+            f"it first: sharp cancel {shlex.quote(str(folder))}"
+        ) from None
+
+
+def _campaign(folder: Path, cluster: ClusterProfile) -> Campaign:
+    known = find_campaign(folder)
+    if known is None:
+        return create_campaign(folder, cluster, PROGRAM)
+    return known if cluster == known.cluster else change_profile(known, cluster)
+
+
+def _go_on(control: ControllerContext, errand: Workload[Any]) -> LaunchResult:
+    campaign, ending = control.campaign, read_campaign_outcome(control.campaign)
+    living = active_controllers(control)
+    if living:
+        job = living[0].job_id
+        return _launched(campaign, job, f"Controller job {job} is under way already.")
+    if ending is not None and ending.state == "finished":
+        return _launched(campaign, None, f"It has finished already. {ending.sentence}")
+    clear_campaign_outcome(campaign)
+    restart_chain(campaign)
+    update_control(campaign, stop=False)
+    if not campaign.cluster.submit_from_compute:
+        return _launched(campaign, None, _by_hand(campaign))
+    job = submit_first(control, errand.module, render_script)
+    return _launched(campaign, job, f"Controller job {job} is submitted.")
+
+
+def _by_hand(campaign: Campaign) -> str:
+    folder = campaign.folder
+    return (
+        f"On {campaign.cluster.name} jobs may not submit jobs (submit_from_compute: false): no job steers this. Run\n"
+        f"  sharp advance {shlex.quote(str(folder))}\n"
+        "on a login node again and again until it exits with 0 instead of 75, or let cron do it (crontab -e):\n"
+        f"  {cron_line(folder)}"
+    )
+
+
+def _launched(campaign: Campaign, job: str | None, sentence: str) -> LaunchResult:
+    return LaunchResult(str(campaign.folder), campaign.id, campaign.cluster.name, job, sentence)
+
+
+@dataclass(frozen=True)
+class JobPreview:
+    """A kind of job: `when` it is submitted, by which command, and the script that the command reads."""
+
+    role: str
+    when: str
+    argv: tuple[str, ...]
+    script: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+    def in_words(self) -> str:
+        """Return text for a person; all of it is a script."""
+        return f"# {self.role}: {self.when}\n# {' '.join(self.argv)} < this\n{self.script}"
+
+
+def preview(
+    folder: Path, module: str, cards: Collection[ModelCard], cluster: ClusterProfile, *, at_once: int
+) -> list[JobPreview]:
+    """Return every kind of job that a campaign would submit; an array for `at_once` evaluations.
+
+    The campaign's id (unless it has one) and ids of jobs are not known yet: they are zeros. Raises `ScriptError`
+    where a path or a setting cannot stand in a script.
+    """
+    found = find_campaign(folder)
+    campaign = Campaign(folder.absolute(), found.id if found else _UNKNOWN, cluster, "", PROGRAM)
+    return [
+        *_controllers(campaign, module),
+        _array(campaign, at_once),
+        *_servers(campaign, cards),
+    ]
+
+
+def _controllers(campaign: Campaign, module: str) -> list[JobPreview]:
+    if not campaign.cluster.submit_from_compute:
+        return []
+    links = [ControllerJob(campaign, module, f"{campaign.id}-c{number}") for number in (1, 2)]
+    first, following = link_script(links[0]), link_script(links[1], after="0")
+    return [
+        _planned("controller", "at the launch", render_script(first)),
+        _planned("controller", "by each one, before it works", render_script(following)),
+    ]
+
+
+def _array(campaign: Campaign, at_once: int) -> JobPreview:
+    dispatch = campaign.cluster.dispatch
+    elements = max(min(-(-at_once // dispatch.items_per_worker), dispatch.max_workers), 1)
+    arrays = Arrays(campaign, Slurm(), evaluate_entries, render_script, beat_s=0.0)
+    return _planned("evaluate", "whenever evaluations wait", arrays.script(f"{campaign.id}-e1", elements))
+
+
+def _servers(campaign: Campaign, cards: Collection[ModelCard]) -> list[JobPreview]:
+    plans = server_plans(cards, campaign.cluster)
+    key = campaign.services / "key"
+    return [
+        _planned(
+            "server",
+            f"when {model} is asked, {plan.replicas} of them",
+            render_script(server_script(campaign, plan, f"{campaign.id}-s{number}", key_file=key)),
+        )
+        for number, (model, plan) in enumerate(plans.items(), start=1)
+    ]
+
+
+def _planned(role: str, when: str, script: str) -> JobPreview:
+    return JobPreview(role, when, ("sbatch", "--parsable"), script)

@@ -1,0 +1,79 @@
+"""What an element of an array runs: evaluating task folders from the queue, by the same bench as on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Self
+
+from hpc.errors import InfrastructureError
+from hpc.queue import PilotOptions, WorkItem, serve
+from hpc.sandbox import SandboxPolicy
+from sharp.evaluation.task_folder import read_result, read_task
+from sharp.evaluation.worker_pool import WorkerPool
+
+
+def evaluate_entries(terms: Mapping[str, Any]) -> None:
+    """Be an element that evaluates task folders; `terms` are the fields of `hpc.queue.pilot.PilotOptions`."""
+    asyncio.run(_evaluate(PilotOptions(**terms)))
+
+
+async def _evaluate(terms: PilotOptions) -> None:
+    async with WorkerPools() as benches:
+        await serve(terms, benches.perform)
+
+
+class WorkerPools:
+    """Benches for entries, one for each way to evaluate, kept from entry to entry."""
+
+    def __init__(self) -> None:
+        self._benches: dict[tuple[SandboxPolicy, str | None], WorkerPool] = {}
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def perform(self, entry: WorkItem) -> None:
+        """Evaluate the folder of an entry, unless its result is there; raises what `WorkerPool.evaluate` does."""
+        try:
+            task = read_task(entry.folder)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InfrastructureError(f"{entry.folder} holds no task: {error}") from error
+        if read_result(entry.folder, task) is not None:
+            return
+        await self._bench(entry.options).evaluate(entry.folder, task.request)
+        if read_result(entry.folder, task) is None:
+            raise InfrastructureError(f"The evaluation worker left no valid result in {entry.folder}.")
+
+    def _bench(self, options: Mapping[str, str]) -> WorkerPool:
+        policy, mpi = policy_of(options), options.get("mpi")
+        if (policy, mpi) not in self._benches:
+            bench = WorkerPool(policy, mpi)
+            self._stack.push_async_callback(bench.aclose)
+            self._benches[policy, mpi] = bench
+        return self._benches[policy, mpi]
+
+
+def entry_options(policy: SandboxPolicy, mpi: str | None) -> dict[str, str]:
+    """Return how an entry is to be evaluated, as the queue carries it."""
+    return {
+        "tier": policy.tier,
+        **({"require": "yes"} if policy.require else {}),
+        **({"image": str(policy.image)} if policy.image is not None else {}),
+        **({"mpi": mpi} if mpi is not None else {}),
+    }
+
+
+def policy_of(options: Mapping[str, str]) -> SandboxPolicy:
+    """Return how programs are to be confined, by the options of an entry."""
+    image = options.get("image")
+    return SandboxPolicy(
+        tier=options["tier"],  # type: ignore[arg-type]  # as `entry_options` wrote it
+        require="require" in options,
+        image=None if image is None else Path(image),
+    )

@@ -1,0 +1,140 @@
+"""A model served on a cluster without a run: a campaign of its own, which has nothing but servers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hpc.files import make_directory
+from hpc.journal import Lease
+from hpc.quiescence import QuiescenceTracker
+from hpc.serving import ServerFailed, ServerPlan, ServerPool, ServerRegistration, server_script
+from hpc.slurm import (
+    Campaign,
+    ClusterProfile,
+    SubmissionLog,
+    acquire_control,
+    create_campaign,
+    find_campaign,
+    update_control,
+)
+from sharp.errors import ConfigurationError, ModelUnavailable
+from sharp.llm.cards import ModelCard
+from sharp.llm.hosting import is_hosted, server_plans
+from sharp.runs.cluster.profiles import PROGRAM, render_script
+
+_EVERY_S = 2.0
+
+MessageCallback = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Served:
+    """What came of it: the servers that answer, and why there are fewer than were asked for (or nothing)."""
+
+    services: tuple[ServerRegistration, ...]
+    shortfall: str
+
+
+def plan_of(card: ModelCard, cluster: ClusterProfile, replicas: int | None = None) -> ServerPlan:
+    """Return how a model is served on a cluster; raises ConfigurationError where jobs cannot serve it."""
+    if not is_hosted(card):
+        wrong = "it has no section vllm" if card.vllm is None else f"it is served at {card.base_url} already"
+        raise ConfigurationError(
+            f"model {card.name!r} cannot be served by jobs: {wrong}; `sharp models show {card.name}` shows its card"
+        )
+    return server_plans([card], cluster, replicas=replicas)[card.name]
+
+
+def preview(
+    card: ModelCard, cluster: ClusterProfile, folder: Path, replicas: int | None = None
+) -> tuple[ServerPlan, str]:
+    """Return the plan and the batch script of a replica, without touching anything."""
+    campaign = Campaign(folder.absolute(), "00000000", cluster, "", PROGRAM)
+    plan = plan_of(card, cluster, replicas)
+    script = server_script(campaign, plan, "00000000-s1", key_file=campaign.services / "key")
+    return plan, render_script(script)
+
+
+def serve(
+    card: ModelCard, cluster: ClusterProfile, folder: Path, replicas: int | None, tell: MessageCallback
+) -> Served:
+    """Have a model served until its jobs end, and return once it answers; `tell` is told what is waited for.
+
+    Servers that are there already count. Raises ModelUnavailable where none can be had, ConfigurationError where the
+    folder's campaign is on another cluster, `RunLocked` while another process does the same.
+    """
+    plan = plan_of(card, cluster, replicas)
+    try:
+        return asyncio.run(_serve(_campaign(folder, cluster), plan, tell))
+    except ServerFailed as error:
+        raise ModelUnavailable(str(error)) from error
+
+
+def stop(folder: Path, wait_s: float = 60.0) -> bool:
+    """End all servers of a folder in good order; return whether all have ended within the time.
+
+    Raises ConfigurationError where nothing was served from there.
+    """
+    campaign = find_campaign(folder.absolute())
+    if campaign is None:
+        raise ConfigurationError(f"nothing is served from {folder}: it has no slurm/campaign.json")
+    update_control(campaign, stop=True)
+    return asyncio.run(_stop(campaign, wait_s))
+
+
+async def _serve(campaign: Campaign, plan: ServerPlan, tell: MessageCallback) -> Served:
+    parking = QuiescenceTracker()
+    async with _pool(campaign, plan, parking, steal_lease=False) as (pool, _):
+        update_control(campaign, stop=False)
+        telling = asyncio.create_task(_tell_on(parking, tell))
+        try:
+            while len(found := await pool.services(plan.model)) < plan.replicas:
+                shortfall = pool.failure(plan.model)
+                if shortfall is not None:
+                    return Served(found, shortfall)
+                await asyncio.sleep(_EVERY_S)
+        finally:
+            telling.cancel()
+    return Served(found[: plan.replicas], "")
+
+
+async def _stop(campaign: Campaign, wait_s: float) -> bool:
+    async with _pool(campaign, None, QuiescenceTracker(), steal_lease=True) as (pool, book):
+        await pool.shut_down(wait_s)
+        return all(submission.ended for submission in book.book.of_role("server"))
+
+
+@asynccontextmanager
+async def _pool(
+    campaign: Campaign, plan: ServerPlan | None, parking: QuiescenceTracker, *, steal_lease: bool
+) -> AsyncIterator[tuple[ServerPool, SubmissionLog]]:
+    plans = {} if plan is None else {plan.model: plan}
+    with acquire_control(campaign, Lease.acquire(campaign.slurm_dir, steal_lease=steal_lease)) as control:
+        async with ServerPool(control, plans, render=render_script, parking=parking) as pool:
+            yield pool, control.book
+
+
+async def _tell_on(parking: QuiescenceTracker, tell: MessageCallback) -> None:
+    told: tuple[str, ...] = ()
+    while True:
+        if parking.reasons not in ((), told):
+            told = parking.reasons
+            tell(f"waiting for {'; '.join(told)}")
+        await asyncio.sleep(_EVERY_S)
+
+
+def _campaign(folder: Path, cluster: ClusterProfile) -> Campaign:
+    known = find_campaign(folder.absolute())
+    if known is None:
+        make_directory(folder.absolute())
+        return create_campaign(folder.absolute(), cluster, PROGRAM)
+    if known.cluster != cluster:
+        raise ConfigurationError(
+            f"{folder} has served with another cluster profile (or another state of {cluster.name}); choose another "
+            "--dir, or end that first with --stop and remove the folder"
+        )
+    return known

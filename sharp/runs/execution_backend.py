@@ -1,0 +1,128 @@
+"""Where runs are carried out: what a place offers to a run, and this machine as one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hpc.quiescence import QuiescenceTracker
+from hpc.sandbox import SandboxPolicy
+from sharp.config import EvaluationOptions
+from sharp.evaluation.cache import EvaluationCache, cache_home
+from sharp.evaluation.cached import CachedEvaluator
+from sharp.evaluation.local import LocalEvaluator
+from sharp.evaluation.protocol import EvaluationRequest, Evaluator
+from sharp.evaluation.task_folder import EvaluationTask
+from sharp.llm.backends import make_backend
+from sharp.llm.cards import ModelCard
+from sharp.llm.protocol import ChatBackend
+from sharp.runs.budget import Clock
+from sharp.runs.directory import Run
+from sharp.runs.effects import PAUSES_S
+from sharp.runs.replay_sources import ReplayOnlyBackend
+
+
+@dataclass(frozen=True)
+class RunResources:
+    """What a run works with. `backends` are by model card; `clock` None: nothing is used but the time worked.
+
+    `pauses_s` come before further attempts at an evaluation that the machine made fail.
+    """
+
+    backends: Mapping[str, ChatBackend]
+    evaluator: Evaluator
+    clock: Clock | None = None
+    pauses_s: Sequence[float] = PAUSES_S
+
+
+class ExecutionBackend(Protocol):
+    """A place that carries out runs, several at a time perhaps; of one event loop.
+
+    `parking` knows who of all its runs waits for what.
+    """
+
+    @property
+    def parking(self) -> QuiescenceTracker:
+        """Who waits, and for what."""
+        ...
+
+    def opened(self, run: Run) -> AbstractAsyncContextManager[RunResources]:
+        """Give a run what it works with, for as long as it does."""
+        ...
+
+
+class LocalBackend:
+    """This machine: workers of its own for every run, and models where their cards say."""
+
+    def __init__(self) -> None:
+        self.parking = QuiescenceTracker()
+
+    @asynccontextmanager
+    async def opened(self, run: Run) -> AsyncIterator[RunResources]:
+        """Give a run its models and its workers; none is left afterwards."""
+        async with AsyncExitStack() as stack:
+            evaluator = await stack.enter_async_context(local_evaluator(run))
+            backends = {name: backend(run, card) for name, card in run.cards.items()}
+            for each in backends.values():
+                stack.push_async_callback(each.aclose)
+            yield RunResources(backends, cached(run, evaluator, policy_of(run.config.evaluation)))
+
+
+def backend(run: Run, card: ModelCard) -> ChatBackend:
+    """Return what answers for a model where its card says, or nobody where a record answers for all."""
+    options = run.config.models
+    if options.replay_from is not None:
+        return ReplayOnlyBackend()
+    return make_backend(
+        card,
+        deadline_s=options.deadline_s,
+        attempt_timeout_s=options.attempt_timeout_s,
+        concurrency=options.concurrency,
+    )
+
+
+def local_evaluator(run: Run) -> LocalEvaluator:
+    """Return the evaluator of a run on this machine; raises `DataError` where its data are not those it began with."""
+    options, dataset = run.config.evaluation, run.dataset()
+    return LocalEvaluator(
+        run.path,
+        run.problem,
+        dataset,
+        run.splits(dataset),
+        workers=options.workers,
+        sandbox=policy_of(options),
+        mpi=options.mpi,
+    )
+
+
+def policy_of(options: EvaluationOptions) -> SandboxPolicy:
+    """Return how the programs of a run are confined."""
+    return SandboxPolicy(tier=options.sandbox, require=options.require_sandbox, image=options.sandbox_image)
+
+
+class TaskEvaluator(Evaluator, Protocol):
+    """An evaluator that tells which task it makes of a request."""
+
+    def task(self, request: EvaluationRequest) -> EvaluationTask:
+        """Return the task of a request."""
+        ...
+
+
+def cached(
+    run: Run, evaluator: TaskEvaluator, policy: SandboxPolicy, machine: Mapping[str, Any] | None = None
+) -> Evaluator:
+    """Return the evaluator, behind the cache unless that is switched off; `policy`, `machine` as the cache has them."""
+    options = run.config.evaluation
+    if options.cache == "off":
+        return evaluator
+    return CachedEvaluator(
+        evaluator,
+        EvaluationCache(cache_home()),
+        run_dir=run.path,
+        task=evaluator.task,
+        policy=policy,
+        machine=machine,
+        refresh=options.cache == "refresh",
+    )

@@ -1,0 +1,166 @@
+"""Evaluating one solver outside a tournament, as a run would."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hpc.sandbox import SandboxPolicy
+from sharp.config import EvaluationOptions, RunConfig
+from sharp.errors import ConfigurationError, InputError
+from sharp.evaluation.convergence import study_inputs, study_request
+from sharp.evaluation.feedback import measures_of
+from sharp.evaluation.launcher import checked_launcher
+from sharp.evaluation.local import LocalEvaluator
+from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Split
+from sharp.event_loop import run_coroutine
+from sharp.problems import Problem
+from sharp.problems.limits import ResourceLimits
+from sharp.reference.datasets import DataSet, Splits, make_splits, open_dataset
+from sharp.reference.generation import ProgressCallback
+from sharp.runs.creation import resolve_dataset
+from sharp.yaml_documents import hint
+
+_DEFAULTS = EvaluationOptions()
+
+
+@dataclass(frozen=True)
+class SolverEvaluationOptions:
+    """What is to be measured of a solver, and how.
+
+    `samples` is the size of the validation and of the test split, by default that of a run, or half of a smaller file;
+    `convergence` asks for the order of accuracy, too.
+    """
+
+    split: Split = "validation"
+    data: Path | None = None
+    samples: int | None = None
+    measures: tuple[str, ...] = ()
+    repeats: int = 1
+    shards: int = 1
+    x64: bool | None = None
+    convergence: bool = False
+    sandbox: SandboxPolicy | None = None
+    mpi: str | None = None
+
+
+@dataclass(frozen=True)
+class SolverEvaluation:
+    """What a trial came to; `study` is the evaluation that measured the order of accuracy, if that was asked for."""
+
+    problem: Problem
+    dataset: DataSet
+    split: Split
+    samples: range
+    evaluation: Evaluation
+    study: Evaluation | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plain form."""
+        return {
+            "problem": self.problem.label,
+            "data": {"path": str(self.dataset.path), "label": self.dataset.label},
+            "split": self.split,
+            "samples": [self.samples.start, self.samples.stop],
+            "evaluation": self.evaluation.to_json(),
+            "study": self.study and self.study.to_json(),
+        }
+
+
+def read_solver(path: Path) -> str:
+    """Read the text of a program; raises `InputError` where there is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: expected a program, found no UTF-8 text") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def evaluate_solver(
+    problem: Problem, code: str, trial: SolverEvaluationOptions, progress: ProgressCallback | None = None
+) -> SolverEvaluation:
+    """Run and score a solver on one split; without a data file on the data that a run would have generated.
+
+    Raises `InputError` for what cannot be used, and `InfrastructureError` when the machine failed.
+    """
+    _check(problem, trial)
+    dataset, splits = trial_data(problem, trial, progress)
+    with tempfile.TemporaryDirectory(prefix="sharp-evaluate-") as folder:
+        evaluation, study = run_coroutine(_evaluate(Path(folder), problem, dataset, splits, code, trial))
+    return SolverEvaluation(problem, dataset, trial.split, getattr(splits, trial.split), evaluation, study)
+
+
+def trial_data(
+    problem: Problem, trial: SolverEvaluationOptions, progress: ProgressCallback | None = None
+) -> tuple[DataSet, Splits]:
+    """Return the data of a trial, generated where none are named, and their splits."""
+    dataset = _dataset(problem, trial, progress)
+    return dataset, _splits(dataset, trial)
+
+
+def _check(problem: Problem, trial: SolverEvaluationOptions) -> None:
+    """Raise now, before data are generated, what the evaluation would raise."""
+    from sharp.reference.feedback import metrics_for
+
+    valid = metrics_for(problem)
+    for name in trial.measures:
+        if name not in valid:
+            raise ConfigurationError(f"--measure: there is no measure {name!r}{hint(name, valid)}")
+    if trial.convergence:
+        study_inputs(problem)
+    if trial.mpi is not None:
+        _check_launcher(trial.mpi, trial.shards)
+
+
+def _check_launcher(command: str, shards: int) -> None:
+    if shards < 2:
+        raise ConfigurationError("--mpi: expected --shards 2 or more, whose samples the ranks share")
+    try:
+        checked_launcher(command)
+    except ValueError as error:
+        raise ConfigurationError(f"--mpi: {error}") from None
+
+
+def _dataset(problem: Problem, trial: SolverEvaluationOptions, progress: ProgressCallback | None) -> DataSet:
+    if trial.data is not None:
+        return open_dataset(trial.data, problem)
+    samples = trial.samples or _DEFAULTS.validation
+    options = EvaluationOptions(validation=samples, test=samples)
+    return resolve_dataset(RunConfig(problem=problem.id, evaluation=options), problem, progress)
+
+
+def _splits(dataset: DataSet, trial: SolverEvaluationOptions) -> Splits:
+    samples = trial.samples or min(_DEFAULTS.validation, max(dataset.n_samples // 2, 1))
+    return make_splits(dataset.n_samples, samples, samples, min(_DEFAULTS.smoke, samples))
+
+
+async def _evaluate(
+    folder: Path,
+    problem: Problem,
+    dataset: DataSet,
+    splits: Splits,
+    code: str,
+    trial: SolverEvaluationOptions,
+) -> tuple[Evaluation, Evaluation | None]:
+    request = EvaluationRequest(
+        problem=problem.label,
+        data=dataset.label,
+        split=trial.split,
+        code=code,
+        limits=ResourceLimits(problem.limits.wall_s, problem.limits.memory_mb, _DEFAULTS.threads),
+        x64=trial.x64,
+        measures=measures_of(trial.measures),
+        repeats=trial.repeats,
+        shards=trial.shards,
+    )
+    evaluator = LocalEvaluator(
+        folder, problem, dataset, splits, workers=1, sandbox=trial.sandbox, mpi=trial.mpi
+    )
+    async with evaluator:
+        evaluation = await evaluator.evaluate(request)
+        if not trial.convergence or not evaluation.ok:
+            return evaluation, None
+        return evaluation, await evaluator.evaluate(study_request(request))

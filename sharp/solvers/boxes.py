@@ -1,0 +1,105 @@
+"""Tensor grids in intervals, rectangles and boxes, where every axis has nodes of its own kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+
+from sharp.solvers.axes import Axis, ChebyshevAxis
+from sharp.solvers.grid import Array, Indices
+from sharp.solvers.matrices import sparse_rows
+
+
+@dataclass(frozen=True)
+class BoxGrid:
+    """The product of the nodes of axes, by name; the last axis varies fastest.
+
+    Matrices are dense on a single spectral axis and sparse otherwise. Nodes at corners and edges belong to several
+    parts, which are called `x-` and `x+` after the low and the high end of an axis.
+    """
+
+    axes: Mapping[str, Axis]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of nodes along each axis."""
+        return tuple(len(axis.nodes) for axis in self.axes.values())
+
+    @cached_property
+    def points(self) -> Array:
+        """The nodes [n, d]."""
+        along = np.meshgrid(*(axis.nodes for axis in self.axes.values()), indexing="ij")
+        return np.stack([values.ravel() for values in along], axis=1)
+
+    @cached_property
+    def weights(self) -> Array:
+        """The products of the weights along the axes [n]."""
+        products = np.meshgrid(*(axis.weights for axis in self.axes.values()), indexing="ij")
+        return np.asarray(np.prod(products, axis=0)).ravel()
+
+    @cached_property
+    def parts(self) -> Mapping[str, Indices]:
+        """The two ends of every axis that is not periodic."""
+        return {
+            name + side: self._layer(name + side, 0)
+            for name, axis in self.axes.items()
+            if not axis.periodic
+            for side in "-+"
+        }
+
+    def derivative(self, by: tuple[int, ...]) -> Any:
+        """Return the Kronecker product [n, n] of the derivatives along the axes."""
+        factors = [axis.derivative(order) for axis, order in zip(self.axes.values(), by, strict=True)]
+        if self._dense:
+            return factors[0]
+        from scipy import sparse
+
+        return reduce(lambda a, b: sparse.kron(a, b, format="csr"), map(sparse.csr_array, factors))
+
+    def normal_derivative(self, part: str, order: int) -> Any:
+        """Return the rows [k, n] of the derivative along the axis that ends at the part, outward."""
+        by = tuple(order * (name == part[:-1]) for name in self.axes)
+        sign = 1.0 if part[-1] == "+" else (-1.0) ** order
+        return sign * self.derivative(by)[self.parts[part]]
+
+    def replaced_nodes(self, part: str, count: int) -> Indices:
+        """Return the nodes of the `count` outermost layers at a part, layer by layer."""
+        return np.concatenate([self._layer(part, depth) for depth in range(count)])
+
+    def interpolation(self, points: Array) -> Any:
+        """Return the matrix [m, n] of products of the weights along the axes."""
+        stencils = [_stencil(axis, points[:, i]) for i, axis in enumerate(self.axes.values())]
+        nodes, weights = stencils[0]
+        for (further, factors), size in zip(stencils[1:], self.shape[1:], strict=True):
+            nodes = (nodes[:, :, None] * size + further[:, None, :]).reshape(len(points), -1)
+            weights = (weights[:, :, None] * factors[:, None, :]).reshape(len(points), -1)
+        return weights if self._dense else sparse_rows(nodes, weights, len(self.points))
+
+    def resampling(self, count: int) -> Array | None:
+        """Return the matrix [n - count, n] to Chebyshev nodes of the first kind, on a single Chebyshev axis."""
+        axis, *others = self.axes.values()
+        if others or not isinstance(axis, ChebyshevAxis):
+            return None
+        return axis.stencil(axis.inner_nodes(axis.count - count))[1]
+
+    @property
+    def _dense(self) -> bool:
+        return len(self.axes) == 1 and all(axis.dense for axis in self.axes.values())
+
+    def _layer(self, part: str, depth: int) -> Indices:
+        """Return the nodes that lie `depth` nodes inside a part of the boundary."""
+        axis = list(self.axes).index(part[:-1])
+        nodes = np.arange(np.prod(self.shape)).reshape(self.shape)
+        layer: Indices = np.take(nodes, depth if part[-1] == "-" else -1 - depth, axis).ravel()
+        return layer
+
+
+def _stencil(axis: Axis, points: Array) -> tuple[Indices, Array]:
+    """Return the stencil of an axis, computed once for points that share a coordinate."""
+    distinct, places = np.unique(points, return_inverse=True)
+    nodes, weights = axis.stencil(distinct)
+    return nodes[places], weights[places]

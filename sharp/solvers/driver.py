@@ -1,0 +1,222 @@
+"""From a problem to an answer: the check of the problem, methods in turn, refinement, verification, one sentence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sharp.problems.diagnostics import Diagnostic
+from sharp.problems.problem import Problem
+from sharp.problems.well_posedness import check_well_posedness
+from sharp.solvers.cross_check import CrossCheck, compare_solutions, cross_check
+from sharp.solvers.method import Deadline, NumericalMethod
+from sharp.solvers.methods import all_methods
+from sharp.solvers.recommend import MethodRanking, recommend
+from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, refine
+from sharp.solvers.solution import MethodResult, Solution
+from sharp.solvers.summary_text import attempt_text, error_sentence, unsolved_sentence
+from sharp.solvers.system import FirstOrderSystem, system_of
+from sharp.solvers.verification import (
+    CheckStatus,
+    CheckTolerances,
+    Verdict,
+    cross_check_result,
+    limits_of,
+    verify,
+)
+
+Listener = Callable[[str], None]
+
+# Where checks doubt a solution whose refinements agree, it is refined further, to this share of the accuracy.
+STRICTER = 0.03
+# What one method may take of the time that is left, while there are others to try.
+SHARE = 0.6
+# What the last of them may take: the checks take their time as well.
+LAST = 0.9
+_RANKS: tuple[CheckStatus, ...] = ("verified", "inconclusive", "failed")
+
+
+@dataclass(frozen=True)
+class SolveOptions:
+    """What a user may ask for: a method, an accuracy, a resolution, a limit of time in seconds, fewer checks.
+
+    Without `compare` an exact solution in the specification is left aside, as if it were not known.
+    """
+
+    method: str | None = None
+    accuracy: float | None = None
+    resolution: int | None = None
+    time_limit: float | None = None
+    cross_check: bool = True
+    compare: bool = True
+
+
+@dataclass(frozen=True)
+class _Task:
+    system: FirstOrderSystem
+    options: SolveOptions
+    limits: CheckTolerances
+    deadline: Deadline
+    listener: Listener
+
+    def say(self, attempt: ResolutionAttempt) -> None:
+        self.listener(attempt_text(attempt))
+
+
+def solve_problem(
+    problem: Problem,
+    options: SolveOptions | None = None,
+    listener: Listener = lambda _: None,
+    methods: Sequence[NumericalMethod] | None = None,
+    known: Sequence[Diagnostic] | None = None,
+) -> Solution:
+    """Return the answer to a problem; one that cannot be solved or has open questions is not solved.
+
+    `known` is what the check of the problem has found, where it has been made before.
+
+    Raises `UnsupportedProblem` for equations that no method here can treat, and `ConfigurationError` for a
+    method that is
+    unknown or cannot treat them.
+    """
+    start, options = time.perf_counter(), options or SolveOptions()
+    accuracy = options.accuracy or problem.specification.accuracy
+    found = tuple(check_well_posedness(problem) if known is None else known)
+    begun = Solution(problem, accuracy, Verdict("unsolved", ""), found)
+    refused, asked = (
+        [each.message for each in found if each.verdict == word] for word in ("reject", "clarify")
+    )
+    if refused:
+        return replace(begun, verdict=Verdict("rejected", "; ".join(refused)))
+    if asked:
+        return replace(begun, verdict=Verdict("needs_clarification", "; ".join(asked)))
+    task = _task(problem, options, listener)
+    available = all_methods() if methods is None else methods
+    solved = _solved(task, recommend(task.system, available, options.method), begun)
+    return replace(solved, seconds=time.perf_counter() - start)
+
+
+def _solved(task: _Task, choice: MethodRanking, begun: Solution) -> Solution:
+    trials = tuple(_trials(task, choice))
+    best = min((trial for trial in trials if trial.checks), key=_rank, default=None)
+    tried = replace(begun, choice=choice, trials=trials)
+    if best is None:
+        reason = unsolved_sentence(choice, [trial.refinement for trial in trials])
+        return replace(tried, verdict=Verdict("unsolved", reason))
+    return _judged(task, tried, choice, best)
+
+
+def verify_study(
+    problem: Problem,
+    refinement: RefinementStudy,
+    options: SolveOptions | None = None,
+    listener: Listener = lambda _: None,
+) -> Solution:
+    """Return the solution of a refinement that was made elsewhere, judged like one of `solve_problem`.
+
+    Raises `UnsupportedProblem`.
+    """
+    start, options = time.perf_counter(), options or SolveOptions()
+    task = _task(problem, options, listener)
+    trial = _checked(task, refinement)
+    methods = all_methods()
+    known = refinement.method if refinement.method in {method.name for method in methods} else None
+    choice = recommend(task.system, methods, known)
+    found = Solution(problem, task.limits.accuracy, Verdict("unsolved", ""), choice=choice, trials=(trial,))
+    judged = _judged(task, found, choice, trial)
+    return replace(judged, seconds=refinement.seconds + time.perf_counter() - start)
+
+
+def _task(problem: Problem, options: SolveOptions, listener: Listener) -> _Task:
+    system = system_of(problem)
+    limits = limits_of(system, options.accuracy or problem.specification.accuracy)
+    deadline = Deadline.within(options.time_limit or problem.limits.wall_s)
+    return _Task(system, options, limits, deadline, listener)
+
+
+def _judged(task: _Task, tried: Solution, choice: MethodRanking, best: MethodResult) -> Solution:
+    """Return the best solution with its checks, those against a second method included."""
+    wanted = task.options.cross_check
+    opinion = _opinion(task, choice, tried.trials, best.refinement) if wanted else None
+    best = replace(best, checks=(*best.checks, *cross_check_result(opinion, task.limits)))
+    return replace(tried, trial=best, opinion=opinion, verdict=_verdict(best, opinion))
+
+
+def _verdict(trial: MethodResult, opinion: CrossCheck | None) -> Verdict:
+    reason = error_sentence(trial.refinement, trial.checks, opinion)
+    return Verdict(trial.verdict, reason, trial.checks, trial.refinement.error)
+
+
+def _rank(trial: MethodResult) -> tuple[int, float]:
+    return _RANKS.index(trial.verdict), trial.refinement.error
+
+
+def _trials(task: _Task, choice: MethodRanking) -> Iterator[MethodResult]:
+    """Yield trials of one method after the other, until one is verified or time is over."""
+    able = choice.recommendations[:1] if task.options.method else choice.recommendations
+    for number, recommended in enumerate(able, start=1):
+        if task.deadline.remaining_s <= 0:
+            return
+        task.listener(f"{recommended.method.name}: {recommended.reason}")
+        share = LAST if number == len(able) else SHARE
+        trial = _trial(task, recommended.method, Deadline.within(share * task.deadline.remaining_s))
+        yield trial
+        if trial.checks and trial.verdict == "verified":
+            return
+
+
+def _trial(task: _Task, method: NumericalMethod, deadline: Deadline) -> MethodResult:
+    resolutions = _resolutions(task, method)
+    accuracy = task.limits.accuracy
+    trial = _checked(task, refine(method, task.system, accuracy, deadline, resolutions, task.say))
+    if trial.verdict == "verified" or not trial.refinement.converged:
+        return trial
+    task.listener(f"checks are not kept: {_complaints(trial)}")
+    before = trial.refinement
+    further = refine(method, task.system, STRICTER * accuracy, deadline, resolutions, task.say, before)
+    return _checked(task, further)
+
+
+def _resolutions(task: _Task, method: NumericalMethod) -> tuple[int, ...]:
+    """Return the resolutions to try; one that is asked for is compared with one of two thirds of it."""
+    wanted = task.options.resolution
+    return (2 * wanted // 3, wanted) if wanted else method.resolution_sequence(task.system)
+
+
+def _checked(task: _Task, refinement: RefinementStudy) -> MethodResult:
+    if refinement.solution is None:
+        return MethodResult(refinement)
+    return MethodResult(
+        refinement, verify(task.system.problem, refinement, task.limits, task.options.compare)
+    )
+
+
+def _complaints(trial: MethodResult) -> str:
+    return ", ".join(
+        f"{check.name} {check.value:.1e}" for check in trial.checks if check.verdict != "verified"
+    )
+
+
+def _opinion(
+    task: _Task, choice: MethodRanking, trials: Sequence[MethodResult], chosen: RefinementStudy
+) -> CrossCheck | None:
+    """Return the opinion of a method that has been tried and was not found wrong, or else of another one."""
+    assert chosen.solution is not None
+    for trial in trials:
+        found = trial.refinement
+        if found.solution is not None and found.method != chosen.method and trial.usable_for_cross_check:
+            return compare_solutions(task.system, found, chosen.solution)
+    tried = {trial.refinement.method for trial in trials}
+    others = [each.method for each in choice.recommendations if each.method.name not in tried]
+    if others:
+        task.listener("second method, to compare with")
+    return cross_check(
+        task.system,
+        others,
+        chosen.solution,
+        chosen.seconds,
+        task.limits.accuracy,
+        task.deadline,
+        task.say,
+        lambda found: _checked(task, found).usable_for_cross_check,
+    )

@@ -1,0 +1,65 @@
+"""Comparison with the exact solution, at points that no other check uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sharp.problems.grammar import evaluate_tree
+from sharp.problems.problem import Problem
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.functions import compile_function
+from sharp.solvers.refine import eigenvalue_distance
+from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
+
+Array = NDArray[np.float64]
+
+HELD_OUT = 1200
+FIRST = 20011
+MOMENTS = (0.0, 0.007, 0.05, 0.17, 0.33, 0.41, 0.66, 0.83, 1.0)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Errors against the exact solution: the relative L2 error, and the largest relative to the largest value."""
+
+    l2: float
+    maximum: float
+
+
+def exact_errors(problem: Problem, solution: DiscreteSolution) -> Errors | None:
+    """Return the errors of the worst field or eigenvalue, or None where no exact solution is known."""
+    reference = problem.specification.reference
+    if solution.eigenvalues:
+        return _eigenvalue_errors(problem, solution) if reference.eigenvalues else None
+    if not reference.value:
+        return None
+    points, times = interior_points(problem, HELD_OUT, start=FIRST), sample_times(problem, MOMENTS)
+    exact = np.stack(
+        [compile_function(problem, reference.value[name])(points, times) for name in problem.fields]
+    )
+    found = evaluate(solution, points, times)
+    return Errors(relative_distance(found, exact), _maximum(found, exact))
+
+
+def _maximum(found: Array, exact: Array) -> float:
+    largest = np.max(np.abs(exact), axis=(1, 2))
+    scale = np.where(largest > 1e-6 * np.max(largest), largest, np.max(largest) or 1.0)
+    return float(np.max(np.max(np.abs(found - exact), axis=(1, 2)) / scale))
+
+
+def known_eigenvalues(problem: Problem) -> tuple[float, ...]:
+    """Return the exact eigenvalues that the specification gives, ascending."""
+    return tuple(
+        evaluate_tree(problem.tree(text), problem.parameters)
+        for text in problem.specification.reference.eigenvalues
+    )
+
+
+def _eigenvalue_errors(problem: Problem, solution: DiscreteSolution) -> Errors:
+    known = known_eigenvalues(problem)
+    count = min(len(known), len(solution.eigenvalues))
+    error = eigenvalue_distance(np.array(solution.eigenvalues[:count]), np.array(known[:count]))
+    return Errors(error, error)

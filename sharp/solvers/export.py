@@ -1,0 +1,157 @@
+"""The files of an answer in a folder (docs/solving.md describes each)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hpc.files import make_directory, write_atomic
+from sharp.document import render_html, render_markdown
+from sharp.errors import ConfigurationError
+from sharp.problems.diagnosis import Diagnosis
+from sharp.solvers.output import npz, output, table
+from sharp.solvers.solution import Solution
+from sharp.solvers.solution_report import build_report
+
+NAMES = (
+    "problem.yaml",
+    "solve_result.json",
+    "solution.npz",
+    "solution.csv",
+    "report.html",
+    "report.md",
+    "questions.yaml",
+)
+_ASKING = """\
+# Questions about a problem that cannot be solved as it stands.
+# Fill in the answers here, then put each at its place in the specification and solve it again.
+"""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder for one problem, with the text of its specification."""
+
+    path: Path
+    text: str
+
+    def check(self) -> None:
+        """Raise `ConfigurationError` where anything but an answer to the same problem lies there."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ConfigurationError(f"--dir {self.path}: is a file")
+        if self.path.is_dir() and any(self.path.iterdir()) and not self._ours():
+            raise ConfigurationError(
+                f"--dir {self.path}: holds something else than an answer to this problem; choose another folder"
+            )
+
+    def open(self) -> None:
+        """Create the folder, or empty it of what was found for the same problem before; raises like `check`."""
+        self.check()
+        make_directory(self.path)
+        for name in NAMES:
+            (self.path / name).unlink(missing_ok=True)
+        self.write("problem.yaml", self.text)
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        """Write a file as a whole and return its path."""
+        data = content if isinstance(content, bytes) else content.encode()
+        write_atomic(self.path / name, data)
+        return self.path / name
+
+    def _ours(self) -> bool:
+        try:
+            found = (self.path / "problem.yaml").read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return False
+        return found == self.text or id_in(found) == id_in(self.text) != ""
+
+
+def id_in(text: str) -> str:
+    """Return the id that a specification gives, even one that cannot be read otherwise; empty where there is none."""
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return ""
+    return str(found.get("id", "")) if isinstance(found, Mapping) else ""
+
+
+def export(answer: Solution, folder: Folder) -> Path:
+    """Write the files of an answer and return the path of the report as a page."""
+    folder.open()
+    if answer.discrete is not None:
+        found = output(answer.problem, answer.discrete)
+        folder.write("solution.npz", npz(found, answer.discrete))
+        rows = table(found)
+        if rows is not None:
+            folder.write("solution.csv", rows)
+    folder.write("solve_result.json", json.dumps(facts(answer), indent=1, allow_nan=False) + "\n")
+    report = build_report(answer)
+    folder.write("report.md", render_markdown(report))
+    return folder.write("report.html", render_html(report))
+
+
+def export_questions(diagnosis: Diagnosis, folder: Folder) -> Path:
+    """Write the questions about a problem, each with an empty answer, and return their path."""
+    folder.open()
+    asked = [
+        {
+            "question": concern.question,
+            "reason": concern.message,
+            "kind": concern.kind,
+            "place": place,
+            "answer": None,
+        }
+        for concern, place in zip(diagnosis.concerns, diagnosis.places, strict=True)
+        if concern.verdict == "clarify"
+    ]
+    text = yaml.safe_dump(
+        {"problem": id_in(folder.text), "questions": asked}, sort_keys=False, allow_unicode=True, width=110
+    )
+    return folder.write("questions.yaml", _ASKING + text)
+
+
+def facts(answer: Solution) -> dict[str, Any]:
+    """Return all figures of an answer as plain values; a number that JSON does not have becomes None."""
+    solution, refinement = answer.discrete, answer.trial.refinement if answer.trial else None
+    plain: dict[str, Any] = _plain(
+        {
+            "problem": answer.problem.label,
+            "title": answer.problem.title,
+            "outcome": answer.verdict.status,
+            "sentence": answer.verdict.reason,
+            "accuracy": answer.accuracy,
+            "error": refinement.error if refinement else None,
+            "order": refinement.order if refinement else None,
+            "method": solution.method if solution else None,
+            "resolution": solution.resolution if solution else None,
+            "unknowns": solution.unknowns if solution else None,
+            "eigenvalues": solution.eigenvalues if solution else (),
+            "seconds": answer.seconds,
+            "concerns": [asdict(concern) for concern in answer.concerns],
+            "checks": [{**asdict(check), "verdict": check.verdict} for check in answer.verdict.checks],
+            "attempts": [asdict(each) for trial in answer.trials for each in trial.refinement.attempts],
+            "cross_check": asdict(answer.opinion) if answer.opinion else None,
+            "recommendations": _reasons(answer),
+            "refusals": dict(answer.choice.refusals) if answer.choice else {},
+        }
+    )
+    return plain
+
+
+def _reasons(answer: Solution) -> dict[str, str]:
+    found = answer.choice.recommendations if answer.choice else ()
+    return {recommended.method.name: recommended.reason for recommended in found}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not isfinite(value) else value

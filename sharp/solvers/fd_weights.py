@@ -1,0 +1,65 @@
+"""Derivatives of a function that can be evaluated anywhere, by finite differences of high order.
+
+What a method says of its own derivatives is of no use in checking it; values of the solution are all that is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from math import factorial
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+HALF = 4  # nodes on each side of a central stencil: order 8 for first and second derivatives
+
+
+@cache
+def fornberg_weights(offsets: tuple[int, ...], order: int) -> tuple[float, ...]:
+    """Return the weights of values at integer offsets, of the derivative of some order at 0 for a step of 1.
+
+    They are the derivatives at 0 of the Lagrange polynomials of the nodes (B. Fornberg, Generation of finite difference
+    formulas on arbitrarily spaced grids, Math. Comp. 51, 1988), in exact arithmetic until the end.
+    """
+    found = []
+    for node in offsets:
+        coefficients = [Fraction(1)]
+        for other in offsets:
+            if other != node:
+                shifted, kept = [Fraction(0), *coefficients], [*coefficients, Fraction(0)]
+                coefficients = [(a - other * b) / (node - other) for a, b in zip(shifted, kept, strict=True)]
+        found.append(float(factorial(order) * coefficients[order]))
+    return tuple(found)
+
+
+def central_stencil(order: int) -> Mapping[int, float]:
+    """Return weights by offset of a central stencil; order 0 is the value itself."""
+    if order == 0:
+        return {0: 1.0}
+    offsets = tuple(range(-HALF, HALF + 1))
+    return {
+        offset: weight
+        for offset, weight in zip(offsets, fornberg_weights(offsets, order), strict=True)
+        if weight
+    }
+
+
+def one_sided_stencil(order: int) -> Mapping[int, float]:
+    """Return weights by offset of a one-sided stencil of the nodes 0, -1, …, -7."""
+    if order == 0:
+        return {0: 1.0}
+    offsets = tuple(range(0, -2 * HALF, -1))
+    return dict(zip(offsets, fornberg_weights(offsets, order), strict=True))
+
+
+def mixed(by: tuple[int, ...]) -> tuple[Array, Array]:
+    """Return offsets [s, d] and weights [s] of a mixed derivative, `by[i]` times along axis i, for steps of 1."""
+    factors = [central_stencil(order).items() for order in by]
+    terms = [tuple(zip(*combination, strict=True)) for combination in product(*factors)]
+    offsets = np.array([offset for offset, _ in terms], dtype=float)
+    return offsets, np.array([np.prod(values) for _, values in terms])

@@ -1,0 +1,273 @@
+"""The weak form of a second-order system, from its rates.
+
+A rate `Σ a_kl u_kl + b`, whose factors a_kl depend on place, time and the values of the components, becomes under the
+integral with a test function v
+
+    ∫ rate v = ∫ (F_k v_k + S v) + ∮ n_k a_kl u_l v,   F_k = -a_kl u_l,   S = b - (a_kl)_k u_l,
+
+where (a_kl)_k is the whole derivative, along the components too. What remains of `div(a*grad(u))` in S is nothing, and
+its jumps are never differentiated (A. Ern and J.-L. Guermond, Theory and Practice of Finite Elements, 2004, ch. 3).
+Factors with jumps outside the fluxes are moved to the other side first: of `c*u_t = (k*u_x)_x` as of
+`u_t = (k*u_x)_x / c` it is k*u_x that is continuous, and not k*u_x/c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+import sympy
+
+from sharp.problems.programs import ExpressionProgram, compile_expressions
+from sharp.solvers.strong_form import JUMPS, StrongForm
+from sharp.solvers.system import (
+    BoundaryCondition,
+    FirstOrderSystem,
+    SpatialDerivative,
+    UnsupportedProblem,
+    covered,
+    real,
+)
+
+# A component and its form: 0 is the value, k > 0 the derivative along axis k - 1.
+Place = tuple[int, int]
+Block = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class BoundaryForm:
+    """Integrands on a part of the boundary by component, and the factors of their Jacobian by pair of components."""
+
+    components: tuple[int, ...]
+    integrand: ExpressionProgram
+    blocks: tuple[tuple[int, int], ...]
+    jacobian: ExpressionProgram
+
+
+@dataclass(frozen=True)
+class WeakForm:
+    """Integrands by (component, form of the test function), and conormal derivatives by (component, part)."""
+
+    system: FirstOrderSystem
+    integrands: Mapping[Place, sympy.Expr]
+    boundary: Mapping[tuple[int, str], sympy.Expr]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All arguments of the integrands: space, time, then every component in every form."""
+        return (*self.system.space, self.system.time, *(symbol.name for symbol in self._symbols.values()))
+
+    @cached_property
+    def integrand(self) -> ExpressionProgram:
+        """The integrands in the order of `integrands`."""
+        return compile_expressions(list(self.integrands.values()), self.names)
+
+    @cached_property
+    def used(self) -> Mapping[Place, bool]:
+        """All components in every form, in the order of the arguments, and whether they occur."""
+        terms = (*self.integrands.values(), *self.boundary.values())
+        symbols = {symbol for term in terms for symbol in term.free_symbols}
+        return {place: symbol in symbols for place, symbol in self._symbols.items()}
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Where the Jacobian is not zero: (component, form of the test, component, form of the trial function)."""
+        return tuple(self._derivatives)
+
+    @cached_property
+    def jacobian(self) -> ExpressionProgram:
+        """The factors of the Jacobian in the order of `blocks`."""
+        return compile_expressions(list(self._derivatives.values()), self.names)
+
+    @cached_property
+    def sides(self) -> Mapping[str, BoundaryForm]:
+        """What is integrated over the parts of the boundary where that is not zero."""
+        parts = dict.fromkeys(part for _, part in self.boundary)
+        terms = {part: self._terms_on(part) for part in parts}
+        return {part: self._boundary_form(found) for part, found in terms.items() if found}
+
+    def _terms_on(self, part: str) -> dict[int, sympy.Expr]:
+        return {i: term for (i, where), term in self.boundary.items() if where == part and term != 0}
+
+    def _boundary_form(self, terms: Mapping[int, sympy.Expr]) -> BoundaryForm:
+        partial = {
+            (i, j): sympy.diff(term, self._symbols[j, 0])
+            for i, term in terms.items()
+            for j in range(len(self.system.components))
+        }
+        factors = {place: factor for place, factor in partial.items() if factor != 0}
+        return BoundaryForm(
+            tuple(terms),
+            compile_expressions(list(terms.values()), self.names),
+            tuple(factors),
+            compile_expressions(list(factors.values()), self.names),
+        )
+
+    @cached_property
+    def _symbols(self) -> dict[Place, sympy.Symbol]:
+        return _symbols(self.system)
+
+    @cached_property
+    def _derivatives(self) -> dict[Block, sympy.Expr]:
+        partial = {
+            (i, a, j, b): sympy.diff(integrand, symbol)
+            for (i, a), integrand in self.integrands.items()
+            for (j, b), symbol in self._symbols.items()
+        }
+        return {place: factor for place, factor in partial.items() if factor != 0}
+
+
+def weak_form(system: FirstOrderSystem) -> WeakForm:
+    """Return the weak form of a system.
+
+    Raises `UnsupportedProblem` for derivatives above the second, for second derivatives whose factors depend on
+    derivatives, for natural conditions that do not fix the conormal derivative, and where `multipliers` does.
+    """
+    return _weak(system, system.rhs)
+
+
+def weak_weights(system: FirstOrderSystem) -> WeakForm:
+    """Return the weak form of what the eigenvalue multiplies."""
+    return _weak(system, system.eigenvalue_terms)
+
+
+def multipliers(system: FirstOrderSystem) -> tuple[sympy.Expr, ...]:
+    """Return what every rate is multiplied by before it is integrated, 1 where equations have no jumps outside fluxes.
+
+    It is what was divided by to get the rate, over what stands in front of its fluxes. Raises
+    `UnsupportedProblem` where that
+    has jumps and depends on more than the place, mixes equations, or differs from one flux to the other; and where
+    something jumps within a flux other than that of diffusion.
+    """
+    written, problem = StrongForm.of(system.problem), system.problem
+    numbers = range(len(problem.equations))
+    if any(map(written.has_discontinuous_advection, numbers)):
+        raise UnsupportedProblem(
+            "a factor of what is carried along jumps, and the weak forms here are those of diffusion"
+        )
+    fronts = [written.discontinuous_factor(index).doit().xreplace(written.numbers) for index in numbers]
+    factors = sympy.diag(*(1 / front for front in fronts)) * system.mass_matrix
+    if not factors.has(*JUMPS, sympy.nan):
+        return (sympy.Integer(1),) * len(system.components)
+    if (
+        not factors.is_diagonal()
+        or factors.has(sympy.nan)
+        or factors.free_symbols - set(map(real, system.space))
+    ):
+        raise UnsupportedProblem(
+            "a factor in front of a derivative jumps, and depends on more than the place, mixes equations or differs "
+            "from one term to the other"
+        )
+    places = [problem.fields.index(component.field) for component in system.components]
+    return tuple(factors[place, place] for place in places)
+
+
+def _product(factor: sympy.Expr, rate: sympy.Expr) -> sympy.Expr:
+    """Return a rate times what it was divided by, which cancels in every term."""
+    return sympy.Add(*(factor * term for term in sympy.Add.make_args(rate)))
+
+
+def _weak(system: FirstOrderSystem, rates: Sequence[sympy.Expr]) -> WeakForm:
+    high = next((jet for jet in system.jets if jet.order > 2), None)
+    if high is not None:
+        raise UnsupportedProblem(f"the equations have derivatives of order {high.order}, elements serve two")
+    integrands: dict[tuple[int, int], sympy.Expr] = {}
+    boundary: dict[tuple[int, str], sympy.Expr] = {}
+    for i, rate in enumerate(map(_product, multipliers(system), rates)):
+        factors = _principal(system, rate)
+        integrands |= {(i, form): term for form, term in _by_parts(system, rate, factors) if term != 0}
+        for part in covered(system.problem, "all"):
+            boundary[i, part] = _conormal(system, i, part, factors)
+    return WeakForm(system, integrands, boundary)
+
+
+def _symbols(system: FirstOrderSystem) -> dict[Place, sympy.Symbol]:
+    dimension = len(system.space)
+    forms = [(0,) * dimension, *(tuple(map(int, row)) for row in np.eye(dimension))]
+    return {
+        (j, b): SpatialDerivative(j, by).symbol
+        for j in range(len(system.components))
+        for b, by in enumerate(forms)
+    }
+
+
+def _principal(system: FirstOrderSystem, rate: sympy.Expr) -> dict[int, sympy.Matrix]:
+    """Return the symmetric matrix a_kl of each component that a rate has second derivatives of."""
+    second = {jet: sympy.diff(rate, jet.symbol) for jet in system.jets if jet.order == 2}
+    derivatives = {jet.symbol for jet in system.jets if jet.order > 0}
+    if any(factor.free_symbols & derivatives for factor in second.values()):
+        raise UnsupportedProblem("the factors of the second derivatives depend on derivatives")
+    matrices: dict[int, sympy.Matrix] = {}
+    for jet, factor in second.items():
+        if factor == 0:
+            continue
+        matrix = matrices.setdefault(jet.component, sympy.zeros(len(system.space)))
+        k, l = (axis for axis, times in enumerate(jet.by) for _ in range(times))
+        matrix[k, l] += factor / 2
+        matrix[l, k] += factor / 2
+    return matrices
+
+
+def _by_parts(
+    system: FirstOrderSystem, rate: sympy.Expr, factors: Mapping[int, sympy.Matrix]
+) -> Iterator[tuple[int, sympy.Expr]]:
+    symbols = _symbols(system)
+    second = {jet.symbol: sympy.Integer(0) for jet in system.jets if jet.order == 2}
+    axes = range(len(system.space))
+    source, flux = rate.xreplace(second), [sympy.Integer(0) for _ in axes]
+    for j, matrix in factors.items():
+        for k, l in product(axes, repeat=2):
+            slope = symbols[j, l + 1]
+            source -= _whole_derivative(system, matrix[k, l], k) * slope
+            flux[k] -= matrix[k, l] * slope
+    yield 0, sympy.expand_mul(source, deep=False)
+    yield from enumerate(flux, start=1)
+
+
+def _whole_derivative(system: FirstOrderSystem, factor: sympy.Expr, axis: int) -> sympy.Expr:
+    symbols = _symbols(system)
+    inner = [sympy.diff(factor, symbols[j, 0]) * symbols[j, axis + 1] for j in range(len(system.components))]
+    return sympy.diff(factor, real(system.space[axis])) + sum(inner)
+
+
+def _conormal(system: FirstOrderSystem, i: int, part: str, factors: Mapping[int, sympy.Matrix]) -> sympy.Expr:
+    """Return n_k a_kl u_l on a part of the boundary from the conditions there, 0 where the test function vanishes."""
+    if fixed(system, i, part) is not None:
+        return sympy.Integer(0)
+    terms = [_isotropic(matrix, j) * _normal(system, j, part) for j, matrix in factors.items()]
+    return sympy.Add(*terms)
+
+
+def fixed(system: FirstOrderSystem, component: int, part: str) -> BoundaryCondition | None:
+    """Return the condition that gives a component itself on a part of the boundary, if there is one."""
+    return next((found for found in _given(system, component, part) if tuple(found.factors) == (0,)), None)
+
+
+def _given(system: FirstOrderSystem, component: int, part: str) -> list[BoundaryCondition]:
+    return [
+        condition
+        for condition in system.conditions
+        if (condition.component, condition.part) == (component, part)
+    ]
+
+
+def _isotropic(matrix: sympy.Matrix, component: int) -> sympy.Expr:
+    if not (matrix - matrix[0, 0] * sympy.eye(matrix.rows)).expand().is_zero_matrix:
+        raise UnsupportedProblem(
+            f"component {component} is not fixed on the boundary, and its second derivatives along the axes "
+            "have different factors: a condition for its normal derivative does not give the flux"
+        )
+    return matrix[0, 0]
+
+
+def _normal(system: FirstOrderSystem, component: int, part: str) -> sympy.Expr:
+    """Return the outward normal derivative of a component from its condition on a part of the boundary."""
+    for condition in _given(system, component, part):
+        factors = dict(condition.factors)
+        if set(factors) <= {0, 1} and 1 in factors:
+            value = _symbols(system)[component, 0]
+            return (condition.value - factors.get(0, sympy.Integer(0)) * value) / factors[1]
+    raise UnsupportedProblem(f"on '{part}' a condition for the value or the normal derivative is missing")

@@ -1,0 +1,186 @@
+"""Piecewise polynomials on a triangulation: their values at quadrature points, integrals, and values at any point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sharp.solvers.grid import Array, Indices
+from sharp.solvers.meshes import Triangulation
+
+# Points whose triangles are sought at once, and the number of nearest triangles that are tried first.
+_CHUNK = 512
+_NEAREST = 8
+# Sides deviate little from straight ones, so that a few steps of Newton's method find a point up to rounding.
+_NEWTON = 6
+
+
+@dataclass(frozen=True)
+class Quadrature:
+    """Points [e, q, 2] with weights [e, q] in elements or on facets, and what the functions are there.
+
+    `forms[a]` [e, q, l] holds the values (a = 0) and the derivatives along the axes (a = 1, 2) of the l functions of
+    each element, whose numbers are `unknowns` [e, l].
+    """
+
+    points: Array
+    weights: Array
+    forms: tuple[Array, ...]
+    unknowns: Indices
+    size: int
+
+    def at(self, form: int, values: Array) -> Array:
+        """Return the function with values [n] at its unknowns, or a derivative, at the points [e, q]."""
+        return np.asarray(np.einsum("eql,el->eq", self.forms[form], values[self.unknowns]))
+
+    def vector(self, form: int, integrand: Array) -> Array:
+        """Integrate an integrand [e, q] times each test function, or a derivative of it: [n]."""
+        local = np.einsum("eql,eq->el", self.forms[form], self.weights * integrand)
+        total = np.bincount(self.unknowns.ravel(), local.ravel(), minlength=self.size)
+        return np.asarray(total, dtype=float)
+
+    def matrix(self, terms: Mapping[tuple[int, int], Array]) -> Any:
+        """Integrate the sum of factors [e, q] times test and trial functions, by (form of test, form of trial)."""
+        from scipy import sparse
+
+        local = np.zeros((len(self.unknowns), *(2 * self.unknowns.shape[1:])))
+        for (test, trial), factor in terms.items():
+            weighted = (self.weights * factor)[:, :, None] * self.forms[trial]
+            local += self.forms[test].transpose(0, 2, 1) @ weighted
+        rows = np.broadcast_to(self.unknowns[:, :, None], local.shape)
+        columns = np.broadcast_to(self.unknowns[:, None, :], local.shape)
+        shape = (self.size, self.size)
+        return sparse.coo_array((local.ravel(), (rows.ravel(), columns.ravel())), shape=shape).tocsr()
+
+
+@dataclass(frozen=True)
+class FunctionSpace:
+    """Continuous functions that are polynomials of some degree, 1 to 4, in every triangle."""
+
+    triangulation: Triangulation
+    degree: int
+
+    @property
+    def size(self) -> int:
+        """The number of unknowns of one function."""
+        return int(self._basis.N)
+
+    @property
+    def points(self) -> Array:
+        """The points [n, 2] at which the unknowns are the values of the function."""
+        return np.asarray(self._basis.doflocs.T)
+
+    @cached_property
+    def weights(self) -> Array:
+        """The integrals of the functions that are 1 at one node and 0 at the others [n]."""
+        return self.inside.vector(0, np.ones_like(self.inside.weights))
+
+    def on(self, part: str) -> Indices:
+        """Return the unknowns at nodes on a part of the boundary."""
+        return np.asarray(self._basis.get_dofs(self.triangulation.parts[part]).all())
+
+    @cached_property
+    def inside(self) -> Quadrature:
+        """Quadrature over the domain, exact for products of two functions in straight triangles."""
+        return _quadrature(self._basis)
+
+    def along(self, part: str) -> Quadrature:
+        """Return quadrature over a part of the boundary."""
+        from skfem import BoundaryFacetBasis
+
+        facets = self.triangulation.parts[part]
+        return _quadrature(
+            BoundaryFacetBasis(
+                self._mesh, self._basis.elem, facets=facets, mapping=self._basis.mapping, intorder=self._order
+            )
+        )
+
+    def interpolation(self, points: Array) -> Any:
+        """Return the sparse matrix [m, n] that takes unknowns to values at points [m, 2] of the domain."""
+        from scipy import sparse
+
+        triangles = self._triangles_at(points)
+        local = self._local(points, triangles)
+        functions = range(self._basis.Nbfun)
+        entries = [np.broadcast_to(self._basis.elem.lbasis(local, k)[0], len(points)) for k in functions]
+        rows = np.tile(np.arange(len(points)), len(functions))
+        columns = self._basis.element_dofs[:, triangles].ravel()
+        shape = (len(points), self.size)
+        return sparse.coo_array((np.ravel(entries), (rows, columns)), shape=shape).tocsr()
+
+    @property
+    def _mesh(self) -> Any:
+        return self.triangulation.mesh
+
+    @property
+    def _order(self) -> int:
+        return 2 * self.degree + 1
+
+    @cached_property
+    def _basis(self) -> Any:
+        import skfem
+
+        element = getattr(skfem, f"ElementTriP{self.degree}")()
+        return skfem.Basis(self._mesh, element, intorder=self._order)
+
+    @cached_property
+    def _corners(self) -> Array:
+        """The corners of all triangles [e, 3, 2]."""
+        return np.asarray(self._mesh.p[:, self._mesh.t].transpose(2, 1, 0))
+
+    def _local(self, points: Array, triangles: Indices) -> Array:
+        """Return the coordinates [2, m] of points in the reference triangle, by Newton's method where sides curve."""
+        a, b, c = self._corners[triangles].transpose(1, 0, 2)
+        area = _cross(b - a, c - a)
+        local = np.stack([_cross(points - a, c - a), _cross(b - a, points - a)]) / area
+        if self._mesh.affine:
+            return local
+        places = self._mesh.doflocs[:, self._mesh.dofs.element_dofs[:, triangles]]
+        for _ in range(_NEWTON):
+            values, slopes = zip(
+                *(self._mesh.elem().lbasis(local, k) for k in range(len(places[0]))), strict=True
+            )
+            miss = points.T - np.einsum("km,ikm->im", values, places)
+            matrix = np.einsum("kjm,ikm->mij", slopes, places)
+            local = local + np.linalg.solve(matrix, miss.T[:, :, None])[:, :, 0].T
+        return local
+
+    def _triangles_at(self, points: Array) -> Indices:
+        """Return the triangle that holds each point, or the one that it is least outside of."""
+        from scipy.spatial import KDTree
+
+        near = KDTree(self._corners.mean(axis=1)).query(points, min(_NEAREST, len(self._corners)))[1]
+        found, depth = _deepest(points, self._corners[near])
+        triangles = np.take_along_axis(near, found[:, None], axis=1)[:, 0]
+        for missed in np.array_split(np.flatnonzero(depth < 0), 1 + np.sum(depth < 0) // _CHUNK):
+            triangles[missed] = _deepest(points[missed], self._corners[None])[0]
+        return np.asarray(triangles)
+
+
+def _quadrature(basis: Any) -> Quadrature:
+    functions = [entry[0] for entry in basis.basis]
+    values = np.stack([np.broadcast_to(entry, basis.dx.shape) for entry in functions], axis=-1)
+    slopes = np.stack([entry.grad for entry in functions], axis=-1)
+    points = np.moveaxis(np.asarray(basis.global_coordinates()), 0, -1)
+    return Quadrature(points, basis.dx, (values, *slopes), basis.element_dofs.T, basis.N)
+
+
+def _deepest(points: Array, corners: Array) -> tuple[Indices, Array]:
+    """Return of triangles [m or 1, k, 3, 2] the one for each point [m, 2] with the largest smallest barycentric
+    coordinate, and that coordinate.
+    """
+    a, b, c = (corners[..., index, :] for index in range(3))
+    toward = points[:, None] - a
+    area = _cross(b - a, c - a)
+    second, third = _cross(toward, c - a) / area, _cross(b - a, toward) / area
+    depth = np.minimum(np.minimum(second, third), 1 - second - third)
+    best = depth.argmax(axis=1)
+    return best, np.take_along_axis(depth, best[:, None], axis=1)[:, 0]
+
+
+def _cross(a: Array, b: Array) -> Array:
+    return np.asarray(a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0])

@@ -1,0 +1,28 @@
+"""Functions that a specification gives, to be computed at points and times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sharp.problems.problem import Problem
+from sharp.problems.programs import compile_expressions
+from sharp.problems.symbolic import to_sympy
+
+Array = NDArray[np.float64]
+
+
+def compile_function(problem: Problem, text: str) -> Callable[[Array, Array], Array]:
+    """Return an expression of the specification as a function of points [m, d] and times [k] with values [k, m]."""
+    times = [problem.time_name] if problem.time_name else []
+    names = [*problem.space, *times, *problem.parameters]
+    program = compile_expressions([to_sympy(problem.tree(text))], names)
+
+    def values(points: Array, moments: Array) -> Array:
+        late = [moments[:, None]] if times else []
+        (value,) = program(*points.T, *late, *problem.parameters.values())
+        return np.broadcast_to(np.asarray(value, dtype=float), (len(moments), len(points)))
+
+    return values

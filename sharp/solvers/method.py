@@ -1,0 +1,87 @@
+"""A method of solution, as the driver sees it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.system import FirstOrderSystem
+
+
+class TimeLimitExceeded(Exception):
+    """The limit of time was reached before the solution was there."""
+
+
+class SolverFailed(Exception):
+    """The method failed on this problem at this resolution: no convergence, a singular matrix, a blow-up."""
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """A point in time, by a clock that counts seconds, after which work is given up."""
+
+    at: float
+    clock: Callable[[], float] = time.monotonic
+
+    @classmethod
+    def within(cls, seconds: float, clock: Callable[[], float] = time.monotonic) -> Deadline:
+        """Return the deadline that is some seconds from now."""
+        return cls(clock() + seconds, clock)
+
+    def share(self, part: float) -> Deadline:
+        """Return the deadline after a part of the time that is left."""
+        return Deadline.within(part * self.remaining_s, self.clock)
+
+    @property
+    def remaining_s(self) -> float:
+        """The seconds that are left, negative after the deadline."""
+        return self.at - self.clock()
+
+    def check(self, needed: float = 0.0) -> None:
+        """Raise `TimeLimitExceeded` after the deadline, or if a step of so many seconds cannot end before it."""
+        left = self.remaining_s
+        if left < 0:
+            raise TimeLimitExceeded("the limit of time was reached")
+        if left < needed:
+            raise TimeLimitExceeded(f"its next step {too_long(needed, left)}")
+
+
+NEVER = Deadline(math.inf)
+
+
+def too_long(needed: float, left: float) -> str:
+    """Return in words that something needs more seconds than are left."""
+    about, there = (
+        f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.2g}" for seconds in (needed, max(left, 0.0))
+    )
+    return f"would take about {about} s of the {there} s that are left"
+
+
+class NumericalMethod(Protocol):
+    """Solves systems of some kinds, at a resolution that can be raised."""
+
+    @property
+    def name(self) -> str:
+        """How users and reports call it."""
+        ...
+
+    def unsupported_reason(self, system: FirstOrderSystem) -> str | None:
+        """Return in a sentence why the method cannot solve a system, or None where it can."""
+        ...
+
+    def resolution_sequence(self, system: FirstOrderSystem) -> tuple[int, ...]:
+        """Return the resolutions worth trying, ascending; the cost rises with each."""
+        ...
+
+    def solve(
+        self, system: FirstOrderSystem, resolution: int, accuracy: float, deadline: Deadline
+    ) -> DiscreteSolution:
+        """Return the solution at a resolution, advanced in time with errors well below `accuracy`.
+
+        Raises `SolverFailed` and `TimeLimitExceeded`.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Physics-informed neural networks as a numerical method (optional extra `pinn`)."""

@@ -1,0 +1,284 @@
+"""Solving at ascending resolutions until two solutions agree, and what their differences say of the error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.method import Deadline, NumericalMethod, SolverFailed, TimeLimitExceeded, too_long
+from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
+from sharp.solvers.system import FirstOrderSystem
+
+# Where solutions are compared: quasi-random points, at these shares of the time interval.
+POINTS = 400
+MOMENTS = (0.02, 0.1, 0.25, 0.5, 0.75, 1.0)
+# Every other attempt steps in time more finely, so that a common error of both cannot cancel from the difference.
+FINER_STEPS = 0.3
+# No error is claimed to be smaller than what rounding leaves of a computation of many steps.
+ROUNDING = 1e-13
+# Nor than this share of the tolerance of the steps in time, whose error two solutions may have in common.
+STEPPING = 1e-3
+# The share of the last difference that an extrapolation may bring the estimate down to, and its factor of safety.
+LEAST_SHARE = 0.1
+SAFETY = 1.25
+# Above this an observed order only says that the method is of none.
+CREDIBLE = 12.0
+# How the cost of a method grows, per space dimension, with the resolution: at least like sparse factorisations in
+# between two and three dimensions, at most like dense ones.
+GROWTH = (1.5, 3.0)
+# What an attempt may take of the time that is left while there is nothing to compare it with.
+ATTEMPT = 0.5
+# A solution that cannot be refined in time is compared with one at this share of its resolution.
+COARSER = 2 / 3
+# After so many failures in a row a method is given up.
+FAILURES = 3
+
+
+@dataclass(frozen=True)
+class ResolutionAttempt:
+    """One solution at one resolution: its cost, the distance from the one before, or why there is none."""
+
+    method: str
+    resolution: int
+    seconds: float
+    unknowns: int | None = None
+    difference: float | None = None
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class RefinementStudy:
+    """All attempts of one method, its best solution, and the estimated relative error of that.
+
+    `order` is the algebraic order of convergence that the last two differences show, None where there are not two;
+    `agreed` says that the error is at most the accuracy asked for.
+    """
+
+    method: str
+    attempts: tuple[ResolutionAttempt, ...]
+    solution: DiscreteSolution | None
+    error: float
+    order: float | None
+    converged: bool
+
+    @property
+    def summary(self) -> str:
+        """The last two resolutions in words, with the order where it is that of a method of fixed order."""
+        done = [attempt.resolution for attempt in self.attempts if attempt.unknowns is not None]
+        if len(done) < 2:
+            return f"at resolution {done[-1]} alone" if done else ""
+        order = f" with order {self.order:.1f}" if self.order is not None and self.order < CREDIBLE else ""
+        return f"from resolution {done[-2]} to {done[-1]}{order}"
+
+    @property
+    def seconds(self) -> float:
+        """What all attempts took."""
+        return sum(attempt.seconds for attempt in self.attempts)
+
+
+Listener = Callable[[ResolutionAttempt], None]
+
+
+def refine(
+    method: NumericalMethod,
+    system: FirstOrderSystem,
+    accuracy: float,
+    deadline: Deadline,
+    resolutions: Sequence[int] = (),
+    listener: Listener = lambda _: None,
+    before: RefinementStudy | None = None,
+) -> RefinementStudy:
+    """Solve at ascending resolutions until the difference of two successive solutions promises the accuracy.
+
+    A resolution at which the method fails is passed over. One that would not be done in time, to judge by those before
+    it, is not begun; where that leaves a single solution, a coarser one tells its error. A refinement that has been
+    made `before`, with another accuracy, is carried on from where it ended.
+    """
+    course = _Course(method, system, accuracy, deadline, listener, before)
+    for resolution in resolutions or method.resolution_sequence(system):
+        if resolution > course.finest and not course.goes_on_after(resolution):
+            course.look_back()
+            break
+    return course.refinement()
+
+
+class _Course:
+    """A refinement on its way."""
+
+    def __init__(
+        self,
+        method: NumericalMethod,
+        system: FirstOrderSystem,
+        accuracy: float,
+        deadline: Deadline,
+        listener: Listener,
+        before: RefinementStudy | None,
+    ) -> None:
+        self._method = method
+        self._system = system
+        self._accuracy = accuracy
+        self._deadline = deadline
+        self._listener = listener
+        self._attempts = list(before.attempts) if before else []
+        self._solution = before.solution if before else None
+        self._late = False
+        self._least = ROUNDING if system.steady else max(ROUNDING, STEPPING * accuracy)
+
+    @property
+    def finest(self) -> int:
+        """The finest resolution so far, 0 before the first."""
+        return max((attempt.resolution for attempt in self._attempts), default=0)
+
+    def refinement(self) -> RefinementStudy:
+        """Return what has been found."""
+        error, order = estimate_error(self._attempts, self._least)
+        agreed = error <= self._accuracy
+        return RefinementStudy(self._method.name, tuple(self._attempts), self._solution, error, order, agreed)
+
+    def goes_on_after(self, resolution: int) -> bool:
+        """Try a resolution, unless there is no time for it; return whether a finer one is worth trying."""
+        needed, left = (
+            predict_seconds(self._attempts, resolution, len(self._system.space)),
+            self._deadline.remaining_s,
+        )
+        if needed > max(left, 0.0):
+            failure = f"not tried: {too_long(needed, left)}"
+            self._note(ResolutionAttempt(self._method.name, resolution, 0.0, failure=failure))
+            return False
+        limit = self._deadline if self._solution else self._deadline.share(ATTEMPT)
+        steps = self._accuracy * (FINER_STEPS if len(self._attempts) % 2 else 1.0)
+        found, attempt = self._attempt(resolution, steps, limit)
+        if found is not None and self._solution is not None:
+            found, attempt = self._compared(found, attempt, self._solution)
+        self._note(attempt)
+        self._solution = found or self._solution
+        return not (self._late or limit.remaining_s < 0 or self.refinement().converged or self._given_up())
+
+    def look_back(self) -> None:
+        """Compare a single solution with a coarser one where there is time for that."""
+        done = [place for place, attempt in enumerate(self._attempts) if attempt.unknowns is not None]
+        if self._solution is None or len(done) > 1:
+            return
+        fine = self._attempts[done[0]]
+        resolution = round(COARSER * fine.resolution)
+        if predict_seconds([fine], resolution, len(self._system.space)) > self._deadline.remaining_s:
+            return
+        coarse, attempt = self._attempt(resolution, self._accuracy * FINER_STEPS, self._deadline)
+        self._listener(attempt)
+        if coarse is not None and coarse.unknowns < self._solution.unknowns:
+            _, compared = self._compared(self._solution, fine, coarse)
+            self._attempts[done[0] : done[0] + 1] = [attempt, compared]
+            self._listener(compared)
+
+    def _attempt(
+        self, resolution: int, steps: float, limit: Deadline
+    ) -> tuple[DiscreteSolution | None, ResolutionAttempt]:
+        start, attempt = limit.clock(), ResolutionAttempt(self._method.name, resolution, 0.0)
+        try:
+            # What overflows on the way to a blow-up is told by the method's failure or by the difference.
+            with np.errstate(all="ignore"):
+                solution = self._method.solve(self._system, resolution, steps, limit)
+        except (SolverFailed, TimeLimitExceeded) as error:
+            self._late = isinstance(error, TimeLimitExceeded)
+            return None, replace(attempt, seconds=limit.clock() - start, failure=str(error))
+        return solution, replace(attempt, seconds=limit.clock() - start, unknowns=solution.unknowns)
+
+    def _compared(
+        self, fine: DiscreteSolution, attempt: ResolutionAttempt, coarse: DiscreteSolution
+    ) -> tuple[DiscreteSolution | None, ResolutionAttempt]:
+        """Return the finer of two solutions with its distance from the other, unless it is no finer."""
+        if fine.unknowns <= coarse.unknowns:
+            failure = f"no finer than before, with {fine.unknowns} unknowns"
+            return None, replace(attempt, unknowns=None, failure=failure)
+        start = self._deadline.clock()
+        difference = distance(self._system, coarse, fine)
+        seconds = attempt.seconds + self._deadline.clock() - start
+        return fine, replace(attempt, seconds=seconds, difference=difference)
+
+    def _note(self, attempt: ResolutionAttempt) -> None:
+        self._attempts.append(attempt)
+        self._listener(attempt)
+
+    def _given_up(self) -> bool:
+        last = [attempt.failure for attempt in self._attempts[-FAILURES:]]
+        return len(last) == FAILURES and all(last)
+
+
+def predict_seconds(attempts: Sequence[ResolutionAttempt], resolution: int, dimension: int) -> float:
+    """Return the seconds that a resolution will take to judge by the last two that succeeded, 0 where none did.
+
+    The cost is taken to be a power of the resolution: the one that these two show, within the bounds of `GROWTH`.
+    """
+    done = [attempt for attempt in attempts if attempt.unknowns is not None][-2:]
+    if not done:
+        return 0.0
+    first, last = done[0], done[-1]
+    power = least = GROWTH[0] * dimension
+    if first.seconds > 0 and last.seconds > 0 and first.resolution < last.resolution:
+        power = math.log(last.seconds / first.seconds) / math.log(last.resolution / first.resolution)
+    power = min(max(power, least), GROWTH[1] * dimension)
+    return last.seconds * math.pow(resolution / last.resolution, power)
+
+
+def distance(system: FirstOrderSystem, first: DiscreteSolution, second: DiscreteSolution) -> float:
+    """Return the relative distance of two solutions: L2 over points, moments and fields, or of the eigenvalues."""
+    if second.eigenvalues:
+        a, b = np.array(first.eigenvalues), np.array(second.eigenvalues)
+        count = min(len(a), len(b))
+        return eigenvalue_distance(a[:count], b[:count])
+    points, times = interior_points(system.problem, POINTS), sample_times(system.problem, MOMENTS)
+    return relative_distance(evaluate(first, points, times), evaluate(second, points, times))
+
+
+def eigenvalue_distance(values: np.ndarray, reference: np.ndarray) -> float:
+    """Return the largest relative difference of eigenvalues; a vanishing one is measured by the largest."""
+    least = 1e-6 * float(np.max(np.abs(reference))) or 1.0
+    return float(np.max(np.abs(values - reference) / np.maximum(np.abs(reference), least)))
+
+
+def estimate_error(
+    attempts: Sequence[ResolutionAttempt], least: float = ROUNDING
+) -> tuple[float, float | None]:
+    """Return the estimated relative error of the last solution, `least` at least, and the observed order.
+
+    With errors C n**-p, the last difference d is (r**p - 1) times the error of the finer solution, where r is the
+    ratio of the last two resolutions (Richardson's extrapolation; with the factor of safety that P. Roache advises for
+    an observed order, Verification and Validation in Computational Science and Engineering, 1998, ch. 5). The order p
+    comes from the last two differences; without it the error is taken to be the last difference.
+    """
+    known = [attempt for attempt in attempts if attempt.difference is not None]
+    if not known:
+        return math.inf, None
+    last = float(known[-1].difference or 0.0)
+    chain = [attempt for attempt in attempts if attempt.unknowns is not None][-3:]
+    order = _order(chain) if len(chain) == 3 else None
+    share = 1.0
+    if order is not None:
+        ratio = chain[-1].resolution / chain[-2].resolution
+        growth = ratio ** min(order, 60.0) - 1.0
+        share = max(SAFETY / growth, LEAST_SHARE)
+    return max(last * share, least), order
+
+
+def _order(chain: Sequence[ResolutionAttempt]) -> float | None:
+    """Return p of `C n**-p` by two differences of three solutions; None where they do not fall or vanish."""
+    coarse, middle, fine = chain
+    if not (coarse.resolution < middle.resolution < fine.resolution):
+        return None
+    earlier, later = middle.difference or 0.0, fine.difference or 0.0
+    if not (0.0 < later < earlier < math.inf):
+        return None
+    a, b, c = (float(attempt.resolution) for attempt in chain)
+    return _bisect(lambda p: (a**-p - b**-p) / (b**-p - c**-p) - earlier / later)
+
+
+def _bisect(function: Callable[[float], float], low: float = 0.05, high: float = 60.0) -> float:
+    """Return where a rising function is zero, or the nearer end."""
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if function(middle) > 0 else (middle, high)
+    return (low + high) / 2

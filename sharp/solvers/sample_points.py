@@ -1,0 +1,140 @@
+"""Where solutions are compared and checked: fixed quasi-random points of a domain and of its boundary, and moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sharp.problems.domains import BoxDomain, Domain, PolygonDomain, RoundDomain
+from sharp.problems.problem import Problem
+from sharp.solvers.discontinuities import interfaces
+from sharp.solvers.discrete_solution import DiscreteSolution
+
+Array = NDArray[np.float64]
+
+# Points that are evaluated at once: a dense interpolation matrix from many nodes stays small.
+_CHUNK = 2048
+
+
+@dataclass(frozen=True)
+class BoundarySamples:
+    """Points [m, d] of one part of the boundary, and the outward unit normals there [m, d]."""
+
+    points: Array
+    normals: Array
+
+
+def recurrence(count: int, dimension: int, start: int = 0) -> Array:
+    """Return terms [count, dimension] of an additive recurrence that fills the open unit cube evenly.
+
+    The generators are powers of the root of g**(d+1) = g + 1 (M. Roberts' R sequence, a Kronecker sequence;
+    L. Kuipers and H. Niederreiter, Uniform Distribution of Sequences, 1974, ch. 1).
+    """
+    root = 1.0
+    for _ in range(60):
+        root = (1.0 + root) ** (1.0 / (dimension + 1))
+    steps = root ** -np.arange(1.0, dimension + 1)
+    shares = (0.5 + np.arange(start + 1, start + count + 1)[:, None] * steps) % 1.0
+    return np.asarray(np.clip(shares, 1e-9, 1 - 1e-9))
+
+
+def interior_points(problem: Problem, count: int, start: int = 0) -> Array:
+    """Return points [count, d] inside the domain; another `start` (in points of the box around it) gives others."""
+    low, high = np.transpose([problem.bounds[axis] for axis in problem.space])
+    found = np.empty((0, len(low)))
+    while len(found) < count:
+        candidates = low + (high - low) * recurrence(count, len(low), start)
+        found = np.concatenate([found, candidates[problem.domain.inside(candidates)]])
+        start += count
+    return found[:count]
+
+
+def boundary(domain: Domain, part: str, count: int) -> BoundarySamples:
+    """Return points of a part of the boundary and the normals there; an end of an interval is one point."""
+    match domain:
+        case BoxDomain():
+            return _face(domain, part, count)
+        case RoundDomain():
+            return _circle(domain, part, count)
+        case PolygonDomain():
+            return _segment(domain, part, count)
+
+
+def _face(domain: BoxDomain, part: str, count: int) -> BoundarySamples:
+    axis, upper = list(domain.bounds).index(part[:-1]), part[-1] == "+"
+    low, high = np.transpose(list(domain.bounds.values()))
+    others = len(low) - 1
+    points = np.empty((count if others else 1, len(low)))
+    along = [index for index in range(len(low)) if index != axis]
+    if others:
+        points[:, along] = low[along] + (high - low)[along] * recurrence(count, others)
+    points[:, axis] = (high if upper else low)[axis]
+    normals = np.zeros_like(points)
+    normals[:, axis] = 1.0 if upper else -1.0
+    return BoundarySamples(points, normals)
+
+
+def _circle(domain: RoundDomain, part: str, count: int) -> BoundarySamples:
+    radius, sign = (domain.outer, 1.0) if part == "outer" else (float(domain.inner or 0.0), -1.0)
+    angles = 2 * np.pi * recurrence(count, 1)[:, 0]
+    directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return BoundarySamples(domain.center + radius * directions, sign * directions)
+
+
+def _segment(domain: PolygonDomain, part: str, count: int) -> BoundarySamples:
+    start, end = np.array(domain.edges[int(part.split()[1])])
+    along = end - start
+    normal = np.array([along[1], -along[0]]) / np.hypot(*along)
+    return BoundarySamples(start + recurrence(count, 1) * along, np.tile(normal, (count, 1)))
+
+
+def sample_times(problem: Problem, shares: Any) -> Array:
+    """Return times [k] at shares of the time interval, or one of no meaning for a steady problem."""
+    if problem.time is None:
+        return np.zeros(1)
+    start, end = problem.time
+    return start + (end - start) * np.asarray(shares, dtype=float)
+
+
+def lengths(problem: Problem) -> Array:
+    """Return the extent [d] of the domain along each axis."""
+    return np.array([problem.bounds[axis][1] - problem.bounds[axis][0] for axis in problem.space])
+
+
+def fits(problem: Problem, stencils: Array) -> NDArray[np.bool_]:
+    """Return which stencils [s, m, d] of m points lie in the domain, on one side of everything that jumps there."""
+    inside = problem.domain.inside(stencils.reshape(-1, stencils.shape[-1])).reshape(len(stencils), -1)
+    pieces = np.searchsorted(interfaces(problem), stencils[..., 0])
+    return np.asarray(inside.all(axis=0) & (np.ptp(pieces, axis=0) == 0))
+
+
+def evaluate(solution: DiscreteSolution, points: Array, times: Array) -> Array:
+    """Return the values [fields, k, m] of a solution at any number of points."""
+    return np.concatenate([solution.evaluate(chunk, times) for chunk in _chunks(points)], axis=-1)
+
+
+def _chunks(points: Array) -> Iterator[Array]:
+    for first in range(0, len(points), _CHUNK):
+        yield points[first : first + _CHUNK]
+
+
+def relative_distance(values: Array, reference: Array) -> float:
+    """Return the largest relative L2 distance of any field [fields, …]; infinite where a value is not finite.
+
+    Each field is measured by its own size; one that is a millionth of the largest, or less, by the largest.
+    """
+    if not (np.all(np.isfinite(values)) and np.all(np.isfinite(reference))):
+        return float("inf")
+    axes = tuple(range(1, values.ndim))
+    return float(np.max(np.sqrt(np.mean((values - reference) ** 2, axis=axes)) / sizes(reference)))
+
+
+def sizes(values: Array) -> Array:
+    """Return the root mean square of each field [fields], replaced by that of the largest where it is far smaller."""
+    own = np.sqrt(np.mean(values**2, axis=tuple(range(1, values.ndim))))
+    largest = float(np.max(own)) or 1.0
+    return np.where(own > 1e-6 * largest, own, largest)

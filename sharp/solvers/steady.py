@@ -1,0 +1,214 @@
+"""Steady problems by Newton's method, which a linear one leaves after a single step.
+
+Steps are damped until they shorten the next one (P. Deuflhard, Newton Methods for Nonlinear Problems, 2004, ch. 3);
+where that fails, the equations are blended with their linearisation at the start, and the share of the full ones is
+raised to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sharp.problems.programs import compile_expressions
+from sharp.solvers.discretisation import SemiDiscreteSystem
+from sharp.solvers.grid import Array
+from sharp.solvers.matrices import Singular, columns_of, dense_seconds, factorise
+from sharp.solvers.method import Deadline, SolverFailed
+
+_ITERATIONS = 50
+_CONVERGED = 1e-12
+# Steady problems do not depend on it.
+_TIME = np.zeros(1)
+# An update that no longer shrinks counts as rounding error below this size, relative to the solution.
+_STALLED = 1e-8
+_SMALLEST_STEP = 1e-3
+# Constants that change residuals by less than this, relative to the matrix, are not determined.
+_UNDETERMINED = 1e-10
+# Data that leave a residual larger than this share of them contradict each other.
+_INCOMPATIBLE = 0.01
+
+
+@dataclass(frozen=True)
+class NonlinearSystem:
+    """What has to vanish, and its matrix of derivatives, for an unknown vector."""
+
+    residual: Callable[[Array], Array]
+    jacobian: Callable[[Array], Any]
+
+
+def solve_steady(collocation: SemiDiscreteSystem, deadline: Deadline) -> Array:
+    """Return the free values [f] of the solution of a steady problem.
+
+    Raises `SolverFailed` where the equations do not determine it, where its data contradict each other, and where
+    Newton's method finds nothing; `TimeLimitExceeded`.
+    """
+    bordered = _Bordered(collocation, deadline)
+    start = np.zeros(collocation.size + len(bordered.means))
+    if collocation.linear:
+        found = _solve_linear(bordered, start)
+    else:
+        equations = NonlinearSystem(bordered.residual, bordered.jacobian)
+        near = _newton(equations, start)
+        found = _continued(equations, start) if near is None else near
+    bordered.check(found)
+    return found[: collocation.size]
+
+
+class _Bordered:
+    """The residuals, with one more unknown for each given mean: a constant that is added to the component's equation.
+
+    The constant is zero where the data are compatible; where they are not, it is what they miss by. Whoever asks for
+    residuals or matrices after the deadline gets `TimeLimitExceeded`.
+    """
+
+    def __init__(self, collocation: SemiDiscreteSystem, deadline: Deadline) -> None:
+        self._collocation = collocation
+        self._deadline = deadline
+        system, nodes = collocation.system, len(collocation.grid.points)
+        self.means = tuple(system.mean)
+        self._targets = np.array(compile_expressions(list(system.mean.values()), ())(), dtype=float)
+        each = np.eye(len(system.components))
+        shares = collocation.grid.weights / collocation.grid.weights.sum()
+        self._averages = np.kron(each, shares)[list(self.means)]
+        self._constants = collocation.sampled(np.repeat(each[:, :, None], nodes, axis=2))
+
+    def residual(self, unknown: Array) -> Array:
+        """Return the residuals of the equations, then of the means."""
+        self._deadline.check()
+        state, multipliers = np.split(unknown, [self._collocation.size])
+        inner = (
+            self._collocation.rates(_TIME, state[None])[0] + multipliers @ self._constants[list(self.means)]
+        )
+        values = self._collocation.values(_TIME, state[None]).ravel()
+        return np.concatenate([inner, self._averages @ values - self._targets])
+
+    def jacobian(self, unknown: Array) -> Any:
+        """Return the bordered matrix."""
+        self._deadline.check()
+        matrix = self._collocation.jacobian(0.0, unknown[: self._collocation.size])
+        self._deadline.check(dense_seconds(len(matrix)) if isinstance(matrix, np.ndarray) else 0.0)
+        if not self.means:
+            return matrix
+        rows = self._averages @ self._collocation.constraint_matrix(0.0)
+        columns = self._constants[list(self.means)].T
+        if isinstance(matrix, np.ndarray):
+            return np.block([[matrix, columns], [rows, np.zeros((len(rows), len(rows)))]])
+        from scipy import sparse
+
+        return sparse.block_array([[matrix, sparse.csr_array(columns)], [sparse.csr_array(rows), None]])
+
+    def check(self, unknown: Array) -> None:
+        """Raise `SolverFailed` where the data contradict each other."""
+        multipliers = np.abs(unknown[self._collocation.size :])
+        nothing = np.zeros((1, self._collocation.size))
+        size = np.abs(self._collocation.rates(_TIME, nothing)).max()
+        if np.any(multipliers > _INCOMPATIBLE * size):
+            raise SolverFailed(
+                "sources and boundary values do not balance, so there is no steady state: "
+                f"the equation is off by {multipliers.max():.3g} everywhere"
+            )
+
+    def check_constants(self, matrix: Any) -> None:
+        """Raise `SolverFailed` where adding a constant to a component leaves all linear equations as they were."""
+        system, largest = self._collocation.system, abs(matrix).max()
+        for index, constant in enumerate(self._constants):
+            if (
+                index not in self.means
+                and np.abs(matrix[:, : len(constant)] @ constant).max() <= _UNDETERMINED * largest
+            ):
+                raise SolverFailed(
+                    f"'{system.components[index].field}' is determined up to a constant only; give its mean"
+                )
+
+
+def _solve_linear(bordered: _Bordered, start: Array) -> Array:
+    """Return the solution of linear equations, with one step of iterative refinement."""
+    matrix = bordered.jacobian(start)
+    bordered.check_constants(matrix)
+    found = start + _solve(matrix, -bordered.residual(start))
+    return found + _solve(matrix, -bordered.residual(found))
+
+
+def _solve(matrix: Any, right: Array) -> Array:
+    try:
+        found = factorise(matrix)(right)
+    except Singular:
+        raise SolverFailed("the equations do not determine the solution: their matrix is singular") from None
+    if not np.all(np.isfinite(found)):
+        raise SolverFailed(
+            "the equations do not determine the solution, or have no finite values at the start"
+        )
+    return found
+
+
+def _newton(equations: NonlinearSystem, start: Array) -> Array | None:
+    """Return a zero of the residual near a start, None where steps fail or there are too many."""
+    unknown, damping, before = start, 1.0, np.inf
+    for _ in range(_ITERATIONS):
+        try:
+            solve = factorise(equations.jacobian(unknown))
+        except Singular:
+            return None
+        step = solve(-equations.residual(unknown))
+        length = np.abs(step).max()
+        scale = np.abs(unknown).max() + length
+        if length <= _CONVERGED * scale or (length >= 0.5 * before and length <= _STALLED * scale):
+            return unknown + step
+        damping = _damped(equations, solve, unknown, step, min(1.0, 2 * damping))
+        if damping < _SMALLEST_STEP:
+            return None
+        unknown, before = unknown + damping * step, length
+    return None
+
+
+def _damped(
+    equations: NonlinearSystem, solve: Callable[[Array], Array], unknown: Array, step: Array, damping: float
+) -> float:
+    """Return the share of a step after which the next one by the same matrix is shorter: Deuflhard's natural test."""
+    length = np.linalg.norm(step)
+    while damping >= _SMALLEST_STEP:
+        residual = equations.residual(unknown + damping * step)
+        # A test that is not finite fails as well.
+        if np.all(np.isfinite(residual)) and np.linalg.norm(solve(residual)) <= (1 - damping / 4) * length:
+            return damping
+        damping /= 2
+    return 0.0
+
+
+def _continued(equations: NonlinearSystem, start: Array) -> Array:
+    """Return a zero of the residual, by way of blends with its linearisation at the start."""
+    constant, matrix = equations.residual(start), equations.jacobian(start)
+    if not np.all(np.isfinite(constant)):
+        raise SolverFailed("the equations have no finite values at the start of the iteration")
+    unknown, share, increment = start + _solve(matrix, -constant), 0.0, 0.25
+    while share < 1:
+        target = min(1.0, share + increment)
+        found = _newton(_blend(equations, start, constant, matrix, target), unknown)
+        if found is None:
+            increment /= 2
+            if increment < _SMALLEST_STEP:
+                raise SolverFailed(
+                    f"Newton's method found no solution beyond {share:.3g} of the nonlinear part"
+                )
+            continue
+        unknown, share, increment = found, target, 2 * increment
+    return unknown
+
+
+def _blend(
+    equations: NonlinearSystem, start: Array, constant: Array, matrix: Any, share: float
+) -> NonlinearSystem:
+    """Return equations whose nonlinear part, what exceeds the linearisation at the start, counts to some share."""
+
+    def residual(unknown: Array) -> Array:
+        linear = constant + columns_of(matrix, unknown - start)
+        return (1 - share) * linear + share * equations.residual(unknown)
+
+    def jacobian(unknown: Array) -> Any:
+        return (1 - share) * matrix + share * equations.jacobian(unknown)
+
+    return NonlinearSystem(residual, jacobian)

@@ -1,0 +1,374 @@
+"""A problem as a system of first order in time, in terms of the derivatives that occur in it.
+
+`u_tt = c**2*u_xx` becomes the two *components* u and u_t, with the rates u_t and c**2 times a *jet*: the value of
+a derivative of a component at a point, which is one symbol here. Rates are then plain functions of coordinates and
+jets, so that every method of discretisation only has to say what a jet is, and Jacobians follow from the partial
+derivatives of the rates (method of lines; W. Schiesser, The Numerical Method of Lines, 1991).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import sympy
+
+from sharp.errors import SpecificationError
+from sharp.problems.domains import BoxDomain
+from sharp.problems.linearisation import DerivativeSymbol
+from sharp.problems.problem import Problem
+from sharp.problems.spec import Boundary, FunctionSpec
+from sharp.solvers.strong_form import StrongForm
+
+
+class UnsupportedProblem(SpecificationError):
+    """No method here can solve problems of this form; the message says what stands in the way."""
+
+
+@dataclass(frozen=True)
+class StateComponent:
+    """A field (`order` 0) or its time derivative of some order, as one unknown of the first-order system."""
+
+    field: str
+    order: int
+
+
+@dataclass(frozen=True)
+class SpatialDerivative:
+    """The derivative of a component, `by[i]` times along space axis i; none at all is the component itself.
+
+    It is the `DerivativeSymbol` of the component's field, with time taken care of by the component.
+    """
+
+    component: int
+    by: tuple[int, ...]
+
+    @property
+    def symbol(self) -> sympy.Symbol:
+        """The symbol that stands for it in rates."""
+        return real(f"jet {self.component} {' '.join(map(str, self.by))}")
+
+    @property
+    def order(self) -> int:
+        """How often it is differentiated."""
+        return sum(self.by)
+
+
+@dataclass(frozen=True)
+class BoundaryCondition:
+    """On a part of the boundary, the sum of `factors[k]` times the outward normal derivative k equals `value`."""
+
+    component: int
+    part: str
+    factors: Mapping[int, sympy.Expr]
+    value: sympy.Expr
+
+
+@dataclass(frozen=True)
+class FirstOrderSystem:
+    """What is to be solved: rates of the components, or residuals that vanish in a steady problem.
+
+    All expressions are in the symbols of space, time and jets; parameters are numbers, given coefficients are
+    expressions. `rates[i]` is the time derivative of component i, or a steady residual. In an eigenvalue problem
+    `weights[i]` is what the eigenvalue multiplies: rates = eigenvalue * weights. `inertia` is the matrix of the factors
+    of the highest time derivatives, by equation and field, that was divided by; the identity in a steady problem.
+    """
+
+    problem: Problem
+    components: tuple[StateComponent, ...]
+    jets: tuple[SpatialDerivative, ...]
+    rhs: tuple[sympy.Expr, ...]
+    conditions: tuple[BoundaryCondition, ...]
+    initial: tuple[sympy.Expr, ...]
+    mean: Mapping[int, sympy.Expr]
+    eigenvalue_terms: tuple[sympy.Expr, ...]
+    mass_matrix: sympy.Matrix
+
+    @property
+    def space(self) -> tuple[str, ...]:
+        """The space coordinates."""
+        return self.problem.space
+
+    @property
+    def time(self) -> str:
+        """The name of the time coordinate; steady problems have one that occurs nowhere."""
+        return self.problem.time_name or "time"
+
+    @property
+    def steady(self) -> bool:
+        """Whether nothing depends on time."""
+        return self.problem.time is None
+
+    @property
+    def periodic(self) -> frozenset[str]:
+        """The axes along which everything repeats."""
+        conditions = self.problem.specification.boundary
+        return frozenset(str(condition.axis) for condition in conditions if condition.type == "periodic")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all arguments of the rates: space, time, jets."""
+        return (*self.space, self.time, *(jet.symbol.name for jet in self.jets))
+
+    @cached_property
+    def jacobian(self) -> Mapping[tuple[int, int], sympy.Expr]:
+        """The partial derivatives of rate i by jet j that are not zero, by (i, j)."""
+        return self._partial(self.rhs)
+
+    @cached_property
+    def mass(self) -> Mapping[tuple[int, int], sympy.Expr]:
+        """The partial derivatives of weight i by jet j that are not zero, by (i, j)."""
+        return self._partial(self.eigenvalue_terms)
+
+    def _partial(self, expressions: Sequence[sympy.Expr]) -> Mapping[tuple[int, int], sympy.Expr]:
+        partial = {
+            (i, j): sympy.diff(expression, jet.symbol)
+            for i, expression in enumerate(expressions)
+            for j, jet in enumerate(self.jets)
+        }
+        return {place: expression for place, expression in partial.items() if expression != 0}
+
+    @cached_property
+    def linear(self) -> bool:
+        """Whether the rates are affine in the jets."""
+        symbols = {jet.symbol for jet in self.jets}
+        return not any(symbols & expression.free_symbols for expression in self.jacobian.values())
+
+    @cached_property
+    def constant_operator(self) -> bool:
+        """Whether the rates are affine in the jets with factors that do not depend on time."""
+        time = real(self.time)
+        factors = (factor for condition in self.conditions for factor in condition.factors.values())
+        return self.linear and not any(
+            time in expression.free_symbols for expression in (*self.jacobian.values(), *factors)
+        )
+
+    def order(self, component: int, axis: int) -> int:
+        """Return the highest derivative of a component along an axis in any rate."""
+        return max((jet.by[axis] for jet in self.jets if jet.component == component), default=0)
+
+
+def real(name: str) -> sympy.Symbol:
+    """Return the symbol of a name in rates and conditions: all values are real, which makes abs(u) differentiable."""
+    return sympy.Symbol(name, real=True)
+
+
+@lru_cache(maxsize=16)
+def system_of(problem: Problem) -> FirstOrderSystem:
+    """Return the first-order system of a problem; kept for the next step that needs it, as sympy takes its time.
+
+    Raises `UnsupportedProblem` for problems with sampled functions, for equations that cannot be solved for
+    the highest time
+    derivatives, and for space derivatives of these.
+    """
+    return _Builder(problem).system()
+
+
+class _Builder:
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.spec = problem.specification
+        self.dimension = len(problem.space)
+        self.written = StrongForm.of(problem)
+        self.orders = {name: self._time_order(name) for name in problem.fields}
+        self.components = tuple(
+            StateComponent(name, order)
+            for name in problem.fields
+            for order in range(max(1, self.orders[name]))
+        )
+        self.index = {component: index for index, component in enumerate(self.components)}
+
+    def _time_order(self, field: str) -> int:
+        if self.problem.time_name is None:
+            return 0
+        from sharp.problems.analysis import order
+
+        found = order(self.problem.equations, field, self.problem.time_name, self.problem.space)
+        if not found:
+            raise UnsupportedProblem(
+                f"the equations have no time derivative of '{field}', which the methods here need"
+            )
+        return found
+
+    def system(self) -> FirstOrderSystem:
+        for name, given in self.spec.coefficients.items():
+            self._stated(name, given)
+        residuals = [self._residual(index) for index in range(len(self.problem.equations))]
+        rates, weights, inertia = self._rates(residuals)
+        jets = sorted(
+            {jet for expression in (*rates, *weights) for jet in self._jets_in(expression)},
+            key=lambda jet: (jet.component, jet.by),
+        )
+        return FirstOrderSystem(
+            self.problem,
+            self.components,
+            tuple(jets),
+            rates,
+            tuple(self._conditions()),
+            self._initial(),
+            {
+                self.index[StateComponent(name, 0)]: self.written.expression(text)
+                for name, text in self.spec.mean.items()
+            },
+            weights,
+            inertia,
+        )
+
+    def _residual(self, index: int) -> Any:
+        """Return left minus right side of an equation, with a symbol for each derivative of each field."""
+        return self._with_symbols(self.written.equation(index).doit()).xreplace(self.written.numbers)
+
+    def _with_symbols(self, residual: Any) -> Any:
+        derivatives = {part: self._symbol(part) for part in residual.atoms(sympy.Derivative)}
+        replaced = residual.xreplace(derivatives)
+        values = {part: self._symbol(part) for part in replaced.atoms(sympy.core.function.AppliedUndef)}
+        return replaced.xreplace(values)
+
+    def _symbol(self, part: Any) -> Any:
+        """Return the symbol of a field or of one of its derivatives."""
+        jet = DerivativeSymbol.of(part, tuple(self.written.coordinates.values()))
+        by, order = jet.orders[: self.dimension], sum(jet.orders[self.dimension :])
+        if order and order == self.orders[jet.field]:
+            if any(by):
+                raise UnsupportedProblem(
+                    f"'{part}' is a space derivative of the highest time derivative of '{jet.field}'"
+                )
+            return _rate_symbol(jet.field)
+        return SpatialDerivative(self.index[StateComponent(jet.field, order)], by).symbol
+
+    def _rates(self, residuals: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
+        """Return rates, weights and inertia."""
+        if self.spec.eigenvalue:
+            return *self._pencil(residuals), sympy.eye(len(residuals))
+        if self.problem.time is None:
+            return tuple(residuals), (), sympy.eye(len(residuals))
+        tops = [_rate_symbol(name) for name in self.problem.fields]
+        matrix, rest = _affine(residuals, tops)
+        solved = dict(zip(self.problem.fields, _solve_small(matrix, rest), strict=True))
+        return tuple(self._rate(component, solved) for component in self.components), (), matrix
+
+    def _rate(self, component: StateComponent, solved: Mapping[str, Any]) -> Any:
+        if component.order + 1 < self.orders[component.field]:
+            following = self.index[StateComponent(component.field, component.order + 1)]
+            return SpatialDerivative(following, (0,) * self.dimension).symbol
+        return solved[component.field]
+
+    def _pencil(self, residuals: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Split residuals into `operator - eigenvalue * weight`."""
+        assert self.spec.eigenvalue is not None
+        unknown = sympy.Symbol(self.spec.eigenvalue.name)
+        weights = tuple(-sympy.diff(residual, unknown) for residual in residuals)
+        if any(unknown in weight.free_symbols for weight in weights):
+            raise UnsupportedProblem(f"the equations are not linear in the eigenvalue '{unknown}'")
+        return tuple(residual.xreplace({unknown: sympy.Integer(0)}).doit() for residual in residuals), weights
+
+    def _jets_in(self, expression: Any) -> list[SpatialDerivative]:
+        found = []
+        for symbol in expression.free_symbols:
+            if symbol.name.startswith("jet "):
+                component, *by = map(int, symbol.name.split()[1:])
+                found.append(SpatialDerivative(component, tuple(by)))
+        return found
+
+    def _conditions(self) -> list[BoundaryCondition]:
+        return [
+            condition
+            for written in self.spec.boundary
+            if written.type != "periodic"
+            for part in covered(self.problem, str(written.where))
+            for condition in self._levels(written, part)
+        ]
+
+    def _levels(self, written: Boundary, part: str) -> list[BoundaryCondition]:
+        """Return the condition, and what follows from it for the time derivatives of the field."""
+        factors = {order: self.written.expression(text) for order, text in factors_of(written).items()}
+        value = self.written.expression(str(written.value))
+        time = real(self.problem.time_name or "")
+        levels = max(1, self.orders[str(written.field)])
+        if levels > 1 and any(time in factor.free_symbols for factor in factors.values()):
+            raise UnsupportedProblem(
+                "conditions of second-order problems need factors that do not depend on time"
+            )
+        return [
+            BoundaryCondition(
+                self.index[StateComponent(str(written.field), level)],
+                part,
+                factors,
+                sympy.diff(value, time, level) if level else value,
+            )
+            for level in range(levels)
+        ]
+
+    def _initial(self) -> tuple[Any, ...]:
+        if self.problem.time is None:
+            return ()
+        return tuple(self._start(component) for component in self.components)
+
+    def _start(self, component: StateComponent) -> Any:
+        marks = str(self.problem.time_name) * component.order
+        name = component.field + (f"_{marks}" if marks else "")
+        return self.written.expression(self._stated(name, self.spec.initial[name]))
+
+    def _stated(self, name: str, given: FunctionSpec) -> str:
+        """Return the expression of a given function."""
+        if given.expression is None:
+            raise UnsupportedProblem(
+                f"'{name}' is sampled from the family {given.family}; a solution needs one expression"
+            )
+        return given.expression
+
+
+def covered(problem: Problem, where: str) -> tuple[str, ...]:
+    """Return the parts of the boundary that the `where` of a checked condition covers."""
+    spec, domain = problem.specification, problem.domain
+    periodic = {condition.axis for condition in spec.boundary if condition.type == "periodic"}
+    if where == "all":
+        is_box = isinstance(domain, BoxDomain)
+        return tuple(part for part in domain.parts if not (is_box and part[:-1] in periodic))
+    if where in domain.parts and not isinstance(domain, BoxDomain):
+        return (where,)
+    from sharp.problems.grammar import evaluate_tree
+
+    axis = where.partition("=")[0].strip()
+    return domain.on_axis(axis, evaluate_tree(problem.place(where).right, problem.parameters))
+
+
+def factors_of(written: Boundary) -> dict[int, str]:
+    """Return the factors of the outward normal derivatives, by their order, on the left side of a condition."""
+    match written.type:
+        case "dirichlet":
+            return {0: "1"}
+        case "neumann":
+            return {1: "1"}
+        case "robin":
+            return {0: str(written.a), 1: str(written.b)}
+        case _:
+            return {int(written.order or 0): "1"}
+
+
+def _rate_symbol(field: str) -> sympy.Symbol:
+    return real(f"rate {field}")
+
+
+def _affine(residuals: Sequence[Any], unknowns: Sequence[Any]) -> tuple[Any, Any]:
+    """Return A and b of `A unknowns + b`; raises `UnsupportedProblem` where the unknowns do not enter linearly."""
+    matrix = sympy.Matrix([[sympy.diff(residual, name) for name in unknowns] for residual in residuals])
+    if set(unknowns) & matrix.free_symbols:
+        raise UnsupportedProblem("the equations are not linear in their highest time derivatives")
+    zero = dict.fromkeys(unknowns, sympy.Integer(0))
+    return matrix, sympy.Matrix([residual.xreplace(zero).doit() for residual in residuals])
+
+
+def _solve_small(matrix: Any, rest: Any) -> list[Any]:
+    if sympy.simplify(matrix.det()) == 0:
+        raise UnsupportedProblem("the equations cannot be solved for the highest time derivatives")
+    if matrix.is_diagonal():
+        return [_distributed(-rest[i] / matrix[i, i]) for i in range(len(rest))]
+    return [_distributed(-entry) for entry in matrix.LUsolve(rest)]
+
+
+def _distributed(expression: Any) -> Any:
+    """Return a sum of terms, with functions as they are: `exp((x - t)**2)` taken apart would overflow."""
+    return sympy.expand_mul(expression, deep=False)

@@ -1,0 +1,99 @@
+"""Methods on tensor grids in boxes: spectral ones by Chebyshev and Fourier axes, and finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from sharp.problems.domains import BoxDomain
+from sharp.solvers.axes import Axis, ChebyshevAxis, FourierAxis, UniformAxis
+from sharp.solvers.boxes import BoxGrid
+from sharp.solvers.collocation_driver import solve_collocated
+from sharp.solvers.discontinuities import has_discontinuous_flux_coefficient
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.method import Deadline
+from sharp.solvers.system import FirstOrderSystem
+
+_SPECTRAL = {1: (12, 18, 27, 40, 60, 90, 135, 200, 300), 2: (8, 12, 18, 27, 40), 3: (6, 8, 10, 12, 14, 16)}
+_UNIFORM = {1: (20, 40, 80, 160, 320, 640, 1280), 2: (12, 24, 48, 96), 3: (10, 14, 20)}
+# Rounding errors of high derivatives grow with the eighth power of the number of Chebyshev nodes.
+_HIGH_ORDER = (10, 14, 18, 24, 32, 40)
+
+_Kind = Callable[[float, float, int], Axis]
+
+
+class _OnBoxes:
+    """Collocation on the product of axes with ends and of periodic ones."""
+
+    name: str
+    ended: _Kind
+    periodic: _Kind
+
+    def unsupported_reason(self, system: FirstOrderSystem) -> str | None:
+        """It takes boxes, unless what jumps is only seen in fluxes."""
+        if not isinstance(system.problem.domain, BoxDomain):
+            return "the domain is no interval, rectangle or box"
+        if has_discontinuous_flux_coefficient(system.problem):
+            return "a factor inside a derivative jumps, and equations at points do not say that the flux is continuous"
+        return None
+
+    def solve(
+        self, system: FirstOrderSystem, resolution: int, accuracy: float, deadline: Deadline
+    ) -> DiscreteSolution:
+        """Solve on a grid of so many nodes along each axis."""
+        bounds = system.problem.bounds
+        kinds = {axis: self.periodic if axis in system.periodic else self.ended for axis in system.space}
+
+        def grid(count: int) -> BoxGrid:
+            return BoxGrid({axis: kind(*bounds[axis], count) for axis, kind in kinds.items()})
+
+        return solve_collocated(self.name, system, grid, resolution, accuracy, deadline)
+
+
+class Chebyshev(_OnBoxes):
+    """Collocation at Chebyshev nodes, and at equidistant ones along periodic axes."""
+
+    name = "chebyshev"
+    ended, periodic = ChebyshevAxis, FourierAxis
+
+    def unsupported_reason(self, system: FirstOrderSystem) -> str | None:
+        """It takes boxes with an axis that has ends."""
+        unfit = None if _ends(system) else "every axis is periodic, which is what the method fourier is for"
+        return super().unsupported_reason(system) or unfit
+
+    def resolution_sequence(self, system: FirstOrderSystem) -> tuple[int, ...]:
+        """Nodes along each axis."""
+        highest = max(max(jet.by[system.space.index(axis)] for axis in _ends(system)) for jet in system.jets)
+        counts = _SPECTRAL[len(system.space)]
+        return tuple(n for n in _HIGH_ORDER if n <= counts[-1]) if highest > 2 else counts
+
+
+class Fourier(_OnBoxes):
+    """Collocation at equidistant nodes where every axis is periodic."""
+
+    name = "fourier"
+    ended, periodic = ChebyshevAxis, FourierAxis
+
+    def unsupported_reason(self, system: FirstOrderSystem) -> str | None:
+        """It takes boxes all of whose axes are periodic."""
+        unfit = f"not periodic: {', '.join(_ends(system))}" if _ends(system) else None
+        return super().unsupported_reason(system) or unfit
+
+    def resolution_sequence(self, system: FirstOrderSystem) -> tuple[int, ...]:
+        """Nodes along each axis."""
+        return _SPECTRAL[len(system.space)]
+
+
+class Differences(_OnBoxes):
+    """Finite differences of order 4 on equidistant nodes."""
+
+    name = "fd"
+    ended, periodic = UniformAxis, partial(UniformAxis, periodic=True)
+
+    def resolution_sequence(self, system: FirstOrderSystem) -> tuple[int, ...]:
+        """Nodes along each axis."""
+        return _UNIFORM[len(system.space)]
+
+
+def _ends(system: FirstOrderSystem) -> list[str]:
+    return [axis for axis in system.space if axis not in system.periodic]

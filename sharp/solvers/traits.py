@@ -1,0 +1,139 @@
+"""What the choice of a method turns on, read off a problem without solving it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sharp.problems.expressions import Apply, Node, names_in, walk
+from sharp.problems.problem import Problem
+from sharp.problems.programs import compile_expressions
+from sharp.solvers.sample_points import interior_points
+from sharp.solvers.system import FirstOrderSystem, SpatialDerivative
+
+Array = NDArray[np.float64]
+Situation = Literal[
+    "smooth", "nonsmooth", "discontinuous-coefficient", "advected-discontinuity", "steep-front"
+]
+
+# Functions with a jump or a kink somewhere.
+_ROUGH = {"piecewise", "Heaviside", "sign", "abs", "min", "max"}
+# Below this share of the domain a front asks for more nodes than dense matrices are good for.
+_THIN = 0.002
+
+
+@dataclass(frozen=True)
+class SolutionRegularity:
+    """A system, and what is to be expected of its solution."""
+
+    system: FirstOrderSystem
+
+    @property
+    def situation(self) -> Situation:
+        """What speaks against a smooth solution, if anything."""
+        if self.nonsmooth_reason and self._carries:
+            return "advected-discontinuity"
+        if self.nonsmooth_reason:
+            return "discontinuous-coefficient" if self._layered else "nonsmooth"
+        return "steep-front" if self.front_thickness < _THIN else "smooth"
+
+    @cached_property
+    def nonsmooth_reason(self) -> str:
+        """What keeps the solution from being smooth, in words; empty where nothing is seen to."""
+        if "corner-jump" in self.system.problem.specification.allow:
+            return "initial and boundary values differ where they meet"
+        for text, tree in _given(self.system.problem):
+            if _is_rough(tree):
+                return f"`{text}` has a jump or a kink"
+        return ""
+
+    @property
+    def needs_weak_form(self) -> bool:
+        """Whether the solution may have to be understood in the weak sense: data are rough, or jumps may form."""
+        return bool(self.nonsmooth_reason) or (self._carries and not self.system.linear)
+
+    @cached_property
+    def front_thickness(self) -> float:
+        """How thin fronts may become that transport by the solution itself steepens, as a share of the domain.
+
+        That is diffusion over speed and extent, taken at the initial state; 1 where nothing steepens.
+        """
+        system = self.system
+        if system.linear or system.steady or not self._diffusive:
+            return 1.0
+        first, second = (_largest(system, order) for order in (1, 2))
+        extent = max(high - low for low, high in system.problem.bounds.values())
+        return min(1.0, second / (first * extent)) if first and second else 1.0
+
+    @property
+    def _layered(self) -> bool:
+        """Whether a coefficient of the equations, or a term of place alone, has a jump or a kink."""
+        problem = self.system.problem
+        given = [coefficient.expression for coefficient in problem.specification.coefficients.values()]
+        if any(_is_rough(problem.tree(text)) for text in given if text is not None):
+            return True
+        sides = (side for equation in problem.equations for side in (equation.left, equation.right))
+        parts = (part for side in sides for part in walk(side) if _switches(part))
+        names = [names_in(part) for part in parts]
+        return any(found & {*problem.space} and not found & {*problem.fields} for found in names)
+
+    @property
+    def _carries(self) -> bool:
+        """Whether nothing smoothes what is carried along: no field has second derivatives."""
+        return not self.system.steady and not self._diffusive
+
+    @property
+    def _diffusive(self) -> bool:
+        return any(jet.order >= 2 for jet in self.system.jets)
+
+
+def _is_rough(tree: Node) -> bool:
+    return any(map(_switches, walk(tree)))
+
+
+def _switches(part: Node) -> bool:
+    return isinstance(part, Apply) and part.function in _ROUGH
+
+
+def _given(problem: Problem) -> Iterator[tuple[str, Node]]:
+    """Yield all given functions of the specification, and the sides of its equations."""
+    spec = problem.specification
+    functions = [*spec.initial.values(), *spec.coefficients.values()]
+    texts = [given.expression for given in functions]
+    texts += [text for condition in spec.boundary for text in (condition.value, condition.a, condition.b)]
+    yield from ((text, problem.tree(text)) for text in texts if text is not None)
+    for text, equation in zip(spec.equations, problem.equations, strict=True):
+        yield from ((text, side) for side in (equation.left, equation.right))
+
+
+def _largest(system: FirstOrderSystem, order: int) -> float:
+    """Return the largest factor of a derivative of some order along one axis in the rates, at the initial state."""
+    factors = [
+        factor
+        for (_, j), factor in system.jacobian.items()
+        if system.jets[j].order == order and max(system.jets[j].by) == order
+    ]
+    if not factors:
+        return 0.0
+    points = interior_points(system.problem, 100)
+    values = compile_expressions(factors, system.names)(*_state(system, points))
+    finite = [np.abs(value)[np.isfinite(value)] for value in map(np.atleast_1d, values)]
+    return float(max((np.max(value) for value in finite if value.size), default=0.0))
+
+
+def _state(system: FirstOrderSystem, points: Array) -> list[Array | float]:
+    """Return the arguments of the rates at the start, with derivatives left at zero."""
+    start = system.problem.time[0] if system.problem.time else 0.0
+    names = [*system.space, system.time]
+    given = compile_expressions(system.initial, names)(*points.T, start)
+    jets = [_value(jet, given) for jet in system.jets]
+    return [*points.T, start, *jets]
+
+
+def _value(jet: SpatialDerivative, given: tuple[Array | float, ...]) -> Array | float:
+    return given[jet.component] if jet.order == 0 else 0.0

@@ -1,0 +1,237 @@
+"""The verdict on a solution that was computed elsewhere: a function, values on a grid, or another `Solution`.
+
+It is judged by the checks of `sharp.solvers.verification`, and compared with a solution that is computed here by
+another method. Its error is at most its distance from that one plus the error of that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sharp.error_messages import valid_values
+from sharp.errors import InputError
+from sharp.problems.problem import Problem
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.driver import Listener, SolveOptions, solve_problem
+from sharp.solvers.exact import known_eigenvalues
+from sharp.solvers.functions import compile_function
+from sharp.solvers.methods import all_methods
+from sharp.solvers.refine import MOMENTS, POINTS, eigenvalue_distance
+from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
+from sharp.solvers.solution import Solution
+from sharp.solvers.system import system_of
+from sharp.solvers.verification import (
+    CROSS_CHECK,
+    EXACT,
+    CheckTolerances,
+    Verdict,
+    VerificationCheck,
+    condition_checks,
+    equation_checks,
+    exact_checks,
+    limits_of,
+    verdict_of,
+)
+
+Array = NDArray[np.float64]
+Function = Callable[..., Any]
+Arrays = Mapping[str, Any]
+Candidate = Solution | Function | Arrays
+
+# The solution to compare with is computed so much more accurately.
+SHARPER = 0.1
+GIVEN = "given"
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """A problem, the limits of its checks, and the solution computed here that a candidate is compared with."""
+
+    problem: Problem
+    limits: CheckTolerances
+    own: Solution
+
+    def function(self, candidate: DiscreteSolution) -> Iterator[VerificationCheck]:
+        """Yield the checks of a solution that can be evaluated anywhere."""
+        if self.problem.specification.eigenvalue is None:
+            yield from equation_checks(self.problem, candidate, self.limits)
+            yield from condition_checks(self.problem, candidate, self.limits)
+            points, times = interior_points(self.problem, POINTS), sample_times(self.problem, MOMENTS)
+            yield self._second(self._distance(evaluate(candidate, points, times), points, times))
+            yield from exact_checks(self.problem, candidate, self.limits)
+            return
+        yield from self.eigenvalues(np.array(candidate.eigenvalues))
+
+    def eigenvalues(self, found: Array) -> Iterator[VerificationCheck]:
+        """Yield the checks of eigenvalues, ascending; functions are not looked at, as their signs are arbitrary."""
+        own, exact = self.own.eigenvalues, known_eigenvalues(self.problem)
+        yield self._second(_eigenvalue_distance(found, own) if own else inf)
+        if exact:
+            yield VerificationCheck(EXACT, _eigenvalue_distance(found, exact), *self.limits.exact())
+
+    def grid(self, values: Array, points: Array, times: Array) -> Iterator[VerificationCheck]:
+        """Yield the checks of values [fields, k, m] at points [m, d] and times [k].
+
+        They are compared at their own points: differences of what is interpolated would measure the interpolation.
+        """
+        yield self._second(self._distance(values, points, times))
+        reference = self.problem.specification.reference.value
+        if reference:
+            functions = [compile_function(self.problem, reference[name]) for name in self.problem.fields]
+            exact = np.stack([function(points, times) for function in functions])
+            yield VerificationCheck(
+                EXACT, relative_distance(values, exact), *self.limits.exact(), "on the grid"
+            )
+
+    def _distance(self, values: Array, points: Array, times: Array) -> float:
+        if self.own.discrete is None:
+            return inf
+        return relative_distance(values, evaluate(self.own.discrete, points, times))
+
+    def _second(self, distance: float) -> VerificationCheck:
+        """Return the bound on the error; a solution that is not verified itself says nothing, right or wrong."""
+        own, accuracy = self.own, self.limits.accuracy
+        if not own.verdict.verified:
+            note = f"no verified solution to compare with: {own.verdict.reason}"
+            return VerificationCheck(CROSS_CHECK, inf, accuracy, inf, note)
+        note = f"the distance from {own.method}, {distance:.1e}, and the error of that, {own.error:.1e}"
+        return VerificationCheck(CROSS_CHECK, distance + own.error, accuracy, max(0.05, 10 * accuracy), note)
+
+
+def verify_solution(
+    problem: Problem,
+    candidate: Candidate,
+    accuracy: float | None = None,
+    time_limit: float | None = None,
+    listener: Listener = lambda _: None,
+) -> Verdict:
+    """Return the verdict on a solution, `verified` if its relative L2 error is shown to be at most `accuracy`.
+
+    `candidate` is a `Solution`; a function of the space coordinates and, in problems that depend on time, the time,
+    which takes arrays of one shape and returns the field, or a sequence or mapping of all fields; or a mapping of
+    names to arrays in the form of solution.npz: coordinates [n], times [k], fields [k, n, …] or [n, …], or the
+    eigenvalues under their name. `time_limit` is in seconds.
+
+    Raises `InputError` for a candidate of another form, and `UnsupportedProblem` for equations that no method here
+    can treat.
+    """
+    accuracy = accuracy or problem.specification.accuracy
+    used = candidate.method if isinstance(candidate, Solution) else None
+    others = [method for method in all_methods() if method.name != used]
+    prepared = _prepared(problem, candidate)
+    options = SolveOptions(accuracy=SHARPER * accuracy, time_limit=time_limit)
+    own = solve_problem(problem, options, listener, methods=others)
+    if own.verdict.status in ("rejected", "needs_clarification"):
+        return own.verdict
+    judge = _Judge(problem, limits_of(system_of(problem), accuracy), own)
+    checks = tuple(prepared(judge))
+    error = next(check.value for check in checks if check.name == CROSS_CHECK)
+    return Verdict(verdict_of(checks), _reason(checks, error), checks, error)
+
+
+def _reason(checks: Sequence[VerificationCheck], error: float) -> str:
+    doubts = [f"{check.name} {check.value:.1e} is above its limit of {check.limit:.0e}" for check in checks]
+    doubts = [text for text, check in zip(doubts, checks, strict=True) if check.verdict != "verified"]
+    known = f"relative error at most {error:.1e}" if np.isfinite(error) else "of unknown error"
+    return known + (f". Not verified: {', '.join(doubts)}" if doubts else ", and all checks pass")
+
+
+def _prepared(problem: Problem, candidate: Candidate) -> Callable[[_Judge], Iterator[VerificationCheck]]:
+    """Return how a candidate is judged, once its form has been checked."""
+    if isinstance(candidate, Solution):
+        given = candidate.discrete
+        if given is None:
+            raise InputError(f"there is no solution to verify: {candidate.verdict.reason}")
+        return lambda judge: judge.function(given)
+    eigenvalue = problem.specification.eigenvalue
+    if eigenvalue is not None:
+        if not isinstance(candidate, Mapping) or eigenvalue.name not in candidate:
+            raise InputError(f"expected the eigenvalues as {{{eigenvalue.name!r}: [...]}}")
+        numbers = np.sort(np.asarray(candidate[eigenvalue.name], dtype=float).ravel())
+        if not len(numbers):
+            raise InputError(f"{eigenvalue.name}: expected eigenvalues, found none")
+        return lambda judge: judge.eigenvalues(numbers)
+    if isinstance(candidate, Mapping):
+        values, points, times = _on_grid(problem, candidate)
+        return lambda judge: judge.grid(values, points, times)
+    if not callable(candidate):
+        raise InputError(
+            f"expected a solution, a function or a mapping of arrays, found {type(candidate).__name__}"
+        )
+    wrapped = DiscreteSolution(GIVEN, 0, _evaluator(problem, candidate), 0)
+    _try_out(problem, wrapped)
+    return lambda judge: judge.function(wrapped)
+
+
+def _evaluator(problem: Problem, function: Function) -> Callable[[Array, Array], Array]:
+    """Return a user's function in the form of `DiscreteSolution.evaluate`."""
+
+    def evaluate(points: Array, times: Array) -> Array:
+        shape = (len(times), len(points))
+        space = [np.broadcast_to(coordinate, shape) for coordinate in points.T]
+        late = [np.broadcast_to(times[:, None], shape)] if problem.time is not None else []
+        found = function(*space, *late)
+        if isinstance(found, Mapping):
+            found = [found[name] for name in problem.fields]
+        elif len(problem.fields) == 1 and not isinstance(found, (list, tuple)):
+            found = [found]
+        return np.stack([np.broadcast_to(np.asarray(values, dtype=float), shape) for values in found])
+
+    return evaluate
+
+
+def _try_out(problem: Problem, solution: DiscreteSolution) -> None:
+    """Raise `InputError` now, not after a long solve, if a user's function is not of the expected form."""
+    names = ", ".join([*problem.space, *([str(problem.time_name)] if problem.time is not None else [])])
+    points, times = interior_points(problem, 3), sample_times(problem, (0.25, 0.75))
+    try:
+        values = solution.evaluate(points, times)
+    except Exception as error:
+        raise InputError(
+            f"the function failed for arrays {names}: {type(error).__name__}: {error}"
+        ) from error
+    if len(values) != len(problem.fields):
+        raise InputError(
+            f"the function gave {len(values)} fields; expected {len(problem.fields)} "
+            f"({', '.join(problem.fields)}) for arrays {names}"
+        )
+
+
+def _on_grid(problem: Problem, arrays: Arrays) -> tuple[Array, Array, Array]:
+    """Return the values [fields, k, m] of a mapping of arrays, at those points [m, d] that are in the domain."""
+    times = [str(problem.time_name)] if problem.time is not None else []
+    wanted = [*problem.space, *times, *problem.fields]
+    for name in wanted:
+        if name not in arrays:
+            valid = valid_values("names of arrays", name, [str(name) for name in arrays])
+            raise InputError(f"expected arrays {', '.join(wanted)}; {name!r} is missing; {valid}")
+    axes = [np.asarray(arrays[name], dtype=float) for name in problem.space]
+    moments = np.asarray(arrays[times[0]], dtype=float) if times else np.zeros(1)
+    grid = tuple(len(axis) for axis in axes)
+    shape = (len(moments), *grid) if times else grid
+    for name in problem.fields:
+        if np.shape(arrays[name]) != shape:
+            raise InputError(f"{name}: expected an array {list(shape)}, found {list(np.shape(arrays[name]))}")
+    points = np.stack([each.ravel() for each in np.meshgrid(*axes, indexing="ij")], axis=1)
+    inside = problem.domain.inside(points)
+    if not np.any(inside) or (problem.time and not _within(problem.time, moments)):
+        raise InputError("expected points inside the domain and times inside the time interval")
+    values = np.stack([np.asarray(arrays[name], dtype=float) for name in problem.fields])
+    return values.reshape(len(values), len(moments), -1)[:, :, inside], points[inside], moments
+
+
+def _within(interval: tuple[float, float], times: Array) -> bool:
+    start, end = interval
+    slack = 1e-12 * (end - start)
+    return bool(np.all((times >= start - slack) & (times <= end + slack)))
+
+
+def _eigenvalue_distance(found: Array, reference: Sequence[float]) -> float:
+    count = min(len(found), len(reference))
+    return eigenvalue_distance(found[:count], np.array(reference[:count]))

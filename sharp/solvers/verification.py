@@ -1,0 +1,257 @@
+"""Whether a solution is right: checks with stated limits that do not depend on what the method says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Literal
+
+from sharp.errors import SpecificationError
+from sharp.problems.problem import Problem
+from sharp.solvers.condition_residuals import (
+    ConditionResidual,
+    boundary_residuals,
+    initial_residuals,
+    mean_residuals,
+)
+from sharp.solvers.cross_check import CrossCheck
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.exact import exact_errors
+from sharp.solvers.refine import RefinementStudy
+from sharp.solvers.residuals import residual
+from sharp.solvers.system import FirstOrderSystem
+from sharp.solvers.traits import SolutionRegularity
+from sharp.solvers.weak_residual import weak_residual
+
+CheckStatus = Literal["verified", "inconclusive", "failed"]
+VerdictStatus = Literal[CheckStatus, "unsolved", "rejected", "needs_clarification"]
+
+REFINEMENT = "refinement"
+RESIDUAL = "residual of the equations"
+WEAK_RESIDUAL = "weak-form residual"
+INITIAL = "initial state"
+BOUNDARY = "boundary conditions"
+FLUX = "boundary conditions with derivatives"
+MEAN = "mean"
+CROSS_CHECK = "cross-check"
+EXACT = "exact solution"
+MAXIMUM = "exact solution, largest error"
+
+_OPENING: dict[VerdictStatus, str] = {
+    "verified": "Verified",
+    "inconclusive": "Inconclusive",
+    "failed": "Wrong",
+    "unsolved": "Not solved",
+    "rejected": "Not solvable as it stands",
+    "needs_clarification": "Not solved, for something has to be settled first",
+}
+
+
+@dataclass(frozen=True)
+class VerificationCheck:
+    """A relative figure, the limit that it must keep, and the bound beyond which the solution is wrong."""
+
+    name: str
+    value: float
+    limit: float
+    bound: float
+    note: str = ""
+
+    @property
+    def verdict(self) -> CheckStatus:
+        """`verified` up to the limit, `failed` beyond the bound."""
+        if self.value <= self.limit:
+            return "verified"
+        return "inconclusive" if self.value <= self.bound else "failed"
+
+    def __str__(self) -> str:
+        note = f" ({self.note})" if self.note else ""
+        return f"  {self.verdict:9} {self.name}: {self.value:.1e}, limit {self.limit:.0e}{note}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the checks say of a solution.
+
+    `status` is `verified` if all checks pass, `failed` if one of them shows that the solution is wrong, `unsolved` if
+    there is no solution, `rejected` or `needs_clarification` if the problem cannot be solved as it stands. `error` is
+    the estimated relative L2 error, infinite where nothing is known of it. `reason` is a sentence.
+    """
+
+    status: VerdictStatus
+    reason: str
+    checks: tuple[VerificationCheck, ...] = ()
+    error: float = inf
+
+    @property
+    def verified(self) -> bool:
+        """Whether all checks pass."""
+        return self.status == "verified"
+
+    @property
+    def headline(self) -> str:
+        """The verdict in one sentence."""
+        return f"{_OPENING[self.status]}: {self.reason}."
+
+    def __str__(self) -> str:
+        return "\n".join([self.headline, *map(str, self.checks)])
+
+
+@dataclass(frozen=True)
+class CheckTolerances:
+    """Limit and bound of every check, for an accuracy and for what is expected of the solution.
+
+    `rough` data keep it from being smooth; a `weak` solution satisfies its equations in the mean only.
+    """
+
+    accuracy: float
+    rough: bool
+    weak: bool = False
+
+    def refinement(self) -> tuple[float, float]:
+        """The estimated error is at most the accuracy asked for."""
+        return self.accuracy, max(0.2, self.accuracy)
+
+    def residual(self) -> tuple[float, float]:
+        """Differencing a solution costs digits, as many more as its derivatives are less accurate than itself."""
+        return (0.1, 0.5) if self.rough else (1e-2, 0.1)
+
+    def balance(self) -> tuple[float, float]:
+        """Sums over jumps are accurate to the distance of their points."""
+        return 0.03, 0.15
+
+    def value(self) -> tuple[float, float]:
+        """Values that are given are met ten times less accurately than asked for at worst."""
+        return max(10 * self.accuracy, 1e-8), 0.05
+
+    def initial(self) -> tuple[float, float]:
+        """A jump in the initial state can be met in the mean only."""
+        return (0.1, 0.3) if self.rough else self.value()
+
+    def derivative(self) -> tuple[float, float]:
+        """Derivatives at the boundary by one-sided differences."""
+        return (0.05, 0.5) if self.rough else (1e-2, 0.1)
+
+    def second(self, own: float) -> tuple[float, float]:
+        """Two methods differ by about as much as the less accurate of them differs from itself."""
+        limit = max(10 * self.accuracy, 3 * own)
+        return limit, max(0.05, 10 * limit)
+
+    def exact(self) -> tuple[float, float]:
+        """The accuracy asked for is an estimate's; the true error may be ten times larger."""
+        return max(10 * self.accuracy, 1e-11), max(100 * self.accuracy, 1e-2)
+
+
+def limits_of(system: FirstOrderSystem, accuracy: float) -> CheckTolerances:
+    """Return the limits that fit a system."""
+    traits = SolutionRegularity(system)
+    return CheckTolerances(accuracy, bool(traits.nonsmooth_reason), traits.needs_weak_form)
+
+
+def verify(
+    problem: Problem, refinement: RefinementStudy, limits: CheckTolerances, compare: bool = True
+) -> tuple[VerificationCheck, ...]:
+    """Return all checks of the solution of a refinement; with an exact solution only where it may be compared."""
+    solution = refinement.solution
+    assert solution is not None, "there is something to verify"
+    return (
+        _refinement(refinement, limits),
+        *equation_checks(problem, solution, limits),
+        *condition_checks(problem, solution, limits),
+        *(exact_checks(problem, solution, limits) if compare else ()),
+    )
+
+
+def equation_checks(
+    problem: Problem, solution: DiscreteSolution, limits: CheckTolerances
+) -> Iterator[VerificationCheck]:
+    """Yield how well the equations are satisfied."""
+    yield from _residual(problem, solution, limits)
+    if limits.weak:
+        yield from _balance(problem, solution, limits)
+
+
+def condition_checks(
+    problem: Problem, solution: DiscreteSolution, limits: CheckTolerances
+) -> Iterator[VerificationCheck]:
+    """Yield how well initial, boundary and mean values are met."""
+    yield from _worst(INITIAL, initial_residuals(problem, solution), limits.initial(), limits)
+    yield from _boundary(problem, solution, limits)
+    yield from _worst(MEAN, mean_residuals(problem, solution), limits.value(), limits)
+
+
+def _refinement(refinement: RefinementStudy, limits: CheckTolerances) -> VerificationCheck:
+    """An error that nothing is known of, after a single resolution, is a doubt and not a fault."""
+    limit, bound = limits.refinement()
+    return VerificationCheck(
+        REFINEMENT, refinement.error, limit, bound if isfinite(refinement.error) else inf, refinement.summary
+    )
+
+
+def cross_check_result(opinion: CrossCheck | None, limits: CheckTolerances) -> Iterator[VerificationCheck]:
+    """Yield the comparison with another method."""
+    if opinion is not None:
+        note = f"{opinion.method} at resolution {opinion.resolution}; it differs from itself by {opinion.own:.1e}"
+        yield VerificationCheck(CROSS_CHECK, opinion.distance, *limits.second(opinion.own), note)
+
+
+def _residual(
+    problem: Problem, solution: DiscreteSolution, limits: CheckTolerances
+) -> Iterator[VerificationCheck]:
+    try:
+        found = residual(problem, solution)
+    except SpecificationError as error:
+        yield VerificationCheck(RESIDUAL, inf, limits.residual()[0], inf, f"not computed: {error}")
+        return
+    note = f"nine points in ten; the largest is {found.largest:.1e}"
+    yield VerificationCheck(RESIDUAL, found.typical, *limits.residual(), note)
+
+
+def _balance(
+    problem: Problem, solution: DiscreteSolution, limits: CheckTolerances
+) -> Iterator[VerificationCheck]:
+    found = weak_residual(problem, solution)
+    if found is not None:
+        yield VerificationCheck(WEAK_RESIDUAL, found, *limits.balance(), "twelve boxes in space and time")
+
+
+def _boundary(
+    problem: Problem, solution: DiscreteSolution, limits: CheckTolerances
+) -> Iterator[VerificationCheck]:
+    found = list(boundary_residuals(problem, solution))
+    yield from _worst(BOUNDARY, (each for each in found if not each.coarse), limits.value(), limits)
+    yield from _worst(FLUX, (each for each in found if each.coarse), limits.derivative(), limits)
+
+
+def _worst(
+    name: str, mismatches: Iterable[ConditionResidual], allowed: tuple[float, float], limits: CheckTolerances
+) -> Iterator[VerificationCheck]:
+    found = list(mismatches)
+    if found:
+        worst = max(found, key=lambda each: each.value)
+        limit, bound = allowed
+        coarse, broken = limits.derivative() if worst.coarse else (limit, bound)
+        yield VerificationCheck(name, worst.value, max(limit, coarse), max(bound, broken), worst.condition)
+
+
+def exact_checks(
+    problem: Problem, solution: DiscreteSolution, limits: CheckTolerances
+) -> Iterator[VerificationCheck]:
+    """Yield the errors against the exact solution, where the specification has one."""
+    errors = exact_errors(problem, solution)
+    if errors is not None:
+        limit, bound = limits.exact()
+        yield VerificationCheck(
+            EXACT, errors.l2, limit, bound, "relative L2 at points that no other check uses"
+        )
+        spread = 1e3 if limits.rough else 10.0
+        yield VerificationCheck(
+            MAXIMUM, errors.maximum, spread * limit, max(bound, spread * limit), "of the largest value"
+        )
+
+
+def verdict_of(checks: Sequence[VerificationCheck]) -> CheckStatus:
+    """Return the worst verdict of all checks."""
+    found = {check.verdict for check in checks}
+    return "failed" if "failed" in found else "inconclusive" if "inconclusive" in found else "verified"

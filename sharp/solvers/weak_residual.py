@@ -1,0 +1,209 @@
+"""How well a solution balances over parts of space and time: its equations multiplied by test functions and integrated.
+
+Where coefficients or solutions jump, an equation between derivatives at points says nothing: a*u_x has to be
+continuous although the product rule, used on both sides of the jump, never asks for it. The weak form does: in
+
+    ∫∫ φ (div(a*grad(u)) - f) = -∫∫ (a*grad(u)·grad(φ) + φ f)
+
+the outermost derivative of each term is moved onto a smooth function φ of small support (L. Evans, Partial
+Differential Equations, 2010, sec. 3.4 and 6.1), so that wrong fluxes and wrong speeds of fronts are seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sympy
+from numpy.typing import NDArray
+
+from sharp.problems.linearisation import DerivativeSymbol
+from sharp.problems.problem import Problem
+from sharp.problems.programs import ExpressionProgram, compile_expressions
+from sharp.solvers.discontinuities import interfaces
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.fd_weights import HALF
+from sharp.solvers.residuals import difference, names_of, substituted
+from sharp.solvers.sample_points import interior_points, lengths
+from sharp.solvers.strong_form import StrongForm
+
+Array = NDArray[np.float64]
+
+SUPPORTS = 12
+# Half the extent of a support, as a share of the domain: the first of these that fits often enough. And of the time.
+HALVES = (0.17, 0.08, 0.04, 0.02)
+HALF_TIME = 0.17
+# Points along each axis of a support, by dimension: sums are accurate to about their distance where something jumps.
+POINTS = {1: 240, 2: 40, 3: 14}
+MOMENTS = 24
+# Inner derivatives are differenced with this share of the extent, so that few stencils reach over a jump in the plane.
+STEP = 5e-4
+
+
+@dataclass(frozen=True)
+class _Term:
+    """An integrand without the test function, which is differentiated along `axis` (None: not at all)."""
+
+    equation: int
+    axis: int | None
+    sign: int
+
+
+@dataclass(frozen=True)
+class _WeakForm:
+    terms: tuple[_Term, ...]
+    jets: tuple[DerivativeSymbol, ...]
+    program: ExpressionProgram
+
+
+@dataclass(frozen=True)
+class _Support:
+    """A box about a point in space and time [d + 1], with half its extent [d + 1]."""
+
+    center: Array
+    half: Array
+
+
+def weak_residual(problem: Problem, solution: DiscreteSolution) -> float | None:
+    """Return the largest imbalance of any equation over all supports, relative to the size of its integrals.
+
+    None where the domain is too narrow for supports. The imbalance of an equation is the root mean square over the
+    supports. Raises `SpecificationError` for equations that cannot be written as a program.
+    """
+    form = _weak_form(problem, solution)
+    supports = _supports(problem)
+    if not supports:
+        return None
+    found = np.stack([_integrals(problem, solution, form, support) for support in supports], axis=-1)
+    owners = np.array([term.equation for term in form.terms])
+    return max(_relative(found[:, owners == index]) for index in range(len(problem.equations)))
+
+
+def _relative(integrals: Array) -> float:
+    """Return the imbalance by integrals of the terms and of their absolute values [2, terms, supports]."""
+    total, size = np.sqrt(np.mean(integrals.sum(axis=1) ** 2, axis=1))
+    return float(total / size) if size else float(total)
+
+
+def _weak_form(problem: Problem, solution: DiscreteSolution) -> _WeakForm:
+    written = StrongForm.of(problem, solution.eigenvalues)
+    axes = {name: index for index, name in enumerate((*problem.space, problem.time_name))}
+    terms, integrands = [], []
+    for index in range(len(problem.equations)):
+        for factor, part in _summands(written.without_factor(index), written):
+            moved = part.is_Derivative
+            axis = axes[str(part.variables[-1])] if moved else None
+            inner = _without_last(part) if moved else part
+            terms.append(_Term(index, axis, -1 if moved else 1))
+            integrands.append(factor * inner)
+    jets: dict[DerivativeSymbol, Any] = {}
+    forms = [substituted(written, integrand, jets) for integrand in integrands]
+    program = compile_expressions(forms, names_of(problem, jets))
+    return _WeakForm(tuple(terms), tuple(jets), program)
+
+
+def _summands(expression: Any, written: StrongForm) -> Iterator[tuple[Any, Any]]:
+    """Yield the constant factor and the rest of every summand, with constants taken out of sums."""
+    if isinstance(expression, sympy.Add):
+        for part in expression.args:
+            yield from _summands(part, written)
+        return
+    constant = [part for part in sympy.Mul.make_args(expression) if written.constant(part)]
+    rest = [part for part in sympy.Mul.make_args(expression) if part not in constant]
+    if constant and len(rest) == 1:
+        yield from ((sympy.Mul(*constant, factor), part) for factor, part in _summands(rest[0], written))
+    else:
+        yield sympy.Integer(1), expression
+
+
+def _without_last(derivative: Any) -> Any:
+    """Return a derivative without the outermost differentiation."""
+    *inner, _ = derivative.variables
+    return sympy.Derivative(derivative.expr, *inner, evaluate=False) if inner else derivative.expr
+
+
+def _supports(problem: Problem) -> list[_Support]:
+    """Return supports that lie in the domain, of the largest size of which enough are found."""
+    points = interior_points(problem, 3000, start=31)
+    best: list[_Support] = []
+    for share in HALVES:
+        half = share * lengths(problem)
+        inside = points[_fitting(problem, points, 1.05 * half)][:SUPPORTS]
+        best = [_support(problem, point, half, number) for number, point in enumerate(inside)] or best
+        if len(inside) == SUPPORTS:
+            break
+    return best
+
+
+def _fitting(problem: Problem, points: Array, half: Array) -> NDArray[np.bool_]:
+    """Return which points may be centres of boxes: those with all corners, sides and edges in the domain."""
+    corners = np.stack(np.meshgrid(*[[-1.0, 0.0, 1.0]] * len(half), indexing="ij"), axis=-1).reshape(
+        -1, len(half)
+    )
+    around = (points[:, None] + half * corners).reshape(-1, len(half))
+    return np.asarray(problem.domain.inside(around).reshape(len(points), -1).all(axis=1))
+
+
+def _support(problem: Problem, point: Array, half: Array, number: int) -> _Support:
+    if problem.time is None:
+        return _Support(np.array([*point, 0.0]), np.array([*half, 1.0]))
+    start, end = problem.time
+    share = HALF_TIME * 1.05 + (1 - 2.1 * HALF_TIME) * ((0.37 + 0.618 * number) % 1.0)
+    center = np.array([*point, start + share * (end - start)])
+    return _Support(center, np.array([*half, HALF_TIME * (end - start)]))
+
+
+def _integrals(problem: Problem, solution: DiscreteSolution, form: _WeakForm, support: _Support) -> Array:
+    """Return the mean of every term, and of its absolute value, over one support [2, terms].
+
+    The midpoint rule suits smooth bumps.
+    """
+    dimension, (start, end) = len(problem.space), problem.time or (0.0, 1.0)
+    shares = _midpoints(POINTS[dimension])
+    grid = np.stack(np.meshgrid(*[shares] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)
+    late = np.zeros(1) if problem.time is None else _midpoints(MOMENTS)
+    points, times = (
+        support.center[:-1] + support.half[:-1] * grid,
+        support.center[-1] + support.half[-1] * late,
+    )
+    step, time_step = _steps(problem, points), STEP * (end - start)
+    jets = {
+        jet: difference(problem, solution, jet.orders, points, times, step, time_step)[
+            problem.fields.index(jet.field)
+        ]
+        for jet in form.jets
+    }
+    values = form.program(*points.T, times[:, None], *(jets[jet] for jet in form.jets))
+    tests = {term.axis: _test(grid, late, term.axis, support.half) for term in form.terms}
+    parts = [term.sign * value * tests[term.axis] for term, value in zip(form.terms, values, strict=True)]
+    return np.array([[np.mean(part) for part in parts], [np.mean(np.abs(part)) for part in parts]])
+
+
+def _steps(problem: Problem, points: Array) -> Array:
+    """Return steps [m, d] of differences, shorter next to what jumps in an interval."""
+    longest = np.broadcast_to(STEP * lengths(problem), points.shape)
+    away = [np.abs(points - place) for place in interfaces(problem)]
+    return np.asarray(np.minimum.reduce([longest, *(distance / (HALF + 1) for distance in away)]))
+
+
+def _midpoints(count: int) -> Array:
+    return (2 * np.arange(count) + 1) / count - 1
+
+
+def _test(grid: Array, late: Array, axis: int | None, half: Array) -> Array:
+    """Return the test function, or its derivative along an axis, at all times and points [k, m]."""
+    shares = [*grid.T[:, None, :], late[:, None]]
+    product = np.ones((len(late), len(grid)))
+    for index, share in enumerate(shares):
+        product = product * (_bump_slope(share) / half[index] if index == axis else _bump(share))
+    return product
+
+
+def _bump(share: Array) -> Array:
+    return np.asarray((1 - share**2) ** 4)
+
+
+def _bump_slope(share: Array) -> Array:
+    return np.asarray(-8 * share * (1 - share**2) ** 3)

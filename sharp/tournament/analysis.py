@@ -1,0 +1,177 @@
+"""Stage 1, Analysis: checks in one conversation that decide how solvers are built (paper section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sharp.errors import ReplyError, SpecificationError
+from sharp.llm.prompts import render
+from sharp.llm.protocol import Message
+from sharp.llm.replies import Strategy, read_verdict
+from sharp.llm.reply_retries import Conversation
+from sharp.problems.grammar import evaluate, parse_expression
+from sharp.tournament.prompt_generation import SINGLE, generate_prompts
+from sharp.tournament.run_context import RunContext, ask_and_read, system_prompt
+from sharp.tournament.state import Analysis, AnalysisStep, GeneratedPrompts, StabilityBound
+
+YES_NO = ("yes", "no")
+VERDICTS: Mapping[str, Mapping[str, Any]] = {
+    "classification": {"type": ("hyperbolic", "parabolic", "elliptic", "mixed")},
+    "analytical": {"verdict": YES_NO},
+    "transformation": {"verdict": YES_NO},
+    "hybrid": {"verdict": YES_NO},
+    "stability": {"bounds": list},
+}
+# A "yes" of these checks sends genesis down a branch of its own and ends the search for a better one.
+BRANCHES: Mapping[str, Strategy] = {
+    "analytical": "analytical",
+    "transformation": "transformed",
+    "hybrid": "hybrid",
+}
+
+
+@dataclass(frozen=True)
+class _Dialogue:
+    conversation: Conversation
+    steps: tuple[AnalysisStep, ...] = ()
+
+    @property
+    def branch(self) -> Strategy | None:
+        for step in self.steps:
+            if step.name in BRANCHES and step.verdict.get("verdict") == "yes":
+                return BRANCHES[step.name]
+        return None
+
+
+async def analyse(
+    session: RunContext, path: str = "analysis", written: GeneratedPrompts | None = None
+) -> Analysis:
+    """Run the analysis of the problem, with the prompts given or, where the configuration says so, newly written ones.
+
+    The checks come in the paper's order; a positive analytical or transformation check skips the rest, and the
+    stability analysis runs before hybrid and numerical generation. An answer that stays unreadable after one more
+    try counts as "continue" and is recorded as such.
+    """
+    options = session.config.analysis
+    if options.written and written is None:
+        checks = tuple(name for name in VERDICTS if name != "stability" or options.stability)
+        written = await generate_prompts(session, path, checks)
+    prompts = written.prompts if written else {}
+    if options.single:
+        steps, branch = await _merged(session, path, prompts)
+    else:
+        steps, branch = await _one_by_one(session, path, prompts)
+    return Analysis(steps, branch or "numerical", _bounds(session, steps), written)
+
+
+async def _one_by_one(
+    session: RunContext, path: str, prompts: Mapping[str, str]
+) -> tuple[tuple[AnalysisStep, ...], Strategy | None]:
+    dialogue = _Dialogue((system_prompt(),))
+    for name in ("classification", "analytical", "transformation", "hybrid"):
+        dialogue = await _step(session, path, dialogue, name, prompts)
+        if dialogue.branch in ("analytical", "transformed"):
+            return dialogue.steps, dialogue.branch
+    if session.config.analysis.stability:
+        dialogue = await _step(session, path, dialogue, "stability", prompts)
+    return dialogue.steps, dialogue.branch
+
+
+def bound_names(session: RunContext) -> list[str]:
+    """Return the names that a stability bound may use."""
+    names = ["dx", "u_max", *session.problem.parameters]
+    return names if session.problem.time is None else [*names, "dt"]
+
+
+async def _step(
+    session: RunContext, path: str, dialogue: _Dialogue, name: str, prompts: Mapping[str, str]
+) -> _Dialogue:
+    prompt = render(
+        f"analysis/{name}",
+        written=prompts.get(name),
+        description=session.description,
+        steps=5 if session.config.analysis.stability else 4,
+        step=len(dialogue.steps) + 1,
+        names=bound_names(session),
+    )
+    conversation = (*dialogue.conversation, Message("user", prompt))
+    verdict, conversation = await _verdict(session, f"{path}/{name}", conversation, VERDICTS[name])
+    step = AnalysisStep(name, conversation[-1].content, verdict)
+    return _Dialogue(conversation, (*dialogue.steps, step))
+
+
+async def _verdict(
+    session: RunContext, path: str, conversation: Conversation, schema: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Conversation]:
+    try:
+        return await ask_and_read(
+            session,
+            path,
+            session.config.models.analyst,
+            "analysis",
+            conversation,
+            lambda text: read_verdict(text, schema),
+        )
+    except ReplyError as error:
+        silence = Message("assistant", "(no readable verdict)")
+        return {"verdict": "no", "unreadable": str(error)}, (*conversation, silence)
+
+
+async def _merged(
+    session: RunContext, path: str, prompts: Mapping[str, str]
+) -> tuple[tuple[AnalysisStep, ...], Strategy | None]:
+    prompt = render(
+        "analysis/merged",
+        written=prompts.get(SINGLE),
+        description=session.description,
+        names=bound_names(session),
+        stability=session.config.analysis.stability,
+    )
+    conversation: Conversation = (system_prompt(), Message("user", prompt))
+    verdict, conversation = await _verdict(session, f"{path}/merged", conversation, {"classification": dict})
+    text = conversation[-1].content
+    steps = tuple(
+        AnalysisStep(name, text, verdict[name]) for name in VERDICTS if isinstance(verdict.get(name), Mapping)
+    ) or (AnalysisStep("classification", text, verdict),)
+    return steps, _Dialogue(conversation, steps).branch
+
+
+def _bounds(session: RunContext, steps: tuple[AnalysisStep, ...]) -> tuple[StabilityBound, ...]:
+    stability = next((step.verdict for step in steps if step.name == "stability"), {})
+    listed = stability.get("bounds", ())
+    return tuple(_bound(session, item) for item in listed if isinstance(item, Mapping))
+
+
+def _bound(session: RunContext, item: Mapping[str, Any]) -> StabilityBound:
+    """Check a bound symbolically and evaluate it on the data's grid; u_max has no value before data are seen."""
+    scheme, text = str(item.get("scheme", "unnamed scheme")), str(item.get("bound", ""))
+    try:
+        expression = parse_expression(text, bound_names(session))
+        values = {"dx": min(session.problem.spacing.values()), **session.problem.parameters}
+        if {str(symbol) for symbol in expression.free_symbols} <= set(values):
+            return StabilityBound(scheme, text, evaluate(expression, values))
+        return StabilityBound(scheme, text, None, "depends on the solution")
+    except SpecificationError as error:
+        return StabilityBound(scheme, text, None, str(error))
+
+
+def findings(analysis: Analysis) -> list[dict[str, str]]:
+    """Return one line for each check, for the prompts that follow."""
+    return [{"name": step.name, "finding": _finding(step.verdict)} for step in analysis.steps]
+
+
+def _finding(verdict: Mapping[str, Any]) -> str:
+    if "unreadable" in verdict:
+        return "no readable verdict"
+    parts = [f"{key}: {_inline(value)}" for key, value in verdict.items() if key != "bounds" and value]
+    return "; ".join(parts)
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_inline(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(_inline(item) for item in value)
+    return str(value)

@@ -1,0 +1,233 @@
+"""The functions of the face: from a problem to a solution, a score, a run, and a comparison of runs."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import sharp
+from hpc.errors import RunDirectoryError
+from sharp.config import RunConfig
+from sharp.errors import ClarificationNeeded, ConfigurationError, InputError, SpecificationError
+from sharp.event_loop import run_coroutine
+from sharp.problems.cases import load_case, load_ill_posed
+
+HEAVY = {"numpy", "yaml", "pydantic", "sympy", "asyncio", "click", "pandas", "importlib.resources"}
+SHIFT = """
+import numpy as np
+def solver(u0_batch, t_coordinate, beta):
+    n = u0_batch.shape[1]
+    wave = np.exp(-2j * np.pi * np.fft.rfftfreq(n, 1 / n) * beta * t_coordinate[:, None])
+    return np.fft.irfft(np.fft.rfft(u0_batch.astype(float))[:, None] * wave, n)
+"""
+SMALL: dict[str, Any] = {
+    "seed": 3,
+    "genesis": {"candidates": 2},
+    "synthesis": {"max_rounds": 1, "max_cycles": 1},
+    "evaluation": {"validation": 2, "test": 2, "smoke": 1},
+}
+
+
+def within_a_loop(call: Callable[[], Any]) -> Any:
+    """Call a function as a notebook does: in a thread that runs an event loop."""
+
+    async def cell() -> Any:
+        return call()
+
+    return asyncio.run(cell())
+
+
+@pytest.fixture(scope="module")
+def waves(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six travelling waves at 41 times."""
+    t, x = np.linspace(0, 2, 41), (np.arange(64) + 0.5) / 64
+    phase = np.arange(6)[:, None, None] / 6 + 0.1 * t[:, None]
+    path = tmp_path_factory.mktemp("data") / "wave.hdf5"
+    with h5py.File(path, "w") as file:
+        file.update({"tensor": 1.5 + np.cos(2 * np.pi * (x - phase)), "t-coordinate": t, "x-coordinate": x})
+    return path
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[str]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def finished(waves: Path, lines: list[str], tmp_path_factory: pytest.TempPathFactory) -> sharp.Run:
+    """A run that was made in a notebook."""
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    config = {**SMALL, "evaluation": {**SMALL["evaluation"], "data": str(waves)}}
+    run: sharp.Run = within_a_loop(lambda: sharp.run("advection", folder, listener=lines.append, **config))
+    return run
+
+
+def test_importing_sharp_loads_nothing_and_every_name_is_there() -> None:
+    code = "import sharp, sys; print(*sys.modules); print(*[getattr(sharp, name) is None for name in sharp.__all__])"
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    loaded, values = done.stdout.splitlines()
+    assert not set(loaded.split()) & HEAVY
+    assert {name for name in loaded.split() if name.startswith("sharp")} == {"sharp", "sharp.version"}
+    assert values.split() == ["False"] * len(sharp.__all__)
+    assert set(sharp.__all__) <= set(dir(sharp))
+    with pytest.raises(AttributeError, match="has no attribute 'solv'"):
+        sharp.solv  # noqa: B018
+
+
+@pytest.mark.parametrize("named", ["id", "path", "problem"])
+def test_a_problem_may_be_named_or_given(named: str, tmp_path: Path) -> None:
+    problem = load_case("heat-rod-two-ends").problem
+    path = tmp_path / "rod.yaml"
+    from sharp.problems.serialisation import to_yaml
+
+    path.write_text(to_yaml(problem))
+    given: Any = {"id": problem.id, "path": path, "problem": problem}[named]
+    said: list[str] = []
+    solution = sharp.solve(given, method="fd", resolution=24, cross_check=False, listener=said.append)
+    assert solution.problem.hash == problem.hash
+    assert (solution.method, solution.trials[0].refinement.attempts[-1].resolution) == ("fd", 24)
+    assert any(line.startswith("fd: It was asked for") for line in said)
+
+
+def test_the_files_of_a_solution_are_written_where_wanted(tmp_path: Path) -> None:
+    sharp.solve("heat-rod-two-ends", accuracy=1e-3, cross_check=False, output=tmp_path / "rod")
+    assert {"report.html", "solution.npz", "problem.yaml"} <= {
+        path.name for path in (tmp_path / "rod").iterdir()
+    }
+    with np.load(tmp_path / "rod" / "solution.npz") as arrays:
+        assert sharp.verify("heat-rod-two-ends", arrays, accuracy=1e-2).verified
+    with pytest.raises(ConfigurationError, match="holds something else"):
+        sharp.solve("poisson-bratu", output=tmp_path / "rod")
+
+
+def test_problems_that_cannot_be_solved_are_refused_or_asked_about() -> None:
+    with pytest.raises(ClarificationNeeded) as asked:
+        sharp.solve("rod-one-end")
+    assert asked.value.questions == load_ill_posed("rod-one-end").diagnose().questions
+    with pytest.raises(SpecificationError, match="backward-rod"):
+        sharp.solve("backward-rod")
+    with pytest.raises(SpecificationError, match="did you mean 'heat-rod-two-ends'"):
+        sharp.solve("heat-rod-two-end")
+
+
+def test_words_are_solved_by_agents_also_in_a_notebook(tmp_path: Path) -> None:
+    case = load_case("heat-rod-two-ends")
+    words = case.statements[0].text
+    solution = within_a_loop(lambda: sharp.solve(words, output=tmp_path / "rod"))
+    assert solution.verdict.verified
+    assert "cross-check" in {check.name for check in solution.verdict.checks}
+    own = sharp.solve(case.problem, cross_check=False)
+    np.testing.assert_allclose(solution([0.1, 0.3], t=600.0), own([0.1, 0.3], t=600.0), rtol=1e-5)
+    assert within_a_loop(lambda: sharp.replay(tmp_path / "rod")).same
+    with pytest.raises(InputError, match="are for specifications"):
+        sharp.solve(words, accuracy=1e-3, output=tmp_path / "rod")
+
+
+def test_words_that_leave_something_open_are_asked_about(tmp_path: Path) -> None:
+    with pytest.raises(ClarificationNeeded) as asked:
+        sharp.solve(load_ill_posed("rod-one-end").statements[0].text, output=tmp_path / "rod")
+    assert asked.value.questions
+    assert (tmp_path / "rod" / "questions.yaml").exists()
+    with pytest.raises(SpecificationError):
+        sharp.solve(load_ill_posed("backward-rod").statements[0].text, output=tmp_path / "back")
+
+
+@pytest.mark.parametrize("place", ["source", "file"])
+def test_a_program_is_scored(place: str, waves: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SHIFT)
+    solver: Any = SHIFT if place == "source" else tmp_path / "mine.py"
+    found = within_a_loop(lambda: sharp.evaluate("advection", solver, data=waves, samples=3))
+    assert isinstance(found, sharp.Evaluation)
+    assert found.ok
+    assert found.scores is not None
+    assert found.scores.nrmse < 1e-6
+
+
+def test_a_program_that_fails_says_why(waves: Path) -> None:
+    found = sharp.evaluate(
+        "advection", "def solver(*_):\n    raise ValueError('no')\n", data=waves, samples=2
+    )
+    assert found.failure is not None
+    assert "ValueError: no" in found.failure.message
+    with pytest.raises(InputError, match=r"nowhere\.py: cannot be read"):
+        sharp.evaluate("advection", "nowhere.py")
+
+
+def test_a_run_in_a_notebook_ends_with_a_program_and_its_error(finished: sharp.Run, lines: list[str]) -> None:
+    assert finished.best is not None
+    assert finished.test_error is not None
+    assert finished.test_error < 1
+    assert finished.test_error == finished.test.scores.nrmse  # type: ignore[union-attr]
+    assert "def solver" in str(finished.code)
+    assert finished.report == finished.path / "report.html"
+    assert finished.report.exists()
+    assert finished.solver is not None
+    assert (finished.solver / "solver.py").exists()
+    assert (finished.config.seed, finished.config.genesis.candidates) == (3, 2)
+    assert f"best {finished.best}, test error" in repr(finished)
+    assert any(line.startswith("winner ") for line in lines)
+
+
+def test_a_finished_run_is_resumed_replayed_and_compared(finished: sharp.Run) -> None:
+    again = within_a_loop(lambda: sharp.resume(finished.path, budgets={"calls": 500}))
+    assert (again.best, again.test_error) == (finished.best, finished.test_error)
+    assert again.config.budget.calls == 500
+    assert within_a_loop(lambda: sharp.replay(str(finished.path))).same
+    rows = within_a_loop(lambda: sharp.compare([finished, again.path])).rows
+    assert len(rows) == 1
+    assert rows.iloc[0]["nrmse"] == finished.test_error
+    with pytest.raises(RunDirectoryError, match="already holds a run"):
+        sharp.run("advection", finished.path)
+    with pytest.raises(RunDirectoryError, match="neither a run"):
+        sharp.compare([finished.path.parent / "nothing"])
+
+
+def test_a_run_takes_a_problem_or_a_configuration(waves: Path, tmp_path: Path) -> None:
+    config = RunConfig(problem="advection", genesis={"candidates": 2}, evaluation={"data": waves})  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="there is no model card 'nobody'"):
+        sharp.run(config, tmp_path / "a", model="nobody")
+    with pytest.raises(
+        ConfigurationError, match=r"argument: genesis\.candidate is not a key of a run configuration"
+    ):
+        sharp.run("advection", tmp_path / "b", genesis={"candidate": 2})
+    problem = sharp.load_problem("advection")
+    with pytest.raises(ConfigurationError, match=r"genesis\.candidates"):
+        sharp.run(problem, tmp_path / "c", genesis={"candidates": 0})
+    assert not (tmp_path / "c" / "run.yaml").exists()
+
+
+def test_coroutines_run_in_a_thread_of_their_own_and_are_cancelled_by_an_interrupt() -> None:
+    async def where() -> str:
+        return threading.current_thread().name
+
+    assert run_coroutine(where()) == threading.main_thread().name
+    assert within_a_loop(lambda: run_coroutine(where())) != threading.main_thread().name
+    ended: list[str] = []
+
+    async def endless() -> None:
+        import _thread
+
+        try:
+            asyncio.get_running_loop().call_later(0.2, _thread.interrupt_main)
+            await asyncio.sleep(60)
+        finally:
+            ended.append("cleaned up")
+
+    async def cell() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            run_coroutine(endless())
+
+    # asyncio.run takes SIGINT itself in the main thread; a notebook's kernel does not.
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(cell())
+    loop.close()
+    assert ended == ["cleaned up"]

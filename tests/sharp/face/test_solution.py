@@ -1,0 +1,237 @@
+"""A solution as a value: asked anywhere, with its error, as a data set, as a plot, in a notebook."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import sharp
+from sharp.errors import InputError, NotSolved, OutsideDomain
+from sharp.problems import Problem, parse_problem
+
+ROD = """
+pde_spec: 1
+id: rod
+title: A rod
+coordinates: {space: [x], time: t}
+fields: [u]
+units: {x: m, t: s, u: K}
+parameters: {k: {value: 0.1, unit: m**2/s}}
+equations: [u_t = k*u_xx]
+domain: {type: box, bounds: {x: [0, 1]}}
+time: [0, 1]
+initial: {u: sin(pi*x)}
+boundary: [{where: all, type: dirichlet, field: u, value: 0}]
+outputs: {grid: nodes, points: {x: 11}, times: 5}
+"""
+PAIR = """
+pde_spec: 1
+id: pair
+title: Two fields that turn into each other
+coordinates: {space: [x], time: t}
+fields: [u, v]
+equations: [u_t = u_xx + v, v_t = v_xx - u]
+domain: {type: box, bounds: {x: [0, 1]}}
+time: [0, 1]
+initial: {u: sin(2*pi*x), v: "0"}
+boundary: [{type: periodic, axis: x}]
+"""
+ANNULUS = """
+pde_spec: 1
+id: ring
+title: A ring
+coordinates: {space: [x, y]}
+fields: [u]
+equations: ["lap(u) = 0"]
+domain: {type: annulus, inner: 1, outer: 2}
+boundary:
+  - {where: inner, type: dirichlet, field: u, value: 0}
+  - {where: outer, type: dirichlet, field: u, value: log(2)}
+outputs: {grid: nodes, points: {x: 9, y: 9}}
+"""
+TRIANGLE = """
+pde_spec: 1
+id: triangle
+title: A triangle
+coordinates: {space: [x, y]}
+fields: [u]
+equations: ["lap(u) = 0"]
+domain: {type: polygon, vertices: [[0, 0], [2, 0], [0, 1]]}
+boundary: [{where: all, type: dirichlet, field: u, value: x*y}]
+accuracy: 1e-4
+"""
+MODES = """
+pde_spec: 1
+id: modes
+title: Modes of a string
+coordinates: {space: [x]}
+fields: [u]
+equations: [-u_xx = mu*u]
+eigenvalue: {name: mu, count: 3}
+domain: {type: box, bounds: {x: [0, 1]}}
+boundary: [{where: all, type: dirichlet, field: u, value: 0}]
+"""
+BOX = """
+pde_spec: 1
+id: room
+title: A room
+coordinates: {space: [x, y, z]}
+fields: [u]
+equations: ["lap(u) = 0"]
+domain: {type: box, bounds: {x: [0, 1], y: [0, 1], z: [0, 2]}}
+boundary: [{where: all, type: dirichlet, field: u, value: x*y*z}]
+outputs: {grid: cells, points: {x: 5, y: 6, z: 7}}
+"""
+
+Solve = Callable[[str], sharp.Solution]
+
+
+def problem(text: str) -> Problem:
+    return parse_problem(text, "test.yaml")
+
+
+@pytest.fixture(scope="module")
+def solved() -> Solve:
+    """Solutions by the texts of their problems, each computed once."""
+    known: dict[str, sharp.Solution] = {}
+
+    def solve(text: str) -> sharp.Solution:
+        if text not in known:
+            known[text] = sharp.solve(problem(text), cross_check=False)
+        return known[text]
+
+    return solve
+
+
+def test_a_solution_is_a_function_of_space_and_time(solved: Solve) -> None:
+    rod = solved(ROD)
+    exact = np.exp(-0.1 * np.pi**2 * 0.5) * np.sin(np.pi * 0.3)
+    assert rod(0.3, t=0.5) == pytest.approx(exact, rel=1e-5)
+    assert rod(0.3, t=0.5).shape == ()
+    assert rod([0.1, 0.2, 0.3], t=[0.5, 0.0]).shape == (2, 3)
+    np.testing.assert_allclose(rod([0.3], t=[0.5, 0.0])[:, 0], [exact, np.sin(0.3 * np.pi)], rtol=1e-5)
+    grid = np.linspace(0, 1, 12).reshape(3, 4)
+    assert rod(grid, t=[[0.1], [0.2]]).shape == (2, 1, 3, 4)
+    assert rod.at([[0.1], [0.2]], [0.0, 1.0]).shape == (1, 2, 2)
+
+
+def test_coordinates_are_broadcast_and_steady_problems_take_no_time(solved: Solve) -> None:
+    ring = solved(ANNULUS)
+    x, y = np.array([[1.2], [1.3]]), np.array([0.5, 0.6, 0.7])
+    np.testing.assert_allclose(ring(x, y), np.log(np.hypot(x, y)), rtol=1e-6)
+    assert ring.at([[1.5, 0.0]]).shape == (1, 1)
+    with pytest.raises(InputError, match="ring is a steady problem; expected no time"):
+        ring(1.5, 0, t=0)
+
+
+def test_systems_give_all_fields_or_one(solved: Solve) -> None:
+    pair = solved(PAIR)
+    both = pair([0.1, 0.3], t=0.2)
+    assert both.shape == (2, 2)
+    np.testing.assert_array_equal(pair([0.1, 0.3], t=0.2, field="v"), both[1])
+    with pytest.raises(InputError, match="there is no field 'w'; valid fields: u, v"):
+        pair(0.1, t=0, field="w")
+
+
+@pytest.mark.parametrize(
+    ("text", "space", "time", "complaint"),
+    [
+        (
+            ROD,
+            (1.5,),
+            0.5,
+            r"no solution at \(1.5\), one of 1 points outside the domain; expected x from 0 to 1",
+        ),
+        (ROD, (0.5,), 1.5, "no solution at t = 1.5; t from 0 to 1"),
+        (ROD, (np.nan,), 0.5, "outside the domain"),
+        (ROD, (0.5,), np.nan, "no solution at t = nan"),
+        (ANNULUS, (0.5, 0.5), None, "between the circles of radii 1 and 2"),
+        (TRIANGLE, (1.5, 0.9), None, "polygon"),
+    ],
+)
+def test_outside_the_domain_there_is_no_value(
+    solved: Solve, text: str, space: tuple[float, ...], time: float | None, complaint: str
+) -> None:
+    with pytest.raises(OutsideDomain, match=complaint):
+        solved(text)(*space, t=time)
+
+
+def test_a_wrong_number_of_arguments_is_told(solved: Solve) -> None:
+    with pytest.raises(InputError, match="rod depends on time; expected t, t from 0 to 1"):
+        solved(ROD)(0.5)
+    with pytest.raises(InputError, match=r"expected 2 coordinates \(x, y\), found 1"):
+        solved(ANNULUS)(0.5)
+
+
+def test_error_and_verdict_can_be_read_and_printed(solved: Solve) -> None:
+    rod = solved(ROD)
+    assert rod.verdict.verified
+    assert 0 < rod.error <= rod.accuracy
+    assert "verified  residual of the equations" in str(rod.verdict)
+    assert repr(rod) == f"<Solution of rod: {rod.method}, error {rod.error:.1e}, verified>"
+
+
+def test_eigenvalue_problems_hold_numbers_and_the_first_function(solved: Solve) -> None:
+    modes = solved(MODES)
+    np.testing.assert_allclose(modes.eigenvalues, np.pi**2 * np.array([1, 4, 9]), rtol=1e-6)
+    assert abs(modes(0.5)) == pytest.approx(1, rel=1e-3)
+    assert "9.8696" in modes._repr_html_()
+    np.testing.assert_array_equal(modes.to_xarray()["mu"], modes.eigenvalues)
+
+
+def test_a_solution_becomes_a_data_set(solved: Solve) -> None:
+    data = solved(ROD).to_xarray()
+    assert dict(data.sizes) == {"t": 5, "x": 11}
+    assert (data["u"].attrs["units"], data["x"].attrs["units"]) == ("K", "m")
+    assert (data.attrs["verdict"], data.attrs["error"]) == ("verified", solved(ROD).error)
+    assert float(data["u"].sel(t=0.5, x=0.3, method="nearest")) == pytest.approx(
+        float(solved(ROD)(0.3, t=0.5))
+    )
+    finer = solved(ROD).to_xarray(x=np.linspace(0, 1, 51), t=[1.0])
+    assert dict(finer.sizes) == {"t": 1, "x": 51}
+    ring = solved(ANNULUS).to_xarray()
+    assert ring["u"].dims == ("x", "y")
+    assert np.isnan(ring["u"].sel(x=0, y=0))
+    with pytest.raises(InputError, match="there is no coordinate 'z'; valid coordinates: t, x"):
+        solved(ROD).to_xarray(z=[1])
+    with pytest.raises(OutsideDomain):
+        solved(ROD).to_xarray(t=[2.0])
+
+
+def test_without_xarray_the_command_that_installs_it_is_named(
+    solved: Solve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(InputError, match=r'pip install "pde-sharp\[xarray\]"'):
+        solved(ROD).to_xarray()
+
+
+@pytest.mark.parametrize(
+    ("text", "panels"), [(ROD, 1), (PAIR, 2), (ANNULUS, 1), (TRIANGLE, 1), (MODES, 1), (BOX, 1)]
+)
+def test_a_solution_draws_itself(solved: Solve, text: str, panels: int) -> None:
+    figure = solved(text).plot()
+    assert isinstance(figure, Figure)
+    drawn = [axes for axes in figure.axes if axes.get_xlabel()]
+    assert len(drawn) == panels
+    assert all(axes.lines or axes.collections for axes in drawn)
+
+
+def test_a_notebook_shows_title_verdict_and_plot(solved: Solve) -> None:
+    page = solved(ROD)._repr_html_()
+    assert "<b>A rod</b><br>Verified: estimated relative error" in page
+    assert '<img alt="plot of u" src="data:image/png;base64,iVBOR' in page
+
+
+def test_a_problem_that_nothing_solves_has_a_verdict_and_no_values() -> None:
+    stiff = sharp.solve(problem(ROD), time_limit=1e-9)
+    assert stiff.verdict.status == "unsolved"
+    assert repr(stiff) == "<Solution of rod: unsolved>"
+    assert "<img" not in stiff._repr_html_()
+    for ask in (lambda: stiff(0.5, t=0.5), stiff.plot, stiff.to_xarray):
+        with pytest.raises(NotSolved, match="rod: there is no solution"):
+            ask()

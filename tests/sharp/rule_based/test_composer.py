@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from sharp.rule_based.code_faults import code_faults
+from sharp.rule_based.composer import compose, strategies
+from sharp.rule_based.library import FAMILIES, family_named
+
+SEEDS = 400
+APPLY = {fault.name: fault.apply for fault in code_faults()}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_same_seed_gives_the_same_program(family: str) -> None:
+    assert all(compose(family, seed) == compose(family, seed) for seed in range(10))
+    assert len({compose(family, seed, fault_rate=0.0).code for seed in range(10)}) > 5
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rates_of_zero_and_one(family: str) -> None:
+    assert all(compose(family, seed, fault_rate=0.0).fault is None for seed in range(40))
+    assert all(compose(family, seed, fault_rate=1.0).fault in APPLY for seed in range(40))
+
+
+def test_measured_fault_rate() -> None:
+    faulty = {
+        family: sum(compose(family, seed).fault is not None for seed in range(SEEDS)) / SEEDS
+        for family in FAMILIES
+    }
+    assert sum(faulty.values()) / len(faulty) == pytest.approx(0.25, abs=0.03)
+    # Four standard deviations of 400 draws.
+    assert all(rate == pytest.approx(0.25, abs=0.09) for rate in faulty.values()), faulty
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_sound_program_beneath_a_fault_does_not_depend_on_the_rate(family: str) -> None:
+    for seed in range(30):
+        sound, faulty = compose(family, seed, fault_rate=0.0), compose(family, seed, fault_rate=1.0)
+        assert faulty.fault is not None
+        assert (faulty.choices, faulty.plan) == (sound.choices, sound.plan)
+        assert faulty.code == APPLY[faulty.fault](sound.code) != sound.code
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_strategy_of_a_family_can_be_asked_for(family: str) -> None:
+    for strategy in strategies(family):
+        programs = [compose(family, seed, strategy=strategy) for seed in range(5)]
+        assert {program.strategy for program in programs} == {strategy}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_simple_programs_come_from_simple_recipes(family: str) -> None:
+    simple = {recipe.name for recipe in family_named(family).recipes if recipe.level == "simple"}
+    assert simple
+    assert {compose(family, seed, level="simple").choices["recipe"] for seed in range(30)} <= simple
+
+
+def test_constants_in_the_code_are_the_choices() -> None:
+    program = compose("burgers", 2, fault_rate=0.0)
+    tree = ast.parse(program.code)
+    assigned = {
+        target.id: ast.unparse(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    assert {name: value for name, value in assigned.items() if name != "DTYPE"} == {
+        name: value for name, value in program.choices.items() if name.isupper()
+    }
+    assert assigned["DTYPE"].endswith(program.choices["precision"])
+
+
+def test_unknown_family_and_strategy_are_named() -> None:
+    with pytest.raises(ValueError, match=r"no library for 'maxwell'; it knows advection, burgers"):
+        compose("maxwell", 0)
+    with pytest.raises(ValueError, match=r"no 'magic' recipe of level 'any'; it has numerical"):
+        compose("burgers", 0, strategy="magic")

@@ -1,0 +1,38 @@
+"""Progress on a terminal: one live line at the bottom, whatever programs print."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+
+CODE = """
+from sharp.runs.progress import progress_view
+with progress_view() as view:
+    view.on_data(1, 3, "samples " + "x" * 200)
+    view.on_warning("bad \\x1b[31m thing [bold]")
+    view.on_data(2, 3, "done")
+"""
+
+
+def test_lines_stay_above_a_live_line_that_fits_and_vanishes() -> None:
+    reader, writer = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "60", "TERM": "xterm"}
+    subprocess.run([sys.executable, "-c", CODE], stderr=writer, check=True, env=environment)
+    os.close(writer)
+    shown = os.read(reader, 65536).decode()
+    os.close(reader)
+    pieces = shown.replace("\r\x1b[2K", "\n").splitlines()
+    assert "warning: bad ␛[31m thing [bold]" in pieces
+    live = next(piece for piece in pieces if "samples" in piece)
+    assert live.endswith("…")
+    assert len(live.removeprefix("\x1b[?25l")) <= 60
+    assert any(piece.startswith("data: done (2/3)") for piece in pieces)
+    assert shown.endswith("\x1b[1A\x1b[2K")
+
+
+def test_lines_are_plain_where_there_is_no_terminal() -> None:
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[0] == f"data: samples {'x' * 200} (1/3)"
+    assert "\x1b" not in done.stderr

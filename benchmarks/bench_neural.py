@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sharp.neural.baseline import Scorer
-from sharp.neural.operator import count_parameters
-from sharp.neural.settings import TrainingConfig
+from sharp.neural.operator import TrainingConfig, count_parameters
 from sharp.neural.training import CHECKPOINT, train
 from sharp.neural.training_data import initial_states, training_set
 from sharp.problems import Problem, load_problem

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.errors import DataError
-from sharp.neural.settings import TrainingConfig
+from sharp.neural.operator import TrainingConfig
 from sharp.problems import Problem
 from sharp.reference.chunking import Progress
 from sharp.reference.datasets import DataSet, read_inputs

@@ -8,27 +8,38 @@ functions take many times and states at once: free values are [k, f], all values
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from sharp.problems.programs import ExpressionProgram, compile_expressions
-from sharp.solvers.discretisation import Componentwise
-from sharp.solvers.elimination import BoundaryElimination
-from sharp.solvers.grid import Array, CollocationGrid, Indices
-from sharp.solvers.matrices import block_matrix, columns_of, prefers_dense_lu, scaled_rows
-from sharp.solvers.system import FirstOrderSystem, SpatialDerivative
+from sharp.solvers.discretisation import SemiDiscreteSystem
+from sharp.solvers.grid import Array, CollocationGrid, Indices, full
+from sharp.solvers.matrices import (
+    block_diagonal,
+    block_matrix,
+    columns_of,
+    compact,
+    prefers_dense_lu,
+    scaled_rows,
+    solve_sparse,
+)
+from sharp.solvers.method import SolverFailed
+from sharp.solvers.system import FirstOrderSystem, SpatialDerivative, real
 
 # Where the outputs of a program belong: to rate i and jet j.
 Places = Iterable[tuple[int, int]]
 
 
-class Collocation(Componentwise):
+class Collocation(SemiDiscreteSystem):
     """The equations of a system at the nodes of a grid, after its boundary conditions are eliminated.
 
     Raises `SolverFailed` where the conditions do not determine the values at the boundary.
     """
+
+    grid: CollocationGrid
 
     def __init__(self, system: FirstOrderSystem, grid: CollocationGrid) -> None:
         self.system = system
@@ -41,13 +52,6 @@ class Collocation(Componentwise):
     def ends(self) -> Indices:
         """Up to where the free values of each component go [c]."""
         return self._elimination.ends
-
-    def start(self) -> Array:
-        """Return the free values [f] of the initial state."""
-        program = compile_expressions(self.system.initial, self.system.space)
-        with np.errstate(all="ignore"):
-            found = program(*self.grid.points.T)
-        return self.sampled(self._stacked(found, ()))
 
     def rates(self, times: Array, states: Array) -> Array:
         """Return the rates of the free values [k, f]: time derivatives, or residuals of a steady problem."""
@@ -103,24 +107,23 @@ class Collocation(Componentwise):
         return columns_of(self._matrices[jet.by], along) if jet.order else along
 
     def _stacked(self, parts: Sequence[Any], leading: tuple[int, ...]) -> Array:
-        """Return the values of programs as one array [..., c, n]; some of them are a number for all nodes."""
-        shape = (*leading, len(self.grid.points))
-        return np.stack([np.broadcast_to(np.asarray(part, dtype=float), shape) for part in parts], axis=-2)
+        """Return the values of programs as one array [..., c, n]."""
+        return np.stack([full(part, (*leading, len(self.grid.points))) for part in parts], axis=-2)
 
     def _matrix(self, program: ExpressionProgram, places: Places, time: float, state: Array) -> Any:
         """Return `sample (sum of diag(entry) jet matrix) spread` for the partial derivatives at some places."""
         times = np.array([time])
         with np.errstate(all="ignore"):
             entries = program(*self._arguments(times, self.values(times, state[None])))
-        full = self._assembled(dict(zip(places, entries, strict=True)))
-        matrix = self._elimination.sample @ full @ self.constraint_matrix(time)
+        whole = self._assembled(dict(zip(places, entries, strict=True)))
+        matrix = self._elimination.sample @ whole @ self.constraint_matrix(time)
         return matrix.toarray() if self._fills_up and not isinstance(matrix, np.ndarray) else matrix
 
     @cached_property
     def _fills_up(self) -> bool:
         """Whether dense factors are the better ones for Jacobians, of which only the pattern counts here."""
-        full = self._assembled(dict.fromkeys(self.system.jacobian, 1.0))
-        return prefers_dense_lu(self._elimination.sample @ full @ self.constraint_matrix(0.0))
+        whole = self._assembled(dict.fromkeys(self.system.jacobian, 1.0))
+        return prefers_dense_lu(self._elimination.sample @ whole @ self.constraint_matrix(0.0))
 
     def _assembled(self, entries: Mapping[tuple[int, int], Any]) -> Any:
         """Return the matrix [c * n, c * n] of all rates by all values."""
@@ -129,8 +132,7 @@ class Collocation(Componentwise):
         rows = {rate: row for row, rate in enumerate(self._equations)}
         for (rate, index), entry in entries.items():
             jet = self.system.jets[index]
-            factor = np.broadcast_to(np.asarray(entry, dtype=float), (1, nodes))[0]
-            term = scaled_rows(factor, self._matrices[jet.by])
+            term = scaled_rows(full(entry, (1, nodes))[0], self._matrices[jet.by])
             before = blocks[rows[rate]][jet.component]
             blocks[rows[rate]][jet.component] = term if before is None else before + term
         return block_matrix(blocks, nodes)
@@ -152,3 +154,154 @@ def paired(system: FirstOrderSystem) -> tuple[int, ...]:
         jet = system.jets[index]
         orders[jet.component, rate] = max(orders[jet.component, rate], jet.order)
     return tuple(int(rate) for rate in linear_sum_assignment(orders, maximize=True)[1])
+
+
+@dataclass(frozen=True)
+class AffineConstraints:
+    """How all values follow: `values = free @ by_free.T + given @ by_given.T`."""
+
+    by_free: Any
+    by_given: Any
+
+
+class BoundaryElimination:
+    """The conditions of a system on a grid, for all components at once.
+
+    Vectors of all values have the components one after the other [c * n]. `sample` is the matrix [f, c * n] that
+    gives the free ones, those of a component up to the next of `ends`. `fixed` says whether they count alike at all
+    times.
+    """
+
+    def __init__(self, system: FirstOrderSystem, grid: CollocationGrid) -> None:
+        self._conditions = system.conditions
+        self._grid = grid
+        self._size = len(grid.points)
+        self._names = (*system.space, system.time)
+        factors = (factor for condition in self._conditions for factor in condition.factors.values())
+        self.fixed = not any(real(system.time) in factor.free_symbols for factor in factors)
+        replaced = [self._replaced(component) for component in range(len(system.components))]
+        self._rows = [rows for rows, _ in replaced]
+        self._samples = [self._sample(nodes) for _, nodes in replaced]
+        self.sample = block_diagonal(self._samples)
+        self.ends = np.cumsum([sample.shape[0] for sample in self._samples])
+        # Newton iterations come back to the times of the stages.
+        self._spread_at = lru_cache(maxsize=64)(self._new_spread)
+
+    def constraint_matrix(self, time: float) -> AffineConstraints:
+        """Return how all values follow from the free and the given ones at a time.
+
+        Raises `SolverFailed` where conditions do not determine the values that are not free.
+        """
+        return self._spread_at(0.0 if self.fixed else float(time))
+
+    def given(self, times: Array) -> Array:
+        """Return the values of the conditions [k, g] at times [k]."""
+        found = [
+            self._at_part(self._values[index], index, times)[0][:, kept]
+            for rows in self._rows
+            for index, kept in rows.items()
+        ]
+        return np.concatenate([np.empty((len(times), 0)), *found], axis=1)
+
+    @cached_property
+    def _values(self) -> list[ExpressionProgram]:
+        return [compile_expressions([condition.value], self._names) for condition in self._conditions]
+
+    def _replaced(self, component: int) -> tuple[dict[int, list[int]], Indices]:
+        """Return the rows of each condition that take the place of equations, and the nodes of these equations.
+
+        Of several conditions at a node, that of lowest order counts.
+        """
+        layers: list[tuple[int, Indices]] = []
+        for part in self._grid.parts:
+            here = [
+                index
+                for index, given in enumerate(self._conditions)
+                if (given.component, given.part) == (component, part)
+            ]
+            nodes = self._grid.replaced_nodes(part, len(here)).reshape(len(here), -1) if here else ()
+            layers += zip(sorted(here, key=self._order), nodes, strict=True)
+        taken: dict[int, tuple[int, int]] = {}
+        for index, layer in sorted(layers, key=lambda pair: self._order(pair[0])):
+            for row, node in enumerate(layer.tolist()):
+                taken.setdefault(node, (index, row))
+        rows: dict[int, list[int]] = {}
+        for index, row in sorted(taken.values()):
+            rows.setdefault(index, []).append(row)
+        return rows, np.array(sorted(taken), dtype=np.intp)
+
+    def _order(self, index: int) -> int:
+        """The highest normal derivative in a condition."""
+        factors = self._conditions[index].factors
+        return max((order for order, factor in factors.items() if factor != 0), default=0)
+
+    def _sample(self, replaced: Indices) -> Any:
+        """Return the matrix [f, n] that gives the free values of one component."""
+        outer = np.concatenate([np.empty(0, dtype=np.intp), *self._grid.parts.values()])
+        resample = getattr(self._grid, "resampling", None)
+        # Nodes inside are replaced where there are several conditions at an end: some grids have a better way.
+        if resample is not None and np.setdiff1d(replaced, outer).size:
+            matrix = resample(len(replaced))
+            if matrix is not None:
+                return matrix
+        from scipy import sparse
+
+        return sparse.eye_array(self._size, format="csr")[np.setdiff1d(np.arange(self._size), replaced)]
+
+    def _new_spread(self, time: float) -> AffineConstraints:
+        pairs = [
+            _solve(sample, self._condition_rows(rows, time))
+            for sample, rows in zip(self._samples, self._rows, strict=True)
+        ]
+        return AffineConstraints(*(block_diagonal(blocks) for blocks in zip(*pairs, strict=True)))
+
+    def _at_part(self, program: ExpressionProgram, index: int, times: Array) -> list[Array]:
+        """Return the outputs of a program [k, nodes] at times and at the nodes of a condition's part."""
+        nodes = self._grid.parts[self._conditions[index].part]
+        with np.errstate(all="ignore"):
+            found = program(*self._grid.points[nodes].T, times[:, None])
+        return [full(part, (len(times), len(nodes))) for part in found]
+
+    def _condition_rows(self, rows: Mapping[int, list[int]], time: float) -> Any:
+        """Return the matrix [g, n] whose product with the values of a component are its conditions' left sides."""
+        from scipy import sparse
+
+        blocks = [self._left_side(index, time)[kept] for index, kept in rows.items()]
+        return sparse.vstack([sparse.csr_array((0, self._size)), *blocks], format="csr")
+
+    def _left_side(self, index: int, time: float) -> Any:
+        """Return the rows [k, n] of a condition at all nodes of its part."""
+        from scipy import sparse
+
+        condition = self._conditions[index]
+        program = compile_expressions(list(condition.factors.values()), self._names)
+        factors = self._at_part(program, index, np.array([time]))
+        terms = [
+            sparse.diags_array(factor[0])
+            @ sparse.csr_array(self._grid.normal_derivative(condition.part, order))
+            for order, factor in zip(condition.factors, factors, strict=True)
+        ]
+        return sparse.csr_array(sum(terms[1:], terms[0]))
+
+
+def _solve(sample: Any, rows: Any) -> tuple[Any, Any]:
+    """Return the matrices [n, f] and [n, g] that invert `sample` and the conditions together."""
+    try:
+        if isinstance(sample, np.ndarray):
+            inverse = np.linalg.inv(np.concatenate([sample, rows.toarray()]))
+            return inverse[:, : len(sample)], inverse[:, len(sample) :]
+        return _solve_selected(sample, rows)
+    except (RuntimeError, np.linalg.LinAlgError):
+        raise SolverFailed("the boundary conditions contradict each other, or say nothing") from None
+
+
+def _solve_selected(sample: Any, rows: Any) -> tuple[Any, Any]:
+    """The same where `sample` selects nodes: only the values at the other nodes have to be solved for."""
+    from scipy import sparse
+
+    free, size = sample.shape
+    given_up = np.setdiff1d(np.arange(size), sample.indices)
+    right = sparse.hstack([-rows[:, sample.indices], sparse.eye_array(len(given_up))], format="csc")
+    solved = solve_sparse(rows[:, given_up], right)
+    place = sparse.eye_array(size, format="csr")[:, given_up]
+    return compact(sample.T + place @ solved[:, :free]), compact(place @ solved[:, free:])

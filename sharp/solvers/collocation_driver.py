@@ -1,4 +1,4 @@
-"""Solving a system on grids of nodes: the steps that all methods of collocation share."""
+"""From a system that is discretised in space to its solution: steady, time-dependent and eigenvalue problems."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sharp.solvers.collocation import Collocation
 from sharp.solvers.discontinuities import jump_times
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.discretisation import SemiDiscreteSystem
-from sharp.solvers.eigen import smallest_eigenpairs
+from sharp.solvers.eigen import eigenpairs_on_two_grids
 from sharp.solvers.grid import Array, CollocationGrid
 from sharp.solvers.matrices import columns_of
 from sharp.solvers.method import Deadline
@@ -27,8 +27,6 @@ _COARSE = 0.75
 # Points along each axis, in 1 to 3 dimensions, among which the largest value of an eigenfunction is looked for.
 _LATTICE = (1001, 101, 31)
 
-States = Callable[[Array], Array]
-
 
 def solve_collocated(
     name: str,
@@ -43,57 +41,61 @@ def solve_collocated(
     Raises `SolverFailed` and `TimeLimitExceeded`.
     """
     collocation = Collocation(system, grid(resolution))
-    if system.problem.time is not None:
-        return solve_transient(name, collocation, resolution, accuracy, deadline)
-    if system.eigenvalue_terms:
+
+    def eigenpairs(count: int) -> tuple[Array, Array]:
         coarse = Collocation(system, grid(int(_COARSE * resolution)))
-        return _eigen(name, collocation, coarse, resolution, deadline)
-    state = solve_steady(collocation, deadline)
-    return DiscreteSolution(
-        name, resolution, evaluator(collocation, constant_in_time(state)), collocation.size
-    )
+        return eigenpairs_on_two_grids(collocation, coarse, count, deadline)
+
+    return solve_discrete(name, collocation, eigenpairs, resolution, accuracy, deadline)
 
 
-def solve_transient(
-    name: str, discrete: SemiDiscreteSystem, resolution: int, accuracy: float, deadline: Deadline
+def solve_discrete(
+    name: str,
+    discrete: SemiDiscreteSystem,
+    eigenpairs: Callable[[int], tuple[Array, Array]],
+    resolution: int,
+    accuracy: float,
+    deadline: Deadline,
 ) -> DiscreteSolution:
-    """Return the solution of a time-dependent problem, once it is discretised in space."""
-    interval = discrete.system.problem.time
-    assert interval is not None
-    tolerance = max(_IN_TIME * accuracy, _LEAST)
-    trajectory = integrate(
-        discrete, discrete.start(), interval, tolerance, deadline, jump_times(discrete.system)
-    )
-    facts = {"slabs of time": float(len(trajectory.slabs))}
-    return DiscreteSolution(name, resolution, evaluator(discrete, trajectory.at), discrete.size, facts=facts)
+    """Return the solution of any kind of problem once it is discretised in space.
+
+    `eigenpairs` gives a number of lowest eigenvalues, ascending, and the free values [f] of the first eigenfunction.
+    """
+    system, wanted = discrete.system, discrete.system.problem.specification.eigenvalue
+    states: Callable[[Array], Array]
+    eigenvalues, facts = np.empty(0), {}
+    if system.problem.time is not None:
+        tolerance = max(_IN_TIME * accuracy, _LEAST)
+        interval, breaks = system.problem.time, jump_times(system)
+        trajectory = integrate(discrete, discrete.start(), interval, tolerance, deadline, breaks)
+        states, facts = trajectory.at, {"time steps": float(len(trajectory.steps))}
+    elif wanted is not None:
+        eigenvalues, first = eigenpairs(wanted.count)
+        states = _constant(_scaled(discrete, first))
+    else:
+        states = _constant(solve_steady(discrete, deadline))
+    function = _evaluator(discrete, states)
+    return DiscreteSolution(name, resolution, function, discrete.size, tuple(eigenvalues.tolist()), facts)
 
 
-def _eigen(
-    name: str, fine: Collocation, coarse: Collocation, resolution: int, deadline: Deadline
-) -> DiscreteSolution:
-    wanted = fine.system.problem.specification.eigenvalue
-    assert wanted is not None
-    values, first = smallest_eigenpairs(fine, coarse, wanted.count, deadline)
-    first = scaled(fine, first)
-    eigenvalues = tuple(float(value) for value in values)
-    return DiscreteSolution(
-        name, resolution, evaluator(fine, constant_in_time(first)), fine.size, eigenvalues
-    )
-
-
-def scaled(discrete: SemiDiscreteSystem, state: Array) -> Array:
-    """Return a multiple of a state [f] whose largest absolute value, on a fixed lattice of points, is 1."""
-    raw = DiscreteSolution("", 0, evaluator(discrete, constant_in_time(state)), discrete.size)
-    sample = evaluate(raw, _lattice(discrete.system), np.zeros(1)).ravel()
+def _scaled(discrete: SemiDiscreteSystem, state: Array) -> Array:
+    """Return a multiple of a state [f] whose largest absolute value, on a lattice for all grids and methods, is 1."""
+    problem, count = discrete.system.problem, _LATTICE[len(discrete.system.space) - 1]
+    along = np.meshgrid(*(np.linspace(*problem.bounds[axis], count) for axis in problem.space))
+    points = np.stack([values.ravel() for values in along], axis=1)
+    raw = DiscreteSolution("", 0, _evaluator(discrete, _constant(state)), discrete.size)
+    sample = evaluate(raw, points[problem.domain.inside(points)], np.zeros(1)).ravel()
     return np.asarray(state / sample[np.argmax(np.abs(sample))])
 
 
-def constant_in_time(state: Array) -> States:
+def _constant(state: Array) -> Callable[[Array], Array]:
     """Return a state as a function of time."""
     return lambda times: np.broadcast_to(state, (len(times), len(state)))
 
 
-def evaluator(discrete: SemiDiscreteSystem, states: States) -> Callable[[Array, Array], Array]:
+def _evaluator(
+    discrete: SemiDiscreteSystem, states: Callable[[Array], Array]
+) -> Callable[[Array, Array], Array]:
     """Return the function that gives the values [fields, k, m] of the fields at points [m, d] and times [k]."""
     fields = [index for index, component in enumerate(discrete.system.components) if component.order == 0]
 
@@ -102,11 +104,3 @@ def evaluator(discrete: SemiDiscreteSystem, states: States) -> Callable[[Array, 
         return columns_of(discrete.grid.interpolation(points), values).transpose(1, 0, 2)
 
     return evaluated
-
-
-def _lattice(system: FirstOrderSystem) -> Array:
-    """Return equidistant points [m, d] in the domain, the same ones for every grid and method."""
-    count = _LATTICE[len(system.space) - 1]
-    along = np.meshgrid(*(np.linspace(*system.problem.bounds[axis], count) for axis in system.space))
-    points = np.stack([values.ravel() for values in along], axis=1)
-    return points[system.problem.domain.inside(points)]

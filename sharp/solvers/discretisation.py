@@ -4,78 +4,46 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from sharp.solvers.grid import Array, Indices
+from sharp.problems.programs import compile_expressions
+from sharp.solvers.grid import Array, Indices, PointSet, full
 from sharp.solvers.matrices import Pairs
-from sharp.solvers.radau import OdeSystem
 from sharp.solvers.system import FirstOrderSystem, StateComponent
 
 
-class PointSet(Protocol):
-    """Points at which functions are known, see `Grid`."""
-
-    @property
-    def points(self) -> Array:
-        """The points [n, d]."""
-        ...
-
-    @property
-    def weights(self) -> Array:
-        """Quadrature weights [n]."""
-        ...
-
-    def interpolation(self, points: Array) -> Any:
-        """Return the matrix [m, n] from values at the nodes to values at points [m, d]."""
-        ...
-
-
-class SemiDiscreteSystem(OdeSystem, Protocol):
-    """A system of ordinary equations for free values [f], from which all values [c, n] follow; see `Collocation`."""
-
-    @property
-    def system(self) -> FirstOrderSystem:
-        """What is solved."""
-        ...
-
-    @property
-    def grid(self) -> PointSet:
-        """Where values are known."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """The number of free values."""
-        ...
-
-    def start(self) -> Array:
-        """Return the free values [f] of the initial state."""
-        ...
-
-    def values(self, times: Array, states: Array) -> Array:
-        """Return all values [k, c, n] for the free ones [k, f] at times [k]."""
-        ...
-
-    def sampled(self, values: Array) -> Array:
-        """Return the free values [..., f] of all values [..., c, n]."""
-        ...
-
-    def constraint_matrix(self, time: float) -> Any:
-        """Return the matrix [c * n, f] by which all values depend on the free ones."""
-        ...
-
-
-class Componentwise(ABC):
-    """What a discretisation has from its system, where free values are ordered by components."""
+class SemiDiscreteSystem(ABC):
+    """An `OdeSystem` for free values [f], ordered by components, from which all values [c, n] follow."""
 
     system: FirstOrderSystem
+    grid: PointSet
 
     @property
     @abstractmethod
     def ends(self) -> Indices:
         """Up to where the free values of each component go [c]."""
+
+    @abstractmethod
+    def rates(self, times: Array, states: Array) -> Array:
+        """Return the rates of the free values [k, f]: time derivatives, or residuals of a steady problem."""
+
+    @abstractmethod
+    def jacobian(self, time: float, state: Array) -> Any:
+        """Return the derivatives [f, f] of the rates by the free values."""
+
+    @abstractmethod
+    def values(self, times: Array, states: Array) -> Array:
+        """Return all values [k, c, n] for the free ones [k, f] at times [k]."""
+
+    @abstractmethod
+    def sampled(self, values: Array) -> Array:
+        """Return the free values [..., f] of all values [..., c, n]."""
+
+    @abstractmethod
+    def constraint_matrix(self, time: float) -> Any:
+        """Return the matrix [c * n, f] by which all values depend on the free ones."""
 
     @property
     def size(self) -> int:
@@ -91,6 +59,12 @@ class Componentwise(ABC):
     def constant(self) -> bool:
         """Whether the Jacobian depends on neither time nor state."""
         return self.system.constant_operator
+
+    def start(self) -> Array:
+        """Return the free values [f] of the initial state, taken at the nodes."""
+        program, points = compile_expressions(self.system.initial, self.system.space), self.grid.points
+        with np.errstate(all="ignore"):
+            return self.sampled(np.stack([full(value, len(points)) for value in program(*points.T)]))
 
     @cached_property
     def pairs(self) -> Pairs:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sharp.problems.grammar import evaluate_tree
 from sharp.problems.problem import Problem
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.functions import compile_function
+from sharp.solvers.grid import Array
 from sharp.solvers.refine import eigenvalue_distance
 from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
-
-Array = NDArray[np.float64]
 
 HELD_OUT = 1200
 FIRST = 20011

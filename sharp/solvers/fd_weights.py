@@ -5,16 +5,14 @@ What a method says of its own derivatives is of no use in checking it; values of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 from itertools import product
 from math import factorial
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from sharp.solvers.grid import Array
 
 HALF = 4  # nodes on each side of a central stencil: order 8 for first and second derivatives
 
@@ -37,29 +35,22 @@ def fornberg_weights(offsets: tuple[int, ...], order: int) -> tuple[float, ...]:
     return tuple(found)
 
 
-def central_stencil(order: int) -> Mapping[int, float]:
-    """Return weights by offset of a central stencil; order 0 is the value itself."""
-    if order == 0:
-        return {0: 1.0}
-    offsets = tuple(range(-HALF, HALF + 1))
-    return {
-        offset: weight
-        for offset, weight in zip(offsets, fornberg_weights(offsets, order), strict=True)
-        if weight
-    }
+def central_stencil(order: int) -> tuple[Array, Array]:
+    """Return offsets [s] and weights [s] of a central stencil; order 0 is the value itself."""
+    return _stencil(range(-HALF, HALF + 1), order)
 
 
-def one_sided_stencil(order: int) -> Mapping[int, float]:
-    """Return weights by offset of a one-sided stencil of the nodes 0, -1, …, -7."""
-    if order == 0:
-        return {0: 1.0}
-    offsets = tuple(range(0, -2 * HALF, -1))
-    return dict(zip(offsets, fornberg_weights(offsets, order), strict=True))
+def one_sided_stencil(order: int) -> tuple[Array, Array]:
+    """Return offsets [s] and weights [s] of a one-sided stencil of the nodes 0, -1, …, -7."""
+    return _stencil(range(0, -2 * HALF, -1), order)
+
+
+def _stencil(offsets: range, order: int) -> tuple[Array, Array]:
+    nodes, weights = np.array(offsets, dtype=float), np.array(fornberg_weights(tuple(offsets), order))
+    return nodes[weights != 0], weights[weights != 0]
 
 
 def mixed(by: tuple[int, ...]) -> tuple[Array, Array]:
     """Return offsets [s, d] and weights [s] of a mixed derivative, `by[i]` times along axis i, for steps of 1."""
-    factors = [central_stencil(order).items() for order in by]
-    terms = [tuple(zip(*combination, strict=True)) for combination in product(*factors)]
-    offsets = np.array([offset for offset, _ in terms], dtype=float)
-    return offsets, np.array([np.prod(values) for _, values in terms])
+    offsets, weights = zip(*map(central_stencil, by), strict=True)
+    return np.array(list(product(*offsets))), np.array(list(map(np.prod, product(*weights))))

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import sympy
 
 from sharp.problems.domains import BoxDomain, RoundDomain
-from sharp.solvers.collocation_driver import constant_in_time, evaluator, scaled, solve_transient
+from sharp.problems.programs import ExpressionProgram, compile_expressions
+from sharp.solvers.collocation_driver import solve_discrete
 from sharp.solvers.discontinuities import interfaces
 from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.fem_assembly import FemSystem
-from sharp.solvers.fem_forms import fixed, weak_form, weak_weights
-from sharp.solvers.fem_line import IntervalSpace, divided
-from sharp.solvers.fem_space import FunctionSpace
-from sharp.solvers.grid import Array
-from sharp.solvers.matrices import Singular, factorise
+from sharp.solvers.discretisation import SemiDiscreteSystem
+from sharp.solvers.eigen import eigenpairs_above_shift
+from sharp.solvers.fem_forms import Integrands, WeakForm, fixed, multipliers, weak_form, weak_weights
+from sharp.solvers.fem_space import FunctionSpace, IntervalSpace, Quadrature, divided
+from sharp.solvers.grid import Array, Indices, full
+from sharp.solvers.matrices import Quotient, Solve, block_matrix, factorise
 from sharp.solvers.meshes import Grading, interior_angles, polygon_of, triangulate
-from sharp.solvers.method import Deadline, SolverFailed
-from sharp.solvers.steady import solve_steady
-from sharp.solvers.system import FirstOrderSystem, UnsupportedProblem
+from sharp.solvers.method import NEVER, Deadline
+from sharp.solvers.system import BoundaryCondition, FirstOrderSystem, UnsupportedProblem, covered, real
 
 # The degree of the polynomials on intervals and on triangles.
 LINE = 8
@@ -33,9 +35,6 @@ _LINES = (2, 4, 8, 16, 32, 64, 128)
 _SMOOTH = 2.0
 # Within this share of the shorter edge at a corner elements shrink towards it.
 _REACH = 0.25
-# More eigenvalues are computed than are wanted, and the shift is lowered as long as that finds lower ones.
-_SPARE = 4
-_SHIFTS = 10
 
 
 class FiniteElements:
@@ -73,24 +72,14 @@ class FiniteElements:
         """Return the solution on elements that end where something jumps, or shrink towards corners."""
         elements = FemSystem(system, _space(system, resolution), deadline)
         deadline.check()
-        if not system.steady:
-            return solve_transient(self.name, elements, resolution, accuracy, deadline)
-        if system.eigenvalue_terms:
-            return self._eigen(elements, resolution, deadline)
-        state = solve_steady(elements, deadline)
-        return DiscreteSolution(
-            self.name, resolution, evaluator(elements, constant_in_time(state)), elements.size
-        )
 
-    def _eigen(self, elements: FemSystem, resolution: int, deadline: Deadline) -> DiscreteSolution:
-        wanted = elements.system.problem.specification.eigenvalue
-        assert wanted is not None
-        values, vectors = smallest_eigenpairs(elements, wanted.count, deadline)
-        first = scaled(elements, vectors[:, 0])
-        eigenvalues = tuple(float(value) for value in values)
-        return DiscreteSolution(
-            self.name, resolution, evaluator(elements, constant_in_time(first)), elements.size, eigenvalues
-        )
+        def eigenpairs(count: int) -> tuple[Array, Array]:
+            matrix, mass = elements.jacobian(0.0, np.zeros(elements.size)), elements.mass()
+            # Below all eigenvalues where the operator is self-adjoint and its boundary terms are not negative.
+            shift = elements.potential() - 1 / float(elements.grid.weights.sum())
+            return eigenpairs_above_shift(matrix, mass, shift, count, deadline)
+
+        return solve_discrete(self.name, elements, eigenpairs, resolution, accuracy, deadline)
 
 
 def _space(system: FirstOrderSystem, resolution: int) -> IntervalSpace | FunctionSpace:
@@ -99,41 +88,6 @@ def _space(system: FirstOrderSystem, resolution: int) -> IntervalSpace | Functio
         ends = divided(*bounds, interfaces(system.problem), resolution)
         return IntervalSpace(ends, LINE, periodic=bool(system.periodic))
     return FunctionSpace(triangulate(system.problem.domain, resolution, tuple(_gradings(system))), DEGREE)
-
-
-def smallest_eigenpairs(elements: FemSystem, count: int, deadline: Deadline) -> tuple[Array, Array]:
-    """Return the lowest eigenvalues [count], ascending, and eigenvectors [f, count], by shifted inverse iteration.
-
-    The nearest eigenvalues to a shift are found. It begins below all of them where the operator is self-adjoint and its
-    boundary terms are not negative, and is lowered until none of them is below it. Raises `SolverFailed` and
-    `TimeLimitExceeded`.
-    """
-    matrix, mass = elements.jacobian(0.0, np.zeros(elements.size)), elements.mass()
-    shift = elements.potential() - 1 / float(elements.grid.weights.sum())
-    for attempt in range(_SHIFTS):
-        deadline.check()
-        values, vectors = _nearest(matrix, mass, shift, count + _SPARE)
-        if values[0] > shift:
-            return values[:count], vectors[:, :count]
-        shift = float(values[0] - 2**attempt * (values[-1] - values[0]))
-    raise SolverFailed("no lowest eigenvalue was found")
-
-
-def _nearest(matrix: Any, mass: Any, shift: float, count: int) -> tuple[Array, Array]:
-    """Return the real eigenvalues [k] nearest to a shift, ascending, and vectors [f, k]."""
-    from scipy.sparse.linalg import ArpackError, LinearOperator, eigs
-
-    size = matrix.shape[0]
-    try:
-        solve = factorise(matrix - shift * mass)
-        inverse = LinearOperator(matrix.shape, matvec=lambda vector: solve(mass @ vector), dtype=float)
-        found, vectors = eigs(inverse, k=min(count, size - 2), v0=np.ones(size))
-    except (Singular, ArpackError) as error:
-        raise SolverFailed(f"eigenvalues could not be computed: {error}") from None
-    if np.any(np.abs(found.imag) > 1e-6 * np.abs(found)):
-        raise SolverFailed("the lowest eigenvalues are not real")
-    ascending = np.argsort(1 / found.real)
-    return shift + 1 / found.real[ascending], vectors.real[:, ascending]
 
 
 def _gradings(system: FirstOrderSystem) -> Iterator[Grading]:
@@ -163,3 +117,207 @@ def _power(system: FirstOrderSystem, component: int, angle: float, before: str, 
     kinds = [fixed(system, component, part) is None for part in (before, after)]
     power = math.pi / angle if kinds[0] == kinds[1] else math.pi / (2 * angle)
     return math.inf if abs(power - round(power)) < 1e-9 else power
+
+
+class FemSystem(SemiDiscreteSystem):
+    """The equations of a system for those unknowns of finite elements that no boundary condition gives.
+
+    `space` is one of functions on an interval or on a triangulation. Integrals are not computed after the deadline.
+    """
+
+    grid: IntervalSpace | FunctionSpace
+
+    def __init__(
+        self, system: FirstOrderSystem, space: IntervalSpace | FunctionSpace, deadline: Deadline = NEVER
+    ) -> None:
+        self.system = system
+        self.grid = space
+        self._deadline = deadline
+        self._form = weak_form(system)
+
+    @property
+    def ends(self) -> Indices:
+        """Up to where the free values of each component go [c]."""
+        return np.searchsorted(self._free, self.grid.size * np.arange(1, self._components + 1))
+
+    def rates(self, times: Array, states: Array) -> Array:
+        """Return the rates of the free values [k, f]: the solutions of M y' = F - M_g g', where M is the mass matrix,
+        F the integrals of rates times test functions and g what is given; F itself in a steady problem.
+        """
+        values = self.values(times, states).reshape(len(times), -1)
+        integrals = self._integrals(times, values)[:, self._free]
+        if self.system.steady:
+            return integrals
+        moving = np.stack([self._boundary_values(time, 1) for time in times])
+        inert = self._inertia[self._free][:, self._fixed] @ moving.T
+        return np.asarray(self._accelerate(integrals.T - inert).T)
+
+    def jacobian(self, time: float, state: Array) -> Any:
+        """Return the derivatives [f, f] of the rates by the free values."""
+        values = self.values(np.array([time]), state[None])
+        whole = self._operator if self.constant else self._matrix(self._form, time, values.ravel())
+        matrix = self._among_free(whole)
+        return matrix if self.system.steady else Quotient(matrix, self._among_free(self._inertia))
+
+    def mass(self) -> Any:
+        """Return the sparse matrix [f, f] that the eigenvalue multiplies in an eigenvalue problem."""
+        return self._among_free(self._matrix(weak_weights(self.system), 0.0, np.zeros(self._all)))
+
+    def potential(self) -> float:
+        """Return the least factor of a component itself in its own rate, relative to the weight of the eigenvalue."""
+        own, weights = map(self._value_factors, (self._form, weak_weights(self.system)))
+        least = [np.min(own[i] / weight) for i, weight in weights.items() if i in own and np.all(weight > 0)]
+        return float(min(least, default=0.0))
+
+    def _value_factors(self, form: WeakForm) -> dict[int, Array]:
+        """Return the factors [e, q] of components in their own equations where all values are zero."""
+        found = self._factors(self.grid.inside, form.inside, 0.0, np.zeros(self._all))
+        return {i: terms[0, 0] for (i, j), terms in found if i == j and (0, 0) in terms}
+
+    def constraint_matrix(self, time: float) -> Any:
+        """Return the matrix [c * n, f] by which all values depend on the free ones: ones and zeros."""
+        del time
+        from scipy import sparse
+
+        return sparse.eye_array(self._all, format="csc")[:, self._free]
+
+    def values(self, times: Array, states: Array) -> Array:
+        """Return all values [k, c, n] for the free ones [k, f] at times [k]."""
+        values = np.empty((len(times), self._all))
+        values[:, self._free] = states
+        values[:, self._fixed] = np.stack([self._boundary_values(time) for time in times])
+        return values.reshape(len(times), self._components, -1)
+
+    def sampled(self, values: Array) -> Array:
+        """Return the free values [..., f] of all values [..., c, n]."""
+        return values.reshape(*values.shape[:-2], -1)[..., self._free]
+
+    @property
+    def _all(self) -> int:
+        return self._components * self.grid.size
+
+    @cached_property
+    def _free(self) -> Indices:
+        return np.setdiff1d(np.arange(self._all), self._fixed)
+
+    @cached_property
+    def _fixed(self) -> Indices:
+        """The unknowns that a condition gives, in ascending order."""
+        nothing = np.empty(0, dtype=np.intp)
+        return np.unique(np.concatenate([nothing, *(found for _, found, _ in self._given)]))
+
+    def _among_free(self, matrix: Any) -> Any:
+        return matrix[self._free][:, self._free]
+
+    @cached_property
+    def _inertia(self) -> Any:
+        """The mass matrix [c * n, c * n] of all unknowns."""
+        from scipy import sparse
+
+        inside = self.grid.inside
+        factors = compile_expressions(multipliers(self.system), self.system.space)
+        found = factors(*np.moveaxis(inside.points, -1, 0))
+        blocks = [inside.matrix({(0, 0): full(factor, inside.weights.shape)}) for factor in found]
+        return sparse.block_diag(blocks, format="csr")
+
+    @cached_property
+    def _accelerate(self) -> Solve:
+        return factorise(self._among_free(self._inertia))
+
+    def _integrals(self, times: Array, values: Array) -> Array:
+        """Integrate the rates times every test function [k, c * n]."""
+        if not self.constant:
+            rows = zip(times, values, strict=True)
+            return np.stack([self._integrated(time, state) for time, state in rows])
+        forced = np.stack([self._forced(time) for time in times]) if self._driven else self._forced(0.0)
+        return np.asarray((self._operator @ values.T).T + forced)
+
+    @cached_property
+    def _operator(self) -> Any:
+        """The derivatives of the integrals where they are always the same."""
+        return self._matrix(self._form, 0.0, np.zeros(self._all))
+
+    @cached_property
+    def _driven(self) -> bool:
+        """Whether sources or fluxes depend on time."""
+        pieces = (self._form.inside, *self._form.boundary.values())
+        time = real(self.system.time)
+        return any(time in term.free_symbols for piece in pieces for term in piece.terms.values())
+
+    def _forced(self, time: float) -> Array:
+        return self._integrated(time, np.zeros(self._all))
+
+    def _integrated(self, time: float, values: Array) -> Array:
+        """Integrate the rates times every test function [c * n]."""
+        self._deadline.check()
+        result = np.zeros((self._components, self.grid.size))
+        for quadrature, piece in self._pieces(self._form):
+            outputs = piece.program(*self._arguments(quadrature, piece, time, values))
+            for (i, a), output in zip(piece.terms, outputs, strict=True):
+                result[i] += quadrature.vector(a, full(output, quadrature.weights.shape))
+        return result.ravel()
+
+    def _matrix(self, form: WeakForm, time: float, values: Array) -> Any:
+        """Return the derivatives [c * n, c * n] of the integrals by all values."""
+        blocks: dict[tuple[int, int], Any] = {}
+        for quadrature, piece in self._pieces(form):
+            for place, terms in self._factors(quadrature, piece, time, values):
+                self._deadline.check()
+                matrix = quadrature.matrix(terms)
+                blocks[place] = blocks[place] + matrix if place in blocks else matrix
+        span = range(self._components)
+        return block_matrix([[blocks.get((i, j)) for j in span] for i in span], self.grid.size)
+
+    def _factors(
+        self, quadrature: Quadrature, piece: Integrands, time: float, values: Array
+    ) -> Iterable[tuple[tuple[int, int], dict[tuple[int, int], Array]]]:
+        """Return for pairs of components the factors [e, q] of the Jacobian, by (form of test, form of trial)."""
+        outputs = piece.jacobian(*self._arguments(quadrature, piece, time, values))
+        factors: dict[tuple[int, int], dict[tuple[int, int], Array]] = {}
+        for (i, a, j, b), output in zip(piece.derivatives, outputs, strict=True):
+            factors.setdefault((i, j), {})[a, b] = full(output, quadrature.weights.shape)
+        return factors.items()
+
+    def _boundary_values(self, time: float, order: int = 0) -> Array:
+        """Return the values of the fixed unknowns at a time, or their time derivatives."""
+        values = np.zeros(self._all)
+        for component, found, programs in self._given:
+            points = self.grid.points[found - component * self.grid.size]
+            values[found] = programs[order](*points.T, time)[0]
+        return values[self._fixed]
+
+    @property
+    def _components(self) -> int:
+        return len(self.system.components)
+
+    @cached_property
+    def _given(self) -> list[tuple[int, Indices, tuple[ExpressionProgram, ExpressionProgram]]]:
+        """The component and the unknowns of every condition that gives these, with values and time derivatives."""
+        found = []
+        for component in range(self._components):
+            for part in covered(self.system.problem, "all"):
+                condition = fixed(self.system, component, part)
+                if condition is not None:
+                    unknowns = component * self.grid.size + self.grid.on(part)
+                    found.append((component, unknowns, self._value(condition)))
+        return found
+
+    def _value(self, condition: BoundaryCondition) -> tuple[ExpressionProgram, ExpressionProgram]:
+        value = condition.value / condition.factors[0]
+        names = [*self.system.space, self.system.time]
+        moving = sympy.diff(value, real(self.system.time))
+        return compile_expressions([value], names), compile_expressions([moving], names)
+
+    def _pieces(self, form: WeakForm) -> Iterator[tuple[Quadrature, Integrands]]:
+        yield self.grid.inside, form.inside
+        yield from ((self._along[part], piece) for part, piece in form.boundary.items())
+
+    @cached_property
+    def _along(self) -> dict[str, Quadrature]:
+        return {part: self.grid.along(part) for part in self._form.boundary}
+
+    def _arguments(self, quadrature: Quadrature, piece: Integrands, time: float, values: Array) -> list[Any]:
+        points = np.moveaxis(quadrature.points, -1, 0)
+        parts = values.reshape(self._components, -1)
+        states = (quadrature.at(a, parts[i]) if occurs else 0.0 for (i, a), occurs in piece.used.items())
+        return [*points, time, *states]

@@ -38,86 +38,51 @@ Block = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
-class BoundaryForm:
-    """Integrands on a part of the boundary by component, and the factors of their Jacobian by pair of components."""
-
-    components: tuple[int, ...]
-    integrand: ExpressionProgram
-    blocks: tuple[tuple[int, int], ...]
-    jacobian: ExpressionProgram
-
-
-@dataclass(frozen=True)
-class WeakForm:
-    """Integrands by (component, form of the test function), and conormal derivatives by (component, part)."""
+class Integrands:
+    """What is integrated over the domain or a part of its boundary, by (component, form of the test function)."""
 
     system: FirstOrderSystem
-    integrands: Mapping[Place, sympy.Expr]
-    boundary: Mapping[tuple[int, str], sympy.Expr]
+    terms: Mapping[Place, sympy.Expr]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """All arguments of the integrands: space, time, then every component in every form."""
-        return (*self.system.space, self.system.time, *(symbol.name for symbol in self._symbols.values()))
-
-    @cached_property
-    def integrand(self) -> ExpressionProgram:
-        """The integrands in the order of `integrands`."""
-        return compile_expressions(list(self.integrands.values()), self.names)
+        symbols = _symbols(self.system).values()
+        return (*self.system.space, self.system.time, *(symbol.name for symbol in symbols))
 
     @cached_property
     def used(self) -> Mapping[Place, bool]:
         """All components in every form, in the order of the arguments, and whether they occur."""
-        terms = (*self.integrands.values(), *self.boundary.values())
-        symbols = {symbol for term in terms for symbol in term.free_symbols}
-        return {place: symbol in symbols for place, symbol in self._symbols.items()}
+        symbols = {symbol for term in self.terms.values() for symbol in term.free_symbols}
+        return {place: symbol in symbols for place, symbol in _symbols(self.system).items()}
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
-        """Where the Jacobian is not zero: (component, form of the test, component, form of the trial function)."""
-        return tuple(self._derivatives)
+    def program(self) -> ExpressionProgram:
+        """The integrands in the order of `terms`."""
+        return compile_expressions(list(self.terms.values()), self.names)
+
+    @cached_property
+    def derivatives(self) -> Mapping[Block, sympy.Expr]:
+        """The Jacobian where it is not zero, by component and form of the test and of the trial function."""
+        partial = {
+            (*place, *trial): sympy.diff(term, symbol)
+            for place, term in self.terms.items()
+            for trial, symbol in _symbols(self.system).items()
+        }
+        return {block: factor for block, factor in partial.items() if factor != 0}
 
     @cached_property
     def jacobian(self) -> ExpressionProgram:
-        """The factors of the Jacobian in the order of `blocks`."""
-        return compile_expressions(list(self._derivatives.values()), self.names)
+        """The factors of the Jacobian in the order of `derivatives`."""
+        return compile_expressions(list(self.derivatives.values()), self.names)
 
-    @cached_property
-    def sides(self) -> Mapping[str, BoundaryForm]:
-        """What is integrated over the parts of the boundary where that is not zero."""
-        parts = dict.fromkeys(part for _, part in self.boundary)
-        terms = {part: self._terms_on(part) for part in parts}
-        return {part: self._boundary_form(found) for part, found in terms.items() if found}
 
-    def _terms_on(self, part: str) -> dict[int, sympy.Expr]:
-        return {i: term for (i, where), term in self.boundary.items() if where == part and term != 0}
+@dataclass(frozen=True)
+class WeakForm:
+    """The integrands inside, and the conormal derivatives on those parts of the boundary where they are not zero."""
 
-    def _boundary_form(self, terms: Mapping[int, sympy.Expr]) -> BoundaryForm:
-        partial = {
-            (i, j): sympy.diff(term, self._symbols[j, 0])
-            for i, term in terms.items()
-            for j in range(len(self.system.components))
-        }
-        factors = {place: factor for place, factor in partial.items() if factor != 0}
-        return BoundaryForm(
-            tuple(terms),
-            compile_expressions(list(terms.values()), self.names),
-            tuple(factors),
-            compile_expressions(list(factors.values()), self.names),
-        )
-
-    @cached_property
-    def _symbols(self) -> dict[Place, sympy.Symbol]:
-        return _symbols(self.system)
-
-    @cached_property
-    def _derivatives(self) -> dict[Block, sympy.Expr]:
-        partial = {
-            (i, a, j, b): sympy.diff(integrand, symbol)
-            for (i, a), integrand in self.integrands.items()
-            for (j, b), symbol in self._symbols.items()
-        }
-        return {place: factor for place, factor in partial.items() if factor != 0}
+    inside: Integrands
+    boundary: Mapping[str, Integrands]
 
 
 def weak_form(system: FirstOrderSystem) -> WeakForm:
@@ -174,14 +139,16 @@ def _weak(system: FirstOrderSystem, rates: Sequence[sympy.Expr]) -> WeakForm:
     high = next((jet for jet in system.jets if jet.order > 2), None)
     if high is not None:
         raise UnsupportedProblem(f"the equations have derivatives of order {high.order}, elements serve two")
-    integrands: dict[tuple[int, int], sympy.Expr] = {}
-    boundary: dict[tuple[int, str], sympy.Expr] = {}
+    inside: dict[Place, sympy.Expr] = {}
+    boundary: dict[str, dict[Place, sympy.Expr]] = {}
     for i, rate in enumerate(map(_product, multipliers(system), rates)):
         factors = _principal(system, rate)
-        integrands |= {(i, form): term for form, term in _by_parts(system, rate, factors) if term != 0}
+        inside |= {(i, form): term for form, term in _by_parts(system, rate, factors) if term != 0}
         for part in covered(system.problem, "all"):
-            boundary[i, part] = _conormal(system, i, part, factors)
-    return WeakForm(system, integrands, boundary)
+            if (term := _conormal(system, i, part, factors)) != 0:
+                boundary.setdefault(part, {})[i, 0] = term
+    sides = {part: Integrands(system, terms) for part, terms in boundary.items()}
+    return WeakForm(Integrands(system, inside), sides)
 
 
 def _symbols(system: FirstOrderSystem) -> dict[Place, sympy.Symbol]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sharp.problems.problem import Problem
 from sharp.problems.programs import compile_expressions
 from sharp.problems.symbolic import to_sympy
-
-Array = NDArray[np.float64]
+from sharp.solvers.grid import Array
 
 
 def compile_function(problem: Problem, text: str) -> Callable[[Array, Array], Array]:

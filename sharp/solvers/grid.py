@@ -12,25 +12,38 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 
-class CollocationGrid(Protocol):
+def full(value: Any, shape: int | tuple[int, ...]) -> Array:
+    """Return what a program gives, an array or one number for all points, as an array of a shape."""
+    return np.broadcast_to(np.asarray(value, dtype=float), shape)
+
+
+class PointSet(Protocol):
+    """Points at which functions are known."""
+
+    @property
+    def points(self) -> Array:
+        """The points [n, d], those on the boundary included."""
+        ...
+
+    @property
+    def weights(self) -> Array:
+        """Quadrature weights [n]: their sum is the size of the domain."""
+        ...
+
+    def interpolation(self, points: Array) -> Any:
+        """Return the matrix [m, n] that takes values at the nodes to values at points [m, d] of the domain."""
+        ...
+
+
+class CollocationGrid(PointSet, Protocol):
     """Nodes in a domain, with matrices that act on the values of one function at all nodes [n].
 
     Matrices are dense arrays or sparse ones of SciPy, always of the same kind on one grid.
     """
 
     @property
-    def points(self) -> Array:
-        """The nodes [n, d], those on the boundary included."""
-        ...
-
-    @property
     def parts(self) -> Mapping[str, Indices]:
         """The nodes [k] of each part of the boundary, by the name that the domain gives it; periodic ends are none."""
-        ...
-
-    @property
-    def weights(self) -> Array:
-        """Quadrature weights [n]: their sum is the size of the domain."""
         ...
 
     def derivative(self, by: tuple[int, ...]) -> Any:
@@ -46,8 +59,4 @@ class CollocationGrid(Protocol):
 
         The nodes of the part themselves come first, for further conditions those next to them.
         """
-        ...
-
-    def interpolation(self, points: Array) -> Any:
-        """Return the matrix [m, n] that takes values at the nodes to values at points [m, d] of the domain."""
         ...

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sharp.errors import InputError
 from sharp.problems.problem import Problem
 from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.grid import Array
 from sharp.solvers.sample_points import evaluate, sample_times
 
 if TYPE_CHECKING:
     import xarray
 
-Array = NDArray[np.float64]
 
 # A table of more rows than this is of no use to those who read tables.
 MOST_ROWS = 100_000

@@ -1,7 +1,7 @@
 """Systems of ordinary differential equations by collocation in time at Radau points, with any number of stages.
 
-On each slab of time the solution is a polynomial that satisfies the equations at the s Radau points; with nine of
-them the end of a slab has order 17 and the polynomial order 9, and errors of stiff components are damped
+On each time step the solution is a polynomial that satisfies the equations at the s Radau points; with nine of
+them the end of a step has order 17 and the polynomial order 9, and errors of stiff components are damped
 (E. Hairer and G. Wanner, Solving Ordinary Differential Equations II, 1996, IV.5 and IV.8).
 """
 
@@ -23,22 +23,22 @@ from sharp.solvers.method import Deadline, SolverFailed
 Complex = NDArray[np.complex128]
 
 STAGES = 9
-# By how much slabs grow at least, so that matrices are not factorised anew for little, and at most.
+# By how much steps grow at least, so that matrices are not factorised anew for little, and at most.
 _GROWTH = (1.5, 5.0)
 _SHRINK = (0.1, 0.5)
 _SAFETY = 0.8
 # The last coefficient but one counts as this share of it.
 _BEFORE = 0.1
-# Errors that so many shorter slabs do not make less than this share, and that are small, are those of rounding.
+# Errors that so many shorter steps do not make less than this share, and that are small, are those of rounding.
 _TRIALS = 4
 _NO_LESS = 0.8
 _ROUNDING = 1e-4
 _ITERATIONS = 12
 # Iterations end when what they still change is this share of the tolerance.
 _CONVERGED = 0.05
-# A slab shorter than this share of the interval means that there is no solution to follow.
+# A step shorter than this share of the interval means that there is no solution to follow.
 _SHORTEST = 1e-13
-# Stages keep off the ends of a slab by this share of it, where given functions of time may jump.
+# Stages keep off the ends of a step by this share of it, where given functions of time may jump.
 _INSET = 1e-12
 
 
@@ -93,7 +93,7 @@ class Tableau:
 
     @property
     def points(self) -> Array:
-        """The points [s + 1] of the polynomial: the start of the slab, then the stages."""
+        """The points [s + 1] of the polynomial: the start of the step, then the stages."""
         return np.append(0.0, self.nodes)
 
 
@@ -136,20 +136,20 @@ class DenseStep:
 
 @dataclass(frozen=True)
 class DenseOutput:
-    """The states at all times of an interval, as one polynomial a slab."""
+    """The states at all times of an interval, as one polynomial a step."""
 
-    slabs: tuple[DenseStep, ...]
+    steps: tuple[DenseStep, ...]
 
     def at(self, times: Array) -> Array:
         """Return the states [k, f] at times [k] of the interval."""
-        starts = np.array([slab.start for slab in self.slabs])
+        starts = np.array([step.start for step in self.steps])
         chosen = np.clip(np.searchsorted(starts, times, side="right") - 1, 0, len(starts) - 1)
-        method = tableau(len(self.slabs[0].values) - 1)
-        found = np.empty((len(times), self.slabs[0].values.shape[1]))
+        method = tableau(len(self.steps[0].values) - 1)
+        found = np.empty((len(times), self.steps[0].values.shape[1]))
         for index in np.unique(chosen):
-            slab, here = self.slabs[index], chosen == index
-            places = (times[here] - slab.start) / slab.length
-            found[here] = barycentric(method.points, method.signs, places) @ slab.values
+            step, here = self.steps[index], chosen == index
+            places = (times[here] - step.start) / step.length
+            found[here] = barycentric(method.points, method.signs, places) @ step.values
         return found
 
 
@@ -161,25 +161,25 @@ def integrate(
     deadline: Deadline,
     breaks: Sequence[float] = (),
 ) -> DenseOutput:
-    """Follow a state [f] through an interval of time, in slabs whose polynomials have errors of about `tolerance`.
+    """Follow a state [f] through an interval of time, in steps whose polynomials have errors of about `tolerance`.
 
     Errors are relative to the largest values so far of each group of unknowns. Slabs end at `breaks`, times at which
     rates may jump. Raises `SolverFailed` where steps become too short, and `TimeLimitExceeded`.
     """
     stepper = _Stepper(evolution, tolerance, _SHORTEST * (interval[1] - interval[0]), deadline)
-    slabs: list[DenseStep] = []
+    steps: list[DenseStep] = []
     time = interval[0]
     ends = [moment for moment in sorted(breaks) if interval[0] < moment < interval[1]]
     for end in (*ends, interval[1]):
         length = stepper.first_length(time, end, state)
         while time < end:
             deadline.check()
-            slab, length = stepper.step(time, _equal(end - time, length), state)
-            slabs.append(slab)
-            state = slab.values[-1]
-            time = slab.start + slab.length
-            time = end if end - time < 1e-9 * slab.length else time
-    return DenseOutput(tuple(slabs))
+            step, length = stepper.step(time, _equal(end - time, length), state)
+            steps.append(step)
+            state = step.values[-1]
+            time = step.start + step.length
+            time = end if end - time < 1e-9 * step.length else time
+    return DenseOutput(tuple(steps))
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class _Factors:
 
 
 class _Stepper:
-    """Takes one slab after another; keeps factors, and the sizes by which errors are measured."""
+    """Takes one step after another; keeps factors, and the sizes by which errors are measured."""
 
     def __init__(self, evolution: OdeSystem, tolerance: float, shortest: float, deadline: Deadline) -> None:
         self._evolution = evolution
@@ -217,7 +217,7 @@ class _Stepper:
         return float(np.min(share * sizes[moving] / rates[moving], initial=longest))
 
     def step(self, time: float, length: float, state: Array) -> tuple[DenseStep, float]:
-        """Return the next slab, of at most the given length, and the length to try after it."""
+        """Return the next step, of at most the given length, and the length to try after it."""
         tried: list[tuple[float, float]] = []
         while length > self._shortest:
             values = self._solved(time, length, state)
@@ -235,9 +235,9 @@ class _Stepper:
         )
 
     def _allowing_for_rounding(self, tried: Sequence[tuple[float, float]]) -> float | None:
-        """Return to a longer slab with a higher tolerance where errors are small and do not fall with the length.
+        """Return to a longer step with a higher tolerance where errors are small and do not fall with the length.
 
-        Where a jump lies in the slab, they fall about as fast as its length.
+        Where a jump lies in the step, they fall about as fast as its length.
         """
         if len(tried) <= _TRIALS:
             return None
@@ -253,7 +253,7 @@ class _Stepper:
         return float(_SAFETY * (self._tolerance / max(error, 1e-300)) ** (1 / len(self._method.nodes)))
 
     def _growth(self, error: float) -> float:
-        """Return by how much slabs grow, if it is worth new factors; rounding errors do not say, so it is tried."""
+        """Return by how much steps grow, if it is worth new factors; rounding errors do not say, so it is tried."""
         factor = max(self._factor(error), 2.0) if self._rounded else self._factor(error)
         return 1.0 if factor < _GROWTH[0] else min(factor, _GROWTH[1])
 
@@ -271,7 +271,7 @@ class _Stepper:
         return np.maximum(sizes, max(1e-6 * sizes.max(), 1e-300))
 
     def _solved(self, time: float, length: float, state: Array) -> Array | None:
-        """Return the values [s + 1, f] of a slab, with a new Jacobian if the last one does not do."""
+        """Return the values [s + 1, f] of a step, with a new Jacobian if the last one does not do."""
         kept = self._factors
         if kept is None or kept.length != length:
             kept = self._factorised(time, length, state)
@@ -338,6 +338,6 @@ class _Stepper:
 
 
 def _equal(left: float, length: float) -> float:
-    """Return the length of equal slabs up to the end, so that one factorisation of matrices does for all of them."""
+    """Return the length of equal steps up to the end, so that one factorisation of matrices does for all of them."""
     fitted = left / np.ceil(left / length * (1 - 1e-9))
     return length if abs(fitted - length) <= 1e-9 * length else float(fitted)

@@ -1,39 +1,58 @@
-"""How well a solution satisfies its equations: their residual, with derivatives from values of the solution alone.
+"""How well a solution satisfies its equations and conditions, with derivatives from values of the solution alone.
 
-Derivatives come from central differences of order 8, with steps of several sizes: truncation falls with the step,
-errors of rounding and of interpolation grow, and where both are least depends on the solution. The residual of the
-best step counts, so that what is left is the solution's own, or the least that differences can tell.
+Derivatives come from differences of order 7 or 8, with steps of several sizes: truncation falls with the step, errors
+of rounding and of interpolation grow, and where both are least depends on the solution. The residual of the best step
+counts, so that what is left is the solution's own, or the least that differences can tell.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 import sympy
-from numpy.typing import NDArray
 
+from sharp.problems.domains import BoxDomain, PolygonDomain, RoundDomain
 from sharp.problems.linearisation import DerivativeSymbol
 from sharp.problems.problem import Problem
 from sharp.problems.programs import ExpressionProgram, compile_expressions
+from sharp.problems.spec import Boundary
 from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.fd_weights import central_stencil, mixed
-from sharp.solvers.sample_points import evaluate, fits, interior_points, lengths, sample_times
+from sharp.solvers.fd_weights import central_stencil, mixed, one_sided_stencil
+from sharp.solvers.functions import compile_function
+from sharp.solvers.grid import Array
+from sharp.solvers.sample_points import (
+    BoundarySamples,
+    boundary,
+    evaluate,
+    fits,
+    interior_points,
+    lengths,
+    sample_times,
+    sizes,
+)
 from sharp.solvers.strong_form import StrongForm
-
-Array = NDArray[np.float64]
+from sharp.solvers.system import covered, factors_of
 
 # Steps, as shares of the extent of the domain and of the time interval; the largest stencil reaches four steps away.
 SPACE_STEPS = (0.06, 0.02, 0.006, 0.002)
 TIME_STEPS = (0.03, 0.008, 0.002, 0.0004)
-MOMENTS = (0.13, 0.31, 0.58, 0.87)
+# Those of one-sided differences, whose stencils reach seven steps away.
+ONE_SIDED_STEPS = (0.03, 0.01, 0.003, 0.001)
 POINTS = {1: 160, 2: 100, 3: 48}
+MOMENTS = (0.13, 0.31, 0.58, 0.87)
+START_POINTS = {1: 200, 2: 300, 3: 300}
+POINTS_ON_A_PART = 24
+CONDITION_MOMENTS = (0.03, 0.21, 0.52, 0.93)
 # This share of the points may lie where no difference formula can follow the solution: kinks, fronts, interfaces.
 QUANTILE = 0.9
+
+Stencil = tuple[Array, Array]
+_HERE: Stencil = central_stencil(0)
 
 
 @dataclass(frozen=True)
@@ -45,35 +64,67 @@ class PointwiseResidual:
 
 
 @dataclass(frozen=True)
-class _Terms:
-    """The terms of all equations, left minus right side, as a program of coordinates, time and jets."""
+class DerivativeProgram:
+    """Expressions as a program of coordinates, time (which may occur nowhere) and derivatives of the fields."""
 
     jets: tuple[DerivativeSymbol, ...]
     program: ExpressionProgram
-    equation: tuple[int, ...]
+
+    @classmethod
+    def of(cls, written: StrongForm, expressions: Sequence[Any]) -> DerivativeProgram:
+        """Return the program of some expressions, with numbers for parameters."""
+        jets: dict[DerivativeSymbol, Any] = {}
+        forms = [_substituted(written, expression, jets) for expression in expressions]
+        problem = written.problem
+        names = [*problem.space, problem.time_name or "time", *(symbol.name for symbol in jets.values())]
+        return cls(tuple(jets), compile_expressions(forms, names))
+
+    def __call__(
+        self, points: Array, times: Array, jets: Mapping[DerivativeSymbol, Array]
+    ) -> tuple[Any, ...]:
+        """Return the values of the expressions at points [m, d] and times [k], given those of the derivatives."""
+        return self.program(*points.T, times[:, None], *(jets[jet] for jet in self.jets))
+
+
+def _substituted(written: StrongForm, expression: Any, jets: dict[DerivativeSymbol, Any]) -> Any:
+    """Return an expression with a symbol for each jet and numbers for parameters, and note new jets."""
+    expression, coordinates = expression.doit(), tuple(written.coordinates.values())
+    for kind in (sympy.Derivative, sympy.core.function.AppliedUndef):
+        parts = sorted(expression.atoms(kind), key=str)
+        found = {part: DerivativeSymbol.of(part, coordinates) for part in parts}
+        jets.update((jet, jet.symbol) for jet in found.values())
+        expression = expression.xreplace({part: jet.symbol for part, jet in found.items()})
+    return expression.xreplace(written.numbers)
 
 
 def residual(problem: Problem, solution: DiscreteSolution) -> PointwiseResidual:
-    """Return the residual at points that are random for the method.
+    """Return the residual of the equations at points that are random for the method.
 
     Raises `SpecificationError` for equations that cannot be written as a program.
     """
-    terms = _terms(problem, solution.eigenvalues)
+    written = StrongForm.of(problem, solution.eigenvalues)
+    equations = [written.equation(index).doit() for index in range(len(problem.equations))]
+    terms = [sympy.Add.make_args(equation.xreplace(written.numbers)) for equation in equations]
+    owners = np.repeat(range(len(terms)), list(map(len, terms)))
+    program = DerivativeProgram.of(written, [term for own in terms for term in own])
     points = interior_points(problem, POINTS[len(problem.space)], start=1009)
     times = sample_times(problem, MOMENTS)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
-        jets = _jets(problem, solution, terms.jets, points, times)
-        values = _values(terms, points, times, jets)
-        natural = _values(terms, points, times, _natural(problem, solution, terms.jets, points, times))
-    found = [_relative(values, natural, terms.equation, index) for index in sorted(set(terms.equation))]
+        values, natural = (
+            np.stack(np.broadcast_arrays(*program(points, times, jets), *jets.values())[: len(owners)])
+            for jets in (
+                _jets(problem, solution, program.jets, points, times),
+                _natural(problem, solution, program.jets, points, times),
+            )
+        )
+    found = [_relative(values[owners == i], natural[owners == i]) for i in range(len(terms))]
     return PointwiseResidual(max(typical for typical, _ in found), max(largest for _, largest in found))
 
 
-def _relative(values: Array, natural: Array, equation: tuple[int, ...], index: int) -> tuple[float, float]:
-    """Return the residual of one equation by values [terms, space steps, time steps, k, m]."""
-    own = [place for place, owner in enumerate(equation) if owner == index]
-    parts = values[own].reshape(len(own), -1, *values.shape[-2:])
+def _relative(terms: Array, natural: Array) -> tuple[float, float]:
+    """Return the residual of one equation by the values of its terms [terms, space steps, time steps, k, m]."""
+    parts = terms.reshape(len(terms), -1, *terms.shape[-2:])
     total = np.abs(parts.sum(axis=0))
     # A point that no step fits has no residual; the best step of every other counts.
     best = np.argmin(np.where(np.isfinite(total), total, np.inf), axis=0)[None]
@@ -83,43 +134,9 @@ def _relative(values: Array, natural: Array, equation: tuple[int, ...], index: i
     if not np.any(sound):
         return np.inf, np.inf
     # Terms count as no smaller than the extents suggest, lest the residual of u_xx = 0 be measured by rounding.
-    least = float(np.sqrt(np.nanmean(np.abs(natural[own]).sum(axis=0) ** 2)))
+    least = float(np.sqrt(np.nanmean(np.abs(natural).sum(axis=0) ** 2)))
     scale = max(float(np.sqrt(np.mean(size[sound] ** 2))), least) or 1.0
     return float(np.quantile(left[sound], QUANTILE)) / scale, float(np.max(left[sound])) / scale
-
-
-def _values(terms: _Terms, points: Array, times: Array, jets: Mapping[DerivativeSymbol, Array]) -> Array:
-    arguments = [*points.T, times[:, None], *(jets[jet] for jet in terms.jets)]
-    return np.stack(np.broadcast_arrays(*terms.program(*arguments), *jets.values())[: len(terms.equation)])
-
-
-def _terms(problem: Problem, eigenvalues: tuple[float, ...]) -> _Terms:
-    written = StrongForm.of(problem, eigenvalues)
-    jets: dict[DerivativeSymbol, Any] = {}
-    parts = [
-        (index, term)
-        for index in range(len(problem.equations))
-        for term in sympy.Add.make_args(substituted(written, written.equation(index), jets))
-    ]
-    program = compile_expressions([term for _, term in parts], names_of(problem, jets))
-    return _Terms(tuple(jets), program, tuple(index for index, _ in parts))
-
-
-def names_of(problem: Problem, jets: Mapping[DerivativeSymbol, Any]) -> list[str]:
-    """Return the names of what programs take: space, time, which may occur nowhere, and the symbols of jets."""
-    return [*problem.space, problem.time_name or "time", *(symbol.name for symbol in jets.values())]
-
-
-def substituted(written: StrongForm, expression: Any, jets: dict[DerivativeSymbol, Any]) -> Any:
-    """Return an expression with a symbol for each jet and numbers for parameters, and note new jets."""
-    expression, coordinates = expression.doit(), tuple(written.coordinates.values())
-    for kind in (sympy.Derivative, sympy.core.function.AppliedUndef):
-        found = {
-            part: DerivativeSymbol.of(part, coordinates) for part in sorted(expression.atoms(kind), key=str)
-        }
-        jets.update((jet, jet.symbol) for jet in found.values())
-        expression = expression.xreplace({part: jet.symbol for part, jet in found.items()})
-    return expression.xreplace(written.numbers)
 
 
 def _jets(
@@ -130,26 +147,36 @@ def _jets(
     times: Array,
 ) -> dict[DerivativeSymbol, Array]:
     """Return each jet [space steps or 1, time steps or 1, k, m]; not a number where a stencil leaves the domain."""
-    kinds = {
-        orders: _differences(problem, solution, orders, points, times)
-        for orders in dict.fromkeys(jet.orders for jet in jets)
-    }
+    extent, (start, end) = lengths(problem), problem.time or (0.0, 1.0)
+    kinds = {}
+    for orders in dict.fromkeys(jet.orders for jet in jets):
+        by, late = _split(problem, orders)
+        in_space, in_time = SPACE_STEPS if any(by) else (1.0,), TIME_STEPS if late else (1.0,)
+        found = [
+            difference(problem, solution, orders, points, times, share * extent, brief * (end - start))
+            for share, brief in product(in_space, in_time)
+        ]
+        kinds[orders] = np.stack(found).reshape(len(in_space), len(in_time), *found[0].shape)
     return {jet: kinds[jet.orders][:, :, problem.fields.index(jet.field)] for jet in jets}
 
 
-def _differences(
-    problem: Problem, solution: DiscreteSolution, orders: tuple[int, ...], points: Array, times: Array
-) -> Array:
-    """Return a derivative of all fields [space steps or 1, time steps or 1, fields, k, m]."""
-    extent, (start, end) = lengths(problem), problem.time or (0.0, 1.0)
-    by, late = _split(problem, orders)
-    in_space = SPACE_STEPS if any(by) else (1.0,)
-    in_time = TIME_STEPS if late else (1.0,)
-    found = [
-        difference(problem, solution, orders, points, times, share * extent, brief * (end - start))
-        for share, brief in product(in_space, in_time)
-    ]
-    return np.stack(found).reshape(len(in_space), len(in_time), *found[0].shape)
+def _natural(
+    problem: Problem,
+    solution: DiscreteSolution,
+    jets: tuple[DerivativeSymbol, ...],
+    points: Array,
+    times: Array,
+) -> dict[DerivativeSymbol, Array]:
+    """Return what each jet would be if the solution varied once over the domain and the time interval."""
+    values = evaluate(solution, points, times)
+    spread = np.ptp(values, axis=(1, 2)) + 1e-3 * np.max(np.abs(values), axis=(1, 2))
+    extent, (start, end) = float(np.max(lengths(problem))), problem.time or (0.0, 1.0)
+    found = {}
+    for jet in jets:
+        by, late = _split(problem, jet.orders)
+        size = spread[problem.fields.index(jet.field)] / (extent ** sum(by) * (end - start) ** late)
+        found[jet] = np.full((1, 1, len(times), len(points)), size)
+    return found
 
 
 def _split(problem: Problem, orders: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
@@ -170,37 +197,189 @@ def difference(
 
     It is not a number where a stencil leaves the domain, or reaches over an interface.
     """
-    by, times_over = _split(problem, orders)
-    offsets, factors = mixed(by)
-    stencil = points + offsets[:, None] * step
-    fitting = fits(problem, stencil)
-    derivative = np.full((len(problem.fields), len(times), len(points)), np.nan)
-    if np.any(fitting):
-        late = central_stencil(times_over)
-        moments_ = (times[:, None] + time_step * np.array(list(late))).ravel()
-        values = evaluate(solution, stencil[:, fitting].reshape(-1, points.shape[1]), moments_)
-        values = values.reshape(len(problem.fields), len(times), len(late), len(offsets), -1)
-        total = np.einsum("fkqsm,q,s->fkm", values, list(late.values()), factors)
-        divisor = np.prod(np.broadcast_to(step, points.shape)[fitting] ** np.array(by), axis=1)
-        derivative[:, :, fitting] = total / (divisor * time_step**times_over)
-    return derivative
+    by, late = _split(problem, orders)
+    (offsets, weights), (moments, factors) = mixed(by), central_stencil(late)
+    in_space, in_time = (offsets[:, None] * step, weights), (time_step * moments, factors)
+    total = _weighted(problem, solution, points, times, in_space, in_time)
+    return np.asarray(total / (np.prod(step ** np.array(by), axis=-1) * time_step**late))
 
 
-def _natural(
+def _weighted(
     problem: Problem,
     solution: DiscreteSolution,
-    jets: tuple[DerivativeSymbol, ...],
     points: Array,
     times: Array,
-) -> dict[DerivativeSymbol, Array]:
-    """Return what each jet would be if the solution varied once over the domain and the time interval."""
-    values = evaluate(solution, points, times)
-    spread = np.ptp(values, axis=(1, 2)) + 1e-3 * np.max(np.abs(values), axis=(1, 2))
-    extent, (start, end) = float(np.max(lengths(problem))), problem.time or (0.0, 1.0)
-    shape = (1, 1, len(times), len(points))
-    size = dict(zip(problem.fields, spread, strict=True))
-    found = {}
-    for jet in jets:
-        by, times_over = _split(problem, jet.orders)
-        found[jet] = np.full(shape, size[jet.field] / (extent ** sum(by) * (end - start) ** times_over))
-    return found
+    in_space: Stencil,
+    in_time: Stencil = _HERE,
+) -> Array:
+    """Return the weighted sum [fields, k, m] of values at offsets [s, m or 1, d] from points and [q] from times.
+
+    It is not a number where the offsets lead out of the domain, or over an interface.
+    """
+    (offsets, weights), (moments, factors) = in_space, in_time
+    stencil = points + offsets
+    fitting = fits(problem, stencil)
+    total = np.full((len(problem.fields), len(times), len(points)), np.nan)
+    if np.any(fitting):
+        places = stencil[:, fitting].reshape(-1, points.shape[1])
+        values = evaluate(solution, places, (times[:, None] + moments).ravel())
+        values = values.reshape(len(problem.fields), len(times), len(moments), len(offsets), -1)
+        total[:, :, fitting] = np.einsum("fkqsm,q,s->fkm", values, factors, weights)
+    return total
+
+
+@dataclass(frozen=True)
+class ConditionResidual:
+    """The relative mismatch of a condition, which it is, and whether only differences or samples could measure it."""
+
+    condition: str
+    value: float
+    coarse: bool
+
+
+def initial_residuals(problem: Problem, solution: DiscreteSolution) -> Iterator[ConditionResidual]:
+    """Yield the relative L2 distance from each initial state, at random points."""
+    if problem.time is None:
+        return
+    points = interior_points(problem, START_POINTS[len(problem.space)], start=4001)
+    start, end = problem.time
+    usual = sizes(evaluate(solution, points, sample_times(problem, CONDITION_MOMENTS)))
+    for name, state in problem.specification.initial.items():
+        field, order = _component(problem, name)
+        wanted = compile_function(problem, str(state.expression))(points, np.array([start]))[0]
+        found = _rate(problem, solution, points, order)[field]
+        scale = max(_rms(wanted), float(usual[field]) / (end - start) ** order) or 1.0
+        yield ConditionResidual(f"{name} at the start", _rms(found - wanted) / scale, order > 0)
+
+
+def _component(problem: Problem, name: str) -> tuple[int, int]:
+    """Return the field and the order of the time derivative that the name of an initial state stands for."""
+    if name in problem.fields:
+        return problem.fields.index(name), 0
+    field, _, marks = name.rpartition("_")
+    return problem.fields.index(field), len(marks) // len(str(problem.time_name))
+
+
+def _rate(problem: Problem, solution: DiscreteSolution, points: Array, order: int) -> Array:
+    """Return a time derivative of all fields at the start [fields, m]."""
+    assert problem.time is not None
+    start, end = problem.time
+    offsets, weights = one_sided_stencil(order)
+    found = []
+    for share in ONE_SIDED_STEPS if order else (1.0,):
+        step = -share * (end - start)
+        values = evaluate(solution, points, start + step * offsets)
+        found.append(np.einsum("fkm,k->fm", values, weights) / step**order)
+    return _steadiest(np.stack(found))
+
+
+def _steadiest(found: Array) -> Array:
+    """Return of results by falling steps [steps, …] those that change least from one step to the next."""
+    if len(found) == 1:
+        return np.asarray(found[0])
+    change = np.abs(np.diff(found, axis=0))
+    best = np.argmin(np.where(np.isfinite(change), change, np.inf), axis=0)[None]
+    return np.asarray(np.take_along_axis(found[1:], best, axis=0)[0])
+
+
+def boundary_residuals(problem: Problem, solution: DiscreteSolution) -> Iterator[ConditionResidual]:
+    """Yield the mismatch of every boundary condition on every part that it covers, and of periodic ends."""
+    times = sample_times(problem, CONDITION_MOMENTS)
+    inner = evaluate(solution, interior_points(problem, 200, start=77), times)
+    for condition in problem.specification.boundary:
+        if condition.type == "periodic":
+            yield _periodic(problem, solution, str(condition.axis), times, inner)
+            continue
+        for part in covered(problem, str(condition.where)):
+            yield _on_part(problem, solution, condition, part, times, inner)
+
+
+def _periodic(
+    problem: Problem, solution: DiscreteSolution, axis: str, times: Array, inner: Array
+) -> ConditionResidual:
+    low, high = (boundary(problem.domain, axis + side, POINTS_ON_A_PART) for side in "-+")
+    apart = evaluate(solution, high.points, times) - evaluate(solution, low.points, times)
+    worst = max(_rms(own) / float(size) for own, size in zip(apart, sizes(inner), strict=True))
+    return ConditionResidual(f"periodic along {axis}", worst, False)
+
+
+def _on_part(
+    problem: Problem, solution: DiscreteSolution, condition: Boundary, part: str, times: Array, inner: Array
+) -> ConditionResidual:
+    edge = boundary(problem.domain, part, POINTS_ON_A_PART)
+    index = problem.fields.index(str(condition.field))
+    wanted = compile_function(problem, str(condition.value))(edge.points, times)
+    texts = factors_of(condition)
+    factors = {order: compile_function(problem, text)(edge.points, times) for order, text in texts.items()}
+    # Beside what stands there, what the extents suggest: an insulated end is not measured by its own rounding.
+    extent = float(np.mean(np.abs(edge.normals) @ lengths(problem)))
+    terms = {
+        order: factor * _normal(problem, solution, edge, times, order, extent)[index]
+        for order, factor in factors.items()
+    }
+    level, spread = float(sizes(inner)[index]), float(np.ptp(inner[index]))
+    natural = sum(_rms(factors[order]) * (spread / extent**order if order else level) for order in factors)
+    scale = max(_rms(wanted), natural, *map(_rms, terms.values())) or 1.0
+    name = f"{condition.type} condition of {condition.field} on {part}"
+    return ConditionResidual(name, _rms(sum(terms.values()) - wanted) / scale, max(factors) > 0)
+
+
+def _normal(
+    problem: Problem,
+    solution: DiscreteSolution,
+    edge: BoundarySamples,
+    times: Array,
+    order: int,
+    extent: float,
+) -> Array:
+    """Return a normal derivative of all fields [fields, k, m] by the one-sided differences that agree best."""
+    if order == 0:
+        return evaluate(solution, edge.points, times)
+    offsets, weights = one_sided_stencil(order)
+    along = offsets[:, None, None] * edge.normals
+    found = [
+        _weighted(problem, solution, edge.points, times, (step * along, weights)) / step**order
+        for step in (share * extent for share in ONE_SIDED_STEPS)
+    ]
+    return _steadiest(np.stack(found))
+
+
+def _rms(values: Array) -> float:
+    finite = values[np.isfinite(values)]
+    return float(np.sqrt(np.mean(finite**2))) if finite.size else float("inf")
+
+
+def mean_residuals(problem: Problem, solution: DiscreteSolution) -> Iterator[ConditionResidual]:
+    """Yield how far the mean of a field over the domain is from the one that is given, relative to the field's size."""
+    if not problem.specification.mean:
+        return
+    times = sample_times(problem, CONDITION_MOMENTS)
+    points, weights = _quadrature(problem)
+    values, sampled = evaluate(solution, points, times), isinstance(problem.domain, PolygonDomain)
+    for name, text in problem.specification.mean.items():
+        index = problem.fields.index(name)
+        wanted = compile_function(problem, text)(np.zeros((1, len(problem.space))), times)[:, 0]
+        found = values[index] @ weights / np.sum(weights)
+        scale = float(sizes(values)[index])
+        yield ConditionResidual(f"mean of {name}", _rms(found - wanted) / scale, sampled)
+
+
+def _quadrature(problem: Problem) -> tuple[Array, Array]:
+    """Return points [m, d] and weights [m]: products of Gauss rules, or random points of equal weight in a polygon."""
+    nodes, weights = np.polynomial.legendre.leggauss(40 if len(problem.space) < 3 else 16)
+    match problem.domain:
+        case BoxDomain(bounds):
+            axes = [low + (high - low) * (nodes + 1) / 2 for low, high in bounds.values()]
+            grids = np.meshgrid(*axes, indexing="ij")
+            products = np.prod(np.meshgrid(*[weights] * len(axes), indexing="ij"), axis=0)
+            return np.stack([grid.ravel() for grid in grids], axis=1), products.ravel()
+        case RoundDomain(_, center, inner, outer):
+            least = inner or 0.0
+            radii = least + (outer - least) * (nodes + 1) / 2
+            angles = 2 * np.pi * np.arange(64) / 64
+            r, angle = (grid.ravel() for grid in np.meshgrid(radii, angles, indexing="ij"))
+            points = center + r[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+            return points, np.repeat(weights * radii, 64)
+        case _:
+            points = interior_points(problem, 6000)
+            return points, np.ones(len(points))

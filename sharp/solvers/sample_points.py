@@ -13,8 +13,7 @@ from sharp.problems.domains import BoxDomain, Domain, PolygonDomain, RoundDomain
 from sharp.problems.problem import Problem
 from sharp.solvers.discontinuities import interfaces
 from sharp.solvers.discrete_solution import DiscreteSolution
-
-Array = NDArray[np.float64]
+from sharp.solvers.grid import Array
 
 # Points that are evaluated at once: a dense interpolation matrix from many nodes stays small.
 _CHUNK = 2048

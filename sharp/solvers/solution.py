@@ -10,7 +10,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sharp.error_messages import valid_values
 from sharp.errors import InputError, NotSolved, OutsideDomain
@@ -19,6 +19,7 @@ from sharp.problems.problem import Problem
 from sharp.problems.render import domain_lines
 from sharp.solvers.cross_check import CrossCheck
 from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.grid import Array
 from sharp.solvers.recommend import MethodRanking, Recommendation
 from sharp.solvers.refine import RefinementStudy
 from sharp.solvers.sample_points import evaluate
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 # A time is accepted this far outside the time interval, relative to its length: ends that were computed are rounded.
 _ROUNDING = 1e-12
@@ -163,7 +163,7 @@ class Solution:
 
     def plot(self) -> Figure:
         """Return a figure: lines for one space coordinate, maps for two, for three a map of the middle plane."""
-        from sharp.solvers.plots import draw
+        from sharp.solvers.figures import draw
 
         return draw(self.problem, self._required())
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from sharp.document import Block, Code, Details, Facts, Headline, Note, Paragraph, Report, Section, Table
 from sharp.document.text import MISSING, count_text, duration_text
 from sharp.problems.render import render_latex
+from sharp.solvers.driver import display_name
 from sharp.solvers.exact import known_eigenvalues
 from sharp.solvers.figures import figures
 from sharp.solvers.problem_summary import problem_summary
 from sharp.solvers.refine import ResolutionAttempt
 from sharp.solvers.solution import Solution
-from sharp.solvers.summary_text import display_name
 
 
 def build_report(answer: Solution) -> Report:

@@ -8,15 +8,14 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sharp.problems.expressions import Apply, Node, names_in, walk
 from sharp.problems.problem import Problem
 from sharp.problems.programs import compile_expressions
+from sharp.solvers.grid import Array
 from sharp.solvers.sample_points import interior_points
 from sharp.solvers.system import FirstOrderSystem, SpatialDerivative
 
-Array = NDArray[np.float64]
 Situation = Literal[
     "smooth", "nonsmooth", "discontinuous-coefficient", "advected-discontinuity", "steep-front"
 ]

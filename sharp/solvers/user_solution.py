@@ -12,7 +12,6 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sharp.error_messages import valid_values
 from sharp.errors import InputError
@@ -21,7 +20,8 @@ from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.driver import Listener, SolveOptions, solve_problem
 from sharp.solvers.exact import known_eigenvalues
 from sharp.solvers.functions import compile_function
-from sharp.solvers.methods import all_methods
+from sharp.solvers.grid import Array
+from sharp.solvers.method import all_methods
 from sharp.solvers.refine import MOMENTS, POINTS, eigenvalue_distance
 from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
 from sharp.solvers.solution import Solution
@@ -39,7 +39,6 @@ from sharp.solvers.verification import (
     verdict_of,
 )
 
-Array = NDArray[np.float64]
 Function = Callable[..., Any]
 Arrays = Mapping[str, Any]
 Candidate = Solution | Function | Arrays

@@ -9,17 +9,17 @@ from typing import Literal
 
 from sharp.errors import SpecificationError
 from sharp.problems.problem import Problem
-from sharp.solvers.condition_residuals import (
-    ConditionResidual,
-    boundary_residuals,
-    initial_residuals,
-    mean_residuals,
-)
 from sharp.solvers.cross_check import CrossCheck
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.exact import exact_errors
 from sharp.solvers.refine import RefinementStudy
-from sharp.solvers.residuals import residual
+from sharp.solvers.residuals import (
+    ConditionResidual,
+    boundary_residuals,
+    initial_residuals,
+    mean_residuals,
+    residual,
+)
 from sharp.solvers.system import FirstOrderSystem
 from sharp.solvers.traits import SolutionRegularity
 from sharp.solvers.weak_residual import weak_residual

@@ -11,25 +11,23 @@ Differential Equations, 2010, sec. 3.4 and 6.1), so that wrong fluxes and wrong 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from sharp.problems.linearisation import DerivativeSymbol
 from sharp.problems.problem import Problem
-from sharp.problems.programs import ExpressionProgram, compile_expressions
 from sharp.solvers.discontinuities import interfaces
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.fd_weights import HALF
-from sharp.solvers.residuals import difference, names_of, substituted
+from sharp.solvers.grid import Array
+from sharp.solvers.residuals import DerivativeProgram, difference
 from sharp.solvers.sample_points import interior_points, lengths
 from sharp.solvers.strong_form import StrongForm
-
-Array = NDArray[np.float64]
 
 SUPPORTS = 12
 # Half the extent of a support, as a share of the domain: the first of these that fits often enough. And of the time.
@@ -52,13 +50,6 @@ class _Term:
 
 
 @dataclass(frozen=True)
-class _WeakForm:
-    terms: tuple[_Term, ...]
-    jets: tuple[DerivativeSymbol, ...]
-    program: ExpressionProgram
-
-
-@dataclass(frozen=True)
 class _Support:
     """A box about a point in space and time [d + 1], with half its extent [d + 1]."""
 
@@ -72,13 +63,13 @@ def weak_residual(problem: Problem, solution: DiscreteSolution) -> float | None:
     None where the domain is too narrow for supports. The imbalance of an equation is the root mean square over the
     supports. Raises `SpecificationError` for equations that cannot be written as a program.
     """
-    form = _weak_form(problem, solution)
-    supports = _supports(problem)
-    if not supports:
+    terms, program = _weak_form(problem, solution)
+    found = [_integrals(problem, solution, terms, program, support) for support in _supports(problem)]
+    if not found:
         return None
-    found = np.stack([_integrals(problem, solution, form, support) for support in supports], axis=-1)
-    owners = np.array([term.equation for term in form.terms])
-    return max(_relative(found[:, owners == index]) for index in range(len(problem.equations)))
+    integrals = np.stack(found, axis=-1)
+    owners = np.array([term.equation for term in terms])
+    return max(_relative(integrals[:, owners == index]) for index in range(len(problem.equations)))
 
 
 def _relative(integrals: Array) -> float:
@@ -87,7 +78,7 @@ def _relative(integrals: Array) -> float:
     return float(total / size) if size else float(total)
 
 
-def _weak_form(problem: Problem, solution: DiscreteSolution) -> _WeakForm:
+def _weak_form(problem: Problem, solution: DiscreteSolution) -> tuple[list[_Term], DerivativeProgram]:
     written = StrongForm.of(problem, solution.eigenvalues)
     axes = {name: index for index, name in enumerate((*problem.space, problem.time_name))}
     terms, integrands = [], []
@@ -98,10 +89,7 @@ def _weak_form(problem: Problem, solution: DiscreteSolution) -> _WeakForm:
             inner = _without_last(part) if moved else part
             terms.append(_Term(index, axis, -1 if moved else 1))
             integrands.append(factor * inner)
-    jets: dict[DerivativeSymbol, Any] = {}
-    forms = [substituted(written, integrand, jets) for integrand in integrands]
-    program = compile_expressions(forms, names_of(problem, jets))
-    return _WeakForm(tuple(terms), tuple(jets), program)
+    return terms, DerivativeProgram.of(written, integrands)
 
 
 def _summands(expression: Any, written: StrongForm) -> Iterator[tuple[Any, Any]]:
@@ -139,9 +127,7 @@ def _supports(problem: Problem) -> list[_Support]:
 
 def _fitting(problem: Problem, points: Array, half: Array) -> NDArray[np.bool_]:
     """Return which points may be centres of boxes: those with all corners, sides and edges in the domain."""
-    corners = np.stack(np.meshgrid(*[[-1.0, 0.0, 1.0]] * len(half), indexing="ij"), axis=-1).reshape(
-        -1, len(half)
-    )
+    corners = np.array(list(product((-1.0, 0.0, 1.0), repeat=len(half))))
     around = (points[:, None] + half * corners).reshape(-1, len(half))
     return np.asarray(problem.domain.inside(around).reshape(len(points), -1).all(axis=1))
 
@@ -155,7 +141,13 @@ def _support(problem: Problem, point: Array, half: Array, number: int) -> _Suppo
     return _Support(center, np.array([*half, HALF_TIME * (end - start)]))
 
 
-def _integrals(problem: Problem, solution: DiscreteSolution, form: _WeakForm, support: _Support) -> Array:
+def _integrals(
+    problem: Problem,
+    solution: DiscreteSolution,
+    terms: Sequence[_Term],
+    program: DerivativeProgram,
+    support: _Support,
+) -> Array:
     """Return the mean of every term, and of its absolute value, over one support [2, terms].
 
     The midpoint rule suits smooth bumps.
@@ -164,20 +156,18 @@ def _integrals(problem: Problem, solution: DiscreteSolution, form: _WeakForm, su
     shares = _midpoints(POINTS[dimension])
     grid = np.stack(np.meshgrid(*[shares] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)
     late = np.zeros(1) if problem.time is None else _midpoints(MOMENTS)
-    points, times = (
-        support.center[:-1] + support.half[:-1] * grid,
-        support.center[-1] + support.half[-1] * late,
-    )
+    points = support.center[:-1] + support.half[:-1] * grid
+    times = support.center[-1] + support.half[-1] * late
     step, time_step = _steps(problem, points), STEP * (end - start)
     jets = {
         jet: difference(problem, solution, jet.orders, points, times, step, time_step)[
             problem.fields.index(jet.field)
         ]
-        for jet in form.jets
+        for jet in program.jets
     }
-    values = form.program(*points.T, times[:, None], *(jets[jet] for jet in form.jets))
-    tests = {term.axis: _test(grid, late, term.axis, support.half) for term in form.terms}
-    parts = [term.sign * value * tests[term.axis] for term, value in zip(form.terms, values, strict=True)]
+    tests = {term.axis: _test(grid, late, term.axis, support.half) for term in terms}
+    values = zip(terms, program(points, times, jets), strict=True)
+    parts = [term.sign * value * tests[term.axis] for term, value in values]
     return np.array([[np.mean(part) for part in parts], [np.mean(np.abs(part)) for part in parts]])
 
 
@@ -194,16 +184,8 @@ def _midpoints(count: int) -> Array:
 
 def _test(grid: Array, late: Array, axis: int | None, half: Array) -> Array:
     """Return the test function, or its derivative along an axis, at all times and points [k, m]."""
-    shares = [*grid.T[:, None, :], late[:, None]]
-    product = np.ones((len(late), len(grid)))
-    for index, share in enumerate(shares):
-        product = product * (_bump_slope(share) / half[index] if index == axis else _bump(share))
-    return product
-
-
-def _bump(share: Array) -> Array:
-    return np.asarray((1 - share**2) ** 4)
-
-
-def _bump_slope(share: Array) -> Array:
-    return np.asarray(-8 * share * (1 - share**2) ** 3)
+    test = np.ones((len(late), len(grid)))
+    for index, share in enumerate([*grid.T[:, None, :], late[:, None]]):
+        slope = -8 * share * (1 - share**2) ** 3 / half[index]
+        test = test * (slope if index == axis else (1 - share**2) ** 4)
+    return test

@@ -14,7 +14,8 @@ from sharp.agent.toolkit.solver_tools import SOLUTION
 from sharp.agent.tools import Parameters, Tool, ToolContext, ToolResult
 from sharp.evaluation.protocol import CandidateFailure
 from sharp.problems.spec import Identifier
-from sharp.solvers.discrete_solution import Array, DiscreteSolution
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.grid import Array
 from sharp.solvers.refine import RefinementStudy, ResolutionAttempt
 from sharp.solvers.sample_points import recurrence
 

@@ -64,7 +64,7 @@ def _checked(call: ToolContext) -> ToolResult:
 
 
 def _chosen(call: ToolContext) -> ToolResult:
-    from sharp.solvers.methods import all_methods
+    from sharp.solvers.method import all_methods
     from sharp.solvers.recommend import recommend
 
     system = _system(call.inputs["problem"], "choose_method")

@@ -83,7 +83,7 @@ def _exact(call: ToolContext) -> ToolResult:
 
 def _second(call: ToolContext) -> ToolResult:
     from sharp.solvers.cross_check import cross_check
-    from sharp.solvers.methods import all_methods
+    from sharp.solvers.method import all_methods
     from sharp.solvers.recommend import recommend
     from sharp.solvers.system import system_of
 

@@ -23,9 +23,17 @@ from hpc.processes import kill_tree
 from sharp.errors import DataError
 from sharp.problems.serialisation import to_yaml
 from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.grid import Array
 from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded
-from sharp.solvers.pinn.ansatz import Ansatz, ansatz_of
-from sharp.solvers.pinn.network import PROBLEM, RESULT, Array, Function, PinnConfig, TrainedNetwork
+from sharp.solvers.pinn.ansatz import (
+    PROBLEM,
+    RESULT,
+    Ansatz,
+    Function,
+    PinnConfig,
+    TrainedNetwork,
+    ansatz_of,
+)
 from sharp.solvers.sample_points import interior_points
 from sharp.solvers.system import FirstOrderSystem, real
 

@@ -22,18 +22,19 @@ from typing import Any
 import deepxde
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from hpc.processes import die_with_parent
 from sharp.problems import parse_problem
 from sharp.problems.programs import compile_expressions
-from sharp.solvers.pinn.ansatz import Ansatz, ansatz_of
-from sharp.solvers.pinn.network import PROBLEM, Network, PinnConfig, TrainedNetwork
-from sharp.solvers.pinn.points import (
+from sharp.solvers.grid import Array
+from sharp.solvers.pinn.ansatz import PROBLEM, Ansatz, Network, PinnConfig, TrainedNetwork, ansatz_of
+from sharp.solvers.pinn.scales import (
     at_start,
+    condition_scale,
     coordinates,
     derivative_of,
     equation_rows,
+    equation_scales,
     field_of,
     half_extents,
     order_in_time,
@@ -41,10 +42,8 @@ from sharp.solvers.pinn.points import (
     pinn_interior_points,
     values,
 )
-from sharp.solvers.pinn.scales import condition_scale, equation_scales
 from sharp.solvers.system import BoundaryCondition, FirstOrderSystem, StateComponent, system_of
 
-Array = NDArray[np.float64]
 Derive = Callable[[int, tuple[int, ...]], torch.Tensor]
 
 # The loss is looked at every so many steps; training ends where it has not fallen by a share in so many looks.

@@ -150,7 +150,7 @@ print(run.best, run.test_error is not None, sharp.replay(run.path).same)
 BROKEN = """
 import sharp, logging
 logging.basicConfig(format="%(message)s")
-from sharp.solvers.methods import all_methods, load_method
+from sharp.solvers.method import all_methods, load_method
 print([method.name for method in all_methods()])
 print(sharp.solve("heat-rod-two-ends", cross_check=False, accuracy=1e-3).verdict.status)
 """
@@ -180,7 +180,7 @@ def test_a_broken_plug_in_is_reported_by_its_package_and_leaves_the_others(
     assert status == "verified"
     told = f"the numerical method 'broken' of the package sharp-broken ({value}) cannot be loaded: {reason}"
     assert done.stderr.count(told) == 1
-    asked = python(tmp_path, "from sharp.solvers.methods import load_method; load_method('broken')")
+    asked = python(tmp_path, "from sharp.solvers.method import load_method; load_method('broken')")
     assert told in asked.stderr
     assert "ConfigurationError" in asked.stderr
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sharp.neural.settings import TrainingConfig
+from sharp.neural.operator import TrainingConfig
 from sharp.problems import Problem, list_problems, load_problem
 from sharp.reference.datasets import DataSet, Splits, make_splits
 from sharp.reference.generation import make_dataset

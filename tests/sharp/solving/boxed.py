@@ -9,8 +9,7 @@ from typing import Any
 from sharp.problems import Problem, parse_problem
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.exact import exact_errors
-from sharp.solvers.method import Deadline
-from sharp.solvers.methods import load_method
+from sharp.solvers.method import Deadline, load_method
 from sharp.solvers.system import system_of
 
 

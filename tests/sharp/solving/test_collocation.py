@@ -10,8 +10,7 @@ from sharp.problems import Problem
 from sharp.solvers.axes import ChebyshevAxis
 from sharp.solvers.boxes import BoxGrid
 from sharp.solvers.collocation import Collocation, paired
-from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded
-from sharp.solvers.methods import load_method
+from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded, load_method
 from sharp.solvers.system import system_of
 
 ROD = {"x": (0, 1)}

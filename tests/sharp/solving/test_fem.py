@@ -24,8 +24,7 @@ from scipy.optimize import brentq
 from scipy.special import jn_zeros, jv
 
 from sharp.problems.domains import BoxDomain, PolygonDomain, RoundDomain, signed_area
-from sharp.solvers.fem import FiniteElements
-from sharp.solvers.fem_assembly import FemSystem
+from sharp.solvers.fem import FemSystem, FiniteElements
 from sharp.solvers.fem_space import FunctionSpace
 from sharp.solvers.matrices import factorise, factorise_shifted, shifted
 from sharp.solvers.meshes import Grading, interior_angles, triangles_of, triangulate

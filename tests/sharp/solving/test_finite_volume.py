@@ -7,11 +7,9 @@ import pytest
 import sympy
 from plane_systems import DISK, SQUARE, dirichlet, moving, neumann, periodic, robin, solved, steady
 
-from sharp.solvers.conservation_law import conservation_law_of
-from sharp.solvers.finite_volume import FiniteVolumes, WenoScheme
+from sharp.solvers.finite_volume import FiniteVolumes, WenoScheme, conservation_law_of, face_values, parabola
 from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded
 from sharp.solvers.system import FirstOrderSystem, real
-from sharp.solvers.weno import face_values, parabola
 
 FV = FiniteVolumes()
 LONG = Deadline.within(1e6)

@@ -15,8 +15,8 @@ from sharp.problems import Problem
 from sharp.solvers.discontinuities import has_discontinuous_flux_coefficient, interfaces
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.driver import SolveOptions, solve_problem
-from sharp.solvers.fem_line import IntervalSpace, divided
-from sharp.solvers.methods import load_method
+from sharp.solvers.fem_space import IntervalSpace, divided
+from sharp.solvers.method import load_method
 from sharp.solvers.residuals import difference, residual
 from sharp.solvers.system import system_of
 from sharp.solvers.traits import SolutionRegularity

@@ -21,11 +21,9 @@ from sharp.problems.cases import load_case
 from sharp.problems.programs import compile_expressions
 from sharp.problems.serialisation import to_yaml
 from sharp.solvers.exact import exact_errors
-from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded
-from sharp.solvers.methods import all_methods, load_method
-from sharp.solvers.pinn.ansatz import Ansatz, ansatz_of
+from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded, all_methods, load_method
+from sharp.solvers.pinn.ansatz import RESULT, Ansatz, Function, Network, PinnConfig, TrainedNetwork, ansatz_of
 from sharp.solvers.pinn.method import Pinn
-from sharp.solvers.pinn.network import RESULT, Function, Network, PinnConfig, TrainedNetwork
 from sharp.solvers.pinn.scales import equation_scales, field_scales
 from sharp.solvers.recommend import recommend
 from sharp.solvers.system import FirstOrderSystem, system_of
@@ -122,7 +120,7 @@ def test_who_asks_for_a_network_without_deepxde_is_told_what_to_install(
 
 def test_this_process_never_imports_what_trains() -> None:
     asked = (
-        "import sys; from sharp.solvers.methods import load_method; load_method('pinn'); print(*sys.modules)"
+        "import sys; from sharp.solvers.method import load_method; load_method('pinn'); print(*sys.modules)"
     )
     loaded = subprocess.run(
         [sys.executable, "-c", asked], capture_output=True, text=True, check=True
@@ -508,7 +506,7 @@ def test_numpy_evaluates_the_network_as_deepxde_does(tmp_path: Path) -> None:
 import numpy as np, torch
 from pathlib import Path
 from sharp.problems import parse_problem
-from sharp.solvers.pinn.network import Function, PinnConfig
+from sharp.solvers.pinn.ansatz import Function, PinnConfig
 from sharp.solvers.pinn.worker import deepxde, layers_of, network_of
 from sharp.solvers.pinn.ansatz import ansatz_of
 from sharp.solvers.system import system_of

@@ -144,7 +144,7 @@ def test_a_jump_of_the_rates_that_is_announced_costs_nothing() -> None:
     times = np.array([0.15, 0.3, 0.9])
     np.testing.assert_allclose(announced.at(times)[:, 0], [0.15, 0.3, 0.3], atol=1e-12)
     np.testing.assert_allclose(found_out.at(times)[:, 0], [0.15, 0.3, 0.3], atol=1e-3)
-    assert len(announced.slabs) < len(found_out.slabs)
+    assert len(announced.steps) < len(found_out.steps)
 
 
 def test_growth_without_bounds_is_not_solved() -> None:
@@ -168,7 +168,7 @@ def test_a_tolerance_below_rounding_errors_is_not_pursued_for_ever() -> None:
         return matrix @ state + [0, 1e8 + random.standard_normal()]
 
     found = follow(Equations(rates, lambda *_: matrix, linear=True, constant=True), [1, 1], 2, 1e-12)
-    assert len(found.slabs) < 100
+    assert len(found.steps) < 100
     np.testing.assert_allclose(found.at(np.array([2.0]))[0], [np.exp(-2), 1], atol=1e-7)
 
 

@@ -4,9 +4,9 @@ import pytest
 from solving_fakes import HEAT, PLATE, Invented, problem_of
 
 from sharp.errors import ConfigurationError
+from sharp.solvers.driver import unsolved_sentence
 from sharp.solvers.pinn.method import Pinn
 from sharp.solvers.recommend import ORDER, MethodRanking, recommend
-from sharp.solvers.summary_text import unsolved_sentence
 from sharp.solvers.system import system_of
 from sharp.solvers.traits import SolutionRegularity
 

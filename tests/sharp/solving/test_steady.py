@@ -7,8 +7,7 @@ import pytest
 from boxed import boxed, error, solved
 from clocks import Clock
 
-from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded
-from sharp.solvers.methods import load_method
+from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded, load_method
 from sharp.solvers.system import system_of
 
 SQUARE = {"x": (0, 1), "y": (0, 1)}

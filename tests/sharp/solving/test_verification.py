@@ -19,14 +19,13 @@ from solving_fakes import (
 )
 
 from sharp.problems import Problem
-from sharp.solvers.condition_residuals import boundary_residuals, initial_residuals, mean_residuals
 from sharp.solvers.cross_check import cross_check
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.exact import exact_errors
 from sharp.solvers.fd_weights import central_stencil, mixed, one_sided_stencil
 from sharp.solvers.method import Deadline
 from sharp.solvers.refine import RefinementStudy, ResolutionAttempt
-from sharp.solvers.residuals import residual
+from sharp.solvers.residuals import boundary_residuals, initial_residuals, mean_residuals, residual
 from sharp.solvers.sample_points import boundary, interior_points, recurrence
 from sharp.solvers.system import system_of
 from sharp.solvers.verification import (
@@ -77,11 +76,15 @@ def test_stencils_differentiate_polynomials_exactly() -> None:
     x = 0.3
     for order in range(1, 5):
         exact = math.prod(range(8 - order + 1, 9)) * x ** (8 - order)
-        found = sum(weight * (x + 0.1 * k) ** 8 for k, weight in central_stencil(order).items()) / 0.1**order
+        found = (
+            sum(weight * (x + 0.1 * k) ** 8 for k, weight in zip(*central_stencil(order), strict=True))
+            / 0.1**order
+        )
         assert found == pytest.approx(exact, rel=1e-6)
         exact = math.prod(range(7 - order + 1, 8)) * x ** (7 - order)
         found = (
-            sum(weight * (x + 0.1 * k) ** 7 for k, weight in one_sided_stencil(order).items()) / 0.1**order
+            sum(weight * (x + 0.1 * k) ** 7 for k, weight in zip(*one_sided_stencil(order), strict=True))
+            / 0.1**order
         )
         assert found == pytest.approx(exact, rel=1e-6)
     offsets, weights = mixed((1, 2))

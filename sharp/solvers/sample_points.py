@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,12 +43,22 @@ def recurrence(count: int, dimension: int, start: int = 0) -> Array:
 
 def interior_points(problem: Problem, count: int, start: int = 0) -> Array:
     """Return points [count, d] inside the domain; another `start` (in points of the box around it) gives others."""
-    low, high = np.transpose([problem.bounds[axis] for axis in problem.space])
+    return _inside(problem, [problem.bounds[axis] for axis in problem.space], count, start)
+
+
+def space_time_points(problem: Problem, count: int) -> Array:
+    """Return points [count, d] in the domain, or [count, d + 1] in the domain and the time interval."""
+    times = [problem.time] if problem.time is not None else []
+    return _inside(problem, [*(problem.bounds[axis] for axis in problem.space), *times], count, 0)
+
+
+def _inside(problem: Problem, box: Sequence[tuple[float, float]], count: int, start: int) -> Array:
+    low, high = np.transpose(box)
     found = np.empty((0, len(low)))
     while len(found) < count:
         candidates = low + (high - low) * recurrence(count, len(low), start)
-        found = np.concatenate([found, candidates[problem.domain.inside(candidates)]])
-        start += count
+        inside = problem.domain.inside(candidates[:, : len(problem.space)])
+        found, start = np.concatenate([found, candidates[inside]]), start + count
     return found[:count]
 
 
@@ -113,12 +123,8 @@ def fits(problem: Problem, stencils: Array) -> NDArray[np.bool_]:
 
 def evaluate(solution: DiscreteSolution, points: Array, times: Array) -> Array:
     """Return the values [fields, k, m] of a solution at any number of points."""
-    return np.concatenate([solution.evaluate(chunk, times) for chunk in _chunks(points)], axis=-1)
-
-
-def _chunks(points: Array) -> Iterator[Array]:
-    for first in range(0, len(points), _CHUNK):
-        yield points[first : first + _CHUNK]
+    chunks = (points[first : first + _CHUNK] for first in range(0, len(points), _CHUNK))
+    return np.concatenate([solution.evaluate(chunk, times) for chunk in chunks], axis=-1)
 
 
 def relative_distance(values: Array, reference: Array) -> float:

@@ -26,7 +26,7 @@ from hpc.files import write_atomic
 from sharp.errors import DataError, SpecificationError
 from sharp.problems.domains import BoxDomain
 from sharp.problems.programs import ExpressionProgram, compile_expressions
-from sharp.solvers.grid import Array
+from sharp.solvers.grid import Array, full
 from sharp.solvers.pinn.scales import (
     Scale,
     at_start,
@@ -35,10 +35,10 @@ from sharp.solvers.pinn.scales import (
     field_scales,
     order_in_time,
     pinn_boundary_points,
-    pinn_interior_points,
     values,
     with_times,
 )
+from sharp.solvers.sample_points import space_time_points
 from sharp.solvers.system import BoundaryCondition, FirstOrderSystem, StateComponent, real
 
 # Waves along a periodic axis that the network sees.
@@ -190,7 +190,7 @@ def _keeps(
     if base.has(*_ROUGH):
         return False
     try:
-        typical = values([base], coordinates(system), pinn_interior_points(system.problem, 200))
+        typical = values(system, [base], space_time_points(system.problem, 200))
         missed = np.concatenate([np.zeros(1), *_missed(system, field, base, conditions)])
     except SpecificationError:
         return False
@@ -201,14 +201,17 @@ def _keeps(
 def _missed(
     system: FirstOrderSystem, field: str, base: sympy.Expr, conditions: Sequence[BoundaryCondition]
 ) -> list[np.ndarray]:
-    names, problem = coordinates(system), system.problem
     missed = [
-        values([base - condition.value], names, pinn_boundary_points(problem, condition.part, 12, 9)[0])[0]
+        values(
+            system,
+            [base - condition.value],
+            pinn_boundary_points(system.problem, condition.part, 12, 9)[0],
+        )[0]
         for condition in conditions
     ]
     if not system.steady:
         state = system.initial[system.components.index(StateComponent(field, 0))]
-        missed.append(values([base - state], names, at_start(problem, 200))[0])
+        missed.append(values(system, [base - state], at_start(system.problem, 200))[0])
     return missed
 
 
@@ -265,15 +268,14 @@ class Network:
 
 @dataclass(frozen=True)
 class TrainedNetwork:
-    """A network, the course of its training (rows of step, loss), and facts: settings, steps, seconds, versions."""
+    """A network, and facts of its training: settings, steps, versions."""
 
     network: Network
-    history: Array
     facts: Mapping[str, Any]
 
     def write(self, folder: Path) -> None:
         """Write all of it as one file of arrays."""
-        arrays: dict[str, Any] = {"history": self.history, "facts": np.array(json.dumps(dict(self.facts)))}
+        arrays: dict[str, Any] = {"facts": np.array(json.dumps(dict(self.facts)))}
         for number, (weight, bias) in enumerate(self.network.layers):
             arrays |= {f"weight {number}": weight, f"bias {number}": bias}
         buffer = BytesIO()
@@ -288,7 +290,7 @@ class TrainedNetwork:
             with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             network = _network(arrays)
-            trained = cls(network, arrays["history"], dict(json.loads(str(arrays["facts"]))))
+            trained = cls(network, dict(json.loads(str(arrays["facts"]))))
         except (OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, BadZipFile) as error:
             raise DataError(f"{path}: is no result of a training: {error}") from None
         _check(path, network, inputs, outputs)
@@ -334,4 +336,4 @@ class Function:
 
 
 def _columns(found: tuple[Any, ...], count: int) -> Array:
-    return np.array([np.broadcast_to(np.asarray(value, dtype=float), count) for value in found])
+    return np.array([full(value, count) for value in found])

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from sharp.problems.problem import Problem
 from sharp.problems.programs import compile_expressions
-from sharp.solvers.grid import Array
-from sharp.solvers.sample_points import boundary, interior_points, recurrence
+from sharp.solvers.grid import Array, full
+from sharp.solvers.sample_points import boundary, interior_points, space_time_points
 from sharp.solvers.system import BoundaryCondition, FirstOrderSystem, SpatialDerivative, StateComponent
 
 
@@ -57,19 +57,6 @@ def equation_rows(system: FirstOrderSystem) -> list[int]:
     ]
 
 
-def pinn_interior_points(problem: Problem, count: int) -> Array:
-    """Return points [count, d] in the domain, or [count, d + 1] in the domain and the time interval."""
-    if problem.time is None:
-        return interior_points(problem, count)
-    box = np.transpose([*(problem.bounds[axis] for axis in problem.space), problem.time])
-    found, start = np.empty((0, box.shape[1])), 0
-    while len(found) < count:
-        candidates = box[0] + (box[1] - box[0]) * recurrence(count, box.shape[1], start)
-        found = np.concatenate([found, candidates[problem.domain.inside(candidates[:, :-1])]])
-        start += count
-    return found[:count]
-
-
 def at_start(problem: Problem, count: int) -> Array:
     """Return points [count, d + 1] of the domain at the first time."""
     assert problem.time is not None
@@ -89,14 +76,14 @@ def with_times(points: Array, times: Array) -> Array:
     return np.column_stack([np.tile(points, (len(times), 1)), np.repeat(times, len(points))])
 
 
-def values(expressions: Sequence[sympy.Expr], names: Sequence[str], points: Array) -> Array:
+def values(system: FirstOrderSystem, expressions: Sequence[sympy.Expr], points: Array) -> Array:
     """Return the values [expressions, m] of expressions of coordinates at points [m, coordinates].
 
     Raises `SpecificationError` for an expression that has no value anywhere.
     """
     with np.errstate(all="ignore"):
-        found = compile_expressions(expressions, names)(*points.T)
-    return np.array([np.broadcast_to(np.asarray(value, dtype=float), len(points)) for value in found])
+        found = compile_expressions(expressions, coordinates(system))(*points.T)
+    return np.array([full(value, len(points)) for value in found])
 
 
 _SAMPLES = 200
@@ -152,7 +139,7 @@ class _Terms:
 
 def _terms(system: FirstOrderSystem, about: Array, changes: Array) -> _Terms:
     """Return the sizes of all terms of the rates, linearised about values and changes of the fields [fields]."""
-    points = pinn_interior_points(system.problem, _SAMPLES)
+    points = space_time_points(system.problem, _SAMPLES)
     late = [0.0] if system.steady else []
     fields = np.array([field_of(system, jet.component) for jet in system.jets], dtype=np.intp)
     units = np.array([_unit(system, jet) for jet in system.jets])
@@ -169,13 +156,8 @@ def _terms(system: FirstOrderSystem, about: Array, changes: Array) -> _Terms:
     with np.errstate(all="ignore"):
         source = program(*points.T, *late, *(0.0 * jet for jet in jets))[: len(system.rhs)]
         factors = program(*points.T, *late, *jets)[len(system.rhs) :]
-    shape = (len(system.rhs), len(system.jets))
-    return _Terms(
-        np.array([_size(each) for each in source]),
-        np.array([_size(each) for each in factors]).reshape(shape),
-        units,
-        fields,
-    )
+    largest = np.reshape([_size(each) for each in factors], (len(system.rhs), len(system.jets)))
+    return _Terms(np.array([_size(each) for each in source]), largest, units, fields)
 
 
 def _caused(system: FirstOrderSystem) -> Array:
@@ -213,28 +195,25 @@ def _size(value: Array | float) -> float:
 def _given_values(system: FirstOrderSystem, field: str) -> Array:
     """Return what is known of the values of a field: initially, and on the boundary."""
     found = [
-        values([condition.value / condition.factors[0]], coordinates(system), points)[0]
+        values(system, [condition.value / condition.factors[0]], points)[0]
         for condition, points in _on_boundary(system, field)
         if condition.factors.get(0, 0) != 0
     ]
     if not system.steady:
         state = system.initial[system.components.index(StateComponent(field, 0))]
-        found.append(values([state], coordinates(system), at_start(system.problem, _SAMPLES))[0])
+        found.append(values(system, [state], at_start(system.problem, _SAMPLES))[0])
     every = np.concatenate(found) if found else np.empty(0)
     return every[np.isfinite(every)]
 
 
 def _given_flows(system: FirstOrderSystem, field: str) -> float:
     """Return the largest change of a field over half of the domain that derivatives on the boundary ask for."""
-    return max(
-        (
-            _size(values([condition.value], coordinates(system), points)[0])
-            / max(_weights(system, condition).values())
-            for condition, points in _on_boundary(system, field)
-            if condition.factors.get(0, 0) == 0
-        ),
-        default=0.0,
-    )
+    flows = [
+        _size(values(system, [condition.value], points)[0]) / max(_weights(system, condition).values())
+        for condition, points in _on_boundary(system, field)
+        if condition.factors.get(0, 0) == 0
+    ]
+    return max(flows, default=0.0)
 
 
 def _on_boundary(system: FirstOrderSystem, field: str) -> Iterator[tuple[BoundaryCondition, Array]]:
@@ -248,6 +227,6 @@ def _weights(system: FirstOrderSystem, condition: BoundaryCondition) -> dict[int
     points, normals = pinn_boundary_points(system.problem, condition.part, *_ON_A_PART)
     extent = float(np.mean(np.abs(normals) @ half_extents(system)[: len(system.space)]))
     return {
-        order: _size(values([factor], coordinates(system), points)[0]) / extent**order
+        order: _size(values(system, [factor], points)[0]) / extent**order
         for order, factor in condition.factors.items()
     }

@@ -31,7 +31,6 @@ from sharp.solvers.pinn.ansatz import PROBLEM, Ansatz, Network, PinnConfig, Trai
 from sharp.solvers.pinn.scales import (
     at_start,
     condition_scale,
-    coordinates,
     derivative_of,
     equation_rows,
     equation_scales,
@@ -39,9 +38,9 @@ from sharp.solvers.pinn.scales import (
     half_extents,
     order_in_time,
     pinn_boundary_points,
-    pinn_interior_points,
     values,
 )
+from sharp.solvers.sample_points import space_time_points
 from sharp.solvers.system import BoundaryCondition, FirstOrderSystem, StateComponent, system_of
 
 Derive = Callable[[int, tuple[int, ...]], torch.Tensor]
@@ -75,14 +74,10 @@ class Derivatives:
             if not any(by):
                 return outputs[:, field : field + 1]
             axis = next(index for index, count in enumerate(by) if count)
-            lower = derivative(field, _less(by, axis))
+            lower = derivative(field, (*by[:axis], by[axis] - 1, *by[axis + 1 :]))
             return deepxde.grad.jacobian(lower, inputs, i=0, j=axis)
 
         return derivative
-
-
-def _less(by: tuple[int, ...], axis: int) -> tuple[int, ...]:
-    return tuple(count - (index == axis) for index, count in enumerate(by))
 
 
 class PointCondition:
@@ -132,21 +127,18 @@ def boundary_condition(
     system = ansatz.system
     field = field_of(system, condition.component)
     points, normals = pinn_boundary_points(system.problem, condition.part, count, count)
-    orders = list(condition.factors)
-    names = coordinates(system)
-    wanted, *factors = values([condition.value, *condition.factors.values()], names, points)
+    wanted, *factors = values(system, [condition.value, *condition.factors.values()], points)
     terms = [
-        (factor * np.prod(normals[:, axes], axis=1), _counts(axes, len(names)))
-        for order, factor in zip(orders, factors, strict=True)
+        (
+            factor * np.prod(normals[:, axes], axis=1),
+            tuple(axes.count(axis) for axis in range(points.shape[1])),
+        )
+        for order, factor in zip(condition.factors, factors, strict=True)
         for axes in product(range(len(system.space)), repeat=order)
     ]
     scale = condition_scale(system, condition, ansatz.forms[field].scale)
     kept = [(factor, by) for factor, by in terms if np.any(factor)]
     return PointCondition(derivatives, field, points, kept, wanted, scale)
-
-
-def _counts(axes: tuple[int, ...], dimension: int) -> tuple[int, ...]:
-    return tuple(axes.count(axis) for axis in range(dimension))
 
 
 def initial_condition(
@@ -156,7 +148,7 @@ def initial_condition(
     system = ansatz.system
     index = system.components.index(component)
     points = at_start(system.problem, count)
-    (wanted,) = values([system.initial[index]], coordinates(system), points)
+    (wanted,) = values(system, [system.initial[index]], points)
     scale = ansatz.form(component).scale.size / half_extents(system)[-1] ** component.order
     by = (*(0 for _ in system.space), component.order)
     return PointCondition(derivatives, field_of(system, index), points, [(np.ones(count), by)], wanted, scale)
@@ -219,16 +211,15 @@ class EarlyStopping(deepxde.callbacks.Callback):  # type: ignore[misc]
     def __init__(self, settings: PinnConfig, keep: Callable[[], None]) -> None:
         super().__init__()
         self.best = float("inf")
-        self.history: list[tuple[float, float]] = []
         self.steps: dict[str, int] = {}
         self.reason = ""
         self._until, self._enough, self._keep = settings.until, (0.1 * settings.accuracy) ** 2, keep
         self._seen: Any = None
-        self._before, self._last_gain = 0, (0, float("inf"))
+        self._before, self._looks, self._last_gain = 0, 0, (0, float("inf"))
 
     def on_train_begin(self) -> None:
         """Forget why another optimiser ended, and how long it had gained nothing."""
-        self.reason, self._last_gain = "", (len(self.history), self._last_gain[1])
+        self.reason, self._last_gain = "", (self._looks, self._last_gain[1])
         self._before = self.model.train_state.step
 
     def on_epoch_end(self) -> None:
@@ -237,7 +228,7 @@ class EarlyStopping(deepxde.callbacks.Callback):  # type: ignore[misc]
         if state.loss_train is self._seen and not self._late:
             return
         self._seen, loss = state.loss_train, float(np.sum(state.loss_train))
-        self.history.append((float(state.step), loss))
+        self._looks += 1
         self.steps[self.model.opt_name] = state.step - self._before
         if isfinite(loss) and loss < self.best:
             self.best = loss
@@ -258,8 +249,8 @@ class EarlyStopping(deepxde.callbacks.Callback):  # type: ignore[misc]
             return "the loss was small enough"
         gained, least = self._last_gain
         if loss < (1 - FALLEN) * least:
-            self._last_gain = (len(self.history), loss)
-        elif len(self.history) - gained > PATIENCE:
+            self._last_gain = (self._looks, loss)
+        elif self._looks - gained > PATIENCE:
             return STUCK
         return ""
 
@@ -274,7 +265,7 @@ def train(system: FirstOrderSystem, settings: PinnConfig, folder: Path) -> None:
     ansatz, derivatives = ansatz_of(system), Derivatives()
     network = network_of(ansatz, settings)
     conditions = _conditions(ansatz, derivatives, settings)
-    inside = pinn_interior_points(system.problem, settings.points)
+    inside = space_time_points(system.problem, settings.points)
     # The points are ours: the geometry is only asked how many coordinates there are.
     data = deepxde.data.PDE(
         deepxde.geometry.PointCloud(inside), equations(ansatz, derivatives), conditions, anchors=inside
@@ -336,7 +327,7 @@ def _result(network: Any, watch: EarlyStopping, settings: PinnConfig, reason: st
         "deepxde": version("deepxde"),
         "torch": torch.__version__,
     }
-    return TrainedNetwork(layers_of(network), np.array(watch.history), facts)
+    return TrainedNetwork(layers_of(network), facts)
 
 
 def layers_of(network: Any) -> Network:

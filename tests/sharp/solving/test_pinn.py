@@ -239,9 +239,7 @@ def test_where_all_data_vanish_the_source_gives_the_size() -> None:
 
 
 def stored(folder: Path, ansatz: Ansatz) -> TrainedNetwork:
-    trained = TrainedNetwork(
-        random_network(ansatz), np.array([[50.0, 0.1], [100.0, 0.01]]), {"loss": 0.01, "seed": 0}
-    )
+    trained = TrainedNetwork(random_network(ansatz), {"loss": 0.01, "seed": 0})
     trained.write(folder)
     return trained
 
@@ -250,7 +248,6 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     written = stored(tmp_path, ansatz_of(system(HEAT)))
     found = TrainedNetwork.read(tmp_path, 2, 1)
     assert found.facts == written.facts
-    assert np.array_equal(found.history, written.history)
     features = np.array([[0.3, -0.2]])
     assert np.array_equal(found.network(features), written.network(features))
 
@@ -263,7 +260,6 @@ def test_settings_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 def arrays(**changes: object) -> dict[str, object]:
     whole: dict[str, object] = {
-        "history": np.zeros((1, 2)),
         "facts": np.array("{}"),
         "weight 0": np.ones((1, 2)),
         "bias 0": np.ones(1),
@@ -280,7 +276,7 @@ def arrays(**changes: object) -> dict[str, object]:
         {"weight 0": np.array([["a", "b"]])},
         {"bias 0": None},
         {"weight 0": None, "bias 0": None},
-        {"history": None},
+        {"facts": None},
         {"facts": np.array("no JSON")},
         {"facts": np.array([{"a": 1}], dtype=object)},
         {"weight 0": np.ones((2, 2)), "bias 0": np.ones(2)},
@@ -326,8 +322,7 @@ print("more", file=sys.stderr)
 settings = json.loads((folder / "settings.json").read_text())
 assert (folder / "problem.yaml").read_text().startswith("pde_spec")
 facts = json.dumps({"width": settings["width"], "seed": settings["seed"], "list": [1]})
-np.savez(folder / "result.npz", **{"weight 0": np.zeros((1, 2)), "bias 0": np.zeros(1), "history": np.zeros((0, 2)),
-         "facts": np.array(facts)})
+np.savez(folder / "result.npz", **{"weight 0": np.zeros((1, 2)), "bias 0": np.zeros(1), "facts": np.array(facts)})
 """
 FAILS = "import sys; print('first'); sys.exit('the loss was never finite')"
 SLEEPS = """
@@ -473,7 +468,7 @@ def test_the_same_seed_gives_the_same_network() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_when_time_is_short_the_best_network_so_far_is_the_result(tmp_path: Path) -> None:
-    (tmp_path / "problem.yaml").write_text(module._specification(problem_of(HEAT)))
+    (tmp_path / "problem.yaml").write_text(to_yaml(problem_of(HEAT)))
     PinnConfig(8, 64, time.monotonic(), 1e-6, 10**6, 10**6).write(tmp_path)
     module._run([*module._WORKER, str(tmp_path)], tmp_path / "log.txt", 1, Deadline.within(120))
     facts = TrainedNetwork.read(tmp_path, 2, 1).facts

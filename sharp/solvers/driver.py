@@ -24,6 +24,7 @@ from sharp.solvers.verification import (
     Verdict,
     VerificationCheck,
     cross_check_result,
+    doubts_of,
     limits_of,
     verify,
 )
@@ -77,9 +78,8 @@ def solve_problem(
 
     `known` is what the check of the problem has found, where it has been made before.
 
-    Raises `UnsupportedProblem` for equations that no method here can treat, and `ConfigurationError` for a
-    method that is
-    unknown or cannot treat them.
+    Raises `UnsupportedProblem` for equations that no method here can treat, and `ConfigurationError` for a method that
+    is unknown or cannot treat them.
     """
     start, options = time.perf_counter(), options or SolveOptions()
     accuracy = options.accuracy or problem.specification.accuracy
@@ -120,8 +120,7 @@ def verify_study(
     """
     start, options = time.perf_counter(), options or SolveOptions()
     task = _task(problem, options, listener)
-    trial = _checked(task, refinement)
-    methods = all_methods()
+    trial, methods = _checked(task, refinement), all_methods()
     known = refinement.method if refinement.method in {method.name for method in methods} else None
     choice = recommend(task.system, methods, known)
     found = Solution(problem, task.limits.accuracy, Verdict("unsolved", ""), choice=choice, trials=(trial,))
@@ -141,12 +140,9 @@ def _judged(task: _Task, tried: Solution, choice: MethodRanking, best: MethodRes
     wanted = task.options.cross_check
     opinion = _opinion(task, choice, tried.trials, best.refinement) if wanted else None
     best = replace(best, checks=(*best.checks, *cross_check_result(opinion, task.limits)))
-    return replace(tried, trial=best, opinion=opinion, verdict=_verdict(best, opinion))
-
-
-def _verdict(trial: MethodResult, opinion: CrossCheck | None) -> Verdict:
-    reason = error_sentence(trial.refinement, trial.checks, opinion)
-    return Verdict(trial.verdict, reason, trial.checks, trial.refinement.error)
+    reason = error_sentence(best.refinement, best.checks, opinion)
+    verdict = Verdict(best.verdict, reason, best.checks, best.refinement.error)
+    return replace(tried, trial=best, opinion=opinion, verdict=verdict)
 
 
 def _rank(trial: MethodResult) -> tuple[int, float]:
@@ -168,35 +164,24 @@ def _trials(task: _Task, choice: MethodRanking) -> Iterator[MethodResult]:
 
 
 def _trial(task: _Task, method: NumericalMethod, deadline: Deadline) -> MethodResult:
-    resolutions = _resolutions(task, method)
-    accuracy = task.limits.accuracy
+    wanted, accuracy = task.options.resolution, task.limits.accuracy
+    # A resolution that is asked for is compared with one of two thirds of it.
+    resolutions = (2 * wanted // 3, wanted) if wanted else method.resolution_sequence(task.system)
     trial = _checked(task, refine(method, task.system, accuracy, deadline, resolutions, task.say))
     if trial.verdict == "verified" or not trial.refinement.converged:
         return trial
-    task.listener(f"checks are not kept: {_complaints(trial)}")
+    doubts = [f"{check.name} {check.value:.1e}" for check in trial.checks if check.verdict != "verified"]
+    task.listener(f"checks are not kept: {', '.join(doubts)}")
     before = trial.refinement
     further = refine(method, task.system, STRICTER * accuracy, deadline, resolutions, task.say, before)
     return _checked(task, further)
 
 
-def _resolutions(task: _Task, method: NumericalMethod) -> tuple[int, ...]:
-    """Return the resolutions to try; one that is asked for is compared with one of two thirds of it."""
-    wanted = task.options.resolution
-    return (2 * wanted // 3, wanted) if wanted else method.resolution_sequence(task.system)
-
-
 def _checked(task: _Task, refinement: RefinementStudy) -> MethodResult:
     if refinement.solution is None:
         return MethodResult(refinement)
-    return MethodResult(
-        refinement, verify(task.system.problem, refinement, task.limits, task.options.compare)
-    )
-
-
-def _complaints(trial: MethodResult) -> str:
-    return ", ".join(
-        f"{check.name} {check.value:.1e}" for check in trial.checks if check.verdict != "verified"
-    )
+    checks = verify(task.system.problem, refinement, task.limits, task.options.compare)
+    return MethodResult(refinement, checks)
 
 
 def _opinion(
@@ -252,12 +237,7 @@ def error_sentence(
         parts.append(f"another method, {display_name(opinion.method)}, agrees to {opinion.distance:.1e}")
     if EXACT in named:
         parts.append(f"the exact solution is {named[EXACT].value:.1e} away")
-    doubts = [
-        f"{check.name} {check.value:.1e} is above its limit of {check.limit:.0e}"
-        for check in checks
-        if check.verdict != "verified"
-    ]
-    return "; ".join(parts) + (f". Not verified: {', '.join(doubts)}" if doubts else "")
+    return "; ".join(parts) + doubts_of(checks)
 
 
 def _estimated(refinement: RefinementStudy) -> str:

@@ -31,21 +31,24 @@ def exact_errors(problem: Problem, solution: DiscreteSolution) -> Errors | None:
     """Return the errors of the worst field or eigenvalue, or None where no exact solution is known."""
     reference = problem.specification.reference
     if solution.eigenvalues:
-        return _eigenvalue_errors(problem, solution) if reference.eigenvalues else None
+        if not reference.eigenvalues:
+            return None
+        error = eigenvalue_distance(solution.eigenvalues, known_eigenvalues(problem))
+        return Errors(error, error)
     if not reference.value:
         return None
     points, times = interior_points(problem, HELD_OUT, start=FIRST), sample_times(problem, MOMENTS)
-    exact = np.stack(
-        [compile_function(problem, reference.value[name])(points, times) for name in problem.fields]
-    )
-    found = evaluate(solution, points, times)
-    return Errors(relative_distance(found, exact), _maximum(found, exact))
-
-
-def _maximum(found: Array, exact: Array) -> float:
+    exact, found = exact_values(problem, points, times), evaluate(solution, points, times)
     largest = np.max(np.abs(exact), axis=(1, 2))
     scale = np.where(largest > 1e-6 * np.max(largest), largest, np.max(largest) or 1.0)
-    return float(np.max(np.max(np.abs(found - exact), axis=(1, 2)) / scale))
+    worst = float(np.max(np.max(np.abs(found - exact), axis=(1, 2)) / scale))
+    return Errors(relative_distance(found, exact), worst)
+
+
+def exact_values(problem: Problem, points: Array, times: Array) -> Array:
+    """Return the values [fields, k, m] of the exact solution that the specification gives."""
+    given = problem.specification.reference.value
+    return np.stack([compile_function(problem, given[name])(points, times) for name in problem.fields])
 
 
 def known_eigenvalues(problem: Problem) -> tuple[float, ...]:
@@ -54,10 +57,3 @@ def known_eigenvalues(problem: Problem) -> tuple[float, ...]:
         evaluate_tree(problem.tree(text), problem.parameters)
         for text in problem.specification.reference.eigenvalues
     )
-
-
-def _eigenvalue_errors(problem: Problem, solution: DiscreteSolution) -> Errors:
-    known = known_eigenvalues(problem)
-    count = min(len(known), len(solution.eigenvalues))
-    error = eigenvalue_distance(np.array(solution.eigenvalues[:count]), np.array(known[:count]))
-    return Errors(error, error)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.grid import Array
 from sharp.solvers.method import Deadline, NumericalMethod, SolverFailed, TimeLimitExceeded, too_long
 from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
 from sharp.solvers.system import FirstOrderSystem
@@ -141,10 +142,8 @@ class _Course:
 
     def goes_on_after(self, resolution: int) -> bool:
         """Try a resolution, unless there is no time for it; return whether a finer one is worth trying."""
-        needed, left = (
-            predict_seconds(self._attempts, resolution, len(self._system.space)),
-            self._deadline.remaining_s,
-        )
+        needed = predict_seconds(self._attempts, resolution, len(self._system.space))
+        left = self._deadline.remaining_s
         if needed > max(left, 0.0):
             failure = f"not tried: {too_long(needed, left)}"
             self._note(ResolutionAttempt(self._method.name, resolution, 0.0, failure=failure))
@@ -227,17 +226,19 @@ def predict_seconds(attempts: Sequence[ResolutionAttempt], resolution: int, dime
 def distance(system: FirstOrderSystem, first: DiscreteSolution, second: DiscreteSolution) -> float:
     """Return the relative distance of two solutions: L2 over points, moments and fields, or of the eigenvalues."""
     if second.eigenvalues:
-        a, b = np.array(first.eigenvalues), np.array(second.eigenvalues)
-        count = min(len(a), len(b))
-        return eigenvalue_distance(a[:count], b[:count])
+        return eigenvalue_distance(first.eigenvalues, second.eigenvalues)
     points, times = interior_points(system.problem, POINTS), sample_times(system.problem, MOMENTS)
     return relative_distance(evaluate(first, points, times), evaluate(second, points, times))
 
 
-def eigenvalue_distance(values: np.ndarray, reference: np.ndarray) -> float:
-    """Return the largest relative difference of eigenvalues; a vanishing one is measured by the largest."""
-    least = 1e-6 * float(np.max(np.abs(reference))) or 1.0
-    return float(np.max(np.abs(values - reference) / np.maximum(np.abs(reference), least)))
+def eigenvalue_distance(values: Sequence[float] | Array, reference: Sequence[float] | Array) -> float:
+    """Return the largest relative difference of those eigenvalues that both have, ascending.
+
+    A vanishing one is measured by the largest.
+    """
+    a, b = np.array(list(zip(values, reference, strict=False))).T
+    least = 1e-6 * float(np.max(np.abs(b))) or 1.0
+    return float(np.max(np.abs(a - b) / np.maximum(np.abs(b), least)))
 
 
 def estimate_error(

@@ -10,7 +10,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sharp.error_messages import valid_values
 from sharp.errors import InputError, NotSolved, OutsideDomain
@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 
 # A time is accepted this far outside the time interval, relative to its length: ends that were computed are rounded.
 _ROUNDING = 1e-12
+
+
+def within_time(problem: Problem, times: Array) -> NDArray[np.bool_]:
+    """Return which times are in the time interval, up to rounding; all of them for a steady problem."""
+    start, end = problem.time or (-np.inf, np.inf)
+    slack = _ROUNDING * (end - start) if problem.time else 0.0
+    return np.asarray((times >= start - slack) & (times <= end + slack))
 
 
 @dataclass(frozen=True)
@@ -206,8 +213,7 @@ class Solution:
         if times is None:
             raise InputError(f"{problem.id} depends on time; expected t, {span}")
         moments = np.asarray(times, dtype=float).ravel()
-        slack = _ROUNDING * (end - start)
-        outside = ~((moments >= start - slack) & (moments <= end + slack))
+        outside = ~within_time(problem, moments)
         if np.any(outside):
             raise OutsideDomain(
                 f"{problem.id}: no solution at {problem.time_name} = {moments[outside][0]:g}; {span}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,12 @@ from sharp.errors import InputError
 from sharp.problems.problem import Problem
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.driver import Listener, SolveOptions, solve_problem
-from sharp.solvers.exact import known_eigenvalues
-from sharp.solvers.functions import compile_function
+from sharp.solvers.exact import exact_values, known_eigenvalues
 from sharp.solvers.grid import Array
 from sharp.solvers.method import all_methods
 from sharp.solvers.refine import MOMENTS, POINTS, eigenvalue_distance
 from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
-from sharp.solvers.solution import Solution
+from sharp.solvers.solution import Solution, within_time
 from sharp.solvers.system import system_of
 from sharp.solvers.verification import (
     CROSS_CHECK,
@@ -33,6 +32,7 @@ from sharp.solvers.verification import (
     Verdict,
     VerificationCheck,
     condition_checks,
+    doubts_of,
     equation_checks,
     exact_checks,
     limits_of,
@@ -65,14 +65,14 @@ class _Judge:
             yield self._second(self._distance(evaluate(candidate, points, times), points, times))
             yield from exact_checks(self.problem, candidate, self.limits)
             return
-        yield from self.eigenvalues(np.array(candidate.eigenvalues))
+        yield from self.eigenvalues(candidate.eigenvalues)
 
-    def eigenvalues(self, found: Array) -> Iterator[VerificationCheck]:
+    def eigenvalues(self, found: Sequence[float] | Array) -> Iterator[VerificationCheck]:
         """Yield the checks of eigenvalues, ascending; functions are not looked at, as their signs are arbitrary."""
         own, exact = self.own.eigenvalues, known_eigenvalues(self.problem)
-        yield self._second(_eigenvalue_distance(found, own) if own else inf)
+        yield self._second(eigenvalue_distance(found, own) if own else inf)
         if exact:
-            yield VerificationCheck(EXACT, _eigenvalue_distance(found, exact), *self.limits.exact())
+            yield VerificationCheck(EXACT, eigenvalue_distance(found, exact), *self.limits.exact())
 
     def grid(self, values: Array, points: Array, times: Array) -> Iterator[VerificationCheck]:
         """Yield the checks of values [fields, k, m] at points [m, d] and times [k].
@@ -80,13 +80,9 @@ class _Judge:
         They are compared at their own points: differences of what is interpolated would measure the interpolation.
         """
         yield self._second(self._distance(values, points, times))
-        reference = self.problem.specification.reference.value
-        if reference:
-            functions = [compile_function(self.problem, reference[name]) for name in self.problem.fields]
-            exact = np.stack([function(points, times) for function in functions])
-            yield VerificationCheck(
-                EXACT, relative_distance(values, exact), *self.limits.exact(), "on the grid"
-            )
+        if self.problem.specification.reference.value:
+            error = relative_distance(values, exact_values(self.problem, points, times))
+            yield VerificationCheck(EXACT, error, *self.limits.exact(), "on the grid")
 
     def _distance(self, values: Array, points: Array, times: Array) -> float:
         if self.own.discrete is None:
@@ -131,14 +127,8 @@ def verify_solution(
     judge = _Judge(problem, limits_of(system_of(problem), accuracy), own)
     checks = tuple(prepared(judge))
     error = next(check.value for check in checks if check.name == CROSS_CHECK)
-    return Verdict(verdict_of(checks), _reason(checks, error), checks, error)
-
-
-def _reason(checks: Sequence[VerificationCheck], error: float) -> str:
-    doubts = [f"{check.name} {check.value:.1e} is above its limit of {check.limit:.0e}" for check in checks]
-    doubts = [text for text, check in zip(doubts, checks, strict=True) if check.verdict != "verified"]
-    known = f"relative error at most {error:.1e}" if np.isfinite(error) else "of unknown error"
-    return known + (f". Not verified: {', '.join(doubts)}" if doubts else ", and all checks pass")
+    known = f"relative error at most {error:.1e}" if isfinite(error) else "of unknown error"
+    return Verdict(verdict_of(checks), known + (doubts_of(checks) or ", and all checks pass"), checks, error)
 
 
 def _prepared(problem: Problem, candidate: Candidate) -> Callable[[_Judge], Iterator[VerificationCheck]]:
@@ -219,18 +209,7 @@ def _on_grid(problem: Problem, arrays: Arrays) -> tuple[Array, Array, Array]:
             raise InputError(f"{name}: expected an array {list(shape)}, found {list(np.shape(arrays[name]))}")
     points = np.stack([each.ravel() for each in np.meshgrid(*axes, indexing="ij")], axis=1)
     inside = problem.domain.inside(points)
-    if not np.any(inside) or (problem.time and not _within(problem.time, moments)):
+    if not np.any(inside) or not within_time(problem, moments).all():
         raise InputError("expected points inside the domain and times inside the time interval")
     values = np.stack([np.asarray(arrays[name], dtype=float) for name in problem.fields])
     return values.reshape(len(values), len(moments), -1)[:, :, inside], points[inside], moments
-
-
-def _within(interval: tuple[float, float], times: Array) -> bool:
-    start, end = interval
-    slack = 1e-12 * (end - start)
-    return bool(np.all((times >= start - slack) & (times <= end + slack)))
-
-
-def _eigenvalue_distance(found: Array, reference: Sequence[float]) -> float:
-    count = min(len(found), len(reference))
-    return eigenvalue_distance(found[:count], np.array(reference[:count]))

@@ -155,8 +155,11 @@ def verify(
     """Return all checks of the solution of a refinement; with an exact solution only where it may be compared."""
     solution = refinement.solution
     assert solution is not None, "there is something to verify"
+    limit, bound = limits.refinement()
+    # An error that nothing is known of, after a single resolution, is a doubt and not a fault.
+    bound = bound if isfinite(refinement.error) else inf
     return (
-        _refinement(refinement, limits),
+        VerificationCheck(REFINEMENT, refinement.error, limit, bound, refinement.summary),
         *equation_checks(problem, solution, limits),
         *condition_checks(problem, solution, limits),
         *(exact_checks(problem, solution, limits) if compare else ()),
@@ -167,9 +170,16 @@ def equation_checks(
     problem: Problem, solution: DiscreteSolution, limits: CheckTolerances
 ) -> Iterator[VerificationCheck]:
     """Yield how well the equations are satisfied."""
-    yield from _residual(problem, solution, limits)
-    if limits.weak:
-        yield from _balance(problem, solution, limits)
+    limit, bound = limits.residual()
+    try:
+        found = residual(problem, solution)
+        note = f"nine points in ten; the largest is {found.largest:.1e}"
+        yield VerificationCheck(RESIDUAL, found.typical, limit, bound, note)
+    except SpecificationError as error:
+        yield VerificationCheck(RESIDUAL, inf, limit, inf, f"not computed: {error}")
+    weak = weak_residual(problem, solution) if limits.weak else None
+    if weak is not None:
+        yield VerificationCheck(WEAK_RESIDUAL, weak, *limits.balance(), "twelve boxes in space and time")
 
 
 def condition_checks(
@@ -177,16 +187,10 @@ def condition_checks(
 ) -> Iterator[VerificationCheck]:
     """Yield how well initial, boundary and mean values are met."""
     yield from _worst(INITIAL, initial_residuals(problem, solution), limits.initial(), limits)
-    yield from _boundary(problem, solution, limits)
+    found = list(boundary_residuals(problem, solution))
+    yield from _worst(BOUNDARY, (each for each in found if not each.coarse), limits.value(), limits)
+    yield from _worst(FLUX, (each for each in found if each.coarse), limits.derivative(), limits)
     yield from _worst(MEAN, mean_residuals(problem, solution), limits.value(), limits)
-
-
-def _refinement(refinement: RefinementStudy, limits: CheckTolerances) -> VerificationCheck:
-    """An error that nothing is known of, after a single resolution, is a doubt and not a fault."""
-    limit, bound = limits.refinement()
-    return VerificationCheck(
-        REFINEMENT, refinement.error, limit, bound if isfinite(refinement.error) else inf, refinement.summary
-    )
 
 
 def cross_check_result(opinion: CrossCheck | None, limits: CheckTolerances) -> Iterator[VerificationCheck]:
@@ -196,43 +200,14 @@ def cross_check_result(opinion: CrossCheck | None, limits: CheckTolerances) -> I
         yield VerificationCheck(CROSS_CHECK, opinion.distance, *limits.second(opinion.own), note)
 
 
-def _residual(
-    problem: Problem, solution: DiscreteSolution, limits: CheckTolerances
-) -> Iterator[VerificationCheck]:
-    try:
-        found = residual(problem, solution)
-    except SpecificationError as error:
-        yield VerificationCheck(RESIDUAL, inf, limits.residual()[0], inf, f"not computed: {error}")
-        return
-    note = f"nine points in ten; the largest is {found.largest:.1e}"
-    yield VerificationCheck(RESIDUAL, found.typical, *limits.residual(), note)
-
-
-def _balance(
-    problem: Problem, solution: DiscreteSolution, limits: CheckTolerances
-) -> Iterator[VerificationCheck]:
-    found = weak_residual(problem, solution)
-    if found is not None:
-        yield VerificationCheck(WEAK_RESIDUAL, found, *limits.balance(), "twelve boxes in space and time")
-
-
-def _boundary(
-    problem: Problem, solution: DiscreteSolution, limits: CheckTolerances
-) -> Iterator[VerificationCheck]:
-    found = list(boundary_residuals(problem, solution))
-    yield from _worst(BOUNDARY, (each for each in found if not each.coarse), limits.value(), limits)
-    yield from _worst(FLUX, (each for each in found if each.coarse), limits.derivative(), limits)
-
-
 def _worst(
     name: str, mismatches: Iterable[ConditionResidual], allowed: tuple[float, float], limits: CheckTolerances
 ) -> Iterator[VerificationCheck]:
-    found = list(mismatches)
-    if found:
-        worst = max(found, key=lambda each: each.value)
-        limit, bound = allowed
-        coarse, broken = limits.derivative() if worst.coarse else (limit, bound)
-        yield VerificationCheck(name, worst.value, max(limit, coarse), max(bound, broken), worst.condition)
+    worst = max(mismatches, key=lambda each: each.value, default=None)
+    if worst is not None:
+        pairs = (allowed, limits.derivative() if worst.coarse else allowed)
+        limit, bound = map(max, *pairs)
+        yield VerificationCheck(name, worst.value, limit, bound, worst.condition)
 
 
 def exact_checks(
@@ -242,13 +217,20 @@ def exact_checks(
     errors = exact_errors(problem, solution)
     if errors is not None:
         limit, bound = limits.exact()
-        yield VerificationCheck(
-            EXACT, errors.l2, limit, bound, "relative L2 at points that no other check uses"
-        )
-        spread = 1e3 if limits.rough else 10.0
-        yield VerificationCheck(
-            MAXIMUM, errors.maximum, spread * limit, max(bound, spread * limit), "of the largest value"
-        )
+        note = "relative L2 at points that no other check uses"
+        yield VerificationCheck(EXACT, errors.l2, limit, bound, note)
+        limit *= 1e3 if limits.rough else 10.0
+        yield VerificationCheck(MAXIMUM, errors.maximum, limit, max(bound, limit), "of the largest value")
+
+
+def doubts_of(checks: Sequence[VerificationCheck]) -> str:
+    """Return the end of a sentence: which checks do not pass; empty where all do."""
+    doubts = [
+        f"{check.name} {check.value:.1e} is above its limit of {check.limit:.0e}"
+        for check in checks
+        if check.verdict != "verified"
+    ]
+    return f". Not verified: {', '.join(doubts)}" if doubts else ""
 
 
 def verdict_of(checks: Sequence[VerificationCheck]) -> CheckStatus:

@@ -21,23 +21,38 @@ Parameters = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Architecture:
-    """Channels in and out, waves kept by a spectral layer, channels and number of these, channels before the last."""
+class TrainingConfig:
+    """How an operator is trained.
 
-    channels_in: int
-    channels_out: int
+    `samples` initial states are drawn from a seed of their own; every `stride`-th point of their solutions is learnt,
+    at all output times. `seed` decides them, the first weights and the order of samples. The rate of learning falls
+    from `learning_rate` to zero along half a cosine. Of the operator, `modes` are the waves kept by a spectral
+    layer, `width` and `layers` the channels and number of these, `hidden` the channels before the last layer.
+    """
+
+    samples: int = 500
+    epochs: int = 150
+    seed: int = 0
+    batch: int = 20
+    learning_rate: float = 2e-3
+    stride: int = 4
     modes: int = 24
-    width: int = 48
+    width: int = 32
     layers: int = 4
     hidden: int = 96
 
+    @property
+    def data_seed(self) -> int:
+        """The seed of the initial states that are trained on, far from those that data sets are usually made with."""
+        return 1_000_000 + self.seed
 
-def initial_parameters(architecture: Architecture, seed: int) -> Parameters:
+
+def initial_parameters(settings: TrainingConfig, channels_in: int, channels_out: int) -> Parameters:
     """Draw the weights that training begins with."""
     import jax
     import jax.numpy as jnp
 
-    draw, a = np.random.default_rng(seed), architecture
+    draw, a = np.random.default_rng(settings.seed), settings
 
     def dense(rows: int, columns: int) -> dict[str, Any]:
         bound = 1 / np.sqrt(columns)
@@ -49,10 +64,10 @@ def initial_parameters(architecture: Architecture, seed: int) -> Parameters:
         return {"real": parts[0], "imaginary": parts[1], "local": dense(a.width, a.width)}
 
     drawn = {
-        "lift": dense(a.width, a.channels_in),
+        "lift": dense(a.width, channels_in),
         "layers": [spectral() for _ in range(a.layers)],
         "hidden": dense(a.hidden, a.width),
-        "last": dense(a.channels_out, a.hidden),
+        "last": dense(channels_out, a.hidden),
     }
     return dict(jax.tree.map(lambda values: jnp.asarray(values, jnp.float32), drawn))
 
@@ -96,32 +111,6 @@ def _dense(layer: dict[str, Any], v: Any) -> Any:
     import jax.numpy as jnp
 
     return jnp.einsum("dc,ncx->ndx", layer["weight"], v) + layer["bias"]
-
-
-@dataclass(frozen=True)
-class TrainingConfig:
-    """How an operator is trained.
-
-    `samples` initial states are drawn from a seed of their own; every `stride`-th point of their solutions is learnt,
-    at all output times. `seed` decides them, the first weights and the order of samples. The rate of learning falls
-    from `learning_rate` to zero along half a cosine. `modes`, `width`, `layers`, `hidden` are those of the operator.
-    """
-
-    samples: int = 500
-    epochs: int = 150
-    seed: int = 0
-    batch: int = 20
-    learning_rate: float = 2e-3
-    stride: int = 4
-    modes: int = 24
-    width: int = 32
-    layers: int = 4
-    hidden: int = 96
-
-    @property
-    def data_seed(self) -> int:
-        """The seed of the initial states that are trained on, far from those that data sets are usually made with."""
-        return 1_000_000 + self.seed
 
 
 def check_settings(problem: Problem, settings: TrainingConfig) -> None:

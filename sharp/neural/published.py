@@ -106,28 +106,15 @@ def read_published(path: Path) -> tuple[PublishedRow, ...]:
     complaints = list(_complaints(form, document))
     if complaints:
         raise DataError("\n".join(complaints))
-    return tuple(sorted((_row(form, entry) for entry in form.rows), key=_name))
+    rows = (_row(form, entry) for entry in form.rows)
+    return tuple(sorted(rows, key=lambda row: (row.problem, row.method, row.source, row.case)))
 
 
 def _row(form: PublishedTable, entry: PublishedRowModel) -> PublishedRow:
     source = form.sources[entry.source]
-    return PublishedRow(
-        method=entry.method,
-        problem=entry.problem,
-        value=entry.value,
-        unit=form.unit,
-        case=entry.case,
-        metric=form.metrics[entry.metric],
-        setting=form.settings[entry.setting],
-        source=f"{source.cite}, {entry.table}",
-        read_in=source.read_in,
-        comparable=entry.comparable,
-        note=entry.note,
-    )
-
-
-def _name(row: PublishedRow) -> tuple[str, str, str, str]:
-    return row.problem, row.method, row.source, row.case
+    cited = {"source": f"{source.cite}, {entry.table}", "read_in": source.read_in, "unit": form.unit}
+    meaning = {"metric": form.metrics[entry.metric], "setting": form.settings[entry.setting]}
+    return PublishedRow(**entry.model_dump(exclude={"table"}) | cited | meaning)
 
 
 def _complaints(form: PublishedTable, document: Document) -> Iterator[str]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from hpc.files import write_atomic
 from sharp.errors import ConfigurationError, DataError
-from sharp.neural.operator import Architecture, Parameters, TrainingConfig, apply, initial_parameters
+from sharp.neural.operator import Parameters, TrainingConfig, apply, initial_parameters
 from sharp.neural.training_data import Array, TrainingSet
 
 CHECKPOINT = "checkpoint.npz"
@@ -48,15 +48,8 @@ class NeuralOperator:
     def untrained(cls, data: TrainingSet, settings: TrainingConfig) -> NeuralOperator:
         """Return the operator that training begins with."""
         mean, spread = (f(data.initial, axis=(0, 2))[:, None] for f in (np.mean, np.std))
-        shape = Architecture(
-            channels_in=data.initial.shape[1],
-            channels_out=data.later.shape[1],
-            modes=settings.modes,
-            width=settings.width,
-            layers=settings.layers,
-            hidden=settings.hidden,
-        )
-        return cls(initial_parameters(shape, settings.seed), mean, spread)
+        channels = data.initial.shape[1], data.later.shape[1]
+        return cls(initial_parameters(settings, *channels), mean, spread)
 
     def predict(self, initial: Array) -> Array:
         """Return the later states of many samples on any grid, a few samples at a time."""

@@ -39,7 +39,8 @@ def training_set(problem: Problem, settings: TrainingConfig, progress: Progress 
     """Read the generated training samples, made first by the published scheme where they are not there."""
     path = training_file(problem, settings)
     if not path.is_file():
-        initial, later = _generated(problem, settings, progress)
+        blocks = zip(*_blocks(problem, settings, progress), strict=True)
+        initial, later = map(np.concatenate, blocks)
         attrs: dict[str, str | int | float] = {
             "problem": problem.label,
             "seed": settings.data_seed,
@@ -73,7 +74,8 @@ def refuse_overlap(
 def initial_states(problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> Array:
     """Stack the inputs [n, N] of all fields: [n, fields, N]."""
     ports = {port.field: port.name for port in problem.interface.inputs}
-    return np.stack([np.asarray(arrays[ports[f]], np.float32) for f in _fields(problem)], axis=1)
+    names = [ports[port.field] for port in problem.interface.returns]
+    return np.stack([np.asarray(arrays[name], np.float32) for name in names], axis=1)
 
 
 def later_states(problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> Array:
@@ -89,16 +91,6 @@ def solutions(problem: Problem, initial: Array, later: Array) -> dict[str, Array
         port.name: np.concatenate([initial[:, [field]], parts[field]], axis=1)
         for field, port in enumerate(problem.interface.returns)
     }
-
-
-def _fields(problem: Problem) -> tuple[str, ...]:
-    return tuple(port.field for port in problem.interface.returns)
-
-
-def _generated(problem: Problem, settings: TrainingConfig, progress: Progress | None) -> tuple[Array, Array]:
-    blocks = list(_blocks(problem, settings, progress))
-    initial, later = zip(*blocks, strict=True)
-    return np.concatenate(initial), np.concatenate(later)
 
 
 def _blocks(

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.solvers.fd_weights import fornberg_weights as stencil_weights
+from sharp.solvers.fd_weights import fornberg_weights
 from sharp.solvers.grid import Array, Indices
 
 # Finite differences: the order of the errors, and the number of nodes from which values between nodes are found.
@@ -76,12 +76,8 @@ class ChebyshevAxis:
 
     @property
     def weights(self) -> Array:
-        """The weights of Clenshaw and Curtis: the integrals of the Chebyshev polynomials, brought to the nodes."""
-        degrees = np.arange(self.count)
-        # The integral of T_k is 2 / (1 - k^2) for even k and 0 for odd k.
-        moments = np.where(degrees % 2 == 0, 2 / (1.0 - np.where(degrees == 1, 0, degrees) ** 2), 0.0)
-        values = np.cos(np.outer(degrees, np.arccos(np.sin(self._angles))))
-        return (self.high - self.low) / 2 * np.linalg.solve(values, moments)
+        """The weights of Clenshaw and Curtis."""
+        return (self.high - self.low) / 2 * chebyshev_weights(np.sin(self._angles))
 
     def derivative(self, order: int) -> Array:
         """Return the matrix [n, n] of a derivative, by recursion in the order.
@@ -160,7 +156,6 @@ class FourierAxis:
 
     @property
     def _numbers(self) -> Array:
-        """The wave numbers [k] that are not negative."""
         return np.asarray(2 * np.pi / (self.high - self.low) * np.arange(self.count // 2 + 1))
 
     def _waves(self, points: Array) -> NDArray[np.complex128]:
@@ -224,7 +219,7 @@ class UniformAxis:
         for row in range(self.count):
             nodes = self._neighbours(row, order)
             columns.append(nodes % self.count)
-            entries.append(stencil_weights(tuple(int(node) - row for node in nodes), order))
+            entries.append(fornberg_weights(tuple(int(node) - row for node in nodes), order))
         starts = np.cumsum([0, *map(len, columns)])
         values = np.concatenate(entries) / self._step**order
         shape = (self.count, self.count)
@@ -256,6 +251,14 @@ class UniformAxis:
     @property
     def _step(self) -> float:
         return (self.high - self.low) / (self.count - (not self.periodic))
+
+
+def chebyshev_weights(nodes: Array) -> Array:
+    """Return the weights [n] of nodes [n] in [-1, 1] that integrate Chebyshev polynomials of degrees below n exactly."""
+    degrees = np.arange(len(nodes))
+    # The integral of T_k is 2 / (1 - k^2) for even k and 0 for odd k.
+    moments = np.where(degrees % 2 == 0, 2 / (1.0 - np.where(degrees == 1, 0, degrees) ** 2), 0.0)
+    return np.linalg.solve(np.cos(np.outer(degrees, np.arccos(nodes))), moments)
 
 
 def barycentric(nodes: Array, signs: Array, points: Array) -> Array:

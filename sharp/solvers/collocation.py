@@ -231,7 +231,6 @@ class BoundaryElimination:
         return rows, np.array(sorted(taken), dtype=np.intp)
 
     def _order(self, index: int) -> int:
-        """The highest normal derivative in a condition."""
         factors = self._conditions[index].factors
         return max((order for order, factor in factors.items() if factor != 0), default=0)
 

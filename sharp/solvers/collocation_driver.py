@@ -89,7 +89,6 @@ def _scaled(discrete: SemiDiscreteSystem, state: Array) -> Array:
 
 
 def _constant(state: Array) -> Callable[[Array], Array]:
-    """Return a state as a function of time."""
     return lambda times: np.broadcast_to(state, (len(times), len(state)))
 
 

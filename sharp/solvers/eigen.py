@@ -104,7 +104,6 @@ def _pencil(collocation: Collocation) -> tuple[Any, Any]:
 
 
 def _real_ones(values: Any, vectors: Any) -> tuple[Array, Array]:
-    """Return the real eigenvalues, ascending, and their vectors."""
     typical = np.median(np.abs(values))
     real = np.flatnonzero(np.abs(values.imag) <= _REAL * np.maximum(np.abs(values), _REAL * typical))
     ascending = real[np.argsort(values[real].real)]

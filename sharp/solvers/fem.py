@@ -225,7 +225,6 @@ class FemSystem(SemiDiscreteSystem):
         return factorise(self._among_free(self._inertia))
 
     def _integrals(self, times: Array, values: Array) -> Array:
-        """Integrate the rates times every test function [k, c * n]."""
         if not self.constant:
             rows = zip(times, values, strict=True)
             return np.stack([self._integrated(time, state) for time, state in rows])
@@ -239,7 +238,6 @@ class FemSystem(SemiDiscreteSystem):
 
     @cached_property
     def _driven(self) -> bool:
-        """Whether sources or fluxes depend on time."""
         pieces = (self._form.inside, *self._form.boundary.values())
         time = real(self.system.time)
         return any(time in term.free_symbols for piece in pieces for term in piece.terms.values())
@@ -248,7 +246,6 @@ class FemSystem(SemiDiscreteSystem):
         return self._integrated(time, np.zeros(self._all))
 
     def _integrated(self, time: float, values: Array) -> Array:
-        """Integrate the rates times every test function [c * n]."""
         self._deadline.check()
         result = np.zeros((self._components, self.grid.size))
         for quadrature, piece in self._pieces(self._form):
@@ -279,7 +276,6 @@ class FemSystem(SemiDiscreteSystem):
         return factors.items()
 
     def _boundary_values(self, time: float, order: int = 0) -> Array:
-        """Return the values of the fixed unknowns at a time, or their time derivatives."""
         values = np.zeros(self._all)
         for component, found, programs in self._given:
             points = self.grid.points[found - component * self.grid.size]

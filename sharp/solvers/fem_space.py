@@ -132,7 +132,6 @@ class FunctionSpace:
 
     @cached_property
     def _corners(self) -> Array:
-        """The corners of all triangles [e, 3, 2]."""
         return np.asarray(self._mesh.p[:, self._mesh.t].transpose(2, 1, 0))
 
     def _local(self, points: Array, triangles: Indices) -> Array:

@@ -75,7 +75,6 @@ def _over_time(problem: Problem, solution: DiscreteSolution, index: int) -> Figu
 
 
 def _maps(problem: Problem, index: int, times: Array, values: Array) -> Figure:
-    """Return maps over the first two coordinates."""
     field, (first, second, *others) = problem.fields[index], problem.space
     place = "".join(f"{axis} = {number_text(sum(problem.bounds[axis]) / 2)}" for axis in others)
     names = [", ".join(filter(None, (place, _time_text(problem, time)))) or "value" for time in times]

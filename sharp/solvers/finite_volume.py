@@ -232,7 +232,6 @@ class DirectionalFlux:
         return np.asarray((left + right - fastest * (above - below)) / 2)
 
     def _diffused(self, padded: Array, time: float) -> Array:
-        """Return diffusivity times slope at all faces, of order 4."""
         a, b, c, d = (padded[..., shift : shift + self.count + 1] for shift in range(1, 5))
         slope = (15 * (c - b) - (d - a)) / (12 * self.width)
         middle = (7 * (b + c) - (a + d)) / 12

@@ -192,43 +192,32 @@ def factorise_shifted(matrix: Any, shift: complex, pairs: Pairs) -> Solve:
     """Return the function that solves systems with `shift` times the identity minus the matrix [n, n].
 
     Where the rate of state `pairs[0][i]` is state `pairs[1][i]` and nothing else, the former is eliminated from a dense
-    matrix before it is factorised: that leaves half of the unknowns of a wave equation. Raises `Singular`.
+    matrix or a quotient, in which both have the same mass, before it is factorised: that leaves half of the unknowns of
+    a wave equation. Raises `Singular`.
     """
-    if isinstance(matrix, Quotient) and len(pairs[0]):
-        return _factorise_condensed(matrix, shift, pairs)
-    if not isinstance(matrix, np.ndarray) or not len(pairs[0]):
+    followers, leaders = pairs
+    if not len(followers) or not isinstance(matrix, (np.ndarray, Quotient)):
         return factorise(shifted(matrix, shift))
-    followers, leaders = pairs
-    rest = np.setdiff1d(np.arange(len(matrix)), followers)
-    coupling = matrix[np.ix_(rest, followers)]
-    leading = np.searchsorted(rest, leaders)
-    condensed = shifted(matrix[np.ix_(rest, rest)], shift)
-    condensed[:, leading] -= coupling / shift
-    solve = factorise(condensed)
-
-    def solved(right: NDArray[Any]) -> NDArray[Any]:
-        found = np.empty_like(right, dtype=np.result_type(right, type(shift)))
-        found[rest] = solve(right[rest] + coupling @ right[followers] / shift)
-        found[followers] = (right[followers] + found[leaders]) / shift
-        return found
-
-    return solved
-
-
-def _factorise_condensed(matrix: Quotient, shift: complex, pairs: Pairs) -> Solve:
-    """Eliminate followers from `shift - mass^-1 matrix`, where masses of followers and leaders are the same."""
-    from scipy import sparse
-
-    followers, leaders = pairs
-    rest = np.setdiff1d(np.arange(matrix.matrix.shape[0]), followers)
-    rows, mass = matrix.matrix[rest], matrix.mass[rest][:, rest]
+    whole = matrix.matrix if isinstance(matrix, Quotient) else matrix
+    rest = np.setdiff1d(np.arange(whole.shape[0]), followers)
+    rows, leading = whole[rest], np.searchsorted(rest, leaders)
     coupling, among = rows[:, followers] / shift, rows[:, rest]
-    place = sparse.eye_array(len(rest), format="csr")[np.searchsorted(rest, leaders)]
-    solve = _factorise_sparse(shift * mass - among - coupling @ place, **_ON_THE_DIAGONAL)
+    mass: Any = None
+    if isinstance(matrix, Quotient):
+        from scipy import sparse
+
+        mass = matrix.mass[rest][:, rest]
+        place = sparse.eye_array(len(rest), format="csr")[leading]
+        solve = _factorise_sparse(shift * mass - among - coupling @ place, **_ON_THE_DIAGONAL)
+    else:
+        condensed = shifted(among, shift)
+        condensed[:, leading] -= coupling
+        solve = _factorise_dense(condensed)
 
     def solved(right: NDArray[Any]) -> NDArray[Any]:
         found = np.empty_like(right, dtype=np.result_type(right, type(shift)))
-        found[rest] = solve(mass @ right[rest] + coupling @ right[followers])
+        own = right[rest] if mass is None else mass @ right[rest]
+        found[rest] = solve(own + coupling @ right[followers])
         found[followers] = (right[followers] + found[leaders]) / shift
         return found
 

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from sharp.problems.domains import RoundDomain
-from sharp.solvers.axes import ChebyshevAxis, FourierAxis
+from sharp.solvers.axes import ChebyshevAxis, FourierAxis, chebyshev_weights
 from sharp.solvers.collocation_driver import solve_collocated
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array, Indices
@@ -86,8 +86,11 @@ class PolarGrid:
         """
         if sum(by) <= 2:
             return self._by_chain_rule(by)
-        lowered = [(axis, _less(by, axis)) for axis in (0, 1) if by[axis] >= 2]
-        terms = [self.derivative(_twice(axis)) @ self.derivative(rest) for axis, rest in lowered]
+        terms = []
+        for axis in (0, 1):
+            if by[axis] >= 2:
+                twice = (2, 0) if axis == 0 else (0, 2)
+                terms.append(self.derivative(twice) @ self.derivative((by[0] - twice[0], by[1] - twice[1])))
         return np.asarray(np.mean(terms, axis=0))
 
     def normal_derivative(self, part: str, order: int) -> Array:
@@ -146,10 +149,7 @@ class PolarGrid:
         # The mean over the angle is even in r, a polynomial of degree rings - 1 in s = 2(r/R)² - 1: Fejér's rule for
         # the Chebyshev polynomials of s, where r dr is R²/4 ds.
         square = 2 * (self._radius.nodes[self.rings :] / self.domain.outer) ** 2 - 1
-        degrees = np.arange(self.rings)
-        moments = np.where(degrees % 2 == 0, 2 / (1.0 - np.where(degrees == 1, 0, degrees) ** 2), 0.0)
-        values = np.polynomial.chebyshev.chebvander(square, self.rings - 1)
-        return np.asarray(self.domain.outer**2 / 4 * np.linalg.solve(values.T, moments))
+        return self.domain.outer**2 / 4 * chebyshev_weights(square)
 
     def _ring(self, index: int) -> Indices:
         return np.arange(index * self.angles, (index + 1) * self.angles)
@@ -190,11 +190,3 @@ class PolarGrid:
 
     def _angular(self, order: int) -> Array:
         return np.asarray(np.kron(np.eye(self.rings), self._angle.derivative(order)))
-
-
-def _less(by: tuple[int, ...], axis: int) -> tuple[int, ...]:
-    return tuple(order - 2 * (index == axis) for index, order in enumerate(by))
-
-
-def _twice(axis: int) -> tuple[int, int]:
-    return (2, 0) if axis == 0 else (0, 2)

@@ -108,8 +108,6 @@ def refine(
 
 
 class _Course:
-    """A refinement on its way."""
-
     def __init__(
         self,
         method: NumericalMethod,
@@ -278,7 +276,6 @@ def _order(chain: Sequence[ResolutionAttempt]) -> float | None:
 
 
 def _bisect(function: Callable[[float], float], low: float = 0.05, high: float = 60.0) -> float:
-    """Return where a rising function is zero, or the nearer end."""
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if function(middle) > 0 else (middle, high)

@@ -179,7 +179,6 @@ class Solution:
         return f"<Solution of {self.problem.id}: {how}{self.verdict.status}>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: title, verdict, eigenvalues and a plot."""
         lines = [f"<b>{html.escape(self.problem.title)}</b><br>{html.escape(self.verdict.headline)}"]
         if self.eigenvalues:
             lines.append(f"eigenvalues: {', '.join(f'{value:.10g}' for value in self.eigenvalues)}")

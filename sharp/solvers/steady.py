@@ -146,7 +146,6 @@ def _solve(matrix: Any, right: Array) -> Array:
 
 
 def _newton(equations: NonlinearSystem, start: Array) -> Array | None:
-    """Return a zero of the residual near a start, None where steps fail or there are too many."""
     unknown, damping, before = start, 1.0, np.inf
     for _ in range(_ITERATIONS):
         try:

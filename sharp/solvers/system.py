@@ -217,7 +217,6 @@ class _Builder:
         )
 
     def _residual(self, index: int) -> Any:
-        """Return left minus right side of an equation, with a symbol for each derivative of each field."""
         return self._with_symbols(self.written.equation(index).doit()).xreplace(self.written.numbers)
 
     def _with_symbols(self, residual: Any) -> Any:
@@ -227,7 +226,6 @@ class _Builder:
         return replaced.xreplace(values)
 
     def _symbol(self, part: Any) -> Any:
-        """Return the symbol of a field or of one of its derivatives."""
         jet = DerivativeSymbol.of(part, tuple(self.written.coordinates.values()))
         by, order = jet.orders[: self.dimension], sum(jet.orders[self.dimension :])
         if order and order == self.orders[jet.field]:
@@ -239,7 +237,6 @@ class _Builder:
         return SpatialDerivative(self.index[StateComponent(jet.field, order)], by).symbol
 
     def _rates(self, residuals: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
-        """Return rates, weights and inertia."""
         if self.spec.eigenvalue:
             return *self._pencil(residuals), sympy.eye(len(residuals))
         if self.problem.time is None:
@@ -282,7 +279,6 @@ class _Builder:
         ]
 
     def _levels(self, written: Boundary, part: str) -> list[BoundaryCondition]:
-        """Return the condition, and what follows from it for the time derivatives of the field."""
         factors = {order: self.written.expression(text) for order, text in factors_of(written).items()}
         value = self.written.expression(str(written.value))
         time = real(self.problem.time_name or "")
@@ -312,7 +308,6 @@ class _Builder:
         return self.written.expression(self._stated(name, self.spec.initial[name]))
 
     def _stated(self, name: str, given: FunctionSpec) -> str:
-        """Return the expression of a given function."""
         if given.expression is None:
             raise UnsupportedProblem(
                 f"'{name}' is sampled from the family {given.family}; a solution needs one expression"

@@ -107,7 +107,6 @@ def _summands(expression: Any, written: StrongForm) -> Iterator[tuple[Any, Any]]
 
 
 def _without_last(derivative: Any) -> Any:
-    """Return a derivative without the outermost differentiation."""
     *inner, _ = derivative.variables
     return sympy.Derivative(derivative.expr, *inner, evaluate=False) if inner else derivative.expr
 

@@ -123,7 +123,6 @@ def _features(system: FirstOrderSystem) -> list[sympy.Expr]:
 
 
 def _share(system: FirstOrderSystem, name: str) -> sympy.Expr:
-    """Return a coordinate as a number between 0 and 1."""
     low, high = (sympy.Float(end, 17) for end in ends(system, name))
     return (real(name) - low) / (high - low)
 

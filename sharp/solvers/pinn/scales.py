@@ -186,14 +186,12 @@ def _per_time(system: FirstOrderSystem, field: str) -> float:
 
 
 def _size(value: Array | float) -> float:
-    """Return the root mean square of the values that are finite."""
     found = np.atleast_1d(np.asarray(value, dtype=float))
     finite = found[np.isfinite(found)]
     return float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
 
 
 def _given_values(system: FirstOrderSystem, field: str) -> Array:
-    """Return what is known of the values of a field: initially, and on the boundary."""
     found = [
         values(system, [condition.value / condition.factors[0]], points)[0]
         for condition, points in _on_boundary(system, field)

@@ -254,7 +254,7 @@ class UniformAxis:
 
 
 def chebyshev_weights(nodes: Array) -> Array:
-    """Return the weights [n] of nodes [n] in [-1, 1] that integrate Chebyshev polynomials of degrees below n exactly."""
+    """Return weights [n] of nodes [n] in [-1, 1] that integrate the Chebyshev polynomials of degrees below n."""
     degrees = np.arange(len(nodes))
     # The integral of T_k is 2 / (1 - k^2) for even k and 0 for odd k.
     moments = np.where(degrees % 2 == 0, 2 / (1.0 - np.where(degrees == 1, 0, degrees) ** 2), 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,13 +21,19 @@ def boxed(
     exact: Mapping[str, str] | None = None,
     **more: Any,
 ) -> Problem:
-    """Return a problem; a boundary condition is written `x = 0: dirichlet u = 1`, `robin 2 1 u = 0` or `periodic x`."""
+    """Return a problem; a boundary condition is written `x = 0: dirichlet u = 1`, `robin 2 1 u = 0` or `periodic x`.
+
+    Without `fields` and `initial` these are those of the exact solution.
+    """
+    if exact and "time" in more:
+        start = {field: re.sub(r"\bt\b", "0", text) for field, text in exact.items()}
+        more["initial"] = start | more.get("initial", {})
     written = {
         "pde_spec": 1,
         "id": "boxed",
         "title": "A problem in a box",
         "coordinates": {"space": list(bounds), **({"time": "t"} if "time" in more else {})},
-        "fields": list(more.pop("fields", ["u"])),
+        "fields": list(more.pop("fields", exact or ["u"])),
         "equations": list(equations),
         "domain": {"type": "box", "bounds": {axis: list(ends) for axis, ends in bounds.items()}},
         "boundary": [_condition(text) for text in boundary],

@@ -65,7 +65,6 @@ def cooling(equation: str, **more: Any) -> Problem:
         COLD,
         {"u": f"exp(-{FIRST**2!r}*t)*{mode(FIRST)}"},
         time=[0, 0.1],
-        initial={"u": mode(FIRST)},
         **more,
     )
 
@@ -136,7 +135,7 @@ def test_a_string_of_two_pieces_swings_in_its_first_mode() -> None:
         COLD,
         {"u": f"cos({FIRST!r}*t)*{mode(FIRST)}"},
         time=[0, 1],
-        initial={"u": mode(FIRST), "u_t": "0"},
+        initial={"u_t": "0"},
         coefficients=LAYERS,
     )
     assert error(problem, "fem", 4, 1e-9) < 1e-9
@@ -152,7 +151,6 @@ def test_a_ring_of_two_halves_cools_in_a_mode_that_is_even_about_both_middles() 
         ["periodic x"],
         {"u": f"exp(-{w**2!r}*t)*{shape}"},
         time=[0, 0.02],
-        initial={"u": shape},
         coefficients={"k": "piecewise(4, x < 0.5, 1)"},
     )
     assert load_method("fem").unsupported_reason(system_of(problem)) is None

@@ -82,8 +82,8 @@ def solved(
     return method.solve(system, resolution, accuracy, Deadline.within(100))
 
 
-def error(solution: DiscreteSolution, system: FirstOrderSystem, exact: Exact, time: float = 0.0) -> float:
-    """The largest difference from an exact solution (x, y, …[, t]) -> u at points of the domain."""
+def error(solution: DiscreteSolution, system: FirstOrderSystem, exact: Exact) -> float:
+    """The largest difference from an exact solution (x, y, …[, t]) -> u at points of the domain, at the end."""
     points = interior_points(system.problem, 200)
-    late = () if system.steady else (time,)
-    return float(np.max(np.abs(solution.at(points, time) - exact(*points.T, *late))))
+    late = () if system.problem.time is None else (system.problem.time[1],)
+    return float(np.max(np.abs(solution.at(points, *late) - exact(*points.T, *late))))

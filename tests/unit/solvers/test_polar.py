@@ -20,6 +20,7 @@ from tests.helpers.solvers.plane_systems import (
 )
 
 FIRST_ZERO = float(jn_zeros(0, 1)[0])
+BESSEL = f"J0({FIRST_ZERO}*sqrt(x**2 + y**2))"
 POLAR = Polar()
 
 
@@ -104,81 +105,79 @@ def test_nodes_are_given_up_ring_by_ring_from_the_boundary_inwards():
     assert np.all((inner[1] > 0.5) & (inner[1] < 0.6))
 
 
-def test_harmonic_polynomials_on_a_disk_are_exact():
-    system = steady("lap(u) = 0", DISK, dirichlet("x**3 - 3*x*y**2"))
-    assert error(solved(POLAR, system, 8), system, lambda x, y: x**3 - 3 * x * y**2) < 1e-13
+KNOWN = {
+    "a harmonic polynomial": (
+        steady("lap(u) = 0", DISK, dirichlet("x**3 - 3*x*y**2")),
+        lambda x, y: x**3 - 3 * x * y**2,
+        (8, 1e-13),
+    ),
+    "the logarithm with a given flux": (
+        steady("lap(u) = 0", ANNULUS, dirichlet("0", "inner"), neumann("1/2", "outer")),
+        lambda x, y: np.log(np.hypot(x, y)),
+        (16, 1e-10),
+    ),
+    "variable coefficients with robin conditions": (
+        steady(
+            "-div((2 + x)*grad(u)) = -(5 + 2*x)*exp(x + y)", DISK, robin("2", "1", "(2 + x + y)*exp(x + y)")
+        ),
+        lambda x, y: np.exp(x + y),
+        (18, 1e-11),
+    ),
+    "a mean that fixes what fluxes leave open": (
+        steady("-lap(u) = 0", DISK, neumann("2*(x**2 - y**2)"), mean={"u": "3"}),
+        lambda x, y: 3 + x**2 - y**2,
+        (8, 1e-11),
+    ),
+    "a nonlinear problem": (
+        steady("-lap(u) + u**3 = 2*sin(x)*sin(y) + (sin(x)*sin(y))**3", ANNULUS, dirichlet("sin(x)*sin(y)")),
+        lambda x, y: np.sin(x) * np.sin(y),
+        (16, 1e-9),
+    ),
+    "coupled equations": (
+        steady(
+            ["-lap(u) + v = x", "-lap(v) - u = -y"],
+            DISK,
+            dirichlet("y"),
+            dirichlet("x", field="v"),
+            fields="uv",
+        ),
+        lambda x, y: np.stack([y, x]),
+        (8, 1e-13),
+    ),
+    "a clamped plate": (
+        steady("u_xxxx + 2*u_xxyy + u_yyyy = 64", DISK, dirichlet("0"), neumann("0")),
+        lambda x, y: (1 - x**2 - y**2) ** 2,
+        (10, 1e-10),
+    ),
+    "cooling": (
+        moving("u_t = lap(u)", DISK, dirichlet("0"), until=0.17, initial={"u": BESSEL}),
+        lambda x, y, t: np.exp(-(FIRST_ZERO**2) * t) * jv(0, FIRST_ZERO * np.hypot(x, y)),
+        (16, 1e-9),
+    ),
+    "a drum that swings without loss": (
+        moving("u_tt = lap(u)", DISK, dirichlet("0"), until=5.0, initial={"u": BESSEL, "u_t": "0"}),
+        lambda x, y, t: np.cos(FIRST_ZERO * t) * jv(0, FIRST_ZERO * np.hypot(x, y)),
+        (16, 1e-9),
+    ),
+    "boundary values that change with time": (
+        moving(
+            "u_t = lap(u)",
+            ANNULUS,
+            dirichlet("exp(-2*t)*sin(x)*sin(y)", "inner"),
+            neumann("exp(-2*t)*(x*cos(x)*sin(y) + y*sin(x)*cos(y))/2", "outer"),
+            until=0.21,
+            initial={"u": "sin(x)*sin(y)"},
+        ),
+        lambda x, y, t: np.exp(-2 * t) * np.sin(x) * np.sin(y),
+        (16, 1e-9),
+    ),
+}
 
 
-def test_the_logarithm_in_an_annulus_with_a_given_flux():
-    system = steady("lap(u) = 0", ANNULUS, dirichlet("0", "inner"), neumann("1/2", "outer"))
-    assert error(solved(POLAR, system, 16), system, lambda x, y: np.log(np.hypot(x, y))) < 1e-10
-
-
-def test_variable_coefficients_with_robin_conditions():
-    system = steady(
-        "-div((2 + x)*grad(u)) = -(5 + 2*x)*exp(x + y)", DISK, robin("2", "1", "(2 + x + y)*exp(x + y)")
-    )
-    assert error(solved(POLAR, system, 18), system, lambda x, y: np.exp(x + y)) < 1e-11
-
-
-def test_a_given_mean_fixes_what_fluxes_leave_open():
-    system = steady("-lap(u) = 0", DISK, neumann("2*(x**2 - y**2)"), mean={"u": "3"})
-    assert error(solved(POLAR, system, 8), system, lambda x, y: 3 + x**2 - y**2) < 1e-11
-
-
-def test_a_nonlinear_problem_in_an_annulus():
-    system = steady(
-        "-lap(u) + u**3 = 2*sin(x)*sin(y) + (sin(x)*sin(y))**3", ANNULUS, dirichlet("sin(x)*sin(y)")
-    )
-    assert error(solved(POLAR, system, 16), system, lambda x, y: np.sin(x) * np.sin(y)) < 1e-9
-
-
-def test_coupled_equations():
-    system = steady(
-        ["-lap(u) + v = x", "-lap(v) - u = -y"], DISK, dirichlet("y"), dirichlet("x", field="v"), fields="uv"
-    )
-    solution = solved(POLAR, system, 8)
-    assert error(solution, system, lambda x, y: np.stack([y, x])) < 1e-13
-
-
-def test_a_clamped_plate():
-    system = steady("u_xxxx + 2*u_xxyy + u_yyyy = 64", DISK, dirichlet("0"), neumann("0"))
-    assert error(solved(POLAR, system, 10), system, lambda x, y: (1 - x**2 - y**2) ** 2) < 1e-10
-
-
-def test_cooling_of_a_disk_follows_a_bessel_function():
-    start = f"J0({FIRST_ZERO}*sqrt(x**2 + y**2))"
-    system = moving("u_t = lap(u)", DISK, dirichlet("0"), until=0.2, initial={"u": start})
-
-    def exact(x, y, t):
-        return np.exp(-(FIRST_ZERO**2) * t) * jv(0, FIRST_ZERO * np.hypot(x, y))
-
-    assert error(solved(POLAR, system, 16), system, exact, 0.17) < 1e-9
-
-
-def test_a_drum_swings_without_loss():
-    start = {"u": f"J0({FIRST_ZERO}*sqrt(x**2 + y**2))", "u_t": "0"}
-    system = moving("u_tt = lap(u)", DISK, dirichlet("0"), until=5.0, initial=start)
-
-    def exact(x, y, t):
-        return np.cos(FIRST_ZERO * t) * jv(0, FIRST_ZERO * np.hypot(x, y))
-
-    assert error(solved(POLAR, system, 16), system, exact, 5.0) < 1e-9
-
-
-def test_boundary_values_that_change_with_time():
-    system = moving(
-        "u_t = lap(u)",
-        ANNULUS,
-        dirichlet("exp(-2*t)*sin(x)*sin(y)", "inner"),
-        neumann("exp(-2*t)*(x*cos(x)*sin(y) + y*sin(x)*cos(y))/2", "outer"),
-        until=0.3,
-        initial={"u": "sin(x)*sin(y)"},
-    )
-    assert (
-        error(solved(POLAR, system, 16), system, lambda x, y, t: np.exp(-2 * t) * np.sin(x) * np.sin(y), 0.21)
-        < 1e-9
-    )
+@pytest.mark.parametrize(("system", "exact", "how"), KNOWN.values(), ids=KNOWN)
+def test_problems_are_solved_to_spectral_accuracy(system, exact, how):
+    resolution, bound = how
+    assert error(solved(POLAR, system, resolution), system, exact) < bound
 
 
 def test_tones_of_a_drum_are_squared_zeros_of_bessel_functions():
@@ -190,7 +189,5 @@ def test_tones_of_a_drum_are_squared_zeros_of_bessel_functions():
 
 
 def test_it_refuses_a_square():
-    assert (
-        POLAR.unsupported_reason(steady("lap(u) = 0", SQUARE, dirichlet("0")))
-        == "the domain is no disk or annulus"
-    )
+    system = steady("lap(u) = 0", SQUARE, dirichlet("0"))
+    assert POLAR.unsupported_reason(system) == "the domain is no disk or annulus"

@@ -31,6 +31,22 @@ SYSTEM = system_of(problem_of(HEAT))
 LONG = Deadline.within(1e6)
 
 
+class Watched(Invented):
+    """Calls `before(resolution, accuracy, deadline)`, and has at most `most` unknowns."""
+
+    def __init__(
+        self, before: Callable[..., Any] = lambda *_: None, most: float = math.inf, **more: Any
+    ) -> None:
+        super().__init__(**more)
+        object.__setattr__(self, "before", before)
+        object.__setattr__(self, "most", most)
+
+    def solve(self, system, resolution, accuracy, deadline):
+        self.before(resolution, accuracy, deadline)
+        found = super().solve(system, resolution, accuracy, deadline)
+        return replace(found, unknowns=min(found.unknowns, self.most))
+
+
 def attempts(*errors: float, first: int = 10, ratio: float = 2.0) -> list[ResolutionAttempt]:
     """Attempts whose differences are those of solutions with the given errors, all of one sign."""
     sizes = [round(first * ratio**k) for k in range(len(errors))]
@@ -123,14 +139,8 @@ def test_a_refinement_is_carried_on_with_another_accuracy() -> None:
 
 
 def test_every_attempt_steps_in_time_otherwise_than_the_one_before() -> None:
-    asked = []
-
-    class Noting(Invented):
-        def solve(self, system, resolution, accuracy, deadline):
-            asked.append(accuracy)
-            return super().solve(system, resolution, accuracy, deadline)
-
-    refine(Noting(), SYSTEM, 1e-9, LONG)
+    asked: list[float] = []
+    refine(Watched(lambda _, accuracy, __: asked.append(accuracy)), SYSTEM, 1e-9, LONG)
     assert all(a != b for a, b in pairwise(asked))
     assert max(asked) <= 1e-9
 
@@ -160,34 +170,21 @@ def test_the_course_is_told_in_words() -> None:
 
 
 def test_a_solution_with_no_more_unknowns_than_the_one_before_is_no_evidence() -> None:
-    class Stuck(Invented):
-        def solve(self, system, resolution, accuracy, deadline):
-            found = super().solve(system, resolution, accuracy, deadline)
-            return replace(found, unknowns=min(found.unknowns, 32))
-
-    found = refine(Stuck(error=lambda n: 1e-3), SYSTEM, 1e-6, LONG, (32, 64, 128))
+    found = refine(Watched(error=lambda n: 1e-3, most=32), SYSTEM, 1e-6, LONG, (32, 64, 128))
     assert not found.converged
     assert found.attempts[-1].failure == "no finer than before, with 32 unknowns"
-
-
-class Costly(Invented):
-    """Takes `cost(resolution)` seconds of a clock; after its deadline it gives up."""
-
-    def __init__(self, clock: Clock, cost: Callable[[int], float], **more: Any) -> None:
-        super().__init__(**more)
-        object.__setattr__(self, "clock", clock)
-        object.__setattr__(self, "cost", cost)
-
-    def solve(self, system, resolution, accuracy, deadline):
-        self.clock.now += min(self.cost(resolution), deadline.remaining_s + 0.1)
-        return super().solve(system, resolution, accuracy, deadline)
 
 
 def costly(
     limit: float, cost: Callable[[int], float], resolutions: tuple[int, ...], **more: Any
 ) -> RefinementStudy:
+    """A method that takes `cost(resolution)` seconds of a clock; after its deadline it stops."""
     clock = Clock()
-    return refine(Costly(clock, cost, **more), SYSTEM, 1e-12, Deadline.within(limit, clock), resolutions)
+
+    def wait(resolution: int, _: float, deadline: Deadline) -> None:
+        clock.now += min(cost(resolution), deadline.remaining_s + 0.1)
+
+    return refine(Watched(wait, **more), SYSTEM, 1e-12, Deadline.within(limit, clock), resolutions)
 
 
 def test_a_resolution_that_would_not_be_done_in_time_is_not_begun() -> None:
@@ -232,13 +229,7 @@ def test_one_solution_that_cannot_be_refined_in_time_is_compared_with_a_coarser_
 
 
 def test_a_coarser_solution_that_is_no_coarser_does_not_count() -> None:
-    class Stuck(Costly):
-        def solve(self, system, resolution, accuracy, deadline):
-            return replace(super().solve(system, resolution, accuracy, deadline), unknowns=60)
-
-    clock = Clock()
-    method = Stuck(clock, lambda n: 4 * (n / 60) ** 2)
-    found = refine(method, SYSTEM, 1e-12, Deadline.within(10, clock), (60, 120))
+    found = costly(10, lambda n: 4 * (n / 60) ** 2, (60, 120), most=30)
     assert [attempt.resolution for attempt in found.attempts] == [60, 120]
     assert found.error == math.inf
 
@@ -252,24 +243,15 @@ def test_without_time_for_a_coarser_one_either_the_error_stays_unknown() -> None
 
 
 def test_the_first_attempt_leaves_time_for_another_and_later_ones_may_take_all_of_it() -> None:
-    limits = []
-
-    class Noting(Invented):
-        def solve(self, system, resolution, accuracy, deadline):
-            limits.append(deadline.remaining_s)
-            return super().solve(system, resolution, accuracy, deadline)
-
-    refine(Noting(), SYSTEM, 1e-12, Deadline.within(80, Clock()), (8, 16, 32))
+    limits: list[float] = []
+    method = Watched(lambda _, __, deadline: limits.append(deadline.remaining_s))
+    refine(method, SYSTEM, 1e-12, Deadline.within(80, Clock()), (8, 16, 32))
     assert limits == [40, 80, 80]
 
 
 def test_nothing_finer_is_tried_than_what_is_foreseen_to_take_too_long() -> None:
-    class Foreseeing(Invented):
-        def solve(self, system, resolution, accuracy, deadline):
-            deadline.check(needed=resolution)
-            return super().solve(system, resolution, accuracy, deadline)
-
-    found = refine(Foreseeing(), SYSTEM, 1e-12, Deadline.within(100, Clock()), (40, 90, 120, 160))
+    method = Watched(lambda resolution, _, deadline: deadline.check(needed=resolution))
+    found = refine(method, SYSTEM, 1e-12, Deadline.within(100, Clock()), (40, 90, 120, 160))
     assert [attempt.resolution for attempt in found.attempts] == [40, 90, 120]
     told = "its next step would take about 120 s of the 100 s that are left"
     assert found.attempts[-1].failure == told

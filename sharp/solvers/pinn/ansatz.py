@@ -289,32 +289,19 @@ class TrainedNetwork:
             with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             network = _network(arrays)
-            trained = cls(network, dict(json.loads(str(arrays["facts"]))))
-        except (OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, BadZipFile) as error:
+            if network(np.zeros((1, inputs))).shape != (1, outputs):
+                raise ValueError(f"expected {inputs} inputs and {outputs} outputs")
+            if not all(np.all(np.isfinite(weights)) for layer in network.layers for weights in layer):
+                raise ValueError("it holds weights that are not finite")
+            return cls(network, dict(json.loads(str(arrays["facts"]))))
+        except (OSError, LookupError, ValueError, EOFError, TypeError, RuntimeError, BadZipFile) as error:
             raise DataError(f"{path}: is no result of a training: {error}") from None
-        _check(path, network, inputs, outputs)
-        return trained
 
 
 def _network(arrays: Mapping[str, Array]) -> Network:
     count = sum(name.startswith("weight ") for name in arrays)
     layers = ((arrays[f"weight {number}"], arrays[f"bias {number}"]) for number in range(count))
     return Network(tuple((weight.astype(np.float64), bias.astype(np.float64)) for weight, bias in layers))
-
-
-def _check(path: Path, network: Network, inputs: int, outputs: int) -> None:
-    """Raise `DataError` unless layers follow on each other from inputs to outputs, and all weights are finite."""
-    width = inputs
-    for weight, bias in network.layers:
-        if weight.ndim != 2 or weight.shape != (*bias.shape, width):
-            raise DataError(
-                f"{path}: expected a layer of {width} inputs, found {weight.shape} and {bias.shape}"
-            )
-        if not (np.all(np.isfinite(weight)) and np.all(np.isfinite(bias))):
-            raise DataError(f"{path}: holds weights that are not finite")
-        width = len(bias)
-    if not network.layers or width != outputs:
-        raise DataError(f"{path}: expected a network with {outputs} outputs, found {width}")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A second opinion: another method on the same problem, within about ten times the cost of the first."""
+"""Cross-check: another method on the same problem, within about ten times the cost of the first."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cross_check(
     listener: Callable[[ResolutionAttempt], None],
     sound: Callable[[RefinementStudy], bool] = lambda _: True,
 ) -> CrossCheck | None:
-    """Return the opinion of the first of the methods that gives a sound solution in time, or None.
+    """Return the comparison with the first of the methods that gives a sound solution in time, or None.
 
     A solution whose own error is not known, as there was time for one resolution alone, tells nothing.
     """

@@ -138,11 +138,11 @@ def _task(problem: Problem, options: SolveOptions, listener: Listener) -> _Task:
 def _judged(task: _Task, tried: Solution, choice: MethodRanking, best: MethodResult) -> Solution:
     """Return the best solution with its checks, those against a second method included."""
     wanted = task.options.cross_check
-    opinion = _opinion(task, choice, tried.trials, best.refinement) if wanted else None
-    best = replace(best, checks=(*best.checks, *cross_check_result(opinion, task.limits)))
-    reason = error_sentence(best.refinement, best.checks, opinion)
+    other = _cross_checked(task, choice, tried.trials, best.refinement) if wanted else None
+    best = replace(best, checks=(*best.checks, *cross_check_result(other, task.limits)))
+    reason = error_sentence(best.refinement, best.checks, other)
     verdict = Verdict(best.verdict, reason, best.checks, best.refinement.error)
-    return replace(tried, trial=best, opinion=opinion, verdict=verdict)
+    return replace(tried, trial=best, cross_check=other, verdict=verdict)
 
 
 def _rank(trial: MethodResult) -> tuple[int, float]:
@@ -184,10 +184,10 @@ def _checked(task: _Task, refinement: RefinementStudy) -> MethodResult:
     return MethodResult(refinement, checks)
 
 
-def _opinion(
+def _cross_checked(
     task: _Task, choice: MethodRanking, trials: Sequence[MethodResult], chosen: RefinementStudy
 ) -> CrossCheck | None:
-    """Return the opinion of a method that has been tried and was not found wrong, or else of another one."""
+    """Return the comparison with a method that was tried and not found wrong, or else with another one."""
     assert chosen.solution is not None
     for trial in trials:
         found = trial.refinement
@@ -226,15 +226,15 @@ def display_name(method: str) -> str:
 
 
 def error_sentence(
-    refinement: RefinementStudy, checks: Sequence[VerificationCheck], opinion: CrossCheck | None
+    refinement: RefinementStudy, checks: Sequence[VerificationCheck], other: CrossCheck | None
 ) -> str:
     """Return how large the error is and how that is known, then what is doubted."""
     named = {check.name: check for check in checks}
     parts = [_estimated(refinement)]
     if RESIDUAL in named:
         parts.append(f"residual {named[RESIDUAL].value:.1e}")
-    if opinion is not None:
-        parts.append(f"another method, {display_name(opinion.method)}, agrees to {opinion.distance:.1e}")
+    if other is not None:
+        parts.append(f"another method, {display_name(other.method)}, agrees to {other.distance:.1e}")
     if EXACT in named:
         parts.append(f"the exact solution is {named[EXACT].value:.1e} away")
     return "; ".join(parts) + doubts_of(checks)

@@ -136,7 +136,7 @@ def facts(answer: Solution) -> dict[str, Any]:
             "concerns": [asdict(concern) for concern in answer.concerns],
             "checks": [{**asdict(check), "verdict": check.verdict} for check in answer.verdict.checks],
             "attempts": [asdict(each) for trial in answer.trials for each in trial.refinement.attempts],
-            "cross_check": asdict(answer.opinion) if answer.opinion else None,
+            "cross_check": asdict(answer.cross_check) if answer.cross_check else None,
             "recommendations": _reasons(answer),
             "refusals": dict(answer.choice.refusals) if answer.choice else {},
         }

@@ -163,7 +163,7 @@ SOURCE = 1.0
 class DirectionalFlux:
     """One axis of a box of equal cells. Arrays of averages and fluxes have this axis last, the others in order."""
 
-    balance: ScalarConservationLaw
+    law: ScalarConservationLaw
     axis: int
     count: int
 
@@ -171,7 +171,7 @@ class DirectionalFlux:
         """Return the flux into the right less that into the left face of every cell, over its width."""
         padded = self._padded(cells, time)
         flux = self._convected(*self._between(padded, time), time)
-        if self.balance.diffusivities[self.axis] != 0:
+        if self.law.diffusivities[self.axis] != 0:
             flux = flux - self._diffused(padded, time)
         return np.diff(flux, axis=-1) / self.width
 
@@ -181,8 +181,8 @@ class DirectionalFlux:
 
     def rate(self, cells: Array, time: float) -> float:
         """Return the reciprocal of the longest time step as far as this axis goes, for Courant numbers of 1."""
-        _, speed = self.balance.flux[self.axis](*self._centers, time, cells)
-        (diffusivity,) = self.balance.diffusivity[self.axis](*self._centers, time, cells)
+        _, speed = self.law.flux[self.axis](*self._centers, time, cells)
+        (diffusivity,) = self.law.diffusivity[self.axis](*self._centers, time, cells)
         convection = np.max(np.abs(speed)) / self.width / COURANT
         return float(convection + np.max(diffusivity) / self.width**2 / DIFFUSION)
 
@@ -212,7 +212,7 @@ class DirectionalFlux:
 
     @property
     def _bounds(self) -> list[tuple[float, float]]:
-        return list(self.balance.system.problem.bounds.values())
+        return list(self.law.system.problem.bounds.values())
 
     def _between(self, padded: Array, time: float) -> tuple[Array, Array]:
         """Reconstruct values at faces; on the boundary a given value is the one outside."""
@@ -225,7 +225,7 @@ class DirectionalFlux:
 
     def _convected(self, below: Array, above: Array, time: float) -> Array:
         """Return the local Lax-Friedrichs flux: the mean of both sides less what the fastest wave carries."""
-        program = self.balance.flux[self.axis]
+        program = self.law.flux[self.axis]
         (left, _), (right, _) = sides = [program(*self._face_points, time, side) for side in (below, above)]
         speeds = [speed for _, speed in (*sides, program(*self._face_points, time, (below + above) / 2))]
         fastest = np.maximum.reduce([np.broadcast_to(np.abs(speed), below.shape) for speed in speeds])
@@ -235,12 +235,12 @@ class DirectionalFlux:
         a, b, c, d = (padded[..., shift : shift + self.count + 1] for shift in range(1, 5))
         slope = (15 * (c - b) - (d - a)) / (12 * self.width)
         middle = (7 * (b + c) - (a + d)) / 12
-        (diffusivity,) = self.balance.diffusivity[self.axis](*self._face_points, time, middle)
+        (diffusivity,) = self.law.diffusivity[self.axis](*self._face_points, time, middle)
         return np.asarray(diffusivity * slope)
 
     def _padded(self, cells: Array, time: float) -> Array:
         """Return the averages with ghost cells: repeated, from the condition at the end, or continued as a line."""
-        if self._axis_name in self.balance.system.periodic:
+        if self._axis_name in self.law.system.periodic:
             return np.concatenate([cells[..., -GHOSTS:], cells, cells[..., :GHOSTS]], axis=-1)
         low, high = self._beyond(cells, 0, time), self._beyond(cells[..., ::-1], -1, time)
         return np.concatenate([low[..., ::-1], cells, high], axis=-1)
@@ -255,12 +255,12 @@ class DirectionalFlux:
 
     @property
     def _axis_name(self) -> str:
-        return self.balance.system.space[self.axis]
+        return self.law.system.space[self.axis]
 
     @cached_property
     def _ends(self) -> Mapping[int, FaceCondition]:
         """The conditions by the face they hold at: the first or the last."""
-        system, found = self.balance.system, {}
+        system, found = self.law.system, {}
         faces = {self._axis_name + "-": 0, self._axis_name + "+": -1}
         for given in system.conditions:
             if given.part in faces:
@@ -345,18 +345,18 @@ class FiniteVolumes:
 class WenoScheme:
     """A balance on `count` equal cells along each axis of a box; states have one array axis for each of these."""
 
-    balance: ScalarConservationLaw
+    law: ScalarConservationLaw
     count: int
 
     @cached_property
-    def sweeps(self) -> tuple[DirectionalFlux, ...]:
+    def directions(self) -> tuple[DirectionalFlux, ...]:
         """The axes."""
-        axes = range(len(self.balance.fluxes))
-        return tuple(DirectionalFlux(self.balance, axis, self.count) for axis in axes)
+        axes = range(len(self.law.fluxes))
+        return tuple(DirectionalFlux(self.law, axis, self.count) for axis in axes)
 
     def start(self) -> Array:
         """Return the averages of the initial state, by Gauss's rule in every cell."""
-        system = self.balance.system
+        system = self.law.system
         nodes, weights = np.polynomial.legendre.leggauss(_GAUSS)
         places = (np.arange(self.count)[:, None] + (nodes + 1) / 2).ravel() / self.count
         points = [low + (high - low) * places for low, high in system.problem.bounds.values()]
@@ -386,17 +386,17 @@ class WenoScheme:
 
     def rates(self, state: Array, time: float) -> Array:
         """Return the time derivatives of all averages."""
-        source, _ = self.balance.sources(*self.centers, time, state)
+        source, _ = self.law.sources(*self.centers, time, state)
         parts = [
-            np.moveaxis(sweep.divergence(np.moveaxis(state, axis, -1), time), -1, axis)
-            for axis, sweep in enumerate(self.sweeps)
+            np.moveaxis(direction.divergence(np.moveaxis(state, axis, -1), time), -1, axis)
+            for axis, direction in enumerate(self.directions)
         ]
         return np.asarray(source - sum(parts))
 
     @cached_property
     def centers(self) -> list[Array]:
         """The coordinates of the centres of all cells, which broadcast."""
-        bounds = self.balance.system.problem.bounds.values()
+        bounds = self.law.system.problem.bounds.values()
         places = (np.arange(self.count) + 0.5) / self.count
         along = [low + (high - low) * places for low, high in bounds]
         return list(np.meshgrid(*along, indexing="ij", sparse=True))
@@ -404,14 +404,14 @@ class WenoScheme:
     def sides(self, state: Array, time: float) -> Sides:
         """Return for each axis the values at the lower and at the upper face of every cell, like the averages."""
         found = []
-        for axis, sweep in enumerate(self.sweeps):
-            below, above = sweep.faces(np.moveaxis(state, axis, -1), time)
+        for axis, direction in enumerate(self.directions):
+            below, above = direction.faces(np.moveaxis(state, axis, -1), time)
             found.append((np.moveaxis(above[..., :-1], -1, axis), np.moveaxis(below[..., 1:], -1, axis)))
         return found
 
     def values(self, state: Array, sides: Sides, points: Array) -> Array:
         """Return the values [m] at points [m, d]: by parabolas along the axes, which have the cell's average."""
-        bounds = np.array(list(self.balance.system.problem.bounds.values()))
+        bounds = np.array(list(self.law.system.problem.bounds.values()))
         places = (points - bounds[:, 0]) / (bounds[:, 1] - bounds[:, 0]) * self.count
         cells = np.clip(places.astype(np.intp), 0, self.count - 1)
         here = tuple(cells.T)
@@ -428,8 +428,11 @@ class WenoScheme:
 
     def _step_rate(self, state: Array, time: float) -> float:
         """Return the reciprocal of the longest step: where fluxes and sources are stable together."""
-        rates = [sweep.rate(np.moveaxis(state, axis, -1), time) for axis, sweep in enumerate(self.sweeps)]
-        _, slope = self.balance.sources(*self.centers, time, state)
+        rates = [
+            direction.rate(np.moveaxis(state, axis, -1), time)
+            for axis, direction in enumerate(self.directions)
+        ]
+        _, slope = self.law.sources(*self.centers, time, state)
         return float(sum(rates) + np.max(np.abs(slope)) / SOURCE)
 
 

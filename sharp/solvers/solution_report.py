@@ -98,7 +98,7 @@ def _checks(answer: Solution) -> Section:
         for check in answer.verdict.checks
     )
     blocks: list[Block] = [Table(columns, rows, columns[1:4], "All figures are relative")]
-    if answer.opinion is None:
+    if answer.cross_check is None:
         blocks.append(Paragraph("No second method was compared with."))
     return Section("checks", "Checks", tuple(blocks))
 

@@ -117,7 +117,7 @@ class CheckTolerances:
         """Differencing a solution costs digits, as many more as its derivatives are less accurate than itself."""
         return (0.1, 0.5) if self.rough else (1e-2, 0.1)
 
-    def balance(self) -> tuple[float, float]:
+    def weak_residual(self) -> tuple[float, float]:
         """Sums over jumps are accurate to the distance of their points."""
         return 0.03, 0.15
 
@@ -133,7 +133,7 @@ class CheckTolerances:
         """Derivatives at the boundary by one-sided differences."""
         return (0.05, 0.5) if self.rough else (1e-2, 0.1)
 
-    def second(self, own: float) -> tuple[float, float]:
+    def cross_check(self, own: float) -> tuple[float, float]:
         """Two methods differ by about as much as the less accurate of them differs from itself."""
         limit = max(10 * self.accuracy, 3 * own)
         return limit, max(0.05, 10 * limit)
@@ -179,7 +179,9 @@ def equation_checks(
         yield VerificationCheck(RESIDUAL, inf, limit, inf, f"not computed: {error}")
     weak = weak_residual(problem, solution) if limits.weak else None
     if weak is not None:
-        yield VerificationCheck(WEAK_RESIDUAL, weak, *limits.balance(), "twelve boxes in space and time")
+        yield VerificationCheck(
+            WEAK_RESIDUAL, weak, *limits.weak_residual(), "twelve boxes in space and time"
+        )
 
 
 def condition_checks(
@@ -193,11 +195,11 @@ def condition_checks(
     yield from _worst(MEAN, mean_residuals(problem, solution), limits.value(), limits)
 
 
-def cross_check_result(opinion: CrossCheck | None, limits: CheckTolerances) -> Iterator[VerificationCheck]:
+def cross_check_result(other: CrossCheck | None, limits: CheckTolerances) -> Iterator[VerificationCheck]:
     """Yield the comparison with another method."""
-    if opinion is not None:
-        note = f"{opinion.method} at resolution {opinion.resolution}; it differs from itself by {opinion.own:.1e}"
-        yield VerificationCheck(CROSS_CHECK, opinion.distance, *limits.second(opinion.own), note)
+    if other is not None:
+        note = f"{other.method} at resolution {other.resolution}; it differs from itself by {other.own:.1e}"
+        yield VerificationCheck(CROSS_CHECK, other.distance, *limits.cross_check(other.own), note)
 
 
 def _worst(

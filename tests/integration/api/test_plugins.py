@@ -74,7 +74,7 @@ def test_a_numerical_method_solves_and_is_verified_by_the_others(installed: Path
     code = """
 import sharp
 found = sharp.solve("heat-rod-two-ends", method="mapped-chebyshev")
-print(found.method, found.verdict.status, found.opinion.method, found.error < 1e-6)
+print(found.method, found.verdict.status, found.cross_check.method, found.error < 1e-6)
 """
     done = python(installed, code)
     assert done.returncode == 0, done.stderr

@@ -81,7 +81,7 @@ def test_the_inverse_coefficients_are_decomposed_into_conjugate_pairs() -> None:
     np.testing.assert_allclose(again, method.inverse, atol=1e-9)
 
 
-def test_a_stiff_linear_system_is_followed_between_the_ends_of_slabs_too() -> None:
+def test_a_stiff_linear_system_is_followed_between_the_ends_of_steps_too() -> None:
     trajectory = follow(linear(np.diag([-1.0, -1e6]), lambda t: np.array([0, 1e6 * np.cos(t)])), [1, 1], 5)
     times = np.linspace(0, 5, 101)
     found = trajectory.at(times)
@@ -134,7 +134,7 @@ def test_a_stiff_nonlinear_system_is_followed() -> None:
 
 
 def test_a_jump_of_the_rates_that_is_announced_costs_nothing() -> None:
-    """One that is not is met by short slabs, and may be missed by less than the first stage of one of them."""
+    """One that is not is met by short steps, and may be missed by less than the first stage of one of them."""
 
     def pulse(t: float) -> Array:
         return np.array([1.0 if t < 0.3 else 0.0])
@@ -160,7 +160,7 @@ def test_rates_that_are_not_finite_are_not_solved() -> None:
 
 
 def test_a_tolerance_below_rounding_errors_is_not_pursued_for_ever() -> None:
-    """The second unknown is known to eight digits only, however short the slabs are."""
+    """The second unknown is known to eight digits only, however short the steps are."""
     random = np.random.default_rng(1)
     matrix = np.diag([-1.0, -1e8])
 
@@ -176,7 +176,7 @@ def test_a_state_of_zero_stays_zero() -> None:
     assert not follow(linear(-np.eye(2)), [0, 0], 1).at(np.array([0.0, 1.0])).any()
 
 
-def test_the_limit_of_time_is_kept_between_the_iterations_of_a_slab() -> None:
+def test_the_limit_of_time_is_kept_between_the_iterations_of_a_step() -> None:
     clock, looks = Clock(), []
 
     def rates(_: float, state: Array) -> Array:
@@ -191,7 +191,7 @@ def test_the_limit_of_time_is_kept_between_the_iterations_of_a_slab() -> None:
     assert max(looks) <= 12 + STAGES
 
 
-def test_the_limit_of_time_is_kept_between_slabs() -> None:
+def test_the_limit_of_time_is_kept_between_steps() -> None:
     with pytest.raises(TimeLimitExceeded):
         integrate(linear(-np.eye(1)), np.ones(1), (0.0, 1.0), 1e-6, Deadline.within(-1))
 

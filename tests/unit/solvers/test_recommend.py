@@ -75,10 +75,6 @@ def test_kinks_and_jumps_in_the_data_are_for_low_order(state: str) -> None:
     assert state in choice(changed).recommendations[0].reason
 
 
-def test_values_that_differ_where_they_meet_are_rough_once_they_are_accepted() -> None:
-    assert traits(HEAT + "allow: [corner-jump]\n").situation == "nonsmooth"
-
-
 def test_layers_are_for_elements_which_never_differentiate_a_coefficient() -> None:
     changed = PLATE.replace('["lap(u) = ', '["div(a*grad(u)) = ')
     layers = f"{changed}coefficients: {{a: 'piecewise(1, x < 0.5, 2)'}}\n"
@@ -135,7 +131,8 @@ def test_weak_solutions_are_expected_where_data_are_rough_or_jumps_may_form() ->
     assert not traits(HEAT).needs_weak_form
     assert not traits(ADVECTION).needs_weak_form
     assert traits(ADVECTION, **{"u_t + u_x = 0": "u_t + u*u_x = 0"}).needs_weak_form
-    assert traits(HEAT + "allow: [corner-jump]\n").needs_weak_form
+    rough = traits(HEAT + "allow: [corner-jump]\n")
+    assert (rough.situation, rough.needs_weak_form) == ("nonsmooth", True)
 
 
 def test_a_network_that_nothing_else_replaces_and_that_cannot_be_trained_is_told_of(

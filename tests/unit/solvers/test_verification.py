@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -74,19 +75,10 @@ def plus(solution: DiscreteSolution, function) -> DiscreteSolution:
 
 def test_stencils_differentiate_polynomials_exactly() -> None:
     x = 0.3
-    for order in range(1, 5):
-        exact = math.prod(range(8 - order + 1, 9)) * x ** (8 - order)
-        found = (
-            sum(weight * (x + 0.1 * k) ** 8 for k, weight in zip(*central_stencil(order), strict=True))
-            / 0.1**order
-        )
-        assert found == pytest.approx(exact, rel=1e-6)
-        exact = math.prod(range(7 - order + 1, 8)) * x ** (7 - order)
-        found = (
-            sum(weight * (x + 0.1 * k) ** 7 for k, weight in zip(*one_sided_stencil(order), strict=True))
-            / 0.1**order
-        )
-        assert found == pytest.approx(exact, rel=1e-6)
+    for (stencil, degree), order in product(((central_stencil, 8), (one_sided_stencil, 7)), range(1, 5)):
+        offsets, weights = stencil(order)
+        exact = math.perm(degree, order) * x ** (degree - order)
+        assert weights @ (x + 0.1 * offsets) ** degree / 0.1**order == pytest.approx(exact, rel=1e-6)
     offsets, weights = mixed((1, 2))
     assert weights @ (offsets[:, 0] * offsets[:, 1] ** 2) == pytest.approx(2.0)
 
@@ -196,13 +188,11 @@ def test_means_over_domains_have_their_exact_values(domain: str, mean: float) ->
         "mean: {u: 3}", f"mean: {{u: {mean}}}"
     )
     problem = problem_of(text)
-    if "box" in domain or "polygon" in domain:
-        solution = DiscreteSolution(
-            "x", 1, lambda x, t: (x[:, 0] ** 2 + x[:, 1])[None, None].repeat(len(t), 1), 1
-        )
-    else:
-        solution = DiscreteSolution("x", 1, lambda x, t: (x[:, 0] ** 2)[None, None].repeat(len(t), 1), 1)
-    (found,) = mean_residuals(problem, solution)
+
+    def values(x: np.ndarray, t: np.ndarray) -> np.ndarray:
+        return (x[:, 0] ** 2 + x[:, 1])[None, None].repeat(len(t), 1)
+
+    (found,) = mean_residuals(problem, DiscreteSolution("x", 1, values, 1))
     assert found.value < (2e-3 if found.coarse else 1e-12)
 
 
@@ -251,22 +241,22 @@ def test_a_second_method_agrees_within_its_own_error_or_raises_doubts() -> None:
     second, liar = Invented("fd", lambda n: n**-2.0), Invented("fv", lambda n: 0.3 + n**-4.0)
     limits = CheckTolerances(1e-6, rough=False)
 
-    def opinion(*methods, left: float = 100.0):
+    def compared(*methods, left: float = 100.0):
         deadline = Deadline.within(left)
         return cross_check(system, methods, solution, 1.0, 1e-6, deadline, lambda _: None)
 
-    (agrees,) = cross_check_result(opinion(second), limits)
+    (agrees,) = cross_check_result(compared(second), limits)
     assert agrees.verdict == "verified"
     assert agrees.value == pytest.approx(256**-2, rel=0.3)
-    (differs,) = cross_check_result(opinion(liar), limits)
+    (differs,) = cross_check_result(compared(liar), limits)
     assert (differs.name, differs.verdict) == (CROSS_CHECK, "failed")
     failing = Invented("fem", lambda _: None)
-    assert opinion(failing, second).method == "fd"
-    assert opinion(failing) is None
-    assert opinion(second, left=-1.0) is None
+    assert compared(failing, second).method == "fd"
+    assert compared(failing) is None
+    assert compared(second, left=-1.0) is None
     alone = Invented("chebyshev", sizes=(8,))
-    assert opinion(alone) is None
-    assert opinion(alone, second).method == "fd"
+    assert compared(alone) is None
+    assert compared(alone, second).method == "fd"
 
 
 LAYERS = """

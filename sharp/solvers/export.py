@@ -16,6 +16,7 @@ from sharp.document import render_html, render_markdown
 from sharp.errors import ConfigurationError
 from sharp.problems.diagnosis import Diagnosis
 from sharp.solvers.output import npz, output, table
+from sharp.solvers.recommend import MethodRanking
 from sharp.solvers.solution import Solution
 from sharp.solvers.solution_report import build_report
 
@@ -99,26 +100,20 @@ def export(answer: Solution, folder: Folder) -> Path:
 def export_questions(diagnosis: Diagnosis, folder: Folder) -> Path:
     """Write the questions about a problem, each with an empty answer, and return their path."""
     folder.open()
-    asked = [
-        {
-            "question": concern.question,
-            "reason": concern.message,
-            "kind": concern.kind,
-            "place": place,
-            "answer": None,
-        }
-        for concern, place in zip(diagnosis.concerns, diagnosis.places, strict=True)
-        if concern.verdict == "clarify"
-    ]
-    text = yaml.safe_dump(
-        {"problem": id_in(folder.text), "questions": asked}, sort_keys=False, allow_unicode=True, width=110
-    )
+    asked = []
+    for concern, place in zip(diagnosis.concerns, diagnosis.places, strict=True):
+        if concern.verdict == "clarify":
+            question = {"question": concern.question, "reason": concern.message, "kind": concern.kind}
+            asked.append({**question, "place": place, "answer": None})
+    whole = {"problem": id_in(folder.text), "questions": asked}
+    text = yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=110)
     return folder.write("questions.yaml", _ASKING + text)
 
 
 def facts(answer: Solution) -> dict[str, Any]:
     """Return all figures of an answer as plain values; a number that JSON does not have becomes None."""
     solution, refinement = answer.discrete, answer.trial.refinement if answer.trial else None
+    choice = answer.choice or MethodRanking((), {})
     plain: dict[str, Any] = _plain(
         {
             "problem": answer.problem.label,
@@ -137,16 +132,11 @@ def facts(answer: Solution) -> dict[str, Any]:
             "checks": [{**asdict(check), "verdict": check.verdict} for check in answer.verdict.checks],
             "attempts": [asdict(each) for trial in answer.trials for each in trial.refinement.attempts],
             "cross_check": asdict(answer.cross_check) if answer.cross_check else None,
-            "recommendations": _reasons(answer),
-            "refusals": dict(answer.choice.refusals) if answer.choice else {},
+            "recommendations": {found.method.name: found.reason for found in choice.recommendations},
+            "refusals": dict(choice.refusals),
         }
     )
     return plain
-
-
-def _reasons(answer: Solution) -> dict[str, str]:
-    found = answer.choice.recommendations if answer.choice else ()
-    return {recommended.method.name: recommended.reason for recommended in found}
 
 
 def _plain(value: Any) -> Any:

@@ -102,10 +102,9 @@ def weak_weights(system: FirstOrderSystem) -> WeakForm:
 def multipliers(system: FirstOrderSystem) -> tuple[sympy.Expr, ...]:
     """Return what every rate is multiplied by before it is integrated, 1 where equations have no jumps outside fluxes.
 
-    It is what was divided by to get the rate, over what stands in front of its fluxes. Raises
-    `UnsupportedProblem` where that
-    has jumps and depends on more than the place, mixes equations, or differs from one flux to the other; and where
-    something jumps within a flux other than that of diffusion.
+    It is what was divided by to get the rate, over what stands in front of its fluxes. Raises `UnsupportedProblem`
+    where that has jumps and depends on more than the place, mixes equations, or differs from one flux to the other; and
+    where something jumps within a flux other than that of diffusion.
     """
     written, problem = StrongForm.of(system.problem), system.problem
     numbers = range(len(problem.equations))

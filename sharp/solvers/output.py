@@ -128,11 +128,6 @@ def table(found: Output) -> str | None:
     writer.writerow([*late, *problem.space, *problem.fields])
     for k, time in enumerate(found.times):
         for i, x in enumerate(found.axes[0]):
-            writer.writerow(
-                [
-                    *([repr(float(time))] if late else []),
-                    repr(float(x)),
-                    *map(repr, map(float, found.values[:, k, i])),
-                ]
-            )
+            numbers = [*([time] if late else []), x, *found.values[:, k, i]]
+            writer.writerow([repr(float(number)) for number in numbers])
     return buffer.getvalue()

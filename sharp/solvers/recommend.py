@@ -71,13 +71,12 @@ def recommend(
     Raises `ConfigurationError` where the forced method is unknown or cannot solve the system.
     """
     by_name = {method.name: method for method in methods}
-    refusals = {
-        name: reason.rstrip(".")
-        for name, method in by_name.items()
-        if (reason := method.unsupported_reason(system))
-    }
-    if forced is not None:
-        _check(forced, by_name, refusals)
+    reasons = {name: method.unsupported_reason(system) for name, method in by_name.items()}
+    refusals = {name: reason.rstrip(".") for name, reason in reasons.items() if reason}
+    if forced is not None and forced not in by_name:
+        raise ConfigurationError(f"unknown method '{forced}'; {valid_values('methods', forced, by_name)}")
+    if forced in refusals:
+        raise ConfigurationError(f"the method '{forced}' cannot solve this problem: {refusals[forced]}")
     traits = SolutionRegularity(system)
     order = [name for name in ORDER[traits.situation] if name in by_name]
     order += [name for name in by_name if name not in order]
@@ -87,13 +86,6 @@ def recommend(
     return MethodRanking(
         tuple(Recommendation(by_name[name], _reason(name, traits, name == forced)) for name in able), refusals
     )
-
-
-def _check(forced: str, known: Mapping[str, NumericalMethod], refusals: Mapping[str, str]) -> None:
-    if forced not in known:
-        raise ConfigurationError(f"unknown method '{forced}'; {valid_values('methods', forced, known)}")
-    if forced in refusals:
-        raise ConfigurationError(f"the method '{forced}' cannot solve this problem: {refusals[forced]}")
 
 
 def _reason(name: str, traits: SolutionRegularity, forced: bool) -> str:

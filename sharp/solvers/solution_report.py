@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from sharp.document import Block, Code, Details, Facts, Headline, Note, Paragraph, Report, Section, Table
 from sharp.document.text import MISSING, count_text, duration_text
 from sharp.problems.render import render_latex
@@ -36,42 +34,29 @@ def build_report(answer: Solution) -> Report:
 def _problem(answer: Solution) -> Section:
     problem = answer.problem
     statement = problem.specification.statement
-    return Section(
-        "problem",
-        "The problem as understood",
-        (
-            *([Paragraph(statement)] if statement else []),
-            Code(
-                "\n".join(f"{name:21} {value}" for name, value in problem_summary(problem)), "text", wrap=True
-            ),
-            Details("In LaTeX", (Code(render_latex(problem), "latex"),)),
-        ),
-    )
+    summary = "\n".join(f"{name:21} {value}" for name, value in problem_summary(problem))
+    blocks: list[Block] = [Paragraph(statement)] if statement else []
+    blocks.append(Code(summary, "text", wrap=True))
+    blocks.append(Details("In LaTeX", (Code(render_latex(problem), "latex"),)))
+    return Section("problem", "The problem as understood", tuple(blocks))
 
 
 def _solution(answer: Solution) -> Section:
-    return Section("solution", "The solution", tuple(_solution_blocks(answer)))
-
-
-def _solution_blocks(answer: Solution) -> Iterator[Block]:
-    solution, recommended = answer.discrete, answer.recommendation
+    solution = answer.discrete
     assert solution is not None
-    assert recommended is not None
-    yield Facts(
-        (
-            ("method", display_name(solution.method)),
-            ("resolution", str(solution.resolution)),
-            ("unknowns", count_text(solution.unknowns)),
-            ("time for everything", duration_text(answer.seconds)),
-            *(
-                (name, value if isinstance(value, str) else f"{value:g}")
-                for name, value in solution.facts.items()
-            ),
-        )
-    )
+    facts = {
+        name: value if isinstance(value, str) else f"{value:g}" for name, value in solution.facts.items()
+    }
+    known = {
+        "method": display_name(solution.method),
+        "resolution": str(solution.resolution),
+        "unknowns": count_text(solution.unknowns),
+        "time for everything": duration_text(answer.seconds),
+    }
+    blocks: list[Block] = [Facts((*known.items(), *facts.items()))]
     if solution.eigenvalues:
-        yield _eigenvalues(answer)
-    yield from figures(answer.problem, solution)
+        blocks.append(_eigenvalues(answer))
+    return Section("solution", "The solution", (*blocks, *figures(answer.problem, solution)))
 
 
 def _eigenvalues(answer: Solution) -> Table:
@@ -87,15 +72,8 @@ def _eigenvalues(answer: Solution) -> Table:
 def _checks(answer: Solution) -> Section:
     columns = ("check", "value", "limit", "wrong beyond", "verdict", "how")
     rows = tuple(
-        (
-            check.name,
-            f"{check.value:.2e}",
-            f"{check.limit:.0e}",
-            f"{check.bound:.0e}",
-            check.verdict,
-            check.note,
-        )
-        for check in answer.verdict.checks
+        (each.name, f"{each.value:.2e}", f"{each.limit:.0e}", f"{each.bound:.0e}", each.verdict, each.note)
+        for each in answer.verdict.checks
     )
     blocks: list[Block] = [Table(columns, rows, columns[1:4], "All figures are relative")]
     if answer.cross_check is None:
@@ -105,8 +83,7 @@ def _checks(answer: Solution) -> Section:
 
 def _refinement(answer: Solution) -> Section:
     columns = ("method", "resolution", "unknowns", "seconds", "difference from the one before")
-    attempts = [attempt for trial in answer.trials for attempt in trial.refinement.attempts]
-    rows = tuple(map(_attempt, attempts))
+    rows = tuple(_attempt(attempt) for trial in answer.trials for attempt in trial.refinement.attempts)
     text = (
         "Differences are relative, in the 2-norm over quasi-random points, several times and all fields; those of "
         "eigenvalues are the largest relative difference of any."
@@ -116,13 +93,8 @@ def _refinement(answer: Solution) -> Section:
 
 def _attempt(attempt: ResolutionAttempt) -> tuple[str, ...]:
     difference = attempt.failure or (MISSING if attempt.difference is None else f"{attempt.difference:.2e}")
-    return (
-        attempt.method,
-        str(attempt.resolution),
-        count_text(attempt.unknowns),
-        f"{attempt.seconds:.2f}",
-        difference,
-    )
+    size, seconds = count_text(attempt.unknowns), f"{attempt.seconds:.2f}"
+    return attempt.method, str(attempt.resolution), size, seconds, difference
 
 
 def _methods(answer: Solution) -> Section:

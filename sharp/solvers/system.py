@@ -71,9 +71,9 @@ class FirstOrderSystem:
     """What is to be solved: rates of the components, or residuals that vanish in a steady problem.
 
     All expressions are in the symbols of space, time and jets; parameters are numbers, given coefficients are
-    expressions. `rates[i]` is the time derivative of component i, or a steady residual. In an eigenvalue problem
-    `weights[i]` is what the eigenvalue multiplies: rates = eigenvalue * weights. `inertia` is the matrix of the factors
-    of the highest time derivatives, by equation and field, that was divided by; the identity in a steady problem.
+    expressions. `rhs[i]` is the time derivative of component i, or a steady residual. In an eigenvalue problem
+    `eigenvalue_terms[i]` is what the eigenvalue multiplies: rhs = eigenvalue * terms. `mass_matrix` has the factors of
+    the highest time derivatives, by equation and field, that was divided by; the identity in a steady problem.
     """
 
     problem: Problem
@@ -145,10 +145,6 @@ class FirstOrderSystem:
             time in expression.free_symbols for expression in (*self.jacobian.values(), *factors)
         )
 
-    def order(self, component: int, axis: int) -> int:
-        """Return the highest derivative of a component along an axis in any rate."""
-        return max((jet.by[axis] for jet in self.jets if jet.component == component), default=0)
-
 
 def real(name: str) -> sympy.Symbol:
     """Return the symbol of a name in rates and conditions: all values are real, which makes abs(u) differentiable."""
@@ -159,9 +155,8 @@ def real(name: str) -> sympy.Symbol:
 def system_of(problem: Problem) -> FirstOrderSystem:
     """Return the first-order system of a problem; kept for the next step that needs it, as sympy takes its time.
 
-    Raises `UnsupportedProblem` for problems with sampled functions, for equations that cannot be solved for
-    the highest time
-    derivatives, and for space derivatives of these.
+    Raises `UnsupportedProblem` for problems with sampled functions, for equations that cannot be solved for the highest
+    time derivatives, and for space derivatives of these.
     """
     return _Builder(problem).system()
 

@@ -37,7 +37,6 @@ def test_a_wave_equation_becomes_two_components() -> None:
     assert values[1, "x+"] == 2 * T
     assert wave.linear
     assert wave.constant_operator
-    assert wave.order(0, 0) == 2
 
 
 def test_conservative_forms_and_products_are_differentiated() -> None:

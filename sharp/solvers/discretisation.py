@@ -11,11 +11,12 @@ import numpy as np
 from sharp.problems.programs import compile_expressions
 from sharp.solvers.grid import Array, Indices, PointSet, full
 from sharp.solvers.matrices import Pairs
+from sharp.solvers.radau import OdeSystem
 from sharp.solvers.system import FirstOrderSystem, StateComponent
 
 
-class SemiDiscreteSystem(ABC):
-    """An `OdeSystem` for free values [f], ordered by components, from which all values [c, n] follow."""
+class SemiDiscreteSystem(OdeSystem, ABC):
+    """Equations for free values [f], ordered by components, from which all values [c, n] follow."""
 
     system: FirstOrderSystem
     grid: PointSet
@@ -24,14 +25,6 @@ class SemiDiscreteSystem(ABC):
     @abstractmethod
     def ends(self) -> Indices:
         """Up to where the free values of each component go [c]."""
-
-    @abstractmethod
-    def rates(self, times: Array, states: Array) -> Array:
-        """Return the rates of the free values [k, f]: time derivatives, or residuals of a steady problem."""
-
-    @abstractmethod
-    def jacobian(self, time: float, state: Array) -> Any:
-        """Return the derivatives [f, f] of the rates by the free values."""
 
     @abstractmethod
     def values(self, times: Array, states: Array) -> Array:

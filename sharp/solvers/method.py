@@ -63,12 +63,9 @@ def too_long(needed: float, left: float) -> str:
 
 
 class NumericalMethod(Protocol):
-    """Solves systems of some kinds, at a resolution that can be raised."""
+    """Solves systems of some kinds, at a resolution that can be raised; users and reports call it by its name."""
 
-    @property
-    def name(self) -> str:
-        """How users and reports call it."""
-        ...
+    name: str
 
     def unsupported_reason(self, system: FirstOrderSystem) -> str | None:
         """Return in a sentence why the method cannot solve a system, or None where it can."""

@@ -49,14 +49,6 @@ class _Term:
     sign: int
 
 
-@dataclass(frozen=True)
-class _Support:
-    """A box about a point in space and time [d + 1], with half its extent [d + 1]."""
-
-    center: Array
-    half: Array
-
-
 def weak_residual(problem: Problem, solution: DiscreteSolution) -> float | None:
     """Return the largest imbalance of any equation over all supports, relative to the size of its integrals.
 
@@ -64,7 +56,7 @@ def weak_residual(problem: Problem, solution: DiscreteSolution) -> float | None:
     supports. Raises `SpecificationError` for equations that cannot be written as a program.
     """
     terms, program = _weak_form(problem, solution)
-    found = [_integrals(problem, solution, terms, program, support) for support in _supports(problem)]
+    found = [_integrals(problem, solution, terms, program, *support) for support in _supports(problem)]
     if not found:
         return None
     integrals = np.stack(found, axis=-1)
@@ -111,10 +103,10 @@ def _without_last(derivative: Any) -> Any:
     return sympy.Derivative(derivative.expr, *inner, evaluate=False) if inner else derivative.expr
 
 
-def _supports(problem: Problem) -> list[_Support]:
-    """Return supports that lie in the domain, of the largest size of which enough are found."""
+def _supports(problem: Problem) -> list[tuple[Array, Array]]:
+    """Return boxes in the domain, of the largest size of which enough fit: centers and half extents [d + 1]."""
     points = interior_points(problem, 3000, start=31)
-    best: list[_Support] = []
+    best: list[tuple[Array, Array]] = []
     for share in HALVES:
         half = share * lengths(problem)
         inside = points[_fitting(problem, points, 1.05 * half)][:SUPPORTS]
@@ -131,13 +123,13 @@ def _fitting(problem: Problem, points: Array, half: Array) -> NDArray[np.bool_]:
     return np.asarray(problem.domain.inside(around).reshape(len(points), -1).all(axis=1))
 
 
-def _support(problem: Problem, point: Array, half: Array, number: int) -> _Support:
+def _support(problem: Problem, point: Array, half: Array, number: int) -> tuple[Array, Array]:
     if problem.time is None:
-        return _Support(np.array([*point, 0.0]), np.array([*half, 1.0]))
+        return np.array([*point, 0.0]), np.array([*half, 1.0])
     start, end = problem.time
     share = HALF_TIME * 1.05 + (1 - 2.1 * HALF_TIME) * ((0.37 + 0.618 * number) % 1.0)
     center = np.array([*point, start + share * (end - start)])
-    return _Support(center, np.array([*half, HALF_TIME * (end - start)]))
+    return center, np.array([*half, HALF_TIME * (end - start)])
 
 
 def _integrals(
@@ -145,7 +137,8 @@ def _integrals(
     solution: DiscreteSolution,
     terms: Sequence[_Term],
     program: DerivativeProgram,
-    support: _Support,
+    center: Array,
+    half: Array,
 ) -> Array:
     """Return the mean of every term, and of its absolute value, over one support [2, terms].
 
@@ -155,8 +148,8 @@ def _integrals(
     shares = _midpoints(POINTS[dimension])
     grid = np.stack(np.meshgrid(*[shares] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)
     late = np.zeros(1) if problem.time is None else _midpoints(MOMENTS)
-    points = support.center[:-1] + support.half[:-1] * grid
-    times = support.center[-1] + support.half[-1] * late
+    points = center[:-1] + half[:-1] * grid
+    times = center[-1] + half[-1] * late
     step, time_step = _steps(problem, points), STEP * (end - start)
     jets = {
         jet: difference(problem, solution, jet.orders, points, times, step, time_step)[
@@ -164,7 +157,7 @@ def _integrals(
         ]
         for jet in program.jets
     }
-    tests = {term.axis: _test(grid, late, term.axis, support.half) for term in terms}
+    tests = {term.axis: _test(grid, late, term.axis, half) for term in terms}
     values = zip(terms, program(points, times, jets), strict=True)
     parts = [term.sign * value * tests[term.axis] for term, value in values]
     return np.array([[np.mean(part) for part in parts], [np.mean(np.abs(part)) for part in parts]])

@@ -12,8 +12,8 @@ from sharp.cli.options import SharpGroup, echo_blocks, echo_json, json_option
 
 if TYPE_CHECKING:
     from sharp.document import Block
-    from sharp.neural.baseline import SplitScore, TrainedResult
     from sharp.neural.published import PublishedRow
+    from sharp.neural.result import SplitScore, TrainedResult
     from sharp.neural.training import Epoch
     from sharp.problems import Problem
     from sharp.reference.datasets import DataSet, Splits
@@ -50,8 +50,8 @@ def list_(folders: tuple[Path, ...], problem: str | None, as_json: bool) -> None
       sharp neural list --problem burgers --json
       sharp neural list trainings/burgers
     """
-    from sharp.neural.baseline import trained_rows
     from sharp.neural.published import load_published
+    from sharp.neural.result import trained_rows
     from sharp.problems import load_problem
 
     wanted = None if problem is None else load_problem(problem).id

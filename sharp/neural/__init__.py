@@ -1,6 +1,6 @@
 """Neural references: published errors as a cited table, and one small operator that is trained and scored here.
 
 published_rows("burgers"), load_published()      what others published (sharp/neural/published.py)
-trained_rows(folder)                             what was trained here (sharp/neural/baseline.py)
+trained_rows(folder)                             what was trained here (sharp/neural/result.py)
 train_baseline(problem, settings, folder)        trains and scores (sharp/neural/baseline.py; extra `neural`)
 """

@@ -11,20 +11,20 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hpc.files import make_directory, write_atomic
 from sharp.errors import ConfigurationError, DataError
 from sharp.evaluation.protocol import CandidateFailure
 from sharp.evaluation.scoring import ScoringTargets, score
 from sharp.neural.operator import TrainingConfig, check_settings, count_parameters
+from sharp.neural.result import SplitScore, TrainedResult, home, read_result, write_result
 from sharp.neural.training import Epoch, NeuralOperator, TrainingState, load_optax, train
 from sharp.neural.training_data import (
     Array,
@@ -38,7 +38,6 @@ from sharp.problems import Problem
 from sharp.reference.chunking import Progress
 from sharp.reference.datasets import DataSet, Splits, read_inputs, read_reference, read_reference_solution
 from sharp.reference.error_norms import relative_errors
-from sharp.reference.hdf5 import data_home
 from sharp.version import __version__
 
 METHOD = "FNO, trained here"
@@ -181,74 +180,3 @@ def _device() -> str:
 
     cores = len(os.sched_getaffinity(0))
     return f"{jax.devices()[0].device_kind}, {platform.machine()}, {cores} processor cores"
-
-
-RESULT = "result.json"
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SplitScore(_Section):
-    """Scores of one split of a data set, formed as a solver's (`sharp.evaluation.scoring`).
-
-    `samples` are the first row and the one after the last. `nrmse` is the error against the data set, `nrmse_reference`
-    that against the solution and `floor` the data set's own distance from it. `unchanged` is the error against the data
-    of an initial state that never changes, and `predict_s` the seconds of the prediction, with compilation.
-    """
-
-    samples: tuple[int, int]
-    nrmse: float
-    nrmse_reference: float | None
-    data_error: float | None
-    unchanged: float
-    predict_s: float
-
-
-class TrainedResult(_Section):
-    """A trained operator: what it was trained on and how, how long that took, and how well it does."""
-
-    form: Literal[2] = 2
-    method: str
-    problem: str
-    data: str
-    training_data: str
-    settings: TrainingConfig
-    parameters: int
-    validation: SplitScore
-    test: SplitScore
-    history: tuple[Epoch, ...]
-    training_s: float
-    software: dict[str, str]
-    device: str
-
-
-def write_result(folder: Path, result: TrainedResult) -> None:
-    """Write the result of a finished training."""
-    write_atomic(folder / RESULT, result.model_dump_json(indent=1).encode() + b"\n")
-
-
-def read_result(folder: Path) -> TrainedResult | None:
-    """Read the result of a training, None where it has not finished; raises `DataError` for a file of another form."""
-    path = folder / RESULT
-    if not path.exists():
-        return None
-    try:
-        return TrainedResult.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
-        raise DataError(f"{path}: {place}: {first['msg']}") from None
-
-
-def home() -> Path:
-    """Return the folder that holds trainings unless they are given one of their own."""
-    return data_home() / "neural"
-
-
-def trained_rows(folders: Iterable[Path] = ()) -> tuple[TrainedResult, ...]:
-    """Return what was trained in the default folder and in others, sorted by problem and settings."""
-    places = [*sorted(home().glob("*")), *folders]
-    found = [result for place in places if (result := read_result(place)) is not None]
-    return tuple(sorted(found, key=lambda row: (row.problem, row.method, row.model_dump_json())))

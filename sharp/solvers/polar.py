@@ -53,7 +53,7 @@ class Polar:
 
 @dataclass(frozen=True)
 class PolarGrid:
-    """A `Grid` of `rings` radii and an even number of `angles`; node i * angles + j is at radius i and angle j.
+    """A grid of `rings` radii and an even number of `angles`; node i * angles + j is at radius i and angle j.
 
     Radii ascend to that of the outer circle. Matrices are dense.
     """

@@ -12,7 +12,6 @@ Differential Equations, 2010, sec. 3.4 and 6.1), so that wrong fluxes and wrong 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -40,13 +39,8 @@ MOMENTS = 24
 STEP = 5e-4
 
 
-@dataclass(frozen=True)
-class _Term:
-    """An integrand without the test function, which is differentiated along `axis` (None: not at all)."""
-
-    equation: int
-    axis: int | None
-    sign: int
+# The equation of an integrand, and the axis along which its test function is differentiated (None: not at all).
+_Term = tuple[int, int | None]
 
 
 def weak_residual(problem: Problem, solution: DiscreteSolution) -> float | None:
@@ -60,7 +54,7 @@ def weak_residual(problem: Problem, solution: DiscreteSolution) -> float | None:
     if not found:
         return None
     integrals = np.stack(found, axis=-1)
-    owners = np.array([term.equation for term in terms])
+    owners = np.array([equation for equation, _ in terms])
     return max(_relative(integrals[:, owners == index]) for index in range(len(problem.equations)))
 
 
@@ -73,14 +67,16 @@ def _relative(integrals: Array) -> float:
 def _weak_form(problem: Problem, solution: DiscreteSolution) -> tuple[list[_Term], DerivativeProgram]:
     written = StrongForm.of(problem, solution.eigenvalues)
     axes = {name: index for index, name in enumerate((*problem.space, problem.time_name))}
-    terms, integrands = [], []
+    terms: list[_Term] = []
+    integrands = []
     for index in range(len(problem.equations)):
         for factor, part in _summands(written.without_factor(index), written):
             moved = part.is_Derivative
             axis = axes[str(part.variables[-1])] if moved else None
             inner = _without_last(part) if moved else part
-            terms.append(_Term(index, axis, -1 if moved else 1))
-            integrands.append(factor * inner)
+            terms.append((index, axis))
+            # A derivative that is moved onto the test function changes its sign.
+            integrands.append(-factor * inner if moved else factor * inner)
     return terms, DerivativeProgram.of(written, integrands)
 
 
@@ -157,9 +153,9 @@ def _integrals(
         ]
         for jet in program.jets
     }
-    tests = {term.axis: _test(grid, late, term.axis, half) for term in terms}
+    tests = {axis: _test(grid, late, axis, half) for _, axis in terms}
     values = zip(terms, program(points, times, jets), strict=True)
-    parts = [term.sign * value * tests[term.axis] for term, value in values]
+    parts = [value * tests[axis] for (_, axis), value in values]
     return np.array([[np.mean(part) for part in parts], [np.mean(np.abs(part)) for part in parts]])
 
 

@@ -1,7 +1,7 @@
 """Physics-informed neural networks, trained by DeepXDE in a process of their own (the extra `pinn`).
 
 A network is trained until the equations hold at many points and the conditions at others (M. Raissi, P. Perdikaris,
-G. Karniadakis, Journal of Computational Physics 378, 2019). What is built into the network is in `pinn_ansatz`. In this
+G. Karniadakis, Journal of Computational Physics 378, 2019). What is built into the network is in `ansatz`. In this
 process neither torch nor DeepXDE is imported: a trained network is evaluated by numpy.
 """
 

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from sharp.errors import ConfigurationError, DataError
-from sharp.neural.baseline import Listener, TrainedResult, read_result, train_baseline, trained_rows
+from sharp.neural.baseline import Listener, train_baseline
 from sharp.neural.operator import TrainingConfig, check_settings
+from sharp.neural.result import TrainedResult, read_result, trained_rows
 from sharp.neural.training import CHECKPOINT, Epoch
 from sharp.neural.training_data import initial_states, later_states, solutions, training_set
 from sharp.problems import Problem, load_problem

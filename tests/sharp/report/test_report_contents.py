@@ -13,11 +13,10 @@ from scripted import verdict as answer_of
 from hpc.journal import read_run
 from sharp.document import Bullets, CurvePanel, Diff, Facts, Figure, MapPanel, ModelText, Note, Table
 from sharp.evaluation.protocol import CandidateFailure, Convergence
+from sharp.report.configuration import command
 from sharp.report.document import build_report
-from sharp.report.figures import error_panel
-from sharp.report.lineage import lineage_of
+from sharp.report.figures import error_panel, lineage_of
 from sharp.report.report_summary import headline
-from sharp.report.reproduction import command
 from sharp.runs.configure import load_config
 
 

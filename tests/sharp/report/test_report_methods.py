@@ -11,9 +11,8 @@ from scripted import fenced, program
 from sharp.document import Bullets, Details, Facts, Note, Table, svg_file
 from sharp.report import write_report
 from sharp.report.document import build_report
-from sharp.report.figures import errors
-from sharp.report.lineage import lineage_of
-from sharp.report.search import improving
+from sharp.report.figures import errors, lineage_of
+from sharp.report.rounds import improving
 from sharp.report.solver_folder import ancestry
 from sharp.tournament.state import SearchStep
 

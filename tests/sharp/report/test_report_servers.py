@@ -16,9 +16,8 @@ from sharp.document import Paragraph, Table
 from sharp.llm.cards import GpuPrice, load_card
 from sharp.llm.ledger import CallTotals, Ledger
 from sharp.llm.protocol import TokenUsage
-from sharp.report.failures_and_costs import ledger
+from sharp.report.costs import hours_of, ledger, servers
 from sharp.report.report_data import ReportData
-from sharp.report.servers import hours_of, servers
 
 ACCOUNTS = {
     ("genesis", "qwen3-32b"): CallTotals(32, TokenUsage(2_000_000, 1_500_000, 1_000_000)),

@@ -62,7 +62,7 @@ def check_exact(checked: ValidationContext) -> None:
             parse_tree(part, checked.scope(checked.coordinates)) for part in (text, given.expression)
         )
         place = ("reference", "value", name)
-        checked.attempt_as("wrong-reference", place, _compare, checked, exact, start, checked.time[0])
+        checked.attempt(place, _compare, checked, exact, start, checked.time[0], kind="wrong-reference")
 
 
 def _compare(checked: ValidationContext, exact: Node, start: Node, time: float) -> None:
@@ -156,7 +156,7 @@ def _parts_at(
     checked: ValidationContext, path: Path, where: str, periodic: Collection[str]
 ) -> tuple[str, ...] | None:
     """Return the parts at `x = 0`."""
-    found = checked.capture_error(path, _coordinate_value, checked, where)
+    found = checked.attempt(path, _coordinate_value, checked, where)
     if found is None:
         return None
     axis, value = found

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sharp.problems.problem import ArrayPort, Problem
+from sharp.problems.problem import Problem
+from sharp.problems.spec import ArrayPort
 
 TIMES = "the output times in increasing order, the first being the initial time"
 

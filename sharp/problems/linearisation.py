@@ -21,7 +21,7 @@ from sharp.errors import SpecificationError
 from sharp.problems.expressions import Binary, Name, Negative, Node, Number, with_operands
 from sharp.problems.problem import Problem
 from sharp.problems.programs import ExpressionProgram, compile_expressions
-from sharp.problems.sampling import Array, coordinates
+from sharp.problems.sampling import Array
 from sharp.problems.symbolic import to_sympy
 
 
@@ -90,7 +90,7 @@ class LinearisedSystem:
 
     def order(self, field: str, coordinate: str) -> int:
         """Return the highest derivative of a field along a coordinate."""
-        column = coordinates(self.problem).index(coordinate)
+        column = self.problem.coordinates.index(coordinate)
         return max((jet.orders[column] for jet in self.jets if jet.field == field), default=0)
 
     def symbol(
@@ -264,7 +264,7 @@ def exact_state(problem: Problem) -> State:
 
 
 def _symbols(problem: Problem) -> tuple[Any, ...]:
-    return tuple(sympy.Symbol(name, real=True) for name in coordinates(problem))
+    return tuple(sympy.Symbol(name, real=True) for name in problem.coordinates)
 
 
 def _derivative(expression: Any, symbols: Sequence[Any], orders: Sequence[int]) -> Any:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
 
 from sharp.error_messages import valid_values
 from sharp.errors import SpecificationError
-from sharp.problems import checks, conditions, defaults, families, geometry, ports, units
+from sharp.problems import checks, conditions, families, ports, units
 from sharp.problems.checks import ValidationContext
 from sharp.problems.limits import ResourceLimits
-from sharp.problems.problem import ArrayPort, DataLayout, Interface, OutputGrid, Problem, coarsened
+from sharp.problems.problem import Problem, coarsened
 from sharp.problems.schema_validation import validate_document
-from sharp.problems.spec import DataSection, InterfaceSection, Outputs, PortSection
 from sharp.resources import list_resources
 from sharp.yaml_source import YamlSource, read_yaml
 
@@ -21,7 +20,7 @@ from sharp.yaml_source import YamlSource, read_yaml
 _CHECKS: tuple[Callable[[ValidationContext], None], ...] = (
     checks.check_names,
     checks.check_parameters,
-    geometry.check_domain,
+    checks.check_domain,
     checks.check_time,
     checks.check_equations,
     checks.check_expressions,
@@ -140,7 +139,7 @@ def _find(name_or_path: str | Path) -> Path:
 def _problem(checked: ValidationContext) -> Problem:
     spec = checked.spec
     assert checked.domain is not None, "a specification without faults has a domain"
-    interface = _interface(spec.interface) if spec.interface else defaults.interface(checked)
+    interface = spec.interface or ports.default_interface(checked)
     return Problem(
         specification=spec,
         parameters={name: checked.parameters[name] for name in spec.parameters},
@@ -148,29 +147,7 @@ def _problem(checked: ValidationContext) -> Problem:
         time=checked.time,
         equations=tuple(checked.equations),
         interface=interface,
-        data=_layout(spec.data) if spec.data else defaults.layout(interface),
-        grid=_grid(checked, spec.outputs) if spec.outputs else defaults.grid(checked),
+        data=spec.data or ports.default_layout(interface),
+        grid=ports.grid_of(checked),
         limits=ResourceLimits(spec.limits.wall_s, spec.limits.memory_mb, spec.limits.threads),
     )
-
-
-def _interface(written: InterfaceSection) -> Interface:
-    return Interface(
-        written.function,
-        _ports(written.inputs),
-        written.coordinates,
-        written.parameters,
-        _ports(written.returns),
-    )
-
-
-def _layout(written: DataSection) -> DataLayout:
-    return DataLayout(written.inputs, written.returns, written.time_key, written.space_keys)
-
-
-def _ports(written: Sequence[PortSection]) -> tuple[ArrayPort, ...]:
-    return tuple(ArrayPort(port.name, port.field, port.shape) for port in written)
-
-
-def _grid(checked: ValidationContext, written: Outputs) -> OutputGrid:
-    return OutputGrid(written.grid, {name: written.points[name] for name in checked.space}, written.times)

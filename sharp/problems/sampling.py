@@ -67,14 +67,9 @@ def at_start(problem: Problem, points: Array) -> Array:
     return at_times(problem, points, np.array(problem.time[:1] if problem.time else ()))
 
 
-def coordinates(problem: Problem) -> tuple[str, ...]:
-    """Return the names of the columns of points: space, then time."""
-    return (*problem.space, *([problem.time_name] if problem.time_name else []))
-
-
 def named(problem: Problem, point: Array) -> dict[str, float]:
     """Return a point as values of coordinates."""
-    return dict(zip(coordinates(problem), map(float, point), strict=False))
+    return dict(zip(problem.coordinates, map(float, point), strict=False))
 
 
 def shown(problem: Problem, point: Array) -> str:

@@ -28,7 +28,6 @@ from sharp.problems.sampling import (
     Array,
     at_times,
     conditions_at,
-    coordinates,
     face,
     inner_points,
     named,
@@ -103,7 +102,7 @@ def _first(
     problem: Problem, path: Path, tree: Node, points: Array, lines: list[Array]
 ) -> Iterator[Diagnostic]:
     """Yield a concern for the first place at which an expression has no value."""
-    varying = set(coordinates(problem))
+    varying = set(problem.coordinates)
     if not names_in(tree) <= {*problem.parameters, *varying} or not len(points):
         return
     if not names_in(tree) & varying:

@@ -21,7 +21,6 @@ from sharp.problems.linearisation import DerivativeSymbol, LinearisedSystem, com
 from sharp.problems.sampling import (
     Array,
     conditions_at,
-    coordinates,
     face,
     inner_points,
     integration,
@@ -216,7 +215,7 @@ def _constant_coefficients(system: LinearisedSystem) -> tuple[Array, float] | No
     if problem.specification.eigenvalue or not all(value.is_number for value in parts.values()):
         return None
     second = [float(parts.pop(tuple(2 * row), 0)) for row in np.eye(len(problem.space), dtype=int)]
-    zeroth = float(parts.pop((0,) * len(coordinates(problem)), 0))
+    zeroth = float(parts.pop((0,) * len(problem.coordinates), 0))
     if parts or not (min(second) > 0 or max(second) < 0) or zeroth * second[0] <= 0:
         return None
     return np.abs(second), abs(zeroth)

@@ -15,7 +15,7 @@ from sharp.document.text import clean, error_text, one_line
 from sharp.evaluation.code import libraries_imported
 from sharp.problems import Problem
 from sharp.problems.interface_text import signature
-from sharp.problems.problem import ArrayPort
+from sharp.problems.spec import ArrayPort
 from sharp.report.configuration import limits_text
 from sharp.report.report_data import ReportData
 from sharp.report.report_summary import floor_remark

@@ -22,7 +22,7 @@ from sharp.evaluation.protocol import Evaluation
 from sharp.llm.context import count_tokens, strip_droppable_markers
 from sharp.llm.protocol import Message
 from sharp.problems import render_description
-from sharp.problems.interface_text import signature
+from sharp.problems.render import signature
 from sharp.reference.audit import Audit, audit_dataset
 from sharp.reference.datasets import make_splits
 from sharp.reference.families import FAMILIES

@@ -14,7 +14,7 @@ from sharp.document import markdown_environment
 from sharp.document.text import clean, error_text, one_line
 from sharp.evaluation.code import libraries_imported
 from sharp.problems import Problem
-from sharp.problems.interface_text import signature
+from sharp.problems.render import signature
 from sharp.problems.spec import ArrayPort
 from sharp.report.configuration import limits_text
 from sharp.report.report_data import ReportData

@@ -352,6 +352,5 @@ def _check_eigenvalue(checked: ValidationContext) -> None:
         checked.add_issue(
             ("eigenvalue",), "expected a steady problem, as eigenvalues are of those; found a time coordinate"
         )
-    sides = (side for equation in checked.equations for side in (equation.left, equation.right))
-    if not any(unknown.name in names_in(side) for side in sides):
+    if not any(unknown.name in names_in(equation) for equation in checked.equations):
         checked.add_issue(("eigenvalue", "name"), f"'{unknown.name}' occurs in no equation")

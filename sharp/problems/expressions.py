@@ -116,12 +116,12 @@ PRECEDENCE: Mapping[str, int] = {
 SIGN, ATOM = 6, 8
 
 
-def children(node: Node) -> tuple[Node, ...]:
-    """Return the operands of a node."""
+def children(node: Node | Equation) -> tuple[Node, ...]:
+    """Return the operands of a node, or the sides of an equation."""
     match node:
         case Negative(of) | Derivative(of, _):
             return (of,)
-        case Binary(_, left, right):
+        case Binary(_, left, right) | Equation(left, right):
             return (left, right)
         case Apply(_, arguments):
             return arguments
@@ -144,15 +144,16 @@ def with_operands(node: Node, change: Callable[[Node], Node]) -> Node:
             return node
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """Yield a node and everything below it, parents first."""
-    yield node
+def walk(node: Node | Equation) -> Iterator[Node]:
+    """Yield a node and everything below it, parents first; of an equation what is below it."""
+    if not isinstance(node, Equation):
+        yield node
     for child in children(node):
         yield from walk(child)
 
 
-def names_in(node: Node) -> set[str]:
-    """Return all names of an expression but the constants'."""
+def names_in(node: Node | Equation) -> set[str]:
+    """Return all names of an expression or equation but the constants'."""
     return {part.name for part in walk(node) if isinstance(part, Name)} - CONSTANTS.keys()
 
 

@@ -43,7 +43,7 @@ def _equations(problem: Problem) -> str:
 
 
 def _notation(problem: Problem) -> Iterator[str]:
-    parts = [part for equation in problem.equations for part in (*walk(equation.left), *walk(equation.right))]
+    parts = [part for equation in problem.equations for part in walk(equation)]
     marks = [part for part in parts if isinstance(part, Derivative)]
     field, axis = problem.fields[0], problem.space[0]
     if marks:

@@ -67,9 +67,8 @@ def _given_inside(problem: Problem) -> Iterator[tuple[Path, Node]]:
     for section, names in (("coefficients", spec.coefficients), ("initial", spec.initial)):
         yield from (((section, name), state[name]) for name in names if name in state)
     for index, equation in enumerate(problem.equations):
-        for side in (equation.left, equation.right):
-            for tree in _without_derivatives(side):
-                yield ("equations", index), _replaced(tree, state)
+        for side in children(equation):
+            yield from ((("equations", index), _replaced(t, state)) for t in _without_derivatives(side))
 
 
 def _without_derivatives(tree: Node) -> Iterator[Node]:

@@ -22,7 +22,7 @@ from sharp.llm.break_even import BreakEven
 from sharp.llm.cards import ModelCard
 from sharp.llm.ledger import Ledger
 from sharp.llm.model_costs import model_costs, total
-from sharp.report.servers import hours_of
+from sharp.report.costs import hours_of
 from sharp.runs.budget import ledger_of, paid_ledger
 from sharp.runs.directory import Run, load_run
 from sharp.runs.execute import replay

@@ -39,8 +39,8 @@ from sharp.experiments.figures import best_error_curve, common_floor
 from sharp.experiments.frame import FAILED, finished, select
 from sharp.experiments.publishing import ExperimentFiles, publish
 from sharp.experiments.tables import Column, groups, number, table, text
+from sharp.report.costs import price_table
 from sharp.report.data_error_flags import LEGEND, floor_levels, marked_error
-from sharp.report.prices import price_table
 
 _RUN = (Column("#", lambda run: str(run["number"]), number=False), text("run", "name"))
 _PLAYED = {"all": " (rule-based)", "some": " (some by the rule-based model)"}

@@ -1,9 +1,9 @@
 from .disk import DiskUsageMonitor as DiskUsageMonitor
 from .interpreter import ForkServerInterpreter as ForkServerInterpreter
 from .interpreter import FreshInterpreter as FreshInterpreter
+from .interpreter import Interpreter as Interpreter
 from .protocol import ANSWERS_FD as ANSWERS_FD
 from .protocol import EVENTS_FD as EVENTS_FD
-from .protocol import Interpreter as Interpreter
 from .protocol import PipeResponder as PipeResponder
 from .protocol import SandboxLimits as SandboxLimits
 from .protocol import SandboxResult as SandboxResult

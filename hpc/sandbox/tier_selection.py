@@ -14,9 +14,17 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from hpc.errors import InfrastructureError
-from hpc.sandbox.interpreter import ForkServerInterpreter, FreshInterpreter
-from hpc.sandbox.protocol import Interpreter, SandboxLimits
-from hpc.sandbox.tiers import ApptainerSandbox, BubblewrapSandbox, LandlockSandbox, RlimitsSandbox, Tier
+from hpc.sandbox.interpreter import ForkServerInterpreter, FreshInterpreter, Interpreter
+from hpc.sandbox.protocol import SandboxLimits
+from hpc.sandbox.tiers import (
+    ApptainerSandbox,
+    BubblewrapSandbox,
+    LandlockSandbox,
+    RlimitsSandbox,
+    RunTerms,
+    Tier,
+)
+from hpc.sandbox.view import AccessPaths
 
 _log = logging.getLogger(__name__)
 
@@ -160,13 +168,10 @@ def _trespasses(sandbox: Tier) -> list[str]:
         ports = (str(server.getsockname()[1]) for server in (tcp, udp))
         done = sandbox.run(
             [sandbox.python, "-I", "-S", "-B", "-c", _PROGRAM, outside, *ports],
-            scratch=Path(scratch),
-            bounds=_BOUNDS,
-            environment={},
+            RunTerms(AccessPaths.of((), [Path(scratch)]), _BOUNDS),
         )
-        received = bool(
-            select.select([udp], [], [], 0)[0]
-        )  # it may well have sent one into a network of its own
+        # It may well have sent one, into a network of its own.
+        received = bool(select.select([udp], [], [], 0)[0])
     if done.exit_code != 0:
         lines = done.stderr.strip().splitlines() or [f"signal {done.signal}, exit code {done.exit_code}"]
         raise InfrastructureError(f"A test program failed: {lines[-1]}.")

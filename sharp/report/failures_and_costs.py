@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 
-from hpc.campaign import ServerGpuHours
+from hpc.campaign import JobUsage
 from sharp.document import Block, Code, Details, Paragraph, Section, Table
 from sharp.document.text import MISSING, count_text, duration_text, error_text, number_text
 from sharp.evaluation.protocol import FAILURE_KINDS, CandidateFailure, Evaluation
@@ -112,7 +112,7 @@ def _paid(costs: ModelCosts) -> str:
     )
 
 
-def _break_even(evidence: ReportData, hours: Mapping[str, ServerGpuHours]) -> Iterator[Block]:
+def _break_even(evidence: ReportData, hours: Mapping[str, JobUsage]) -> Iterator[Block]:
     candidates = sum(candidate.origin == "genesis" for candidate in evidence.state.candidates.values())
     if evidence.state.selections and evidence.ledger.evaluations:
         found = break_even(evidence.ledger, candidates, dollars_by_stage(evidence, hours))

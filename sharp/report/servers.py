@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from hpc.campaign import ServerGpuHours, hours_by_model
+from hpc.campaign import JobUsage, hours_by_model
 from hpc.serving import read_services
 from hpc.slurm import find_campaign, read_book
 from sharp.document import Block, Paragraph, Table
@@ -15,7 +15,7 @@ from sharp.llm.model_costs import ModelCosts, model_costs, served_dollars, share
 from sharp.report.report_data import ReportData
 
 
-def hours_of(folder: Path) -> dict[str, ServerGpuHours]:
+def hours_of(folder: Path) -> dict[str, JobUsage]:
     """Return what the servers of each model held GPUs for; nothing where a run or sweep has no campaign."""
     campaign = find_campaign(folder)
     if campaign is None:
@@ -23,13 +23,13 @@ def hours_of(folder: Path) -> dict[str, ServerGpuHours]:
     return hours_by_model(read_book(campaign.book), read_services(campaign.services))
 
 
-def costs_of(evidence: ReportData, hours: Mapping[str, ServerGpuHours]) -> ModelCosts:
+def costs_of(evidence: ReportData, hours: Mapping[str, JobUsage]) -> ModelCosts:
     """Return what the language models of a run cost, billed by token or served for it alone."""
     return model_costs(evidence.ledger, _plain(hours), evidence.run.cards)
 
 
 def dollars_by_stage(
-    evidence: ReportData, hours: Mapping[str, ServerGpuHours]
+    evidence: ReportData, hours: Mapping[str, JobUsage]
 ) -> dict[tuple[str, str], float | None]:
     """Return the dollars of servers by stage and model; None where a card has no price of GPU-hours."""
     return {
@@ -38,7 +38,7 @@ def dollars_by_stage(
     }
 
 
-def servers(evidence: ReportData, hours: Mapping[str, ServerGpuHours]) -> Iterator[Block]:
+def servers(evidence: ReportData, hours: Mapping[str, JobUsage]) -> Iterator[Block]:
     """Yield a table of GPU-hours by model and stage where servers had any, and a word on prefix caches."""
     if hours:
         columns = ("model", "stage", "tokens", "GPU-hours", "dollars")
@@ -50,7 +50,7 @@ def servers(evidence: ReportData, hours: Mapping[str, ServerGpuHours]) -> Iterat
     yield from _caches(evidence)
 
 
-def _rows(evidence: ReportData, model: str, hours: Mapping[str, ServerGpuHours]) -> Iterator[tuple[str, ...]]:
+def _rows(evidence: ReportData, model: str, hours: Mapping[str, JobUsage]) -> Iterator[tuple[str, ...]]:
     ledger, dollars = evidence.ledger, dollars_by_stage(evidence, hours)
     for key, share in sorted(shares(ledger, {model: hours[model].gpu_hours}).items()):
         tokens = count_text(ledger.accounts[key].tokens)
@@ -66,7 +66,7 @@ def _rows(evidence: ReportData, model: str, hours: Mapping[str, ServerGpuHours])
     )
 
 
-def _plain(hours: Mapping[str, ServerGpuHours]) -> dict[str, float]:
+def _plain(hours: Mapping[str, JobUsage]) -> dict[str, float]:
     return {model: one.gpu_hours for model, one in hours.items()}
 
 
@@ -74,7 +74,7 @@ def _dollars(dollars: float | None) -> str:
     return MISSING if dollars is None else f"{dollars:.4g}"
 
 
-def _unmetered(hours: Mapping[str, ServerGpuHours]) -> Iterator[Block]:
+def _unmetered(hours: Mapping[str, JobUsage]) -> Iterator[Block]:
     count = sum(one.unmetered for one in hours.values())
     if count:
         yield Paragraph(

@@ -26,6 +26,8 @@ from hpc.sandbox import (
     gpu_devices,
     no_answer,
 )
+from hpc.sandbox.tiers import RunTerms
+from hpc.sandbox.view import AccessPaths
 
 
 @pytest.fixture(params=TIERS)
@@ -57,7 +59,7 @@ def run_program(
     **environment: str,
 ) -> SandboxResult:
     command = [sys.executable, "-I", "-S", "-u", "-c", program]
-    return sandbox.run(command, scratch=scratch, bounds=bounds, environment=environment, answer=answer)
+    return sandbox.run(command, RunTerms(AccessPaths.of((), [scratch]), bounds, environment, answer))
 
 
 def test_reports_exit_output_and_use(run):
@@ -349,7 +351,7 @@ def test_program_that_closes_its_streams_is_still_watched(run_once):
 
 def test_missing_program_is_the_machines_fault(sandbox, tmp_path):
     with pytest.raises(InfrastructureError, match=r"no-such-program could not be started"):
-        sandbox.run(["/no-such-program"], scratch=tmp_path, bounds=BOUNDS, environment={})
+        sandbox.run(["/no-such-program"], RunTerms(AccessPaths.of((), [tmp_path]), BOUNDS))
 
 
 def test_interruption_ends_the_program(run, monkeypatch):

@@ -12,8 +12,9 @@ do but to wait. Effects say that they are at work by `busy`, and, within it, tha
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 
 
@@ -81,3 +82,16 @@ async def happens_within(event: asyncio.Event, seconds: float) -> bool:
         async with asyncio.timeout(seconds):
             await event.wait()
     return event.is_set()
+
+
+@contextmanager
+def stop_event(signals: Collection[signal.Signals]) -> Iterator[asyncio.Event]:
+    """Give an event of the running loop that is set by any of some signals."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in signals:
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield stop
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)

@@ -12,6 +12,7 @@ from typing import get_args
 
 from hpc.doctor.findings import Finding, carefully, failure, good, note, seen_at, warning
 from hpc.doctor.machine import CheckRequest
+from hpc.doctor.storage import SKEW_S, seconds_outside
 from hpc.errors import HpcError
 from hpc.files import write_atomic
 from hpc.slurm import (
@@ -34,9 +35,7 @@ _NAME = "doctor"
 _JOB_MINUTES = 10
 _ASK_S = 3.0
 _LOOK_S = 0.5
-_SKEW_S = 5.0
 _ROLES: tuple[RoleName, ...] = get_args(RoleName)
-_DISPATCH, _SERVING = "section dispatch", "section serving"
 
 
 def examine_submission(slurm: Slurm, cluster: ClusterProfile | None, render: Renderer) -> Iterator[Finding]:
@@ -148,13 +147,11 @@ class NodeCheck:
 
 def check_clock(moment: float, earliest: float, latest: float) -> Finding:
     """Compare the time that a node read within a job with this machine's clock before and after."""
-    skew = min(moment - earliest, 0.0) + max(moment - latest, 0.0)
-    if abs(skew) <= _SKEW_S:
+    skew = seconds_outside(moment, earliest, latest)
+    if abs(skew) <= SKEW_S:
         return good("clock", "the node's clock agrees with this machine's")
-    remedy = (
-        "Tell your administrators to synchronise the clocks; until then trust no time stamp across machines."
-    )
-    return warning("clock", f"the node's clock is {skew:+.0f} s off", remedy)
+    advice = "synchronise the clocks; until then trust no time stamp across machines."
+    return warning("clock", f"the node's clock is {skew:+.0f} s off", f"Tell your administrators to {advice}")
 
 
 def _check_answers(slurm: Slurm) -> Iterator[Finding]:
@@ -260,44 +257,51 @@ def _tail(log: Path) -> str:
 
 def check_profile(cluster: ClusterProfile) -> Iterator[Finding]:
     """Compare the sections `dispatch` and `serving` with the roles and limits that they live by."""
-    for section, faults in ((_DISPATCH, _dispatch(cluster)), (_SERVING, _serving(cluster))):
-        found = list(faults)
-        yield from found or [good(section, "it fits the roles and limits of the profile")]
+    for section, faults in (("dispatch", _dispatch(cluster)), ("serving", _serving(cluster))):
+        broken = [(found, remedy) for applies, found, remedy in faults if applies]
+        for found, remedy in broken:
+            yield warning(f"section {section}", found, remedy)
+        if not broken:
+            yield good(f"section {section}", "it fits the roles and limits of the profile")
 
 
-def _dispatch(cluster: ClusterProfile) -> Iterator[Finding]:
+Fault = tuple[bool, str, str]
+"""Whether it applies, what was found, what to do about it."""
+
+
+def _dispatch(cluster: ClusterProfile) -> Iterator[Fault]:
     dispatch, limit = cluster.dispatch, cluster.limits.max_jobs
     time_s = 60 * cluster.roles.evaluate.time
-    # A controller, its successor, and at least one to evaluate.
     least = 3 if cluster.submit_from_compute else 1
-    if limit is not None and limit < least:
-        found = f"limits.max_jobs is {limit}; a controller, its successor and an evaluation are {least} jobs"
-        yield warning(_DISPATCH, found, f"Set `limits.max_jobs` to {least} or more.")
-    elif limit is not None and dispatch.max_workers > limit:
-        found = f"dispatch.max_workers is {dispatch.max_workers}, but limits.max_jobs {limit}"
-        yield warning(
-            "dispatch", found, f"Set `dispatch.max_workers` to {limit} or less, or raise `limits.max_jobs`."
-        )
-    if dispatch.idle_timeout >= time_s:
-        found = (
-            f"dispatch.idle_timeout is {dispatch.idle_timeout} s, the time of the role evaluate {time_s} s"
-        )
-        yield warning(
-            _DISPATCH, found, "Shorten `dispatch.idle_timeout`: jobs would wait away their whole time."
-        )
+    room = float("inf") if limit is None else limit
+    yield (
+        room < least,
+        f"limits.max_jobs is {limit}; a controller, its successor and an evaluation are {least} jobs",
+        f"Set `limits.max_jobs` to {least} or more.",
+    )
+    yield (
+        least <= room < dispatch.max_workers,
+        f"dispatch.max_workers is {dispatch.max_workers}, but limits.max_jobs {limit}",
+        f"Set `dispatch.max_workers` to {limit} or less, or raise `limits.max_jobs`.",
+    )
+    yield (
+        dispatch.idle_timeout >= time_s,
+        f"dispatch.idle_timeout is {dispatch.idle_timeout} s, the time of the role evaluate {time_s} s",
+        "Shorten `dispatch.idle_timeout`: jobs would wait away their whole time.",
+    )
 
 
-def _serving(cluster: ClusterProfile) -> Iterator[Finding]:
+def _serving(cluster: ClusterProfile) -> Iterator[Fault]:
     serving, time_s = cluster.serving, 60 * cluster.roles.server.time
-    if (reserved_s := serving.renew_before + serving.drain_timeout) >= time_s:
-        found = (
-            f"serving.renew_before and serving.drain_timeout are {reserved_s} s together, the time of the role server "
-            f"is {time_s} s"
-        )
-        remedy = "Shorten them, or give `roles.server` more `time`: servers would be replaced as soon as they answer."
-        yield warning(_SERVING, found, remedy)
-    elif serving.startup_timeout >= time_s:
-        found = (
-            f"serving.startup_timeout is {serving.startup_timeout} s, the time of the role server {time_s} s"
-        )
-        yield warning(_SERVING, found, "Shorten it, or give `roles.server` more `time`.")
+    reserved_s = serving.renew_before + serving.drain_timeout
+    yield (
+        reserved_s >= time_s,
+        f"serving.renew_before and serving.drain_timeout are {reserved_s} s together, the time of the role server "
+        f"is {time_s} s",
+        "Shorten them, or give `roles.server` more `time`: servers would be replaced as soon as they answer.",
+    )
+    yield (
+        reserved_s < time_s <= serving.startup_timeout,
+        f"serving.startup_timeout is {serving.startup_timeout} s, the time of the role server {time_s} s",
+        "Shorten it, or give `roles.server` more `time`.",
+    )

@@ -1,4 +1,4 @@
-"""Arrays of elements: how many are asked for and on which nodes, their script, their way to Slurm, their files."""
+"""Arrays of tasks: how many are asked for and on which nodes, their script, their submission, their files."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class Arrays:
 
 
 class WorkerScaler:
-    """Sends arrays for entries that wait; `warn` is told what a person should know."""
+    """Sends arrays for entries that wait; `warn` is told what a user should know."""
 
     def __init__(
         self,
@@ -218,9 +218,9 @@ class WorkerScaler:
                 self._warn(str(error))
                 return
 
-    async def throttle(self, wishes: ControlRequests, arrays: Sequence[Submission]) -> None:
-        """Let no more elements run at once than people wish, those of arrays that are there included."""
-        limit = wishes.throttle
+    async def throttle(self, requests: ControlRequests, arrays: Sequence[Submission]) -> None:
+        """Let no more tasks run at once than users ask for, those of arrays that are there included."""
+        limit = requests.throttle
         parts = split_throttle(limit, len(arrays)) if limit is not None and arrays else [0] * len(arrays)
         for array, share in zip(arrays, parts, strict=True):
             if array.job_id is not None and share != (self._throttles.get(array.token) or 0):
@@ -265,15 +265,13 @@ class WorkerScaler:
 
     async def _largest_array(self) -> int:
         if self._largest is None:
-            self._largest = self._cluster.limits.max_array_size or await self._asked_largest()
+            self._largest = self._cluster.limits.max_array_size
+        if self._largest is None:
+            self._largest = _LARGEST
+            with suppress(SlurmError, KeyError, ValueError):
+                config = await asyncio.to_thread(self._slurm.config)
+                self._largest = max(int(config["MaxArraySize"]), 1)
         return self._largest
-
-    async def _asked_largest(self) -> int:
-        try:
-            config = await asyncio.to_thread(self._slurm.config)
-            return max(int(config["MaxArraySize"]), 1)
-        except (SlurmError, KeyError, ValueError):
-            return _LARGEST
 
     async def _send(self, size: int) -> None:
         throttle = read_control(self._arrays.campaign).throttle

@@ -167,7 +167,7 @@ def test_a_server_that_nobody_asks_ends(tmp_path: Path) -> None:
     with supervised(tmp_path, watch=2, idle=10) as world:
         world.service()
         ended = world.end()
-    assert (ended.failed, ended.why) == (False, "nobody asked for anything for 10 s")
+    assert (ended.failed, ended.why) == (False, "no requests for 10 s")
 
 
 def test_before_the_jobs_time_is_up_it_is_withdrawn(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def steady(step_s: float) -> Iterator[float]:
 
 
 async def test_a_server_that_only_its_supervisor_asks_is_idle(tmp_path: Path) -> None:
-    assert await watched(Server(), tmp_path, steps_s=steady(30)) == "nobody asked for anything for 100 s"
+    assert await watched(Server(), tmp_path, steps_s=steady(30)) == "no requests for 100 s"
 
 
 async def test_a_server_that_others_ask_is_not(tmp_path: Path) -> None:

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from hpc.errors import InfrastructureError
-from hpc.queue import HeartbeatStore, Queue, WorkItem, job_of
-from hpc.queue.pilot import Perform, work_loop, worker_name
+from hpc.queue import HeartbeatStore, Queue, WorkItem
+from hpc.queue.pilot import Perform, work_loop
 from hpc.queue.work_queue import Heartbeat
+from hpc.slurm import job_of, worker_name
 
 PROGRAM = """
 import asyncio, json, sys, time

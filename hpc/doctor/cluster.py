@@ -6,11 +6,11 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import get_args
 
-from hpc.doctor.findings import Finding, carefully, failure, good, note, seen_at, warning
+from hpc.doctor.findings import Finding, carefully, failure, good, note, warning
 from hpc.doctor.machine import CheckRequest
 from hpc.doctor.storage import SKEW_S, seconds_outside
 from hpc.errors import HpcError
@@ -49,7 +49,9 @@ def examine_submission(slurm: Slurm, cluster: ClusterProfile | None, render: Ren
     yield from carefully("slurm", lambda: _check_answers(slurm))
     yield from carefully("limits of slurm", lambda: _check_config(slurm, cluster))
     yield from _check_submit_limits(slurm, cluster)
-    yield from _check_variables(slurm.commands.environment)
+    if ignored := sorted(name for name in slurm.commands.environment if name.startswith("SBATCH_")):
+        remedy = "Say it in the cluster profile instead; jobs are to be the same whoever submits them."
+        yield note("variables", f"{', '.join(ignored)} will be ignored", remedy)
     if cluster is not None:
         yield from carefully("partitions", lambda: _check_partitions(slurm, cluster))
         for role in _ROLES:
@@ -111,15 +113,16 @@ class NodeCheck:
         seen = time.time()
         answer = json.loads(report.read_bytes())
         where = f"{role} on {answer['node'] or answer['host']}"
-        yield from seen_at((Finding(**finding) for finding in answer["findings"]), where)
-        yield from seen_at([check_clock(answer["time"], submitted, seen)], where)
+        clock = check_clock(answer["time"], submitted, seen)
+        for finding in (*(Finding(**fields) for fields in answer["findings"]), clock):
+            yield replace(finding, where=where)
         log.unlink(missing_ok=True)
 
     def _wait(self, role: RoleName, job: str, report: Path, log: Path) -> Finding | None:
         """Wait for the report; return what to say where none comes."""
         poll = AdaptivePoller(self.slurm, first_s=_ASK_S, most_s=30.0)
         deadline, lost_at = time.monotonic() + self.wait_s, None
-        while not _appears(report):
+        while report not in report.parent.iterdir():  # listing the folder makes NFS look again
             seen = poll.poll([job]).jobs.get(job)
             ended = seen is not None and seen.state.ended
             lost_at = (lost_at or time.monotonic() + self.grace_s) if ended else None
@@ -135,7 +138,7 @@ class NodeCheck:
         return None
 
     def _lost(self, role: RoleName, job: str, said: str, log: Path) -> Finding:
-        end = _tail(log)
+        end = log.read_text(errors="replace").strip()[-300:] if log.is_file() else ""
         found = f"job {job} ended ({said}) without a report" + (f"; its log ends: {end}" if end else "")
         remedy = (
             f"Correct `setup` or `python` in the cluster profile (log: {log})."
@@ -205,13 +208,6 @@ def _accounting(config: Mapping[str, str], cluster: ClusterProfile | None) -> Fi
     return note("accounting", "this cluster keeps no accounts", remedy)
 
 
-def _check_variables(environment: Mapping[str, str]) -> Iterator[Finding]:
-    ignored = sorted(name for name in environment if name.startswith("SBATCH_"))
-    if ignored:
-        remedy = "Say it in the cluster profile instead; jobs are to be the same whoever submits them."
-        yield note("variables", f"{', '.join(ignored)} will be ignored", remedy)
-
-
 def _check_partitions(slurm: Slurm, cluster: ClusterProfile) -> Iterator[Finding]:
     partitions = slurm.partitions()
     up = {partition.name for partition in partitions if partition.up}
@@ -237,22 +233,10 @@ def _check_role(slurm: Slurm, cluster: ClusterProfile, role: RoleName, render: R
         yield good(f"{role} script", "sbatch would take it")
 
 
-def _appears(file: Path) -> bool:
-    list(file.parent.iterdir())  # makes NFS look again
-    return file.exists()
-
-
 def _words(job: Job | None) -> str:
     if job is None:
         return "Slurm says nothing of it"
     return f"{job.state}, {job.reason}" if job.reason else str(job.state)
-
-
-def _tail(log: Path) -> str:
-    try:
-        return log.read_text(errors="replace").strip()[-300:]
-    except OSError:
-        return ""
 
 
 def check_profile(cluster: ClusterProfile) -> Iterator[Finding]:

@@ -120,7 +120,11 @@ class Journal:
         remove_leftovers(run_dir)
         remove_leftovers(checkpoint_directory(run_dir))
         log = repair(run_dir, joined, lease.epoch)
-        _restore_latest(joined)
+        if joined.snapshot:  # LATEST may be missing or name none
+            from hpc.journal.checkpoints import latest_checkpoint, name_latest
+
+            if latest_checkpoint(joined.snapshot.path.parent) is None:
+                name_latest(joined.snapshot.path)
         journal = cls(run_dir, lease, joined, log.texts)
         opening = {"event": "open", "format": FORMAT, "software": software_version(), **asdict(lease.holder)}
         unknown = joined.barriers.keys() - log.barriers.keys()
@@ -173,7 +177,8 @@ class Journal:
         from hpc.journal.checkpoints import prune, state_digest, write_checkpoint
 
         digest = state_digest(state, self._performed.values())
-        record = self._recorded(barrier, digest) or CheckpointRecord(
+        same = (b for b in self._barriers.values() if (b.name, b.digest) == (barrier, digest))
+        record = next(same, None) or CheckpointRecord(
             max(self._barriers, default=0) + 1, barrier, digest, len(self._performed)
         )
         if record.number <= self._intact:
@@ -199,12 +204,12 @@ class Journal:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _recorded(self, name: str, digest: str) -> CheckpointRecord | None:
-        same = (b for b in self._barriers.values() if (b.name, b.digest) == (name, digest))
-        return next(same, None)
-
     async def _pay(self, kind: str, path: str, request: Any, call: Call) -> EffectRecord:
-        _check_path(path)
+        if not path or not path.isprintable() or len(path) > _PATH_MAX:
+            raise ValueError(
+                f"The path {path[:80]!r} of an effect must be 1 to {_PATH_MAX} printable characters, such as "
+                "'genesis/17'."
+            )
         if path in self._asking:
             raise ValueError(f"Effect {path!r} is being asked already; every effect needs a path of its own.")
         self._asking.add(path)
@@ -217,17 +222,14 @@ class Journal:
             }
             key = effect_key(kind, request)
             record = EffectRecord(self._next_seq, self.epoch, kind, path, key, request, reply, meta)
-            self._keep(record)
+            event, new_texts = effect_event(record, self._texts)
+            self._append(event)  # on disk before anything in memory says so
+            self._texts |= new_texts
+            self._effects[path] = record
+            self._next_seq += 1
         finally:
             self._asking.remove(path)
         return record
-
-    def _keep(self, record: EffectRecord) -> None:
-        event, new_texts = effect_event(record, self._texts)
-        self._append(event)
-        self._texts |= new_texts
-        self._effects[record.path] = record
-        self._next_seq += 1
 
     def _append(self, event: Event) -> None:
         self._lease.renew()
@@ -306,14 +308,6 @@ def read_run(run_dir: Path) -> RunRecord:
     )
 
 
-def _restore_latest(joined: RecoveredRecord) -> None:
-    """Let LATEST name the checkpoint that was read, where it is missing or names none."""
-    from hpc.journal.checkpoints import latest_checkpoint, name_latest
-
-    if joined.snapshot and latest_checkpoint(joined.snapshot.path.parent) is None:
-        name_latest(joined.snapshot.path)
-
-
 def _answer(
     record: EffectRecord, kind: str, asked: Any, performed: dict[str, EffectRecord]
 ) -> dict[str, Any]:
@@ -332,11 +326,3 @@ def _answer(
     # A copy, so that a caller who changes its reply does not change the record.
     reply: dict[str, Any] = deepcopy(record.reply)
     return reply
-
-
-def _check_path(path: str) -> None:
-    if not path or not path.isprintable() or len(path) > _PATH_MAX:
-        raise ValueError(
-            f"The path {path[:80]!r} of an effect must be 1 to {_PATH_MAX} printable characters, such as "
-            "'genesis/17'."
-        )

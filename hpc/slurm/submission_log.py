@@ -1,7 +1,7 @@
 """The one way of a job to Slurm, at most once: a log of submissions that is written before Slurm is asked.
 
-One line an event (`hpc.journal.journal_file`), appended by the one process that steers the campaign, readable by all at
-any time:
+One line an event (`hpc.journal.journal_file`), appended by the one process that controls the campaign, readable by all
+at any time:
 
     intent      on disk before `sbatch` is called, with a token that the job carries
     submitted   Slurm answered with the job's id, or the job was found by its token after the answer was lost

@@ -153,16 +153,13 @@ class AppendFile:
                 write_all(self._fd, line)
                 os.fsync(self._fd)
         except BaseException:
-            self._take_back(start, len(line))
+            # Another size than this line explains means that a successor writes here now: then nothing may be
+            # cut. What cannot be cut stays a torn tail, which the next opening drops.
+            with suppress(OSError):
+                if start < os.fstat(self._fd).st_size <= start + len(line):
+                    os.ftruncate(self._fd, start)
             raise
 
     def close(self) -> None:
         """Release the file."""
         os.close(self._fd)
-
-    def _take_back(self, start: int, length: int) -> None:
-        # Another size than this line explains means that a successor writes here now: then nothing may be
-        # cut. What cannot be cut stays a torn tail, which the next opening drops.
-        with suppress(OSError):
-            if start < os.fstat(self._fd).st_size <= start + length:
-                os.ftruncate(self._fd, start)

@@ -36,7 +36,6 @@ _HINTS = {
     "landlock": "For Landlock, the kernel must be Linux 5.13 or later and name it in its lsm parameter.",
     "apptainer": "For Apptainer, name an image with Python and the libraries that solvers import.",
 }
-_SEE = "See docs/sandbox.md."
 _BOUNDS = SandboxLimits(wall_s=60, memory_mb=1024)
 _PROGRAM = """
 import json, os, socket, sys
@@ -104,7 +103,12 @@ def open_interpreter(policy: SandboxPolicy, *, warm: bool = True) -> Interpreter
             return _interpreter(_sandbox(name, policy.image), failed, warm)
         if not (policy.tier == "auto" and name == "apptainer" and policy.image is None):
             failed.append(probed)
-    raise InfrastructureError(_refusal(policy, failed))
+    tried = " ".join(f"{item.tier}: {item.reason}" for item in failed)
+    hints = " ".join(_HINTS[item.tier] for item in failed if item.tier in _HINTS)
+    raise InfrastructureError(
+        f"No sandbox that the policy allows ({policy.tier}) works on {platform.node()}. {tried} {hints} "
+        "See docs/sandbox.md."
+    )
 
 
 def _interpreter(sandbox: Tier, failed: list[TierProbe], warm: bool) -> Interpreter:
@@ -137,9 +141,7 @@ def _sandbox(name: TierName, image: Path | None) -> Tier:
         if image is None:
             raise InfrastructureError("No image is configured.")
         return ApptainerSandbox(image)
-    if name == "rlimits":
-        return RlimitsSandbox()
-    return BubblewrapSandbox() if name == "bubblewrap" else LandlockSandbox()
+    return {"bubblewrap": BubblewrapSandbox, "landlock": LandlockSandbox, "rlimits": RlimitsSandbox}[name]()
 
 
 @cache
@@ -177,12 +179,6 @@ def _trespasses(sandbox: Tier) -> list[str]:
         raise InfrastructureError(f"A test program failed: {lines[-1]}.")
     attempts = json.loads(done.stdout) | {"send UDP datagrams": received}
     return [trespass for trespass, succeeded in attempts.items() if succeeded]
-
-
-def _refusal(policy: SandboxPolicy, failed: list[TierProbe]) -> str:
-    tried = " ".join(f"{item.tier}: {item.reason}" for item in failed)
-    hints = " ".join(_HINTS[item.tier] for item in failed if item.tier in _HINTS)
-    return f"No sandbox that the policy allows ({policy.tier}) works on {platform.node()}. {tried} {hints} {_SEE}"
 
 
 def _enumerated(items: list[str]) -> str:

@@ -116,7 +116,13 @@ class Tier:
         bound = self.files_bound and landlock.abi() > 0
         return {
             "limits": _limits(bounds, tasks),
-            "files": self._files(view) if bound else None,
+            "files": {
+                "readable": [*map(str, self.readable()), "/proc", *map(str, view.readable)],
+                "writable": [*map(str, view.writable)],
+                "devices": [*map(str, devices())],
+            }
+            if bound
+            else None,
             "calls": self._calls() if seccomp.available() else None,
         }
 
@@ -124,17 +130,9 @@ class Tier:
         """Return what the filter need not refuse: what reaches nothing outside, or is not kept apart anyway."""
         scoped = landlock.abi() >= landlock.SCOPES_SINCE
         return {
-            "local_sockets": self.private_root
-            or bool(gpu_devices()),  # the driver of a GPU has some of its own
+            "local_sockets": self.private_root or bool(gpu_devices()),  # a GPU's driver has some of its own
             "attributes": not self.files_bound,
             "signals": self.private_root or not self.files_bound or scoped,
-        }
-
-    def _files(self, view: AccessPaths) -> dict[str, list[str]]:
-        return {
-            "readable": [*map(str, self.readable()), "/proc", *map(str, view.readable)],
-            "writable": [*map(str, view.writable)],
-            "devices": [*map(str, devices())],
         }
 
 

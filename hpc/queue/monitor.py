@@ -68,13 +68,6 @@ class ArrayTask:
         return None if self.sign is None else self.sign.seconds
 
 
-def array_task_ids(submission: Submission) -> list[str]:
-    """Return the ids of the elements of an array, as Slurm shows them; none while the array's is not known."""
-    if submission.job_id is None:
-        return []
-    return [f"{submission.job_id}_{number}" for number in range(submission.elements)]
-
-
 def classify_array_task(
     token: str,
     job_id: str,
@@ -94,26 +87,21 @@ def classify_array_task(
     was submitted.
     """
     state = JobState.UNKNOWN if job is None else job.state
+    unknown = state is JobState.UNKNOWN
+    # Heartbeats are believed more than Slurm: what it says only shortens how long a task may be silent.
+    doubted = state.ended or state.waits or (unknown and answered)
     if sign is None:
-        lost = state is JobState.UNKNOWN and unknown_s > (
-            patience.unknown_s if answered else patience.silent_s
-        )
+        lost = unknown and unknown_s > (patience.unknown_s if answered else patience.silent_s)
         ended = state.ended and age_s > patience.grace_s
         phase: Literal["coming", "here", "gone"] = "gone" if ended or lost else "coming"
     elif sign.left:
         phase = "gone"
-    elif not is_silent(state, silent_s, answered=answered, patience=patience):
+    elif silent_s <= (patience.grace_s if doubted else patience.silent_s):
         phase = "here"
     else:
         phase = "coming" if state.waits else "gone"
     node = sign.node if sign is not None else "" if job is None else job.nodes
     return ArrayTask(token, job_id, phase, state, sign, node, None if job is None else job.elapsed_s)
-
-
-def is_silent(state: JobState, silent_s: float, *, answered: bool, patience: DispatchTimeouts) -> bool:
-    """Whether an element has been silent for so long that it is dead, by what Slurm says of it."""
-    doubted = state.ended or state.waits or (state is JobState.UNKNOWN and answered)
-    return silent_s > (patience.grace_s if doubted else patience.silent_s)
 
 
 def is_final(element: ArrayTask, gone_s: float, patience: DispatchTimeouts) -> bool:
@@ -292,7 +280,7 @@ class WorkerMonitor:
     def _elements(self, array: Submission, now: float) -> Iterator[ArrayTask]:
         if array.job_id is None:
             yield from (ArrayTask(array.token, "", "coming") for _ in range(array.elements))
-        for job in array_task_ids(array):
+        for job in array.task_ids:
             sign = self._signs.get(job)
             yield classify_array_task(
                 array.token,

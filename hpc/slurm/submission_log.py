@@ -54,6 +54,11 @@ class Submission:
     seconds: float | None = None
 
     @property
+    def task_ids(self) -> list[str]:
+        """The ids of the tasks of an array, as Slurm shows them; none while the array's is not known."""
+        return [f"{self.job_id}_{number}" for number in range(self.elements if self.job_id else 0)]
+
+    @property
     def gpu_hours(self) -> float | None:
         """GPU-hours that it held; None while it runs or where they are not known."""
         return None if self.seconds is None else self.seconds * self.gpus / 3600

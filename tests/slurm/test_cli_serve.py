@@ -148,7 +148,6 @@ def test_who_no_longer_wants_to_wait_is_told_what_stays(sharp: Sharp, tmp_path: 
     profile(tmp_path, "--ready-after 300")
     argv = [sys.executable, "-P", "-m", "sharp.cli", "serve", "stand-in", "--cluster", "here"]
     with subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as waiting:
-        assert waiting.stderr is not None
         while "starts one on n" not in (line := waiting.stderr.readline()):
             assert line, "it waits until the job runs"
         taken = sharp("serve", "stand-in", "--cluster", "here")

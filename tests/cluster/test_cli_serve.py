@@ -17,17 +17,9 @@ from typing import Any
 import pytest
 
 from hpc.slurm import read_book
-from tests.helpers.cluster import STAND_IN
+from tests.helpers.cluster import CARD, STAND_IN
 from tests.helpers.cluster.private_slurm import PrivateSlurm
 
-CARD = """\
-name: stand-in
-served_name: Org/Stand-In
-description: stands in for a model
-context: 1000000
-sampling: {temperature: 0.7, max_tokens: 16384}
-vllm: {weights: /models/none, gpus: 1}
-"""
 PROFILE = """\
 name: here
 job_state_source: squeue

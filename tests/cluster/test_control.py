@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +27,7 @@ from sharp.cli import cli
 from sharp.errors import InputError
 from tests.helpers.cluster.control_runs import made_campaign, made_run, submit
 from tests.helpers.cluster.private_slurm import PrivateSlurm
+from tests.helpers.waiting import until
 
 WAIT_S = 600.0
 
@@ -52,13 +52,6 @@ def said(*arguments: object, **options: Any) -> str:
     if result.exception is not None:
         raise result.exception
     return result.stdout
-
-
-def until(happened: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def is_in(slurm: Slurm, job: str, *states: JobState) -> Callable[[], bool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -21,7 +20,6 @@ from hpc.queue import Dispatcher, DispatchTimeouts, Queue
 from hpc.quiescence import QuiescenceTracker
 from hpc.slurm import (
     Campaign,
-    ClusterProfile,
     Commands,
     ControllerContext,
     JobState,
@@ -38,7 +36,8 @@ from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.problems.limits import ResourceLimits
 from sharp.runs.cluster.slurm_backend import SlurmEvaluator, make_dispatcher
 from tests.helpers import finding_helpers
-from tests.helpers.cluster.private_slurm import PrivateSlurm
+from tests.helpers.cluster.private_slurm import PrivateSlurm, shadow
+from tests.helpers.cluster.profiles import profile_of
 from tests.helpers.evaluation.evaluation_waves import PROBLEM, RLIMITS, SHIFT, SPLITS, request, waves
 
 QUICK = DispatchTimeouts(
@@ -131,14 +130,7 @@ def waves_of(folder: Path) -> Any:
 
 
 def lab_in(folder: Path, **changes: Any) -> Lab:
-    role = {"time": "10min", "memory": "400MB", **changes.pop("role", {})}
-    fields = {
-        "name": "here",
-        "job_state_source": "squeue",
-        "roles": dict.fromkeys(("controller", "server", "evaluate"), role),
-    }
-    campaign = create_campaign(folder, ClusterProfile.model_validate({**fields, **changes}))
-    return Lab(folder, campaign, [])
+    return Lab(folder, create_campaign(folder, profile_of(**changes)), [])
 
 
 @pytest.fixture
@@ -341,16 +333,6 @@ async def test_who_cancels_an_element_stops_the_work_and_it_can_go_on(
         await finished(evaluating(evaluator, lab, 8))
         await over(lab, dispatcher)
     each_once(lab, 8)
-
-
-def shadow(folder: Path, program: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a program of this name before the real one, which it finds in $REAL."""
-    folder.mkdir(exist_ok=True)
-    places = (p for p in os.environ["PATH"].split(":") if (Path(p) / program).is_file())
-    real = next(places)
-    (folder / program).write_text(f"#!/bin/sh\nREAL={real}/{program}\n{text}\n")
-    (folder / program).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
 LOST = (

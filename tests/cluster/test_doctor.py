@@ -18,6 +18,7 @@ from hpc.slurm import ClusterProfile, Commands, Slurm
 from sharp.runs.cluster.doctor_checks import order_for
 from sharp.runs.cluster.profiles import render_script
 from tests.helpers.cluster.private_slurm import PrivateSlurm
+from tests.helpers.cluster.profiles import profile_of
 
 MOUNTS = """\
 /dev/sda1 / ext4 rw 0 0
@@ -25,14 +26,6 @@ server:/home /home nfs4 rw 0 0
 /dev/sdb /home/a\\040b xfs rw 0 0
 mds@tcp:/lustre /scratch lustre rw 0 0
 """
-
-
-def profile_of(**changes: Any) -> ClusterProfile:
-    role = {"time": "5min", "memory": "400MB", **changes.pop("role", {})}
-    roles = {"controller": role, "server": role, "evaluate": role}
-    return ClusterProfile.model_validate(
-        {"name": "here", "job_state_source": "squeue", "roles": roles, **changes}
-    )
 
 
 def levels(findings: Iterable[Finding]) -> dict[str, str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,13 +10,7 @@ import submitit
 
 from hpc.slurm import Commands, JobState, Slurm
 from tests.helpers.cluster.private_slurm import PrivateSlurm, add_sacct, missing, started
-
-
-def until(condition: Callable[[], bool], seconds: float = 600) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+from tests.helpers.waiting import until
 
 
 def job(command: str, *directives: str) -> str:

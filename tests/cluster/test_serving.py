@@ -9,7 +9,6 @@ import signal
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,22 +34,18 @@ from sharp.llm.served import ClusterChatBackend
 from sharp.runs.cluster.profiles import render_script
 from tests.helpers.cluster import STAND_IN
 from tests.helpers.cluster.private_slurm import PrivateSlurm
+from tests.helpers.cluster.profiles import profile_of
+from tests.helpers.waiting import until_seen as until
 
 LONG_S = 600.0
 
 
 def here(more: str = "", **serving: Any) -> ClusterProfile:
     """A profile of the private cluster, where everything is on one machine."""
-    role = {"time": "30min", "memory": "200MB", "gpus": 2}
-    timing = {"address": "loopback", "health_check_interval": "2s", "drain_timeout": "20s", **serving}
     command = f"{sys.executable} {STAND_IN} serve {more}"
-    values = {
-        "name": "here",
-        "roles": dict.fromkeys(("controller", "server", "evaluate"), role),
-        "serving": {"command": command, **timing},
-        "job_state_source": "squeue",
-    }
-    return ClusterProfile.model_validate(values)
+    timing = {"address": "loopback", "health_check_interval": "2s", "drain_timeout": "20s", **serving}
+    role = {"time": "30min", "memory": "200MB", "gpus": 2}
+    return profile_of(role, serving={"command": command, **timing})
 
 
 def card(name: str, **vllm: Any) -> ModelCard:
@@ -87,14 +82,6 @@ def pool_of(
 def request(words: str, model: str = "alpha", *, seed: int = 1) -> ChatRequest:
     messages = (Message("system", "You are a judge."), Message("user", words))
     return ChatRequest(model, "judge", messages, 0.7, 100, seed)
-
-
-async def until(look: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + LONG_S
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"it did not come so far that {what}"
-        await asyncio.sleep(0.1)
-    return found
 
 
 def pids(service: ServerRegistration) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from hpc.slurm import (
     Campaign,
-    ClusterProfile,
     ControllerContext,
     Job,
     JobState,
@@ -15,14 +14,13 @@ from hpc.slurm import (
     SubmissionLog,
     create_campaign,
 )
+from tests.helpers.cluster.profiles import profile_of
 
 
 def made_campaign(folder: Path) -> Campaign:
     """A campaign on a cluster whose roles ask for next to nothing."""
     folder.mkdir(parents=True, exist_ok=True)
-    role = {"time": "5min"}
-    roles = {"controller": role, "server": role, "evaluate": role}
-    return create_campaign(folder, ClusterProfile.model_validate({"name": "here", "roles": roles}))
+    return create_campaign(folder, profile_of({"time": "5min"}, job_state_source="auto"))
 
 
 def submitted(

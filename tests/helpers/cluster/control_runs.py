@@ -9,7 +9,6 @@ import yaml
 
 from hpc.slurm import (
     Campaign,
-    ClusterProfile,
     ControllerContext,
     Option,
     RoleName,
@@ -22,6 +21,7 @@ from hpc.slurm import (
 from sharp.config import Budget
 from sharp.llm.cards import load_card
 from sharp.runs.cluster.profiles import render_script
+from tests.helpers.cluster.profiles import profile_of
 
 WAIT = ("sleep", "600")
 
@@ -41,10 +41,7 @@ def made_run(path: Path, **budget: Any) -> Path:
 
 def made_campaign(folder: Path, **changes: Any) -> Campaign:
     """A campaign on the test's cluster."""
-    role = {"time": "20min", "memory": "100MB"}
-    roles = {"controller": role, "server": role, "evaluate": role}
-    profile = {"name": "private", "job_state_source": "squeue", "roles": roles, **changes}
-    return create_campaign(folder, ClusterProfile.model_validate(profile))
+    return create_campaign(folder, profile_of({"time": "20min", "memory": "100MB"}, **changes))
 
 
 def submit(

@@ -21,6 +21,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import pytest
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
 INSTALL = "apt-get install -y --no-install-recommends slurmctld slurmd slurm-client munge"
 GPUS_PER_NODE = 2
@@ -341,3 +343,12 @@ def free_ports(count: int) -> list[int]:
 def die_with_parent() -> None:
     """Have the calling process killed when the one that started it ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def shadow(folder: Path, program: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a program of this name before the real one, which it finds in $REAL."""
+    folder.mkdir(exist_ok=True)
+    real = next(p for p in os.environ["PATH"].split(":") if (Path(p) / program).is_file())
+    (folder / program).write_text(f"#!/bin/sh\nREAL={real}/{program}\n{text}\n")
+    (folder / program).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")

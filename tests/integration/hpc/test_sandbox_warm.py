@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +25,7 @@ from tests.helpers.sandbox.sandbox_tiers import (
     nothing_left,
     run_script,
 )
+from tests.helpers.waiting import until
 
 PRELOAD = ("decimal", "no_such_module_at_all", "xml.dom.minidom")
 BY_TIER = pytest.mark.parametrize("name", TIERS)
@@ -253,7 +252,7 @@ def test_a_launcher_killed_between_runs_is_started_again(warm, tmp_path):
     run_script(warm, tmp_path / "one", "pass")
     launcher = descendants(os.getpid())[-1]
     os.kill(launcher, signal.SIGKILL)
-    _wait_until(lambda: _ended(launcher))
+    until(lambda: _ended(launcher))
     assert run_script(warm, tmp_path / "one", "print('again')").stdout == "again\n"
 
 
@@ -317,11 +316,11 @@ def test_when_the_caller_is_killed_all_ends(name, tmp_path):
     scratch = tmp_path / "one"
     command = [sys.executable, "-c", CALLER, name, str(scratch), BUSY]
     with subprocess.Popen(command, env=finding_helpers()) as caller:
-        _wait_until((scratch / "begun").exists)
+        until((scratch / "begun").exists)
         members = descendants(caller.pid)
         caller.kill()
     assert len(members) >= 3
-    _wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in members))
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in members))
 
 
 def _ended(pid: int) -> bool:
@@ -329,13 +328,6 @@ def _ended(pid: int) -> bool:
         return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return True
-
-
-def _wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @ENFORCED

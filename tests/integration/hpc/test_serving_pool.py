@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,6 @@ from hpc.serving import pool as pool_module
 from hpc.serving.server_registry import ServerExit, announce, record_end, withdraw
 from hpc.slurm import (
     Campaign,
-    ClusterProfile,
     ControllerContext,
     Job,
     JobState,
@@ -32,6 +31,8 @@ from hpc.slurm import (
     create_campaign,
     update_control,
 )
+from tests.helpers.cluster.profiles import profile_of
+from tests.helpers.waiting import until_seen as until
 
 LONG_S = 300.0
 
@@ -111,8 +112,7 @@ def last_words(job: str, *, failed: bool, served: bool = False) -> ServerExit:
 
 @pytest.fixture
 def campaign(tmp_path: Path) -> Campaign:
-    roles = {name: {"time": "12h"} for name in ("controller", "server", "evaluate")}
-    return create_campaign(tmp_path, ClusterProfile.model_validate({"name": "c", "roles": roles}))
+    return create_campaign(tmp_path, profile_of({"time": "12h"}))
 
 
 @pytest.fixture
@@ -144,14 +144,6 @@ async def asked(slurm: ScriptedSlurm, **changes: Any) -> AsyncIterator[tuple[Ser
         pool.ready_servers("m")
         await until(lambda: book.book.open, "a job is there")
         yield pool, book
-
-
-async def until(look: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + LONG_S
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"it did not come so far that {what}"
-        await asyncio.sleep(0.005)
-    return found
 
 
 def endings(book: SubmissionLog) -> list[str | None]:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from hpc.serving import read_key, read_services
-from tests.helpers.cluster.supervised import NAME, is_running, shared_memory, stand_in, supervised, until
+from tests.helpers.cluster.supervised import NAME, is_running, shared_memory, stand_in, supervised
+from tests.helpers.waiting import until
 
 
 def test_a_server_is_announced_once_it_answers_for_our_model(tmp_path: Path) -> None:

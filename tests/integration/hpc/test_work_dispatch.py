@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +16,7 @@ from hpc.queue import Dispatcher, HeartbeatStore, WorkItem
 from hpc.queue.work_queue import Heartbeat
 from hpc.slurm import SlurmFull, SlurmRefused, SlurmUnreachable, update_control
 from tests.helpers.cluster.scripted_slurm import QUICK, ScriptedSlurm, Stage
-
-
-async def until(condition: Callable[[], object], seconds: float = 120) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  files set no events
-            await asyncio.sleep(0.01)
+from tests.helpers.waiting import until_seen as until
 
 
 async def settled(seconds: float = 0.3) -> None:

@@ -20,6 +20,7 @@ from hpc.queue import HeartbeatStore, Queue, WorkItem
 from hpc.queue.pilot import Perform, work_loop
 from hpc.queue.work_queue import Heartbeat
 from hpc.slurm import job_of, worker_name
+from tests.helpers.waiting import until
 
 PROGRAM = """
 import asyncio, json, sys, time
@@ -209,13 +210,6 @@ def element(tmp_path: Path, restarts: int = 0, **terms: float) -> subprocess.Pop
     place = {"SLURM_RESTART_COUNT": str(restarts), "SLURMD_NODENAME": "n1"}
     environment = {**os.environ, **job, **place}
     return subprocess.Popen([sys.executable, "-c", PROGRAM, json.dumps(given)], env=environment)
-
-
-def until(condition: Callable[[], object], seconds: float = 300) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def sign(tmp_path: Path) -> Heartbeat | None:

@@ -240,31 +240,22 @@ async def test_elements_that_wait_for_more_serve_the_next_round(
     each_once(lab, 6)
 
 
-async def test_a_throttle_can_be_changed_while_jobs_run(cluster: PrivateSlurm, tmp_path: Path) -> None:
+async def test_no_more_run_at_once_than_users_ask_for_and_that_can_be_changed(
+    cluster: PrivateSlurm, tmp_path: Path
+) -> None:
     lab = lab_in(tmp_path, dispatch={"items_per_worker": 1, "max_workers": 4})
+    update_control(lab.campaign, throttle=2)
     async with lab.dispatching() as (dispatcher, evaluator):
-        work = evaluating(evaluator, lab, 8)
-        await until(lambda: len(lab.marks("begin")) == 4)
+        work = evaluating(evaluator, lab, 6)
+        await until(lambda: len(lab.marks("begin")) == 2)
+        await asyncio.sleep(2)
+        assert len(lab.marks("begin")) == 2
         update_control(lab.campaign, throttle=1)
         (array,) = read_book(lab.campaign.book).open
         shown = lambda: cluster.command("scontrol", "show", "job", str(array.job_id))  # noqa: E731
         await until(lambda: "ArrayTaskThrottle=1" in shown())
         update_control(lab.campaign, throttle=None)
         await until(lambda: "ArrayTaskThrottle" not in shown() or "ArrayTaskThrottle=0" in shown())
-        lab.open_gate()
-        await finished(work)
-        await over(lab, dispatcher)
-    each_once(lab, 8)
-
-
-async def test_no_more_run_at_once_than_people_wish(cluster: PrivateSlurm, tmp_path: Path) -> None:
-    lab = lab_in(tmp_path, dispatch={"items_per_worker": 1, "max_workers": 4})
-    update_control(lab.campaign, throttle=2)
-    async with lab.dispatching() as (dispatcher, evaluator):
-        work = evaluating(evaluator, lab, 6)
-        await until(lambda: len(lab.marks("begin")) == 2)
-        await asyncio.sleep(3)
-        assert len(lab.marks("begin")) == 2
         lab.open_gate()
         await finished(work)
         await over(lab, dispatcher)
@@ -340,7 +331,7 @@ LOST = (
 )
 
 
-@pytest.mark.parametrize("answer", [LOST, "exit 1", "exit 0", "echo 'Killed' >&2; exit 137"])
+@pytest.mark.parametrize("answer", [LOST, "exit 1", "exit 0"])
 async def test_an_answer_of_sbatch_that_is_lost_sends_nothing_twice(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
@@ -359,12 +350,9 @@ async def test_an_answer_that_nobody_can_look_up_for_a_while(
     away = lab.folder / "away"
     away.touch()
     shadow(lab.folder / "bin", "sbatch", f'"$REAL" "$@" >/dev/null; {LOST}', monkeypatch)
-    no_answer = (
-        "echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; exit 1"
-    )
-    shadow(
-        lab.folder / "bin2", "squeue", f'[ -e {away} ] && {{ {no_answer}; }}; exec "$REAL" "$@"', monkeypatch
-    )
+    unable = "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1"
+    silent = f'[ -e {away} ] && {{ {unable}; }}; exec "$REAL" "$@"'
+    shadow(lab.folder / "bin2", "squeue", silent, monkeypatch)
     lab.open_gate()
     async with lab.dispatching() as (dispatcher, evaluator):
         work = evaluating(evaluator, lab, 6)
@@ -384,7 +372,6 @@ LIES = {
     "squeue lists nothing": ("squeue", "exit 0"),
     "squeue says all failed": ("squeue", '"$REAL" "$@" | sed "s/RUNNING/FAILED/;s/PENDING/FAILED/"'),
     "squeue says all pend": ("squeue", '"$REAL" "$@" | sed "s/RUNNING/PENDING/;s/COMPLETED/PENDING/"'),
-    "squeue prints rubbish": ("squeue", "head -c 10000 /dev/urandom"),
     "sacct says all run": (
         "sacct",
         "printf '%s\\037RUNNING\\037main\\037n1\\037None\\0371\\0371\\0371\\037\\0370:0\\037\\037x\\n' 1_0",
@@ -476,20 +463,6 @@ async def test_a_killed_controllers_work_is_adopted(cluster: PrivateSlurm, lab: 
     each_once(lab, 12)
     assert lab.marks("begin") == lab.marks("end"), "what was in flight was not begun again"
     assert sum(array.elements for array in read_book(lab.campaign.book).submissions.values()) == 4
-
-
-async def test_cancelling_an_evaluation_leaves_it_in_flight(lab: Lab) -> None:
-    async with lab.dispatching() as (_, evaluator):
-        task = asyncio.create_task(evaluator.evaluate(lab.request(1)))
-        await until(lambda: lab.marks("begin"))
-        task.cancel()
-        await asyncio.wait({task})
-    lab.open_gate()
-    await until(lambda: lab.marks("end"))
-    async with lab.dispatching() as (dispatcher, evaluator):
-        assert (await asyncio.wait_for(evaluator.evaluate(lab.request(1)), 600)).ok
-        await over(lab, dispatcher)
-    assert lab.marks("begin") == Counter([1])
 
 
 async def test_what_fits_into_no_job_is_a_mistake_in_the_configuration(lab: Lab) -> None:

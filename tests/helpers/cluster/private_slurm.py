@@ -79,26 +79,11 @@ _NODE = (
     "NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs=4 RealMemory=4000 Gres=gpu:2"
 )
 
-# Without accounting sacct only fails. This one answers from slurmctld, as long as it remembers a job.
-_SACCT = """\
-#!/bin/sh
-jobs=; while [ $# -gt 0 ]; do case $1 in -j) jobs=$jobs,$2; shift;; esac; shift; done
-echo 'JobID|State|NodeList'
-exec squeue -h -r --states=all -o '%i|%T|%N' -j "1${jobs}"
-"""
-
 
 def missing() -> str:
     """Return why no cluster can be started here, or nothing."""
     absent = [program for program in PROGRAMS if _program(program) is None]
     return f"Slurm is not installed (no {', '.join(absent)}): {INSTALL}" if absent else ""
-
-
-def add_sacct(folder: Path) -> None:
-    """Put a `sacct` into a folder that submitit can work with, for clusters without accounting."""
-    program = folder / "sacct"
-    program.write_text(_SACCT)
-    program.chmod(0o755)
 
 
 def started(attempts: int = 3, **limits: int) -> PrivateSlurm:

@@ -45,13 +45,8 @@ class Supervised:
                 [
                     *(sys.executable, "-P", "-m", "hpc.serving.supervisor", "--folder", str(self.services)),
                     *("--key-file", str(self.key_file), "--model", "some-model", "--served-name", NAME),
-                    *(
-                        "--address",
-                        "loopback",
-                        "--nodes",
-                        "1",
-                        *(f"--{name}={value}" for name, value in values.items()),
-                    ),
+                    *("--address", "loopback", "--nodes", "1"),
+                    *(f"--{name}={value}" for name, value in values.items()),
                     *("--", *command),
                 ],
                 stdout=log,

@@ -242,23 +242,6 @@ def test_the_newest_is_the_one_that_latest_names(tmp_path: Path) -> None:
     assert (snapshot.path, warnings) == (first, [])
 
 
-@pytest.mark.parametrize(
-    "content", [None, b"", b"\xff\x00", b"../other/0001-x.zarr.zip", b"0009-gone.zarr.zip", b"."]
-)
-def test_without_a_usable_latest_the_newest_file_is_used_with_a_warning(
-    tmp_path: Path, content: bytes | None
-) -> None:
-    write(tmp_path, 1)
-    second = write(tmp_path, 2)
-    (tmp_path / "LATEST").unlink() if content is None else (tmp_path / "LATEST").write_bytes(content)
-
-    snapshot, warnings = newest_checkpoint(tmp_path)
-
-    assert snapshot.path == second
-    assert len(warnings) == 1
-    assert "LATEST is missing or names no checkpoint" in warnings[0]
-
-
 def test_the_newest_are_kept_and_always_latest(tmp_path: Path) -> None:
     paths = [write(tmp_path, number, []) for number in range(1, KEPT + 4)]
     (tmp_path / "LATEST").write_text(paths[0].name)

@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import secrets
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -116,6 +117,15 @@ def truncate_partial_line(path: Path) -> None:
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
             cut(path, whole)
+
+
+def last_lines(path: Path, count: int) -> list[str]:
+    """Return the last lines of a text file, none where it cannot be read."""
+    try:
+        with path.open(errors="replace") as file:
+            return [line.rstrip("\n") for line in deque(file, count)]
+    except OSError:
+        return []
 
 
 def make_directory(path: Path) -> None:

@@ -14,7 +14,7 @@ from hpc.doctor.findings import Finding, carefully, failure, good, note, warning
 from hpc.doctor.machine import CheckRequest
 from hpc.doctor.storage import SKEW_S, seconds_outside
 from hpc.errors import HpcError
-from hpc.files import write_atomic
+from hpc.files import last_lines, write_atomic
 from hpc.slurm import (
     AdaptivePoller,
     ClusterProfile,
@@ -138,7 +138,7 @@ class NodeCheck:
         return None
 
     def _lost(self, role: RoleName, job: str, said: str, log: Path) -> Finding:
-        end = log.read_text(errors="replace").strip()[-300:] if log.is_file() else ""
+        end = "\n".join(last_lines(log, 10)).strip()[-300:]
         found = f"job {job} ended ({said}) without a report" + (f"; its log ends: {end}" if end else "")
         remedy = (
             f"Correct `setup` or `python` in the cluster profile (log: {log})."

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from hpc.errors import InfrastructureError, WorkCancelled
+from hpc.files import last_lines
 from hpc.queue.arrays import Arrays, DispatchTimeouts, Pilot, WorkerScaler, usable_s
 from hpc.queue.monitor import LOST, ArrayTask, WorkerMonitor, expected_throughput
 from hpc.queue.work_queue import ItemKey, Queue, WorkItem, WorkItemFailure
@@ -370,9 +371,11 @@ class Dispatcher:
         if failed and self._barren >= _MAX_FAILED_ARRAYS:
             self._barren = 0
             log = self._monitor.log(failed[-1].job)
+            printed = [line.strip() for line in last_lines(log, 20) if line.strip()]
+            said = f"It printed: {printed[-1][:300]!r}. " if printed else ""
             self._tracker.fail_all(
                 InfrastructureError(
-                    f"Jobs end before they take work (job {array.job_id}: {failed[-1].state}). {_last_words(log)}"
+                    f"Jobs end before they take work (job {array.job_id}: {failed[-1].state}). {said}"
                     f"Correct `setup` or `python` in the cluster profile; what jobs printed: {log}"
                 )
             )
@@ -393,12 +396,3 @@ def _mark(waiters: Sequence[PendingItem]) -> None:
     for waiter in waiters:
         if not waiter.ordered.done():
             waiter.ordered.set_result(None)
-
-
-def _last_words(log: Path) -> str:
-    """Return the last line of a log as a sentence, or nothing."""
-    try:
-        lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    except OSError:
-        return ""
-    return f"It printed: {lines[-1][:300]!r}. " if lines else ""

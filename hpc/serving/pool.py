@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Self
 
 from hpc.errors import InfrastructureError
+from hpc.files import last_lines
 from hpc.quiescence import QuiescenceTracker, happens_within
 from hpc.serving.plan import ServerPlan, renew_before_s, server_script
 from hpc.serving.server_registry import (
@@ -158,8 +159,10 @@ class ServerJobs:
             if job.state.ended:
                 self._close(submission, job, end)
             return
+        if self._snapshot.notes:  # Slurm is away: nothing is known of jobs
+            return
         silent_s = time.monotonic() - self._heard.setdefault(job_id, time.monotonic())
-        if not self._snapshot.notes and (end is not None or silent_s > ARRIVAL_S):
+        if end is not None or silent_s > ARRIVAL_S:
             self._close(submission, None, end)
 
     def _close(self, submission: Submission, job: Job | None, end: ServerExit | None) -> None:
@@ -192,12 +195,8 @@ class ServerJobs:
         if how == "cancelled":
             return f"Somebody cancelled job {submission.job_id}."
         path = self._campaign.logs / f"{submission.job_id}.out"
-        try:
-            with path.open(errors="replace") as file:
-                tail = "".join(deque(file, _LOG_LINES)).strip()
-        except OSError:
-            tail = "(no log)"
-        return f"The last one was job {submission.job_id}; the end of {path}:\n{tail}"
+        end = "\n".join(last_lines(path, _LOG_LINES)).strip() if path.exists() else "(no log)"
+        return f"The last one was job {submission.job_id}; the end of {path}:\n{end}"
 
     def _job_in_words(self, submission: Submission) -> str:
         if submission.job_id is None:

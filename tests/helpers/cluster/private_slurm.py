@@ -58,8 +58,8 @@ DefMemPerCPU=100
 GresTypes=gpu
 ReturnToService=2
 SlurmdParameters=config_overrides
-SchedulerParameters=batch_sched_delay=0,sched_interval=5,bf_interval=5,bf_continue
-KillWait=3
+SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2,bf_continue
+KillWait=1
 SlurmdTimeout=300
 MinJobAge={min_job_age}
 MaxArraySize={max_array}

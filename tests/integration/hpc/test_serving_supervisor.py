@@ -147,14 +147,14 @@ def test_a_server_that_hangs_is_noticed_and_started_again(tmp_path: Path) -> Non
 
 
 def test_a_server_that_nobody_asks_ends(tmp_path: Path) -> None:
-    with supervised(tmp_path, watch=2, idle=10) as world:
+    with supervised(tmp_path, watch=1, idle=5) as world:
         world.service()
         ended = world.end()
-    assert (ended.failed, ended.why) == (False, "no requests for 10 s")
+    assert (ended.failed, ended.why) == (False, "no requests for 5 s")
 
 
 def test_before_the_jobs_time_is_up_it_is_withdrawn(tmp_path: Path) -> None:
-    with supervised(tmp_path, time=50, drain=30) as world:
+    with supervised(tmp_path, time=40, drain=28) as world:
         service = world.service()
         ended = world.end()
     assert (ended.failed, ended.why) == (False, "the job's time is nearly up")

@@ -111,6 +111,7 @@ class _Ran:
 
     def seen(self, job: Job) -> _Ran:
         elapsed = float(job.elapsed_s or 0)
+        # Less than before: Slurm has started the job again, and counts anew.
         before = self.before_s + (self.since_s if elapsed < self.since_s else 0.0)
         return _Ran(before, elapsed, job.state is JobState.RUNNING)
 

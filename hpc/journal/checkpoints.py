@@ -53,7 +53,7 @@ from hpc.journal.records import (
 if TYPE_CHECKING:
     from zarr.core.buffer import Buffer
 
-_EPOCH_OF_ZIP = (1980, 1, 1, 0, 0, 0)
+_EPOCH_OF_ZIP = (1980, 1, 1, 0, 0, 0)  # one time for all members: equal content gives equal bytes
 KEPT = 8
 """So many of the newest checkpoints are kept."""
 

@@ -185,6 +185,7 @@ class Journal:
             return None
         self._lease.renew()
         history = [*(known for known in self.barriers if known.number < record.number), record]
+        # In this order: file, LATEST, journal's line. Wherever it is cut off, the next `open` makes up for the rest.
         path = write_checkpoint(checkpoint_directory(self.run_dir), history, state, self._performed.values())
         self._intact = record.number
         if record.number not in self._barriers:
@@ -232,7 +233,7 @@ class Journal:
         return record
 
     def _append(self, event: Event) -> None:
-        self._lease.renew()
+        self._lease.renew()  # the fence: it fails once a successor has removed our claim
         self._file.append(encode_event({**event, "epoch": self.epoch, "seq": self._next_seq}))
 
 

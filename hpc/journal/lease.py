@@ -41,7 +41,7 @@ HEARTBEAT_S = 60.0
 
 _BEAT_S = HEARTBEAT_S / 3
 
-_CLAIMS = 20
+_CLAIMS = 20  # that others win before this one gives up
 _GONE = (errno.ENOENT, errno.ESTALE)
 
 
@@ -116,6 +116,7 @@ class Lease:
             lock_fd = _link_locked(path, json.dumps(asdict(holder)).encode())
         if lock_fd is None:
             return None
+        # A newer claim may have come between the listing and ours; older ones are removed only after this look.
         if max(_epoch_files(directory), default=epoch) > epoch:
             path.unlink(missing_ok=True)
             os.close(lock_fd)

@@ -118,6 +118,7 @@ def repair(run_dir: Path, joined: RecoveredRecord, epoch: int) -> JournalContent
     """
     path, log = journal_path(run_dir), joined.log
     if log.damaged or len(joined.effects) > len(log.effects):
+        # The damaged file gets its second name before it is replaced, so that it is never without one.
         with translate_os_errors(path), suppress(FileNotFoundError, FileExistsError):
             path.with_name(f"journal-damaged-{epoch:06d}.jsonl").hardlink_to(path)
         write_atomic(path, _rewritten(joined))

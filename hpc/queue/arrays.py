@@ -37,12 +37,12 @@ Pilot = Callable[[Mapping[str, Any]], None]
 """What elements run: a function of the fields of `PilotOptions`, found by name in a module of compute nodes."""
 
 _PATTERNS = ("%j", "%t", "%A", "%a")  # submitit replaces these in names of folders
-_WARNING_S = 60
+_WARNING_S = 60  # before its end a job is warned, or for a tenth of a shorter time
 _EARLY_S = 60  # Slurm may send a signal by so much earlier than asked
 _CALL = "call.pkl"
 _TIMEOUT_MIN = 5  # submitit's limit for requeueing what can be requeued: nothing of ours is
 _LARGEST = 1001  # Slurm's own default of MaxArraySize
-_BLAMES = 2
+_BLAMES = 2  # losses or faults on a node before it is avoided
 
 
 @dataclass(frozen=True)

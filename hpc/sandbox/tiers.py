@@ -25,7 +25,7 @@ from hpc.sandbox.view import INSIDE, AccessPaths, clean_environment, devices, gp
 
 _MB = 1 << 20
 _SLACK_MB, _THREAD_MB = 1024, 64  # of private memory that is reserved but never resident
-_TASKS = 4096
+_TASKS = 4096  # beyond those that the user has already
 _OF_IMAGE = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/etc", "/sys/devices/system")
 _one_at_a_time = threading.Lock()
 

@@ -353,6 +353,7 @@ class ServerPool:
         fresh = [s for s in mine if s.ends - time.time() > lead]
         answering = {service.job for service in mine}
         coming = [job for job in self._jobs.of(plan.model) if job.job_id not in answering]
+        # Jobs that are asked for but do not answer yet count, or each turn would submit more.
         wanted = plan.replicas if unused_s < _PRESSING_S else min(len(mine), plan.replicas)
         for _ in range(wanted - len(fresh) - len(coming)):
             await self._jobs.submit(plan)

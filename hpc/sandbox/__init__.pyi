@@ -16,6 +16,8 @@ from .tiers import ApptainerSandbox as ApptainerSandbox
 from .tiers import BubblewrapSandbox as BubblewrapSandbox
 from .tiers import LandlockSandbox as LandlockSandbox
 from .tiers import RlimitsSandbox as RlimitsSandbox
+from .tiers import RunTerms as RunTerms
 from .tiers import Tier as Tier
+from .view import AccessPaths as AccessPaths
 from .view import clean_environment as clean_environment
 from .view import gpu_devices as gpu_devices

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from hpc.campaign import living_jobs
 from hpc.slurm import (
     Campaign,
+    Commands,
     JobState,
     Slurm,
     SlurmUnreachable,
@@ -118,9 +119,10 @@ def test_without_slurm_nothing_is_asked(
 
 
 def test_a_slurm_that_is_away_is_said_and_the_rest_is_shown(
-    campaign: Campaign, slurm: Slurm, run: Path, cluster: PrivateSlurm
+    campaign: Campaign, slurm: Slurm, run: Path, cluster: PrivateSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, _ = chain(campaign, slurm)
+    monkeypatch.setattr(Commands, "ask", lambda self, argv: self.run(argv, limit_s=3.0))  # and not again
     slurm.cancel([job.id for job in living_jobs(campaign, slurm)])
     until(lambda: not living_jobs(campaign, slurm))
     with without_controller(cluster):

@@ -63,6 +63,7 @@ class Lab:
     folder: Path
     campaign: Campaign
     warnings: list[str]
+    answer_s: float = 10.0
 
     @property
     def gate(self) -> Path:
@@ -89,10 +90,8 @@ class Lab:
 
     def slurm(self) -> Slurm:
         """A client of the cluster that has little patience and sees the environment as it is now."""
-        return Slurm(
-            Commands(question_s=10, submission_s=10, pauses_s=(0.5, 0.5)),
-            source=self.campaign.cluster.job_state_source,
-        )
+        commands = Commands(question_s=self.answer_s, submission_s=self.answer_s, pauses_s=(0.5, 0.5))
+        return Slurm(commands, source=self.campaign.cluster.job_state_source)
 
     @asynccontextmanager
     async def dispatching(
@@ -411,6 +410,7 @@ async def test_elements_need_no_controller(cluster: PrivateSlurm, lab: Lab) -> N
 
 
 async def test_a_controller_that_is_away_for_a_while_is_waited_for(cluster: PrivateSlurm, lab: Lab) -> None:
+    lab.answer_s = 3.0
     lab.open_gate()
     async with lab.dispatching() as (dispatcher, evaluator):
         await finished(evaluating(evaluator, lab, 4))

@@ -17,7 +17,9 @@ from hpc.errors import InfrastructureError
 from hpc.sandbox import (
     ANSWERS_FD,
     EVENTS_FD,
+    AccessPaths,
     PipeResponder,
+    RunTerms,
     SandboxLimits,
     SandboxResult,
     Tier,
@@ -25,8 +27,6 @@ from hpc.sandbox import (
     gpu_devices,
     no_answer,
 )
-from hpc.sandbox.tiers import RunTerms
-from hpc.sandbox.view import AccessPaths
 from tests.helpers.sandbox.sandbox_tiers import BOUNDS, TIERS, nothing_left, tier
 
 

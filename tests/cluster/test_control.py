@@ -26,7 +26,7 @@ from hpc.slurm import (
 )
 from sharp.cli import cli
 from sharp.errors import InputError
-from tests.helpers.cluster.control_runs import made_campaign, made_run, submit
+from tests.helpers.cluster.made_campaigns import made_campaign, made_run, submit
 from tests.helpers.cluster.private_slurm import PrivateSlurm
 from tests.helpers.waiting import until
 

@@ -29,7 +29,7 @@ from hpc.slurm import (
     update_control,
     write_campaign_outcome,
 )
-from tests.helpers.cluster.control_campaigns import made_campaign, said, submitted
+from tests.helpers.cluster.made_campaigns import made_campaign, said, submitted
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from hpc.campaign import follow, logs_of, names_of, newest_of_controller, submission_of, tail
 from hpc.slurm import Campaign, read_book
-from tests.helpers.cluster.control_campaigns import made_campaign, submitted
+from tests.helpers.cluster.made_campaigns import made_campaign, submitted
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A run directory and a campaign made by hand, and real jobs that only wait."""
+"""A run directory and campaigns made by hand, their submissions real or only logged, and what Slurm says of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import yaml
 from hpc.slurm import (
     Campaign,
     ControllerContext,
+    Job,
+    JobState,
     Option,
+    QueueSnapshot,
     RoleName,
     Slurm,
     SubmissionLog,
@@ -40,8 +43,20 @@ def made_run(path: Path, **budget: Any) -> Path:
 
 
 def made_campaign(folder: Path, **changes: Any) -> Campaign:
-    """A campaign on the test's cluster."""
+    """A campaign whose roles ask for next to nothing."""
     return create_campaign(folder, profile_of({"time": "20min", "memory": "100MB"}, **changes))
+
+
+def submitted(
+    campaign: Campaign, role: RoleName, job: str | None, *, elements: int = 1, gpus: int = 0
+) -> str:
+    """Log a submission of a campaign, without asking any Slurm; return its token."""
+    with SubmissionLog(campaign.book) as log:
+        token = ControllerContext(campaign, None, log, None).next_token(role)
+        log.log_intent(token, role, elements=elements, gpus=gpus)
+        if job is not None:
+            log.submitted(token, job)
+    return token
 
 
 def submit(
@@ -54,20 +69,19 @@ def submit(
     gpus: int = 0,
     **directives: Option,
 ) -> str:
-    """Submit a real job (or array) and write it into the book; return its id."""
+    """Submit a real job (or array) and log it; return its id."""
     array: dict[str, Option] = {"array": f"0-{elements - 1}"} if elements > 1 else {}
+    token = submitted(campaign, role, None, elements=elements, gpus=gpus)
+    log = log_pattern(campaign.logs, "%A_%a_log.out" if array else "%j.out")
+    wanted = {"name": campaign.job_name(role), "token": token, "command": command, "log": log}
+    script = role_script(campaign.cluster, role, **wanted, directives={**array, **directives})
+    job = slurm.submit(render_script(script), token=token)
     with SubmissionLog(campaign.book) as book:
-        token = ControllerContext(campaign, None, book, None).next_token(role)
-        script = role_script(
-            campaign.cluster,
-            role,
-            name=campaign.job_name(role),
-            token=token,
-            command=command,
-            log=log_pattern(campaign.logs, "%A_%a_log.out" if array else "%j.out"),
-            directives={**array, **directives},
-        )
-        book.log_intent(token, role, elements=elements, gpus=gpus)
-        job = slurm.submit(render_script(script), token=token)
         book.submitted(token, job)
     return job
+
+
+def said(*jobs: tuple[str, JobState], notes: tuple[str, ...] = ()) -> QueueSnapshot:
+    """What Slurm says of some jobs, all on n1 and ten seconds old."""
+    found = {name: Job(name, state, "squeue", nodes="n1", elapsed_s=10) for name, state in jobs}
+    return QueueSnapshot(found, notes)

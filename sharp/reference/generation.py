@@ -159,7 +159,7 @@ def _write_published(
     began, family = time.perf_counter(), family_of(problem)
     returns = family.solve_pdebench(problem, initial.arrays, t, progress)
     arrays = _arrays(problem, initial.arrays, returns, t, np.float32)
-    write_arrays(path, arrays, _attrs(problem, "pdebench", family.pdebench_scheme, began) | dict(origin))
+    write_arrays(path, arrays, _attrs(problem, "pdebench", family.published.name, began) | dict(origin))
 
 
 def _write_reference(
@@ -174,7 +174,7 @@ def _write_reference(
     began = time.perf_counter()
     found = solve_reference(problem, initial, t, progress)
     arrays = _reference_arrays(problem, initial.arrays, found, t, samples)
-    scheme = family_of(problem).reference_scheme
+    scheme = family_of(problem).reference.name
     write_arrays(path, arrays, _attrs(problem, "reference", scheme, began) | dict(origin))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NotRequired, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,32 +68,20 @@ class FeedbackMetric:
     needs_coarse_run: bool = False
 
 
-def metric(
-    title: str,
-    *,
-    description: str,
-    source: str,
-    shape: str,
-    normalisation: str,
-    needs_data: bool = False,
-    needs_coarse_run: bool = False,
-) -> Callable[[Function], FeedbackMetric]:
+class MetricTexts(TypedDict):
+    """What is said of a metric where it is declared: the fields of `FeedbackMetric`."""
+
+    description: str
+    source: str
+    shape: str
+    normalisation: str
+    needs_data: NotRequired[bool]
+    needs_coarse_run: NotRequired[bool]
+
+
+def metric(title: str, **texts: Unpack[MetricTexts]) -> Callable[[Function], FeedbackMetric]:
     """Turn a function into the metric of its name; `families` are added by `sharp.reference.feedback`."""
-
-    def described(function: Function) -> FeedbackMetric:
-        return FeedbackMetric(
-            name=function.__name__,
-            title=title,
-            description=description,
-            source=source,
-            shape=shape,
-            normalisation=normalisation,
-            function=function,
-            needs_data=needs_data,
-            needs_coarse_run=needs_coarse_run,
-        )
-
-    return described
+    return lambda function: FeedbackMetric(function.__name__, title, function=function, **texts)
 
 
 @dataclass(frozen=True)
@@ -102,6 +91,7 @@ class FieldSample:
     Steady problems have `fields` and `given` [N, N] and no times.
     """
 
+    problem: Problem
     fields: Mapping[str, Array]
     given: Mapping[str, Array]
     t: Array
@@ -115,7 +105,7 @@ def samples(case: MetricInput) -> Iterator[FieldSample]:
     for index in range(len(next(iter(case.prediction.values())))):
         returned = {port.field: case.prediction[port.name][index] for port in interface.returns}
         given = {port.field: case.inputs.arrays[port.name][index] for port in interface.inputs}
-        yield FieldSample(_double(returned), _double(given), t, dx)
+        yield FieldSample(case.problem, _double(returned), _double(given), t, dx)
 
 
 def mean_over_samples(
@@ -137,6 +127,18 @@ def mean_over_samples(
     notes = [f"largest in sample {worst}: {found[worst]:.2e}"] if len(found) > 1 and found[worst] > 0 else []
     notes += [f"in {len(found)} of {len(measured)} samples"] if len(found) < len(measured) else []
     return MetricValue(float(np.mean(list(found.values()))), ", ".join(notes))
+
+
+def sample_metric(
+    title: str, *, absent: str = "", **texts: Unpack[MetricTexts]
+) -> Callable[[Callable[[FieldSample], float | None]], FeedbackMetric]:
+    """Turn a measure of one sample into the metric of its name: its mean over samples (`mean_over_samples`)."""
+
+    def described(measure: Callable[[FieldSample], float | None]) -> FeedbackMetric:
+        function = partial(mean_over_samples, measure=measure, absent=absent)
+        return FeedbackMetric(measure.__name__, title, function=function, **texts)
+
+    return described
 
 
 def ratio(size: float, scale: float) -> float:

@@ -68,9 +68,9 @@ def _jumps(faces: Any) -> Any:
 
 
 def finite_volumes(
-    flux: Flux, time_step: TimeStep, dx: float
-) -> Callable[[Array, Array], NDArray[np.float32]]:
-    """Return the solver `(initial [n, N], t [T]) -> [n, T, N]`: float32, on the CPU, by its own clock.
+    flux: Flux, time_step: TimeStep, dx: float, values: Array, t: Array
+) -> Callable[[slice], NDArray[np.float32]]:
+    """Return what solves the samples of a slice of `values` [n, N] at times t [T], by its own clock: [n, T, N].
 
     `time_step(u)` gives the largest stable step of each sample [n, 1] or of all; a saving time cuts it.
     """
@@ -85,9 +85,11 @@ def finite_volumes(
     def interval(u: Any, clock: Any, end: Any) -> Any:
         return jax.lax.while_loop(lambda state: (state[1] < end).any(), advance, (u, clock, end))[:2]
 
-    def solve(initial: Array, t: Array) -> NDArray[np.float32]:
-        times = saving_times(t)
-        u, clock = initial.astype(np.float32), np.full((len(initial), 1), times[0])
+    times = saving_times(t)
+
+    def solve(rows: slice) -> NDArray[np.float32]:
+        u = values[rows].astype(np.float32)
+        clock = np.full((len(u), 1), times[0])
         compiled = compile_for_cpu(interval, u, clock, times[0])
         frames = [u]
         for end in times[1:]:

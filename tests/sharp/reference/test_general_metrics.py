@@ -162,7 +162,7 @@ def test_a_shock_that_stands_on_the_wrap_is_none_of_its_faults() -> None:
 def porous() -> MetricInput:
     problem = load_problem("darcy")
     a = np.where(darcy.sample_initial(problem, 2, 6).arrays["a"][:, ::14, ::14] > 5, 12.0, 3.0)
-    u = darcy.solve_reference(problem, {"a": a}).arrays["u"]
+    u = darcy.FAMILY.solve_reference(problem, {"a": a}).arrays["u"]
     return MetricInput(problem, Inputs({"a": a}, None, np.linspace(0, 1, a.shape[1])), {"u": u})
 
 

@@ -22,7 +22,7 @@ def truth(nu: float = 0.01) -> Array:
     phase = 2 * np.pi * cells(2 * N)
     start = np.stack([np.sin(phase), 0.3 + 0.8 * np.cos(phase + 1) + 0.3 * np.sin(2 * phase)])
     t, problem = T, shipped("burgers", nu=nu)
-    return burgers.solve_reference(problem, {"u0_batch": start}, t, tolerance=1e-6).arrays["u"]
+    return burgers.FAMILY.solve_reference(problem, {"u0_batch": start}, t, tolerance=1e-6).arrays["u"]
 
 
 def rarefaction() -> Array:

@@ -31,7 +31,7 @@ def truth() -> Mapping[str, Array]:
         "density0": (3 + np.cos(phase + 1))[None],
         "pressure0": (6 + 2 * np.cos(2 * phase))[None],
     }
-    return navier_stokes.solve_reference(PROBLEM, start, T, tolerance=3e-5).arrays
+    return navier_stokes.FAMILY.solve_reference(PROBLEM, start, T, tolerance=3e-5).arrays
 
 
 def solved(change: Mapping[str, Any] | None = None, **more: Any) -> MetricInput:

@@ -226,7 +226,11 @@ def test_times_need_not_be_equally_spaced() -> None:
 def porous(samples: int = 2, points: int = 61) -> tuple[Problem, Inputs, Array]:
     problem = flow_problem(points)
     a = darcy.sample_initial(problem, samples, 6).arrays
-    return problem, Inputs(a, None, np.linspace(0, 1, points)), darcy.solve_reference(problem, a).arrays["u"]
+    return (
+        problem,
+        Inputs(a, None, np.linspace(0, 1, points)),
+        darcy.FAMILY.solve_reference(problem, a).arrays["u"],
+    )
 
 
 def test_flux_balance_grows_with_a_defect() -> None:

@@ -31,7 +31,7 @@ from sharp.reference.family import (
     about,
 )
 from sharp.reference.godunov import published_solver
-from sharp.reference.grid_operators import CentralDifferences, SpaceOperators
+from sharp.reference.grid_operators import SpaceDerivative, central_differences
 from sharp.reference.initial import Evaluate, InitialSet, SineSums
 from sharp.reference.lagrangian import Gas, interpolate, solve_flow
 from sharp.reference.metrics import (
@@ -114,11 +114,11 @@ def balance_laws(problem: Problem) -> BalanceLaws:
     """Mass, momentum and energy of the gas that the problem describes."""
     gas = gas_of(problem)
 
-    def equations(fields: Fields, d: SpaceOperators) -> dict[str, BalanceLaw]:
+    def equations(fields: Fields, derivative: SpaceDerivative) -> dict[str, BalanceLaw]:
         v, density, p = (fields[field] for field in FIELDS)
         momentum = density * v
         energy = p / (gas.gamma - 1) + 0.5 * momentum * v
-        friction = gas.mu(density) * d.first(v)
+        friction = gas.mu(density) * derivative(v, 1)
         diffusivity = float(gas.mu(density.mean()) / density.mean())
         forces = (FluxTerm(1, momentum * v), FluxTerm(1, p), FluxTerm(1, -friction))
         return {
@@ -499,7 +499,7 @@ def _balances(
 
     Mass and energy are relative to what is in the box, momentum to the mass times the fastest speed.
     """
-    before, after = (laws.equations(fields, CentralDifferences(dx, 2)) for fields in times)
+    before, after = (laws.equations(fields, central_differences(dx, 2)) for fields in times)
     missing, jump = np.zeros(len(box)), np.zeros(len(box))
     for name in before:
         one, other = (np.take_along_axis(found[name].quantity, box, axis=1) for found in (before, after))

@@ -6,7 +6,7 @@ from math import log2
 import numpy as np
 import pytest
 
-from sharp.reference.imex import integrate, step
+from sharp.reference.lagrangian import integrate, step
 
 Array = np.ndarray
 

@@ -9,17 +9,14 @@ to the moment at which it asks for the first effect that is not recorded; nothin
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import os
-import resource
-import statistics
 import subprocess
 import sys
-import tempfile
-import time
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
+
+from measuring import SHARP, command_line, print_times, scratch
 
 from hpc.journal import Journal
 from hpc.quiescence import QuiescenceTracker
@@ -33,7 +30,6 @@ from sharp.runs.effects import JournaledEffects
 from sharp.tournament.run_context import RunContext
 
 CANDIDATES = 100
-SHARP = [sys.executable, "-P", "-m", "sharp.cli"]
 REQUIRED_S = {"--help": 0.3, "status": 0.3, "resume": 1.0}
 
 # Ends the process where the first effect would be paid for.
@@ -55,27 +51,18 @@ class Stopped(Exception):
     """The run is where it should stop."""
 
 
-def main() -> None:
+def main(repeat: int = 9) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Time how long `sharp` takes to be of use.")
-    parser.add_argument("--repeat", type=int, default=9, help="runs of each command; the median counts")
-    repeat = parser.parse_args().repeat
-    with tempfile.TemporaryDirectory() as scratch:
-        os.environ["SHARP_DATA"] = str(Path(scratch) / "data")
-        path = Path(scratch) / "run"
+    with scratch("SHARP_DATA") as folder:
+        path = folder / "run"
         record(path)
         commands = {
             "--help": [*SHARP, "--help"],
             "status": [*SHARP, "status", str(path)],
             "resume": [sys.executable, "-P", "-c", RESUME, "resume", str(path)],
         }
-        print(f"{'command':10} {'median s':>9} {'least s':>9} {'processor s':>12} {'required s':>11}")
-        for name, command in commands.items():
-            walls, processor = zip(*(timed(command) for _ in range(repeat)), strict=True)
-            print(
-                f"{name:10} {statistics.median(walls):9.3f} {min(walls):9.3f} "
-                f"{statistics.median(processor):12.3f} {REQUIRED_S[name]:11.1f}"
-            )
+        call = partial(subprocess.run, check=True, capture_output=True)
+        print_times({name: partial(call, command) for name, command in commands.items()}, repeat, REQUIRED_S)
 
 
 def record(path: Path) -> None:
@@ -112,18 +99,5 @@ class Nobody:
         raise Stopped(request)
 
 
-def timed(command: list[str]) -> tuple[float, float]:
-    """Return wall time and processor time of a process in seconds; only the second ignores a busy machine."""
-    start, used = time.perf_counter(), processor_s()
-    subprocess.run(command, check=True, capture_output=True)
-    return time.perf_counter() - start, processor_s() - used
-
-
-def processor_s() -> float:
-    """Return the processor time of all processes that have been waited for."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
 if __name__ == "__main__":
-    main()
+    command_line(main)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.problems.problem import Problem
-from sharp.reference import pdebench_schemes, periodic_problems, spectral
+from sharp.reference import periodic_problems, spectral
 from sharp.reference.datasets import Inputs, spacing
 from sharp.reference.family import (
     BenchmarkFamily,
@@ -67,6 +67,8 @@ def _shift(
 
 
 def _upwind(problem: Problem, values: Real, t: NDArray[Any]) -> Callable[[slice], NDArray[np.float32]]:
+    from sharp.reference import pdebench_schemes  # loads JAX
+
     beta, dx = _speed(problem), periodic_problems.period(problem) / values.shape[-1]
 
     def flux(cells: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.problems.problem import Problem
-from sharp.reference import pdebench_schemes, periodic_problems
+from sharp.reference import periodic_problems
 from sharp.reference.datasets import Inputs, spacing
 from sharp.reference.family import BenchmarkFamily, PublishedScheme, SmoothTestProblem, StepLimit, about
 from sharp.reference.metrics import (
@@ -52,6 +52,8 @@ def _equation(problem: Problem) -> QuadraticPde:
 
 def _upwind(problem: Problem, values: Array, t: NDArray[Any]) -> Callable[[slice], NDArray[np.float32]]:
     import jax.numpy as jnp
+
+    from sharp.reference import pdebench_schemes
 
     nu, dx = viscosity(problem), periodic_problems.period(problem) / values.shape[-1]
 

@@ -106,8 +106,13 @@ class BenchmarkFamily:
 
     @property
     def steady(self) -> bool:
-        """Whether the problems have no time; their grids consist of nodes, the others' of cells."""
+        """Whether the problems have no time."""
         return self.smooth.duration is None
+
+    @property
+    def grid(self) -> str:
+        """What the grids of the problems consist of."""
+        return "nodes" if self.steady else "cells"
 
     def solve_reference(
         self,

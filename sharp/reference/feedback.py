@@ -218,11 +218,13 @@ _GENERAL: tuple[tuple[FeedbackMetric, tuple[str, ...]], ...] = (
     (two_grid, ()),
     (cfl, _EVOLVING),
 )
-_OFFERED = [
-    *_GENERAL,
-    *((each, (family.name,)) for family in FAMILIES.values() for each in family.metrics),
-]
-BUILT_IN = tuple(replace(each, families=names) for each, names in _OFFERED)
+BUILT_IN = tuple(
+    replace(each, families=names)
+    for each, names in (
+        *_GENERAL,
+        *((each, (family.name,)) for family in FAMILIES.values() for each in family.metrics),
+    )
+)
 
 
 @cache

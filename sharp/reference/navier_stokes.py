@@ -30,9 +30,8 @@ from sharp.reference.family import (
     StepLimit,
     about,
 )
-from sharp.reference.godunov import published_solver
 from sharp.reference.grid_operators import SpaceDerivative, central_differences
-from sharp.reference.initial import Evaluate, InitialSet, SineSums
+from sharp.reference.initial import Evaluate, InitialSet, SineSums, folds_and_windows
 from sharp.reference.lagrangian import Gas, interpolate, solve_flow
 from sharp.reference.metrics import (
     FeedbackMetric,
@@ -49,7 +48,6 @@ from sharp.reference.metrics import (
     samples,
     step_excess,
 )
-from sharp.reference.pdebench_schemes import saving_times
 from sharp.reference.residual import BalanceLaw, BalanceLaws, Fields, FluxTerm, evolution_residual
 from sharp.reference.spectral import relative_l2
 
@@ -58,7 +56,7 @@ Array = NDArray[np.float64]
 FIELDS = ("Vx", "density", "pressure")
 # The family of initial conditions, see `sample_initial`; the smallest values are the factors s of positive fields.
 LARGEST_WAVE = 3
-FOLDED_SHARE, WINDOWED_SHARE = 0.1, 0.5
+WINDOWED_SHARE = 0.5
 SMALLEST = {"density": 1.0, "pressure": 10.0}
 # The particles of a solution over those of the one before, and the most that are followed.
 _REFINEMENT = 1.5
@@ -217,6 +215,9 @@ def _lagrangian(
 
 def _godunov(problem: Problem, values: Array, t: NDArray[Any]) -> Callable[[slice], NDArray[np.float32]]:
     """Prepare the published scheme for one sample at a time: viscosity is kinematic whatever the problem states."""
+    from sharp.reference.godunov import published_solver  # loads JAX
+    from sharp.reference.pdebench_schemes import saving_times
+
     left, right = problem.bounds["x"]
     points = values.shape[-1]
     gamma, eta, zeta = (problem.parameters[name] for name in ("Gamma", "eta", "zeta"))
@@ -271,15 +272,11 @@ def _draw(n: int, generator: np.random.Generator) -> tuple[SineSums, Array]:
     """Draw n sums of sines, and the uniform numbers [n, 2] for their ranges."""
     draws = generator.random((n, 13))
     sines = draws[:, :6].reshape(n, 3, 2, 1)
-    folding, sign, windowing, left, right = draws[:, 6:11].T[..., None]
-    windowed = windowing < WINDOWED_SHARE
     sums = SineSums(
         amplitude=sines[:, 0],
         wave=1 + np.floor(LARGEST_WAVE * sines[:, 1]),
         phase=2 * np.pi * sines[:, 2],
-        sign=np.where(folding < FOLDED_SHARE, np.where(sign < 0.5, -1.0, 1.0), 0.0),
-        left=np.where(windowed, 0.1 + 0.35 * left, -np.inf),
-        right=np.where(windowed, 0.55 + 0.35 * right, np.inf),
+        **folds_and_windows(draws[:, 6:11], WINDOWED_SHARE, (0.1, 0.55), 0.35),
     )
     return sums, draws[:, 11:]
 

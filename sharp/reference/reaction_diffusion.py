@@ -29,7 +29,6 @@ from sharp.reference.metrics import (
     sample_metric,
     step_excess,
 )
-from sharp.reference.pdebench_schemes import SHORTEST_STEP, compile_for_cpu, saving_times, wrap
 from sharp.reference.residual import BalanceLaw, BalanceLaws, Fields, FluxTerm, evolution_residual
 from sharp.reference.spectral import QuadraticPde
 
@@ -50,6 +49,8 @@ def _equation(problem: Problem) -> QuadraticPde:
 
 def _split(problem: Problem, values: Array, t: NDArray[Any]) -> Callable[[slice], NDArray[np.float32]]:
     """Prepare the published scheme for one sample at a time; it rounds `1 / (1 + e * ((1 - u) / u))` in float32."""
+    from sharp.reference.pdebench_schemes import SHORTEST_STEP, saving_times  # loads JAX
+
     points = values.shape[-1]
     dx = periodic_problems.period(problem) / points
     dt = np.float32(CFL * 0.5 * dx**2 / problem.parameters["nu"])
@@ -90,6 +91,8 @@ def _compile_interval(points: int, weights: Weights) -> Callable[..., Any]:
     """
     import jax.numpy as jnp
     from jax import lax
+
+    from sharp.reference.pdebench_schemes import compile_for_cpu, wrap
 
     def interval(u: Any, one: Any, weights: Any, steps: Any, cut_weights: Any, cut: Any) -> Any:
         def pair(v: Any) -> Any:

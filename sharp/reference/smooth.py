@@ -30,7 +30,7 @@ def resolutions(problem: Problem) -> tuple[int, ...]:
 def has_smooth_inputs(problem: Problem) -> bool:
     """Whether smooth inputs are known for the problem's family and grid."""
     family = FAMILIES.get(problem.family)
-    return family is not None and problem.grid.kind == _grid(family)
+    return family is not None and problem.grid.kind == family.grid
 
 
 def smooth_inputs(problem: Problem, points: int) -> Inputs:
@@ -79,13 +79,9 @@ def _family(problem: Problem) -> BenchmarkFamily:
             f"those with an order of accuracy to measure are {', '.join(FAMILIES)}"
         )
     family = FAMILIES[problem.family]
-    if problem.grid.kind != _grid(family):
+    if problem.grid.kind != family.grid:
         raise DataError(
             f"{problem.id}: orders of accuracy of the family {problem.family} are measured on grids of "
-            f"{_grid(family)}, found {problem.grid.kind}"
+            f"{family.grid}, found {problem.grid.kind}"
         )
     return family
-
-
-def _grid(family: BenchmarkFamily) -> str:
-    return "nodes" if family.steady else "cells"

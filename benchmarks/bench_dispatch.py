@@ -27,13 +27,14 @@ from typing import Any
 
 from measuring import Table, command_line, scratch
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "slurm"))
-from private_slurm import PrivateSlurm, missing, started
 
 from hpc.queue import Dispatcher, PilotOptions, WorkItem, serve
 from hpc.quiescence import QuiescenceTracker
 from hpc.slurm import Campaign, ClusterProfile, Commands, Slurm, acquire_control, create_campaign
 from sharp.runs.cluster.profiles import render_script
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.helpers.cluster.private_slurm import PrivateSlurm, missing, started
 
 REQUIRED = 1.5
 LOOK_S = 0.1

@@ -27,7 +27,6 @@ from typing import Any
 
 from measuring import Table, command_line, scratch
 
-
 from hpc.queue import Dispatcher, PilotOptions, WorkItem, serve
 from hpc.quiescence import QuiescenceTracker
 from hpc.slurm import Campaign, ClusterProfile, Commands, Slurm, acquire_control, create_campaign

@@ -1,44 +1,20 @@
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-
-import h5py
 import numpy as np
 import pytest
 
 from sharp.errors import DataError
-from sharp.problems import Problem, list_problems, parse_problem
 from sharp.reference import godunov, navier_stokes
 from sharp.reference.spectral import relative_l2
-from tests.helpers.problems.small_problems import published_file, small
+from tests.helpers.problems.small_problems import PORTS, gas_problem, together
 
 Array = np.ndarray
-PORTS = {"Vx": "Vx0", "density": "density0", "pressure": "pressure0"}
 GAMMA, VISCOSITY = 5 / 3, 0.1 + 4 / 3 * 0.1
-
-
-def gas_problem(kinematic: bool = False, points: int = 64, times: int = 6, end: float = 0.05) -> Problem:
-    """Return the shipped problem on another grid, with the viscosity of either law."""
-    text = list_problems()["navier-stokes"].read_text()
-    stress = "(zeta + 4/3*eta)*density" if kinematic else "(zeta + 4/3*eta)"
-    text = re.sub(
-        r"  - density\*\(Vx_t.*",
-        f"  - density*(Vx_t + Vx*Vx_x) = -pressure_x + ({stress}*Vx_x)_x",
-        text,
-    )
-    text = re.sub(r"outputs: .*", f"outputs: {{grid: cells, points: {{x: {points}}}, times: {times}}}", text)
-    text = re.sub(r"^time: .*", f"time: [0, {end}]", text, flags=re.MULTILINE)
-    return parse_problem(text, "navier-stokes")
 
 
 def given(v: Array, density: Array, pressure: Array) -> dict[str, Array]:
     fields = (v, density, pressure)
     return {port: np.atleast_2d(field) for port, field in zip(PORTS.values(), fields, strict=True)}
-
-
-def together(arrays: Mapping[str, Array]) -> Array:
-    return np.stack([np.asarray(arrays[name], float) for name in PORTS], axis=1)
 
 
 def grid(n: int) -> Array:
@@ -227,33 +203,3 @@ def test_published_scheme_does_not_depend_on_how_it_is_compiled(monkeypatch: pyt
     as_many = navier_stokes.FAMILY.solve_pdebench(problem, drawn.arrays, t)
     godunov.compile_scheme.cache_clear()
     assert relative_l2(together(as_many), together(as_one))[0] < 2e-5
-
-
-def published_start(samples: int, frames: int) -> tuple[dict[str, Array], dict[str, Array], Array]:
-    with h5py.File(published_file("cns1d.hdf5")) as file:
-        fields = {name: file[name][:samples, :frames] for name in PORTS}
-        t = file["t-coordinate"][:frames]
-    return {PORTS[name]: values[:, 0] for name, values in fields.items()}, fields, t
-
-
-def test_published_data_are_reproduced() -> None:
-    initial, data, t = published_start(2, 11)
-    solution = navier_stokes.FAMILY.solve_pdebench(small("navier-stokes"), initial, t)
-    assert relative_l2(together(solution), together(data)).max() < 1e-5
-
-
-def test_published_data_have_kinematic_viscosity() -> None:
-    initial, data, t = published_start(1, 16)
-    floors = [
-        relative_l2(
-            together(data),
-            together(
-                navier_stokes.FAMILY.solve_reference(
-                    gas_problem(kinematic), initial, t, tolerance=1e-4
-                ).arrays
-            ),
-        )[0]
-        for kinematic in (True, False)
-    ]
-    assert floors[0] < 4e-3
-    assert floors[1] > 10 * floors[0]

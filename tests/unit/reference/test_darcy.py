@@ -1,28 +1,21 @@
 from __future__ import annotations
 
-import re
-from typing import Any
-
 import h5py
 import numpy as np
 import pytest
 
 from sharp.errors import DataError, SpecificationError
-from sharp.problems import Problem, list_problems, parse_problem
+from sharp.problems import Problem
 from sharp.reference import darcy
+from sharp.reference.fast_poisson import solve_dirichlet
 from sharp.reference.spectral import relative_l2
-from tests.helpers.problems.small_problems import published_file
+from tests.helpers.problems.small_problems import published_file, small
 
 Array = np.ndarray
 
 
-def flow_problem(points: int = 41, **lines: Any) -> Problem:
-    """Return the shipped problem on another grid and with other lines (`domain`, `beta`)."""
-    text = list_problems()["darcy"].read_text()
-    grid = f"{{grid: nodes, points: {{x: {points}, y: {points}}}}}"
-    for key, value in {"outputs": grid, **lines}.items():
-        text = re.sub(rf"^( *){key}: .*", rf"\g<1>{key}: {value}", text, flags=re.MULTILINE)
-    return parse_problem(text, "darcy")
+def flow_problem(points: int = 41, **lines: object) -> Problem:
+    return small("darcy", points, **lines)
 
 
 def series(n: int, terms: int = 199) -> Array:
@@ -65,15 +58,11 @@ def test_truth_agrees_with_fine_finite_volumes() -> None:
 
 def finite_volumes(a: Array, refinement: int) -> Array:
     """Return u at the nodes of `a` on a finer grid whose dual cells divide those of the nodes; harmonic means."""
-    from sharp.reference.fast_poisson import solve_dirichlet
-
     n = (len(a) - 1) * refinement
     node = np.rint(np.arange(n + 1) / refinement).astype(int)
     fine = a[np.ix_(node, node)]
-    one, other = fine[1:, 1:-1], fine[:-1, 1:-1]
-    along_x = 2 * one * other / (one + other)
-    one, other = fine[1:-1, 1:], fine[1:-1, :-1]
-    along_y = 2 * one * other / (one + other)
+    along_x = darcy.harmonic(fine[1:, 1:-1], fine[:-1, 1:-1])
+    along_y = darcy.harmonic(fine[1:-1, 1:], fine[1:-1, :-1])
     u = solve_dirichlet(along_x, along_y, np.full((n - 1, n - 1), 1 / n**2))
     return u[::refinement, ::refinement]
 
@@ -159,12 +148,3 @@ def test_coefficients_are_as_rough_as_the_published_ones() -> None:
     drawn = darcy.sample_initial(flow_problem(421), 32, 0).arrays["a"]
     steps = [np.mean(np.diff(a, axis=1) != 0) for a in (published, drawn)]
     assert steps[1] == pytest.approx(steps[0], rel=0.2)
-
-
-def test_published_data_are_reproduced_and_their_distance_from_the_truth_is_known() -> None:
-    with h5py.File(published_file("darcy.hdf5")) as file:
-        a, u = file["coeff"][:1], file["sol"][:1].astype(float)
-    solution = darcy.FAMILY.solve_pdebench(flow_problem(421), {"a": a})["u"]
-    assert relative_l2(solution.astype(float), u)[0] < 1e-7
-    coarse = darcy.finite_elements(a[0].astype(float), 1.0, 2)
-    assert relative_l2(coarse[None], u)[0] == pytest.approx(5.2e-3, rel=0.05)

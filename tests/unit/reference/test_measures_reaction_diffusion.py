@@ -102,8 +102,3 @@ def test_diffusion_number(share: float, excess: float) -> None:
     measured = case(PROBLEM, {"u": truth()}, T, internal_dt=dt)
     assert number("diffusive_cfl", measured) == pytest.approx(excess, abs=1e-9)
     assert f"{share:.3g} with the internal step" in found("diffusive_cfl", measured).note
-
-
-def test_steps_are_needed() -> None:
-    for name in ("reaction_step", "diffusive_cfl"):
-        assert found(name, case(PROBLEM, {"u": truth()}, T)).value is None

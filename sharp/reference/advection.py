@@ -89,15 +89,7 @@ def step_limits(problem: Problem, inputs: Inputs) -> tuple[StepLimit, ...]:
     return (StepLimit("transport", "dx/beta", abs(_speed(problem)) / spacing(problem, inputs)),)
 
 
-@sample_metric(
-    "Phase error",
-    description="How far waves are ahead of or behind their exact place: dispersion, or a wrong speed.",
-    source="LeVeque, Finite Volume Methods for Hyperbolic Problems, 2002, section 8.6 (modified equations); "
-    "Trefethen, SIAM Review 24, 1982 (group velocity)",
-    shape="the Fourier modes that hold 99 % of the energy of the start, at all later times",
-    normalisation="phase difference over pi (1: opposite phase); root mean square over times and over modes "
-    "weighted by energy; mean over samples",
-)
+@sample_metric()
 def phase_error(sample: FieldSample) -> float:
     """Return the phase error of the dominant modes in units of pi.
 
@@ -109,41 +101,20 @@ def phase_error(sample: FieldSample) -> float:
     return _rms(np.angle(gains) / np.pi, weights)
 
 
-@sample_metric(
-    "Amplitude damping",
-    description="How far the amplitudes of waves are from those of the start, which advection preserves: "
-    "numerical dissipation, or growth.",
-    source="LeVeque, Finite Volume Methods for Hyperbolic Problems, 2002, section 8.6 (modified equations)",
-    shape="the Fourier modes that hold 99 % of the energy of the start, at all later times",
-    normalisation="change of amplitude over amplitude; root mean square over times and over modes weighted "
-    "by energy; mean over samples",
-)
+@sample_metric()
 def damping(sample: FieldSample) -> float:
     """Return the relative amplitude error of the dominant modes; growth counts as decay, as exact as `phase_error`."""
     gains, weights = _gains(sample)
     return _rms(np.abs(gains) - 1, weights)
 
 
-@sample_metric(
-    "Mass drift",
-    description="How far the integral of u strays from that of the initial condition.",
-    source="LeVeque, Finite Volume Methods for Hyperbolic Problems, 2002, section 4.1 (conservation)",
-    shape="all samples, times and points",
-    normalisation="largest change in time over the integral of |u| at the start; mean over samples",
-)
+@sample_metric()
 def mass_drift(sample: FieldSample) -> float:
     """Return the drift of the integral: exact where the grid resolves u, off by about (dx/L)^2 at kinks."""
     return drift(sample.fields["u"], sample.given["u"], np.abs(sample.given["u"]))
 
 
-@sample_metric(
-    "L2 drift",
-    description="How far the L2 norm of u strays from that of the initial condition, which advection "
-    "preserves.",
-    source="LeVeque, Finite Volume Methods for Hyperbolic Problems, 2002, section 8.3 (norms and stability)",
-    shape="all samples, times and points",
-    normalisation="largest change in time over the norm at the start; mean over samples",
-)
+@sample_metric()
 def l2_drift(sample: FieldSample) -> float:
     """Return the largest relative change in time of the L2 norm of u; as exact as `mass_drift`."""
     norms = np.linalg.norm(sample.fields["u"], axis=1)

@@ -26,8 +26,8 @@ from sharp.reference.metrics import (
     drift,
     jumps,
     largest_rise,
-    metric,
     ratio,
+    run_metric,
     sample_metric,
     step_excess,
 )
@@ -90,16 +90,7 @@ def step_limits(problem: Problem, inputs: Inputs) -> tuple[StepLimit, ...]:
     )
 
 
-@sample_metric(
-    "Entropy inequality violation",
-    description="Entropy u^2/2 that appears where only viscosity may change it, and only downwards: expansion "
-    "shocks, shocks thinner than viscosity allows, instability.",
-    source="LeVeque, Finite Volume Methods for Hyperbolic Problems, 2002, section 11.14 (entropy functions); "
-    "Tadmor, Acta Numerica 12, 2003",
-    shape="all samples, times and points; 16 overlapping parts of the period",
-    normalisation="largest accumulated production, summed over the parts, over the entropy of the start; mean "
-    "over samples",
-)
+@sample_metric()
 def entropy_violation(sample: FieldSample) -> float:
     """Return how much entropy u^2/2 is produced, in excess of viscosity's loss, over that of the start.
 
@@ -115,14 +106,7 @@ def entropy_violation(sample: FieldSample) -> float:
     return ratio(largest_rise(produced).sum(), 0.5 * float(np.square(start).mean()))
 
 
-@sample_metric(
-    "Growth of total variation",
-    description="How much the total variation grows, which the exact solution never lets grow: oscillations.",
-    source="Harten, J. Comput. Phys. 49, 1983; LeVeque, Finite Volume Methods for Hyperbolic Problems, 2002, "
-    "section 6.7 (total variation)",
-    shape="all samples, times and points",
-    normalisation="largest rise above any earlier value, over the total variation of the start; mean over samples",
-)
+@sample_metric()
 def tv_growth(sample: FieldSample) -> float:
     """Return how far the total variation ever rises above its smallest earlier value, over the first.
 
@@ -132,27 +116,13 @@ def tv_growth(sample: FieldSample) -> float:
     return ratio(float(largest_rise(variation)), variation[0])
 
 
-@sample_metric(
-    "Mean drift",
-    description="How far the mean of u strays from that of the initial condition.",
-    source="LeVeque, Finite Volume Methods for Hyperbolic Problems, 2002, section 4.1 (conservation)",
-    shape="all samples, times and points",
-    normalisation="largest change in time over the mean of |u| at the start; mean over samples",
-)
+@sample_metric()
 def mean_drift(sample: FieldSample) -> float:
     """Return the drift of the mean: exact where the grid resolves u, off by about (dx/L)^2 at kinks."""
     return drift(sample.fields["u"], sample.given["u"], np.abs(sample.given["u"]))
 
 
-@metric(
-    "Courant number of the characteristics",
-    description="How far the internal time step that the program printed (`dt=...`, or `steps=...`) lets "
-    "characteristics travel beyond one cell of the output grid. It says nothing against implicit time stepping.",
-    source="Courant, Friedrichs and Lewy, Math. Ann. 100, 1928; LeVeque, Finite Volume Methods for Hyperbolic "
-    "Problems, 2002, section 4.4 (CFL condition)",
-    shape="the printed step, and the largest |u| of all samples, times and points",
-    normalisation="max |u| dt/dx less 1; 0 below",
-)
+@run_metric()
 def characteristic_cfl(case: MetricInput) -> MetricValue:
     """Return the excess for the printed step and the largest |u| [n, T, N] at any time."""
     fastest = max(max(float(u.max()), -float(u.min())) for u in case.prediction.values())

@@ -23,7 +23,7 @@ from sharp.reference.datasets import Inputs, ReferenceSolution
 from sharp.reference.family import BenchmarkFamily, PublishedScheme, ReferenceScheme, SmoothTestProblem
 from sharp.reference.fast_poisson import dual_norm, solve_dirichlet
 from sharp.reference.initial import Evaluate, InitialSet
-from sharp.reference.metrics import FieldSample, MetricInput, MetricValue, metric, ratio, sample_metric
+from sharp.reference.metrics import FieldSample, MetricInput, MetricValue, ratio, run_metric, sample_metric
 from sharp.reference.residual import GridResidual, checked_prediction, combined, mean_or_one, norm
 from sharp.reference.spectral import relative_l2
 
@@ -241,16 +241,7 @@ def _five_point(intervals: int, refinement: int, load: float) -> Array:
     return np.stack(solved)[:, ::refinement, ::refinement]
 
 
-@sample_metric(
-    "Residual inside the phases (L2)",
-    description="How far the solution is from satisfying the equation where the coefficient is constant, in the "
-    "mean.",
-    source="LeVeque, Finite Difference Methods for Ordinary and Partial Differential Equations, 2007, section 3.2",
-    absent=_NOWHERE_CONSTANT,
-    shape="the nodes in the middle of 5 x 5 of the same coefficient, of all samples",
-    normalisation="2-norm of the sum of the terms a u_xx, a u_yy and beta over the sum of their 2-norms; mean over "
-    "samples",
-)
+@sample_metric(_NOWHERE_CONSTANT)
 def residual_l2(sample: FieldSample) -> float | None:
     """Return the root mean square of -a (u_xx + u_yy) - beta over those of the three terms (u [N, N]).
 
@@ -260,30 +251,13 @@ def residual_l2(sample: FieldSample) -> float | None:
     return _strong_residual(sample, _rms)
 
 
-@sample_metric(
-    "Residual inside the phases (maximum)",
-    description="How far the solution is from satisfying the equation where the coefficient is constant, at the "
-    "worst place: single wrong nodes, unfinished iterations.",
-    source="LeVeque, Finite Difference Methods for Ordinary and Partial Differential Equations, 2007, section 3.2",
-    absent=_NOWHERE_CONSTANT,
-    shape="the nodes in the middle of 5 x 5 of the same coefficient, of all samples",
-    normalisation="largest sum of the terms a u_xx, a u_yy and beta over the sum of their largest values; mean "
-    "over samples",
-)
+@sample_metric(_NOWHERE_CONSTANT)
 def residual_max(sample: FieldSample) -> float | None:
     """Return the same as `residual_l2` with largest values; the exact solution leaves 3e-2, next to corners."""
     return _strong_residual(sample, _largest)
 
 
-@sample_metric(
-    "Mass balance of the cells",
-    description="What cells lose or gain: the flux out of the square around each node less the source in it.",
-    source="Eymard, Gallouet and Herbin, Finite Volume Methods (Handbook of Numerical Analysis VII), 2000, "
-    "section 11 (two-point fluxes with harmonic means)",
-    shape="the squares of side h around the inner nodes of all samples",
-    normalisation="net outflow less source over the sum of the sizes of the four fluxes and the source; mean over "
-    "cells and samples",
-)
+@sample_metric()
 def cell_balance(sample: FieldSample) -> float:
     """Return the mean over dual cells of what flows in, out and arises, over the sum of their sizes (u [N, N]).
 
@@ -297,15 +271,7 @@ def cell_balance(sample: FieldSample) -> float:
     return float(np.mean(surplus / passing))
 
 
-@sample_metric(
-    "Global balance",
-    description="How far the total flux out through the walls is from the integral of the source: the size of the "
-    "solution as a whole.",
-    source="Evans, Partial Differential Equations, 2010, appendix C.2 (Gauss-Green); Eymard, Gallouet and Herbin, "
-    "Finite Volume Methods, 2000, section 11",
-    shape="the fluxes between the walls and the nodes next to them, of all samples",
-    normalisation="difference over the integral of the source; mean over samples",
-)
+@sample_metric()
 def compatibility(sample: FieldSample) -> float:
     """Return how far the flux out through the walls is from the integral of beta, relative to that (u [N, N]).
 
@@ -320,16 +286,7 @@ def compatibility(sample: FieldSample) -> float:
     return ratio(abs(outflow - source), abs(source))
 
 
-@sample_metric(
-    "Residual and flux-jump error estimator",
-    description="An a-posteriori estimate of the error of the gradient, from the residual in the cells and the "
-    "jumps of the flux between them.",
-    source="Verfuerth, A Posteriori Error Estimation Techniques for Finite Element Methods, 2013, section 1.4; "
-    "weights for jumping coefficients: Bernardi and Verfuerth, Numer. Math. 85, 2000",
-    absent=_NOWHERE_CONSTANT,
-    shape="nodes in the middle of 5 x 5 of the same coefficient, faces with three nodes of one on either side",
-    normalisation="root of the sum of squares over the energy norm of the solution; mean over samples",
-)
+@sample_metric(_NOWHERE_CONSTANT)
 def jump_estimator(sample: FieldSample) -> float | None:
     """Return the residual-jump estimate of the error in the energy norm, over the energy norm of u [N, N].
 
@@ -349,15 +306,7 @@ def jump_estimator(sample: FieldSample) -> float | None:
     return float(np.sqrt(ratio(estimate, _energy(a, u) + _energy(a.T, u.T))))
 
 
-@metric(
-    "Change of the energy with the grid",
-    description="How much the integral of the solution changes when the solver is given every second node only.",
-    source="Roache, J. Fluids Eng. 116, 1994 (grid convergence); Ciarlet, The Finite Element Method for Elliptic "
-    "Problems, 2002, section 2.4 (energy)",
-    shape="the mean of the solution on the output grid and on that of half as many cells a direction",
-    normalisation="difference over the mean on the output grid; mean over samples",
-    needs_coarse_run=True,
-)
+@run_metric(needs_coarse_run=True)
 def energy_change(case: MetricInput) -> MetricValue:
     """Return by how much the integral of u [n, N, N] changes from the coarse grid to the fine one, relative to that.
 

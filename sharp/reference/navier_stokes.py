@@ -39,11 +39,12 @@ from sharp.reference.metrics import (
     MetricInput,
     MetricValue,
     accumulated,
+    built_in,
     drift,
     jumps,
     largest_rise,
     mean_over_samples,
-    metric,
+    run_metric,
     sample_metric,
     samples,
     step_excess,
@@ -288,16 +289,7 @@ def _ranged(field: str, shapes: Array, uniform: Array) -> Array:
     return np.asarray(SMALLEST[field] * (low + spread * shapes))
 
 
-@metric(
-    "Residuals of the three equations",
-    description="How far the solution is from satisfying the equations of mass, momentum and energy, by fixed "
-    "difference operators on the output grid; the note has them one by one.",
-    source="Anderson, Computational Fluid Dynamics, 1995, section 2.10 (conservation form); operators in "
-    "`sharp.reference.residual`",
-    shape="at most 32 output times, the smooth part of all samples",
-    normalisation="per equation, root mean square of the sum of all terms over the sum of those of each, mean "
-    "over samples; root mean square over the equations",
-)
+@run_metric()
 def vector_residual(case: MetricInput) -> MetricValue:
     """Return the root mean square of the residuals of the equations of mass, momentum and energy [n, T, N].
 
@@ -312,29 +304,14 @@ def vector_residual(case: MetricInput) -> MetricValue:
     return MetricValue(float(np.sqrt(np.mean([found[name] ** 2 for name in _EQUATIONS]))), note)
 
 
-@sample_metric(
-    "Negative density or pressure",
-    description="How far density or pressure fall below zero.",
-    source="Einfeldt et al., J. Comput. Phys. 92, 1991; Toro, Riemann Solvers and Numerical Methods for Fluid "
-    "Dynamics, 2009, section 10.6",
-    shape="the smallest values of every sample",
-    normalisation="depth below zero over the mean at the start, the worse of both; mean over samples",
-)
+@sample_metric()
 def positivity_violation(sample: FieldSample) -> float:
     """Return how far density or pressure fall below 0, over their means at the start, the worse of both."""
     depths = [-sample.fields[field].min() / sample.given[field].mean() for field in SMALLEST]
     return float(np.max([*depths, 0.0]))
 
 
-@metric(
-    "Sign of entropy production",
-    description="Entropy that disappears, or is not produced where viscosity must produce it: wrong shocks, a "
-    "missing term of viscous heating, energy lost.",
-    source="Landau and Lifshitz, Fluid Mechanics, 1987, section 49 (entropy production by viscosity); Tadmor, Acta "
-    "Numerica 12, 2003",
-    shape="integrals over the period at all output times",
-    normalisation="largest accumulated deficit of entropy over mass, in units of c_v; mean over samples",
-)
+@run_metric()
 def entropy_loss(case: MetricInput) -> MetricValue:
     """Return by how much entropy falls behind what viscosity produces, a mass in units of c_v.
 
@@ -360,15 +337,7 @@ def entropy_loss(case: MetricInput) -> MetricValue:
     return mean_over_samples(case, measure)
 
 
-@metric(
-    "Acoustic Courant number",
-    description="How far the internal time step that the program printed (`dt=...`, or `steps=...`) lets sound "
-    "waves travel beyond one cell of the output grid. It says nothing against implicit time stepping.",
-    source="Courant, Friedrichs and Lewy, Math. Ann. 100, 1928; Toro, Riemann Solvers and Numerical Methods for "
-    "Fluid Dynamics, 2009, section 6.3.2",
-    shape="the printed step, and the fastest wave |v| + c of all samples, times and points",
-    normalisation="max(|v| + c) dt/dx less 1; 0 below",
-)
+@run_metric()
 def acoustic_cfl(case: MetricInput) -> MetricValue:
     """Return by how much max(|v| + c) dt/dx exceeds 1, for the printed step and the fastest wave at any time."""
     if not _physical(case):
@@ -402,25 +371,16 @@ def _physical(case: MetricInput) -> bool:
     return all(case.prediction[name].min() > 0 for name in ports)
 
 
-def _state_error(field: str, name: str, symbol: str) -> FeedbackMetric:
+def _state_error(field: str, name: str) -> FeedbackMetric:
     def state_error(case: MetricInput) -> MetricValue:
         assert case.reference is not None
         port = next(port.name for port in case.problem.interface.returns if port.field == field)
         return MetricValue(relative_errors({port: case.prediction[port]}, {port: case.reference[port]}).mean)
 
-    return FeedbackMetric(
-        f"{name}_error",
-        f"Error of the {name}",
-        description=f"Distance of the {name} from that of the reference solution.",
-        source="Takamoto et al., PDEBench, NeurIPS 2022 (normalised RMSE)",
-        shape=f"the {name} {symbol} of all samples, times and points",
-        normalisation="2-norm of the difference over that of the reference, per sample; mean over samples",
-        needs_data=True,
-        function=state_error,
-    )
+    return built_in(f"{name}_error", state_error, needs_data=True)
 
 
-def _drift(quantity: str, scale: str) -> FeedbackMetric:
+def _drift(quantity: str) -> FeedbackMetric:
     """Return the metric of the largest change in time of total mass, momentum or energy.
 
     Sums over a period are exact where the grid resolves the fields; at kinks they are off by about (dx/L)^2.
@@ -432,26 +392,11 @@ def _drift(quantity: str, scale: str) -> FeedbackMetric:
         scale = sample.given["density"] * _speed(gamma, sample.given) if quantity == "momentum" else start
         return drift(_conserved(gamma, sample.fields, quantity), start, scale)
 
-    return FeedbackMetric(
-        f"total_{quantity}_drift",
-        f"Drift of the total {quantity}",
-        description=f"How far the total {quantity} strays from that of the initial condition, which is conserved.",
-        source="LeVeque, Finite Volume Methods for Hyperbolic Problems, 2002, sections 4.1 and 14.3 (conservation)",
-        shape="all samples, times and points",
-        normalisation=f"largest change in time over {scale} of the start; mean over samples",
-        function=partial(mean_over_samples, measure=conservation_drift),
-    )
+    return built_in(f"total_{quantity}_drift", partial(mean_over_samples, measure=conservation_drift))
 
 
 @sample_metric(
-    "Rankine-Hugoniot defect",
-    absent="the solution is smooth: no front of the pressure that stays within half of the period between outputs",
-    description="Error of the speed at which steep fronts of the pressure move, by balances of mass, momentum and "
-    "energy in a box around them; nothing where the solution is smooth.",
-    source="LeVeque, Finite Volume Methods for Hyperbolic Problems, 2002, sections 11.8 and 14.7 (jump conditions)",
-    shape="the steepest front of the pressure at up to 8 output times of every sample",
-    normalisation="what the balances miss over the jumps times the fastest wave speed |v| + c; mean over times and "
-    "over samples with fronts",
+    "the solution is smooth: no front of the pressure that stays within half of the period between outputs"
 )
 def rankine_hugoniot(sample: FieldSample) -> float | None:
     """Return the error of the speed of fronts over that of the fastest wave, |v| + c.
@@ -536,13 +481,13 @@ FAMILY = BenchmarkFamily(
         lambda problem: 0.1 * (problem.bounds["x"][1] - problem.bounds["x"][0]),
     ),
     metrics=(
-        _state_error("density", "density", "rho"),
-        _state_error("Vx", "velocity", "v"),
-        _state_error("pressure", "pressure", "p"),
+        _state_error("density", "density"),
+        _state_error("Vx", "velocity"),
+        _state_error("pressure", "pressure"),
         vector_residual,
-        _drift("mass", "the mass"),
-        _drift("momentum", "the integral of rho (|v| + c)"),
-        _drift("energy", "the energy"),
+        _drift("mass"),
+        _drift("momentum"),
+        _drift("energy"),
         positivity_violation,
         entropy_loss,
         rankine_hugoniot,

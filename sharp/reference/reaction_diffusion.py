@@ -24,8 +24,8 @@ from sharp.reference.metrics import (
     FieldSample,
     MetricInput,
     MetricValue,
-    metric,
     ratio,
+    run_metric,
     sample_metric,
     step_excess,
 )
@@ -159,14 +159,7 @@ def _smooth_duration(problem: Problem) -> float:
     return min(length**2 / (10 * problem.parameters["nu"]), 1 / problem.parameters["rho"])
 
 
-@sample_metric(
-    "Maximum principle and positivity violation",
-    description="How far u falls below 0 or exceeds both 1 and its initial maximum, which the equation forbids.",
-    source="Protter and Weinberger, Maximum Principles in Differential Equations, 1984, chapter 3; Smoller, Shock "
-    "Waves and Reaction-Diffusion Equations, 1994, chapter 14 (invariant regions)",
-    shape="the smallest and the largest value of every sample",
-    normalisation="distance from the allowed interval over its length; mean over samples",
-)
+@sample_metric()
 def bounds_violation(sample: FieldSample) -> float:
     """Return how far u leaves the interval from min(0, min u0) to max(1, max u0), over its length.
 
@@ -178,15 +171,7 @@ def bounds_violation(sample: FieldSample) -> float:
     return float(np.max([low - u.min(), u.max() - high, 0.0]) / (high - low))
 
 
-@sample_metric(
-    "Consistency with the exact reaction",
-    description="How far the growth of the mean from one output time to the next is from what the exact solution "
-    "of the logistic equation makes of the frame before: a wrong rate, growth lost to rounding or splitting.",
-    source="Strang, SIAM J. Numer. Anal. 5, 1968; Hundsdorfer and Verwer, Numerical Solution of Time-Dependent "
-    "Advection-Diffusion-Reaction Equations, 2003, section IV.1 (operator splitting)",
-    shape="all samples, all pairs of successive output times",
-    normalisation="sum of the differences of means over the sum of the exact growth; mean over samples",
-)
+@sample_metric()
 def reaction_consistency(sample: FieldSample) -> float:
     """Return how far the growth of the mean of u is from the exact reaction, relative to that growth.
 
@@ -205,29 +190,13 @@ def reaction_consistency(sample: FieldSample) -> float:
     return ratio(np.abs(after - expected).sum(), growth.sum())
 
 
-@metric(
-    "Safe step for the reaction",
-    description="How far the internal time step that the program printed (`dt=...`, or `steps=...`) exceeds 1/rho, "
-    "beyond which an explicit step may overshoot u = 1. It says nothing against exact or implicit reaction steps.",
-    source="Hundsdorfer and Verwer, Numerical Solution of Time-Dependent Advection-Diffusion-Reaction Equations, "
-    "2003, section I.7 (positivity)",
-    shape="the printed step",
-    normalisation="rho dt less 1; 0 below",
-)
+@run_metric()
 def reaction_step(case: MetricInput) -> MetricValue:
     """Return the excess for the printed step."""
     return step_excess(case, case.problem.parameters["rho"], "rho dt")
 
 
-@metric(
-    "Diffusion number",
-    description="How far the internal time step that the program printed (`dt=...`, or `steps=...`) exceeds "
-    "dx^2/(2 nu), beyond which explicit diffusion on the output grid is unstable. It says nothing against "
-    "implicit or exact diffusion.",
-    source="LeVeque, Finite Difference Methods for Ordinary and Partial Differential Equations, 2007, section 9.3",
-    shape="the printed step and the output grid",
-    normalisation="2 nu dt/dx^2 less 1; 0 below",
-)
+@run_metric()
 def diffusive_cfl(case: MetricInput) -> MetricValue:
     """Return the excess for the printed step."""
     rate = 2 * case.problem.parameters["nu"] / spacing(case.problem, case.inputs) ** 2

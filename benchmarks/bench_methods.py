@@ -50,7 +50,7 @@ def main(folder: Path, play: bool = False, problems: Sequence[str] = PROBLEMS) -
     """Print the table."""
     if play:
         play_sweep(folder, problems)
-    counts = ("needed:g", "least:g", "most:g", f"at most {MOST:g}", "in all:g")
+    counts = ("needed:g", "least:g", "most:g", f"at most {int(MOST)} of {CANDIDATES}", "in all:g")
     table = Table(
         "problem", "counted", "seeds", *counts, "ratio:.2g", "lowest:.2g", "highest:.2g", "not higher"
     )

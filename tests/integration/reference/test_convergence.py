@@ -21,7 +21,7 @@ from sharp.evaluation.convergence import (
 from sharp.evaluation.protocol import EvaluationRequest
 from sharp.problems import load_problem
 from sharp.problems.limits import ResourceLimits
-from sharp.reference.smooth import has_smooth_inputs, resolutions, smooth_inputs, smooth_reference
+from sharp.reference.families import has_smooth_inputs, resolutions, smooth_inputs, smooth_reference
 from tests.helpers.problems.known_schemes import (
     advection,
     burgers,

@@ -3,8 +3,8 @@
     python benchmarks/bench_startup.py [--repeat 9]
 
 The run that is resumed holds 100 candidates and stopped before its first judge. Its answers are the rule-based model's,
-recorded by a process that was ended there; its data set has the default 200 samples. `resume` is timed from the start of
-the process to the moment at which it asks for the first effect that is not recorded; nothing is paid for.
+recorded by a process that was ended there; its data set has the default 200 samples. `resume` is timed from the start
+of the process to the moment at which it asks for the first effect that is not recorded; nothing is paid for.
 """
 
 from __future__ import annotations

@@ -117,7 +117,6 @@ def test_published_procedure_is_half_a_cell_off() -> None:
 
 @pytest.mark.parametrize("solve", [darcy.FAMILY.solve_reference, darcy.FAMILY.solve_pdebench])
 def test_impossible_media_are_refused(solve: object) -> None:
-    assert callable(solve)
     a = np.ones((2, 21, 21))
     with pytest.raises(DataError, match=r"`a` to have the axes \[n, N, N\], found \[2, 21, 20\]"):
         solve(flow_problem(21), {"a": a[..., 1:]})
@@ -129,17 +128,11 @@ def test_impossible_media_are_refused(solve: object) -> None:
         solve(oblong, {"a": np.ones((1, 21, 21))})
 
 
-def test_coefficients_have_two_phases_and_their_seed() -> None:
-    problem = flow_problem(65)
-    few, many, other = (
-        darcy.sample_initial(problem, n, seed).arrays["a"] for n, seed in ((2, 1), (40, 1), (2, 2))
-    )
-    assert few.dtype == np.float32
-    assert set(np.unique(many)) == {3.0, 12.0}
-    assert (few == many[:2]).all()
-    assert (few != other).any()
-    assert 0.4 < np.mean(many == 12) < 0.6
-    assert 0.5 * np.ptp((many == 12).mean(axis=(1, 2))) < 0.35
+def test_coefficients_have_two_phases() -> None:
+    a = darcy.sample_initial(flow_problem(65), 40, 1).arrays["a"]
+    assert set(np.unique(a)) == {3.0, 12.0}
+    assert 0.4 < np.mean(a == 12) < 0.6
+    assert 0.5 * np.ptp((a == 12).mean(axis=(1, 2))) < 0.35
 
 
 def test_coefficients_are_as_rough_as_the_published_ones() -> None:

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from sharp.reference import burgers
+from sharp.reference.burgers import FAMILY
 from tests.helpers.problems.measured_cases import case, cells, number, shipped
 
 Array = np.ndarray
@@ -22,7 +22,7 @@ def truth(nu: float = 0.01) -> Array:
     phase = 2 * np.pi * cells(2 * N)
     start = np.stack([np.sin(phase), 0.3 + 0.8 * np.cos(phase + 1) + 0.3 * np.sin(2 * phase)])
     t, problem = T, shipped("burgers", nu=nu)
-    return burgers.FAMILY.solve_reference(problem, {"u0_batch": start}, t, tolerance=1e-6).arrays["u"]
+    return FAMILY.solve_reference(problem, {"u0_batch": start}, t, tolerance=1e-6).arrays["u"]
 
 
 def rarefaction() -> Array:
@@ -130,4 +130,4 @@ def test_courant_number(courant: float, excess: float) -> None:
 
 def test_nothing_is_nothing() -> None:
     still = case(PROBLEM, {"u": np.zeros((1, T.size, N))}, T, internal_dt=1.0)
-    assert {number(measure.name, still) for measure in burgers.FAMILY.metrics} == {0.0}
+    assert {number(measure.name, still) for measure in FAMILY.metrics} == {0.0}

@@ -247,7 +247,7 @@ def stacked(problem: Problem, initial: Mapping[str, NDArray[Any]]) -> Array:
 
 
 def interpolation_error(values: Array) -> Array:
-    """Estimate how far the truth of samples [n, 3, N] may be off as nothing is known between their values.
+    """Estimate how far solutions for samples [n, 3, N] may be off as nothing is known between their values.
 
     Interpolation from every second value, compared with the others, shows the error at twice the spacing;
     that of a kink is proportional to the spacing to the power 3/2. Returns one relative error a sample.

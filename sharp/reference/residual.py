@@ -7,7 +7,7 @@ for comparison, central differences of order 2, and Fourier series in space with
 disagree, the output grid speaks and not the prediction.
 
 * Output times limit the time derivative: the residual of an exact solution is not zero, least of all where
-  sound waves cross many cells from one output time to the next. Compare with the residual of the truth.
+  sound waves cross many cells from one output time to the next. Compare with that of the reference solution.
 * The first 5 % of the output times are left out: no operator resolves a steep start, and diffusion ends it
   soon.
 * Equations with diffusion: terms are averaged over sqrt(diffusivity * dt), the distance that diffusion

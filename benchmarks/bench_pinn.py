@@ -85,7 +85,7 @@ def compare(name: str, width: int, seconds: float, accuracy: float) -> Row:
 
     def classical() -> DiscreteSolution:
         wanted = SolveOptions(accuracy=accuracy, time_limit=seconds, cross_check=False, compare=False)
-        found = solve_problem(problem, wanted).solution
+        found = solve_problem(problem, wanted).discrete
         assert found is not None, f"{name} has a classical solution"
         return found
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from sharp.evaluation.protocol import Convergence, EvaluationRequest
 from sharp.problems.problem import Problem
 from sharp.reference.datasets import Inputs
-from sharp.reference.smooth import resolutions, smooth_inputs, smooth_reference
+from sharp.reference.families import resolutions, smooth_inputs, smooth_reference
 from sharp.reference.spectral import coefficients, evaluate, relative_l2
 
 Array = NDArray[np.float64]

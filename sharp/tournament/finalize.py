@@ -39,7 +39,7 @@ async def finalize(
 
 async def _study_convergence(session: RunContext, code: str) -> None:
     from sharp.evaluation.convergence import study_request  # loads scipy
-    from sharp.reference.smooth import has_smooth_inputs
+    from sharp.reference.families import has_smooth_inputs
 
     if has_smooth_inputs(session.problem):
         await session.effects.evaluate(

@@ -40,8 +40,7 @@ import numpy as np
 
 from hpc.processes import descendants
 from hpc.sandbox import SandboxLimits, SandboxPolicy, open_interpreter
-from sharp.evaluation.cache import EvaluationCache, cache_home
-from sharp.evaluation.cached import CachedEvaluator
+from sharp.evaluation.cache import CachedEvaluator, EvaluationCache, cache_home
 from sharp.evaluation.local import LocalEvaluator
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.problems import load_problem
@@ -299,7 +298,7 @@ async def hits(scratch: Path, data: DataSet, repeat: int) -> list[float]:
         run = scratch / f"run-{number}"
         async with LocalEvaluator(run, PROBLEM, data, splits, workers=1) as inner:
             cache = EvaluationCache(cache_home())
-            cached = CachedEvaluator(inner, cache, run_dir=run, task=inner.task, policy=SandboxPolicy())
+            cached = CachedEvaluator(inner, cache, run_dir=run, policy=SandboxPolicy())
             started = time.monotonic()
             result = checked(await cached.evaluate(request))
             times.append(time.monotonic() - started)

@@ -9,9 +9,8 @@ from hpc.campaign import ServerGpuHours
 from sharp.document import Block, Code, Details, Paragraph, Section, Table
 from sharp.document.text import MISSING, count_text, duration_text, error_text, number_text
 from sharp.evaluation.protocol import FAILURE_KINDS, CandidateFailure, Evaluation
-from sharp.llm.break_even import break_even
 from sharp.llm.ledger import CallTotals, is_cached
-from sharp.llm.model_costs import ModelCosts
+from sharp.llm.model_costs import ModelCosts, break_even
 from sharp.report.budget_usage import budgets
 from sharp.report.prices import price_table
 from sharp.report.report_data import ReportData

@@ -17,8 +17,7 @@ from scripted import evaluation, program
 from hpc.errors import InfrastructureError
 from hpc.files import make_directory
 from hpc.sandbox import SandboxPolicy
-from sharp.evaluation.cache import EvaluationCache
-from sharp.evaluation.cached import CachedEvaluator
+from sharp.evaluation.cache import CachedEvaluator, EvaluationCache
 from sharp.evaluation.local import LocalEvaluator
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.evaluation.task_folder import read_picture, read_task, task_folder, write_result, write_task

@@ -330,7 +330,7 @@ async def test_cancelling_ends_the_whole_tree(tmp_path, evaluator, ask, folder):
 
 
 async def test_worker_that_ignores_cancellation_is_killed(tmp_path, dataset, ask, start, monkeypatch):
-    monkeypatch.setattr("sharp.evaluation.workers._FAREWELL_S", 0.2)
+    monkeypatch.setattr("sharp.evaluation.worker_pool._FAREWELL_S", 0.2)
     deaf = tmp_path / "python"
     deaf.write_text(f"#!/bin/sh\ntrap '' TERM\necho $$ > {tmp_path / 'pid'}\nsleep 600\nsleep 600\n")
     deaf.chmod(0o700)

@@ -22,7 +22,7 @@ from sharp.errors import ConfigurationError
 from sharp.evaluation import ranks
 from sharp.evaluation.launcher import checked_launcher, launcher_command, launcher_settings, reason
 from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.workers import start_ranks
+from sharp.evaluation.worker_pool import start_ranks
 from sharp.runs.solver_evaluation import SolverEvaluationOptions, evaluate_solver
 
 MPIEXEC = Path(sys.executable).with_name("mpiexec")

@@ -6,7 +6,7 @@ import io
 
 import numpy as np
 
-from sharp.evaluation.preview_arrays import preview_arrays
+from sharp.evaluation.task import preview_arrays
 
 
 def _load(data: bytes) -> dict[str, np.ndarray]:

@@ -366,7 +366,7 @@ def test_a_file_where_the_result_belongs_is_a_trick(run):
 def test_answers_stay_in_memory(run, workshop, tmp_path, monkeypatch):
     data = waves(tmp_path)
     first, _ = evaluate(task(data), workshop)
-    monkeypatch.setattr("sharp.evaluation.sample_cache.read_reference", None)
-    monkeypatch.setattr("sharp.evaluation.sample_cache.read_inputs", None)
+    monkeypatch.setattr("sharp.evaluation.worker_context.read_reference", None)
+    monkeypatch.setattr("sharp.evaluation.worker_context.read_inputs", None)
     assert evaluate(task(data), workshop)[0].scores == first.scores
     assert np.isfinite(first.scores.nrmse)

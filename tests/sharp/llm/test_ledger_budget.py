@@ -1,8 +1,8 @@
 import pytest
 
-from sharp.llm.break_even import BreakEven, break_even
 from sharp.llm.budgets import Budget, check_budget
 from sharp.llm.ledger import CallTotals, Ledger
+from sharp.llm.model_costs import BreakEven, break_even
 from sharp.llm.protocol import TokenUsage
 
 

@@ -16,8 +16,7 @@ from scripted import ScriptedEffects, evaluation, program, script, session
 from sharp.config import AideOptions
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.llm.protocol import ChatRequest
-from sharp.methods.aide import aide, trimmed
-from sharp.methods.tree import Node, debuggable, decide, tree
+from sharp.methods.aide import Node, aide, debuggable, decide, tree, trimmed
 from sharp.tournament.state import SearchStep, Tournament
 
 OPTIONS = AideOptions(drafts=3, debug_probability=0.9, max_debug_depth=2)

@@ -25,8 +25,8 @@ from scripted import (
 from hpc.journal import Journal
 from sharp import methods
 from sharp.config import to_plain
-from sharp.evaluation.preview_arrays import preview_arrays
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
+from sharp.evaluation.task import preview_arrays
 from sharp.evaluation.task_folder import EvaluationTask, task_folder, write_result
 from sharp.llm.prompts import prompt_hashes
 from sharp.llm.protocol import ChatReply, ChatRequest

@@ -13,8 +13,7 @@ from sharp.llm.prompts import render
 from sharp.llm.protocol import Message
 from sharp.rule_based.answers import answer
 from sharp.rule_based.prompt_problem import question
-from sharp.tournament.analysis import VERDICTS, analyse
-from sharp.tournament.prompt_generation import SINGLE, read_prompts
+from sharp.tournament.analysis import SINGLE, VERDICTS, analyse, read_prompts
 
 PROBLEMS = ("advection", "burgers", "reaction-diffusion", "navier-stokes", "darcy")
 

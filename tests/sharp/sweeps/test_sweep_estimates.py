@@ -9,7 +9,7 @@ from small_sweeps import plan_of
 
 from sharp.experiments.sweeps.estimate import SweepEstimate, estimate_sweep, format_sweep_plan
 from sharp.experiments.sweeps.resource_cache import ResourceCache
-from sharp.llm.cost_models import BASELINE_REPAIRS_PER_PROGRAM as REPAIRS
+from sharp.llm.estimate import BASELINE_REPAIRS_PER_PROGRAM as REPAIRS
 
 METHODS = "[codepde, codepde-refine, cot-reflection, moa, cepo, funsearch, aide, pde-sharp]"
 

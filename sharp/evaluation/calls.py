@@ -84,7 +84,10 @@ def call_times(events: Sequence[tuple[float, str]], work: CallPlan, end_s: float
     expected = ["load", *(f"{word} {name}" for name in names for word in words)]
     said = [line for _, line in events]
     # A call may also have failed.
-    agree = (line in (word, word.replace("done ", "failed ", 1)) for line, word in zip(said, expected, strict=False))
+    agree = (
+        line in (word, word.replace("done ", "failed ", 1))
+        for line, word in zip(said, expected, strict=False)
+    )
     if len(said) > len(expected) or not all(agree):
         return None
     moments = {line: moment for moment, line in events}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sharp.llm.ledger import Ledger, split_by_tokens
+from sharp.llm.ledger import Ledger
 
 if TYPE_CHECKING:
     from sharp.llm.cards import ModelCard
@@ -41,9 +41,11 @@ def shares(ledger: Ledger, gpu_hours: Mapping[str, float]) -> dict[tuple[str, st
     """Return the GPU-hours of servers by (purpose, model), each model's split among its calls by tokens."""
     found = {}
     for model, hours in gpu_hours.items():
-        accounts = {purpose: a for (purpose, name), a in ledger.accounts.items() if name == model}
-        split = split_by_tokens(hours, accounts)
-        found.update({(purpose, model): share for purpose, share in split.items()})
+        tokens = {key: account.tokens for key, account in ledger.accounts.items() if key[1] == model}
+        total_tokens = sum(tokens.values())
+        found.update(
+            {key: hours * own / total_tokens if total_tokens else 0.0 for key, own in tokens.items()}
+        )
     return found
 
 

@@ -238,19 +238,18 @@ def _changes(listed: object, known: Ids) -> tuple[tuple[str, str, tuple[str, ...
     entries = [listed] if isinstance(listed, Mapping) else listed
     if not isinstance(entries, list) or not entries:
         raise ReplyError(f'"changes" must be a list with an entry for each change. {_REVISION_FORM}')
-    return tuple(_change(number, entry, known) for number, entry in enumerate(entries, 1))
-
-
-def _change(number: int, entry: object, known: Ids) -> tuple[str, str, tuple[str, ...]]:
-    fields = entry if isinstance(entry, Mapping) else {}
-    what, why = text_of(fields.get("what")), text_of(fields.get("why"))
-    if not what or not why:
-        missing = '"what"' if not what else '"why"'
-        raise ReplyError(
-            f"Change {number} does not say {missing}: each needs what is changed and a technical reason."
-        )
-    sources = (known.match(name) or name for name in texts_of(fields.get("from")))
-    return what, why, tuple(dict.fromkeys(sources))
+    changes = []
+    for number, entry in enumerate(entries, 1):
+        fields = entry if isinstance(entry, Mapping) else {}
+        what, why = text_of(fields.get("what")), text_of(fields.get("why"))
+        if not what or not why:
+            missing = '"what"' if not what else '"why"'
+            raise ReplyError(
+                f"Change {number} does not say {missing}: each needs what is changed and a technical reason."
+            )
+        sources = (known.match(name) or name for name in texts_of(fields.get("from")))
+        changes.append((what, why, tuple(dict.fromkeys(sources))))
+    return tuple(changes)
 
 
 def _shortlist(listed: object, known: Ids) -> dict[str, str]:

@@ -162,7 +162,7 @@ class _Reader:
         if word not in _WORDS and not _NUMBER.fullmatch(word):
             raise _BrokenError(self.position, "a value")
         try:
-            value = _WORDS[word] if word in _WORDS else _number(word)
+            value = _WORDS[word] if word in _WORDS else (float if set(word) & set(".eE") else int)(word)
         except ValueError:
             raise _BrokenError(self.position, "a number of fewer digits") from None
         self.position += len(word)
@@ -179,18 +179,12 @@ class _Reader:
 
     def _skip(self) -> None:
         """Skip white space and comments."""
-        self._skip_gap()
-        while self.text.startswith("/*", self.position) and self.position + 2 <= self._last_comment_end:
-            self.position = self.text.index("*/", self.position + 2) + 2
-            self._skip_gap()
-
-    def _skip_gap(self) -> None:
-        if gap := _GAP.match(self.text, self.position):
+        while gap := _GAP.match(self.text, self.position):
             self.position = gap.end()
-
-
-def _number(word: str) -> float:
-    return float(word) if set(word) & set(".eE") else int(word)
+            # Without this bound, comments that nothing closes would make reading quadratic.
+            if not self.text.startswith("/*", self.position) or self.position + 2 > self._last_comment_end:
+                return
+            self.position = self.text.index("*/", self.position + 2) + 2
 
 
 def _unescape(match: re.Match[str]) -> str:

@@ -26,7 +26,7 @@ def workshop():
 def run(workshop, tmp_path):
     """Evaluate a code; return the evaluation."""
     data = waves(tmp_path)
-    return lambda code=SHIFT, **options: evaluate(task(data, code, **options), workshop)[0]
+    return lambda code=SHIFT, **options: evaluate(task(data, code, **options), workshop).evaluation
 
 
 def test_only_the_scored_call_is_printed(run):
@@ -46,7 +46,7 @@ def test_data_with_few_output_times_are_scored(workshop, tmp_path, times, smoke,
     data = waves(tmp_path, times)
     for split, kept in (("smoke", smoke), ("validation", times)):
         asked = task(data, SHIFT, split=split, measures=("residual",))
-        found = evaluate(asked, workshop)[0]
+        found = evaluate(asked, workshop).evaluation
         assert f"times {kept} " in found.stdout
         assert found.scores.nrmse < 1e-6
         assert (found.scores.residual is None) == (times < 5)
@@ -365,8 +365,8 @@ def test_a_file_where_the_result_belongs_is_a_trick(run):
 
 def test_answers_stay_in_memory(run, workshop, tmp_path, monkeypatch):
     data = waves(tmp_path)
-    first, _ = evaluate(task(data), workshop)
+    first = evaluate(task(data), workshop).evaluation
     monkeypatch.setattr("sharp.evaluation.worker_context.read_reference", None)
     monkeypatch.setattr("sharp.evaluation.worker_context.read_inputs", None)
-    assert evaluate(task(data), workshop)[0].scores == first.scores
+    assert evaluate(task(data), workshop).evaluation.scores == first.scores
     assert np.isfinite(first.scores.nrmse)

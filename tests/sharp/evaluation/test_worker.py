@@ -68,7 +68,7 @@ def test_one_process_evaluates_many(folders, environment):
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
         {"folder": str(folder), "error": None} for folder, _ in made
     ]
-    results = [read_result(*item) for item in made]
+    results = [read_result(*item).evaluation for item in made]
     assert [result.ok for result in results] == [True, True, False]
     assert results[0].scores.nrmse < results[1].scores.nrmse
 
@@ -81,7 +81,7 @@ def test_a_task_that_cannot_be_read_does_not_end_the_worker(folders, environment
     assert errors[0].startswith("KeyError")
     assert errors[1].startswith("FileNotFoundError")
     assert errors[2] is None
-    assert read_result(*good).ok
+    assert read_result(*good).evaluation.ok
 
 
 def test_results_that_cannot_be_written_are_the_machines_fault(folders, environment):
@@ -101,7 +101,7 @@ def test_one_task_for_a_batch_job(folders, environment):
     ((folder, asked),) = folders(SHIFT)
     done = serve([], environment, "--folder", str(folder))
     assert (done.returncode, done.stdout) == (0, "")
-    assert read_result(folder, asked).scores.nrmse < 1e-6
+    assert read_result(folder, asked).evaluation.scores.nrmse < 1e-6
 
 
 def test_one_task_that_fails_for_a_batch_job(tmp_path, environment):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from candidates import ALL, THEMES
-from hostile import CHANGE_FILES, HONEST, SIGNAL_OTHERS, WORSE, Candidate
+from candidates import ALL, CHANGE_FILES, HONEST, SIGNAL_OTHERS, THEMES, WORSE, Candidate
 
 TARGET = Path(__file__).parents[2] / "docs" / "sandbox-tests.md"
 SAYS: dict[str, tuple[str, ...]] = {

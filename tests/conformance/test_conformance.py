@@ -12,9 +12,8 @@ from dataclasses import replace
 
 import ground as grounds
 import pytest
-from candidates import ALL, COLD
+from candidates import ALL, COLD, ENOUGH, GOOD, HONEST, WORSE, Candidate
 from conformance_page import TARGET, page
-from hostile import ENOUGH, HONEST, WORSE, Candidate, within
 
 from hpc.sandbox import SandboxPolicy, probe_tiers
 from sharp.evaluation.local import LocalEvaluator
@@ -40,10 +39,10 @@ class Station:
         self.tier, self.says = tier, says
         self._data, self._run = data, run
         self._numbers = itertools.count(1)
-        self.good = self.evaluate(within(""))
+        self.good = self.evaluate(GOOD)
         assert self.good.ok, self.good
         assert self.good.environment["sandbox"] == tier
-        assert self.evaluate(f"import jax\n{within('')}").ok  # a warm interpreter for JAX is another one
+        assert self.evaluate(f"import jax\n{GOOD}").ok  # a warm interpreter for JAX is another one
 
     def evaluate(self, code: str, limits: ResourceLimits = ENOUGH) -> Evaluation:
         """Evaluate a program; the same program twice is run twice, as no two requests have the same limits."""
@@ -116,7 +115,7 @@ def station(kind: Callable[..., AbstractContextManager[Station]], tier: str, gro
 @pytest.mark.parametrize("candidate", ALL, ids=lambda candidate: candidate.name)
 def test_candidate_and_what_follows(warm_station, ground, candidate) -> None:
     check(candidate, warm_station, ground)
-    assert warm_station.evaluate(within("")).scores == warm_station.good.scores
+    assert warm_station.evaluate(GOOD).scores == warm_station.good.scores
 
 
 @pytest.mark.parametrize("candidate", COLD, ids=lambda candidate: candidate.name)

@@ -20,6 +20,7 @@ from scripted import evaluation, program
 import sharp.evaluation.cache as module
 from sharp.evaluation.cache import CacheEntry, EvaluationCache, cache_home, entry_key, machine_class
 from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRequest
+from sharp.evaluation.task_folder import TaskResult
 from sharp.problems.limits import ResourceLimits
 
 REQUEST = EvaluationRequest("advection@1", "wave@1", "validation", program(0.1), ResourceLimits(10.0))
@@ -32,7 +33,7 @@ def key(samples: tuple[int, int] = (4, 8), truth: str | None = None, **changes: 
 
 
 def entry(request: EvaluationRequest = REQUEST, **changes: Any) -> CacheEntry:
-    made = CacheEntry.now(replace(evaluation(request), **changes), b"picture\n\0", request.code)
+    made = CacheEntry.now(TaskResult(replace(evaluation(request), **changes), b"picture\n\0"), request.code)
     return replace(made, measured_at="2026-01-02T03:04:05+00:00")
 
 
@@ -270,6 +271,6 @@ def test_where_the_cache_is(tmp_path, monkeypatch):
 def test_numbers_that_json_does_not_have_come_back(cache):
     odd = evaluation(REQUEST)
     odd = replace(odd, scores=replace(odd.scores, max_error=float("inf")))
-    cache.put(KEY, CacheEntry.now(odd, b"", REQUEST.code))
+    cache.put(KEY, CacheEntry.now(TaskResult(odd), REQUEST.code))
     found: Evaluation = cache.get(KEY).evaluation
     assert found == odd

@@ -105,7 +105,6 @@ class World:
             own,
             self.cache,
             run_dir=run_dir,
-            task=local.task,
             policy=SandboxPolicy(tier=tier, image=image),
             machine=machine,
             refresh=refresh,
@@ -172,7 +171,7 @@ async def test_a_resumed_run_gets_the_same_bytes_again(world):
 
 async def test_what_a_run_measured_before_it_was_cut_off_is_its_own_and_reaches_the_cache(world):
     (_, machine), (second, other), request = world.run("one"), world.run("two"), world.ask()
-    measured = await machine.evaluate(request)
+    measured = (await machine.measure(machine.task(request))).evaluation
     resumed, idle = world.run("one")
     assert await resumed.evaluate(request) == measured
     assert idle.asked == []

@@ -201,9 +201,9 @@ def _cpu() -> str:
 
 
 def preview_arrays(
-    kinds: Mapping[str, Mapping[str, Array] | None], t: Array | None, x: Array | None, sample: int = 0
+    kinds: Mapping[str, Mapping[str, Array] | None], t: Array | None, x: Array | None
 ) -> bytes:
-    """Return a compressed NPZ of one sample, thinned out, in single precision.
+    """Return a compressed NPZ of the first sample, thinned out, in single precision.
 
     `kinds` names what is compared (`prediction`, `data`, `reference`) and gives the fields of each,
     samples first; None leaves one out. The arrays are called `<kind>.<field>`, with shape [times, points]
@@ -211,7 +211,7 @@ def preview_arrays(
     the first axis that were kept.
     """
     arrays = {
-        f"{kind}.{name}": _thin(values[sample], t is not None)
+        f"{kind}.{name}": _thin(values[0], t is not None)
         for kind, fields in kinds.items()
         for name, values in (fields or {}).items()
     }

@@ -7,8 +7,8 @@ value is a `BackendFactory`.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from sharp.errors import ConfigurationError
 from sharp.llm.cards import ModelCard, checked_url
@@ -25,12 +25,8 @@ class CallLimits:
     concurrency: int = 16
 
 
-class BackendFactory(Protocol):
-    """Makes the backend of a card; raises ConfigurationError for a card that it cannot serve."""
-
-    def __call__(self, card: ModelCard, limits: CallLimits, /) -> ChatBackend:
-        """Return the backend of a card."""
-        ...
+BackendFactory = Callable[[ModelCard, CallLimits], ChatBackend]
+"""Makes the backend of a card; raises ConfigurationError for a card that it cannot serve."""
 
 
 def make_backend(

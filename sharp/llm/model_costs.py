@@ -88,8 +88,8 @@ class BreakEven:
         """Dollars for one execution at break-even; None where dollars are unknown or no execution was saved."""
         return self._for_one(self.saved_executions)
 
-    def sentence(self, dollars_per_hour: float | None = None) -> str:
-        """Return the line for a report, with machine time where the machine's hourly price is given."""
+    def sentence(self) -> str:
+        """Return the line for a report."""
         if self.saved_evaluations <= 0:
             return self._nothing_saved()
         plural = "" if self.saved_evaluations == 1 else "s"
@@ -99,9 +99,6 @@ class BreakEven:
         if not self.per_evaluation:
             return f"{saved} at no more dollars for language models; that pays whatever an evaluation costs"
         line = f"{saved}; that pays where one evaluation costs more than ${self.per_evaluation:.3g}"
-        if dollars_per_hour:
-            minutes = self.per_evaluation / dollars_per_hour * 60
-            line += f" ({minutes:.3g} min of a machine at ${dollars_per_hour:g}/h)"
         return line + self._of_executions()
 
     def _for_one(self, saved: int | None) -> float | None:

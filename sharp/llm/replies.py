@@ -128,18 +128,15 @@ def read_verdict(text: str, schema: Mapping[str, Allowed]) -> dict[str, Any]:
     return verdict
 
 
-def read_selection(
-    text: str, ids: Sequence[str], *, max_shortlist: int, min_shortlist: int = 1
-) -> SelectionReply:
+def read_selection(text: str, ids: Sequence[str], *, max_shortlist: int) -> SelectionReply:
     """Return a judge's ranked short list and nominee among the candidates `ids`.
 
     A list that is too long is cut, and a nominee that is not in it is put first, each with a note.
     """
     data, known = extract_json(text), Ids(ids)
     reasons = _shortlist(data.get("shortlist"), known)
-    fewest = min(min_shortlist, len(ids))
-    if len(reasons) < fewest:
-        raise ReplyError(f"The short list names {len(reasons)} candidates; at least {fewest} are needed.")
+    if not reasons:
+        raise ReplyError("The short list names 0 candidates; at least 1 are needed.")
     nominee = known.match(data.get("nominee"))
     if nominee is None:
         raise ReplyError(f'"nominee" is {shown(data.get("nominee"))}; it must be one of {known}.')

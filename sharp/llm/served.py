@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 from hpc.errors import InfrastructureError
-from hpc.serving import ServerRegistration, read_key
+from hpc.serving import ServerPool, ServerRegistration, read_key
 from sharp.errors import ModelError, ModelRefused, ModelUnavailable
 from sharp.llm.cards import ModelCard
 from sharp.llm.protocol import ChatReply, ChatRequest
@@ -31,28 +30,6 @@ _CONVERSATIONS = 1000
 _LOOK_S = 2.0
 
 
-class ServerPoolProtocol(Protocol):
-    """The servers of some models, as `hpc.serving.pool.ServerPool` has them."""
-
-    in_flight: Counter[str]
-
-    async def services(self, model: str) -> Sequence[ServerRegistration]:
-        """Return those that answer for a model, at least one; raises `InfrastructureError` where none can be had."""
-        ...
-
-    def ready_servers(self, model: str) -> Sequence[ServerRegistration]:
-        """Return those that answer just now, and keep the model in use."""
-        ...
-
-    def mark_suspect(self, service: ServerRegistration) -> None:
-        """Leave a server out until it gives a sign of life."""
-        ...
-
-    def is_over(self, service: ServerRegistration) -> bool:
-        """Return whether its job has ended."""
-        ...
-
-
 class ClusterChatBackend:
     """A `ChatBackend` over the servers of one model. Of one event loop.
 
@@ -66,7 +43,7 @@ class ClusterChatBackend:
     def __init__(
         self,
         card: ModelCard,
-        servers: ServerPoolProtocol,
+        servers: ServerPool,
         *,
         deadline_s: float = 1800.0,
         attempt_timeout_s: float = 600.0,

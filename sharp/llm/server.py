@@ -16,7 +16,7 @@ from functools import cached_property, reduce
 from math import inf
 from operator import add
 from random import Random
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
@@ -42,13 +42,6 @@ RETRIED_STATUS = frozenset({408, 409, 425, 429})
 LONGEST_PAUSE_S = 60.0
 
 NO_KEY = "none"
-
-
-class _Raw(Protocol):
-    """A response of the client library before it is parsed."""
-
-    @property
-    def http_response(self) -> Any: ...
 
 
 class _AttemptError(Exception):
@@ -239,7 +232,7 @@ class OpenAIBackend:
         self._served_name = names[0]
         return names[0]
 
-    async def _send(self, call: Callable[[], Awaitable[_Raw]]) -> str:
+    async def _send(self, call: Callable[[], Awaitable[Any]]) -> str:
         """Make one HTTP exchange and return the body; translate every failure into ours, without the key."""
         import openai
 

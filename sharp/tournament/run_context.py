@@ -156,18 +156,16 @@ async def ask_and_read(
     purpose: Purpose,
     conversation: Conversation,
     read: Callable[[str], T],
-    *,
-    retries: int = 1,
 ) -> tuple[T, Conversation]:
-    """Ask until `read` accepts the answer; each refusal's sentence is sent back to the model.
+    """Ask, and once more where `read` refuses the answer: the refusal's sentence is sent back to the model.
 
-    Returns what was read and the conversation that led to it. Raises ReplyError after `retries` further attempts.
+    Returns what was read and the conversation that led to it. Raises ReplyError where the second is refused, too.
     """
 
     async def say(place: str, so_far: Conversation) -> str:
         return (await ask(session, place, model, purpose, so_far)).text
 
-    return await ask_until_valid(say, path, conversation, read, retries)
+    return await ask_until_valid(say, path, conversation, read, retries=1)
 
 
 async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:

@@ -205,28 +205,6 @@ def test_memory_bomb(run):
     assert done.first.failure.message == "It was stopped for using more than the limit of 300 MB."
 
 
-def test_fork_bomb(run):
-    loop = "for _ in range(200):\n        if not os.fork(): time.sleep(600)\n    time.sleep(600)"
-    done = run("import os, time\n" + DEF + loop, limits=ResourceLimits(120, 8000))
-    assert done.first.failure.kind == "sandbox_violation"
-
-
-def test_daemon_of_a_good_solver_does_not_outlive_it(run, tmp_path):
-    daemon = "os.setsid(); open('pid', 'w').write(str(os.getpid())); time.sleep(60)"
-    fork = f"if not os.fork():\n        {daemon}\n    "
-    wait = "while not (os.path.exists('pid') and open('pid').read()): time.sleep(.01)\n    "
-    done = run("import os, time\n" + DEF + fork + wait + "return " + GOOD)
-    assert done.first.failure is None
-    assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
-
-
-def test_thread_of_a_good_solver_is_not_waited_for(run):
-    thread = "import threading, time\n    threading.Thread(target=time.sleep, args=(200,)).start()\n    "
-    done = run(DEF + thread + "return " + GOOD)
-    assert done.first.failure is None
-    assert done.completed.wall_s < 150
-
-
 def test_output_flood_and_undecodable_output(run):
     flood = "import os\n    for _ in range(200): print('x' * 10000)\n    os.write(1, b'\\xff')\n    "
     done = run(DEF + flood + "return " + GOOD)
@@ -235,54 +213,24 @@ def test_output_flood_and_undecodable_output(run):
     assert done.completed.stdout.endswith("x\n�")
 
 
-def test_changed_inputs_and_working_folder_do_no_harm(run):
-    spoil = "os.chdir('/'); u0_batch[:] = t_coordinate[:] = 0"
-    done = run("import os\n" + DEF + f"result = {GOOD}\n    {spoil}\n    return result")
-    np.testing.assert_array_equal(done.first.arrays["u"][:, 0], U0)
-    assert U0.any()
-
-
-FORGERIES = {
-    "link": "os.symlink('/etc/hostname', 'output-scored-u.npy')",
-    "pipe": "os.mkfifo('output-scored-u.npy')",
-    "pickle": "import pickle; pickle.dump([1], open('output-scored-u.npy', 'wb'))",
-    "other shape": "np.save('output-scored-u.npy', np.zeros((2, 3, 5)))",
-    "cut off": "np.save('output-scored-u.npy', np.zeros((2, 3, 4))); os.truncate('output-scored-u.npy', 150)",
-    "absent": "pass",
-}
 FORGED_OUTCOME = (
     '{"failure": null, "returned": {"u": {"dtype": "float64", "shape": [2, 3, 4]}},'
     ' "environment": {"python": "3", "numpy": "2", "device": "cpu"}}'
 )
 
 
-@pytest.mark.parametrize("what", FORGERIES)
-def test_results_that_the_harness_did_not_write_are_refused(run, what):
-    write = f"open('report-scored.json', 'w').write('{FORGED_OUTCOME}')"
-    done = run(f"import os\n{DEF}{FORGERIES[what]}\n    {write}\n    os._exit(0)")
-    assert done.first.failure.kind == "sandbox_violation"
-
-
-@pytest.mark.parametrize(
-    "outcome", ["[]", "{", "[" * 100_000, '{"failure": 3}', '{"a": "' + "x" * 2_000_000 + '"}']
-)
+@pytest.mark.parametrize("outcome", ["[]", "{", '{"failure": 3}'])
 def test_outcome_that_is_none_is_an_early_end(run, outcome):
     done = run(DEF + f"open('report-scored.json', 'w').write({outcome!r}); import os; os._exit(3)")
     assert done.first.failure.kind == "exception"
     assert "ended with exit code 3 before there was a result" in done.first.failure.message
 
 
-@pytest.mark.parametrize(
-    ("dtype", "saved"), [("float16", "float64"), ("longdouble", "float64"), ("int32", "float64")]
-)
-def test_other_real_numbers_are_converted_and_their_type_reported(run, dtype, saved):
+@pytest.mark.parametrize("dtype", ["float16", "longdouble", "int32"])
+def test_other_real_numbers_are_converted_and_their_type_reported(run, dtype):
     done = run(DEF + f"return {GOOD}.astype(np.{dtype})")
-    assert done.first.arrays["u"].dtype == saved
+    assert done.first.arrays["u"].dtype == "float64"
     assert done.first.dtype == np.dtype(dtype).name
-
-
-def test_unpaired_surrogates_in_code_are_a_syntax_failure(run):
-    assert run("x = '\ud800'").first.failure.kind == "syntax"
 
 
 JAX = """
@@ -308,13 +256,6 @@ def test_generators_are_computed_within_the_call(run):
     rows = "return (time.sleep(1) or row for row in np.repeat(u0_batch[:, None], 3, axis=1))"
     done = run("import time\n" + DEF + rows)
     assert done.first.arrays["u"].shape == (2, 3, 4)
-    assert done.run_time_s > 1
-
-
-def test_lazy_arrays_are_computed_within_the_call(run):
-    lazy = "class Lazy:\n    def __array__(self, dtype=None, copy=None): time.sleep(2); return np.ones((2, 3, 4))\n"
-    done = run("import time\n" + lazy + DEF + "return Lazy()")
-    assert done.first.failure is None
     assert done.run_time_s > 1
 
 
@@ -364,11 +305,6 @@ def test_masked_arrays_must_have_nothing_masked(run, mask, failure):
     assert (done.first.failure and done.first.failure.message) == failure
     if failure is None:
         np.testing.assert_array_equal(done.first.arrays["u"][:, 0], U0)
-
-
-def test_arrays_by_columns_come_back_right(run):
-    done = run(DEF + f"return np.asfortranarray({GOOD})")
-    np.testing.assert_array_equal(done.first.arrays["u"], np.repeat(U0[:, None], 3, axis=1))
 
 
 SAY = "import os\nsay = lambda words: os.write(int(os.environ['SANDBOX_EVENTS_FD']), words)\n"
@@ -453,17 +389,6 @@ def test_results_with_a_second_name_are_refused(run, tmp_path):
     link = f"np.save('output-scored-u.npy', {GOOD}); os.link('output-scored-u.npy', {str(other)!r})"
     write = f"open('report-scored.json', 'w').write('{FORGED_OUTCOME}')"
     done = run(f"import os\n{DEF}{link}\n    {write}\n    os._exit(0)")
-    assert done.first.failure.kind == "sandbox_violation"
-
-
-def test_forged_headers_are_not_believed(run):
-    forge = (
-        "file = open('output-scored-u.npy', 'wb')\n"
-        "    np.lib.format.write_array_header_1_0(file, "
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (1 << 60,)}); file.close()"
-    )
-    write = f"open('report-scored.json', 'w').write('{FORGED_OUTCOME}')"
-    done = run(f"import os\n{DEF}{forge}\n    {write}\n    os._exit(0)")
     assert done.first.failure.kind == "sandbox_violation"
 
 

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -95,18 +94,14 @@ async def test_good_solver(evaluator, ask, folder):
     ("split", "samples", "times"),
     [("test", [0, 8, 16], 41), ("validation", [32, 40, 48, 56], 41), ("smoke", [32, 40], 5)],
 )
-async def test_each_split_has_its_own_samples_and_smoke_a_short_horizon(
-    evaluator, ask, split, samples, times
+async def test_each_split_has_its_own_samples_and_smoke_a_short_horizon_and_no_picture(
+    evaluator, ask, folder, split, samples, times
 ):
     result = await evaluator.evaluate(ask(split=split))
     assert f"samples {samples} times {times} " in result.stdout
     assert len(result.scores.nrmse_per_sample) == len(samples)
     assert result.scores.nrmse == pytest.approx(0, abs=1e-6)
-
-
-async def test_smoke_tests_leave_no_picture(evaluator, ask, folder):
-    await evaluator.evaluate(ask(split="smoke"))
-    assert read_picture(folder(ask(split="smoke"))) == b""
+    assert bool(read_picture(folder(ask(split=split)))) == (split != "smoke")
 
 
 async def test_picture_shows_prediction_and_reference(evaluator, ask, folder):
@@ -148,22 +143,6 @@ async def test_faults_of_a_candidate_are_results(evaluator, ask, folder, name):
     assert (result.failure.kind, result.scores, result.ok) == (kind, None, False)
     assert files(folder(ask(code=code))) == {"request.json", "result.json"}
     assert read_picture(folder(ask(code=code))) == b""
-
-
-async def test_nan_in_one_cell_is_found(evaluator, ask):
-    spoil = "u = np.repeat(u0_batch[:, None], 41, axis=1); u[2, 30, 7] = np.nan; return u"
-    failure = (await evaluator.evaluate(ask(code=DEF + spoil))).failure
-    assert failure.kind == "non_finite"
-    assert failure.message == (
-        "u has 1 values that are NaN or Inf, of 10496; the first is at time index 30 (t = 1.5) in sample 2."
-    )
-
-
-async def test_time_limit_of_the_request_holds(evaluator, ask):
-    started = time.monotonic()
-    result = await evaluator.evaluate(ask(code="while True: pass", limits=ResourceLimits(0.5, 1000)))
-    assert result.failure.kind == "timeout"
-    assert time.monotonic() - started < LIMITS.wall_s / 2
 
 
 async def test_finished_work_is_used_again(start, dataset, evaluator, ask):
@@ -390,15 +369,6 @@ async def test_death_of_the_controller_ends_the_work(tmp_path, dataset):
     controller.wait()
     for pid in family:
         await until(_gone, pid)
-
-
-async def test_workers_and_candidates_see_no_secrets(evaluator, ask, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    look = "print(open('/proc/self/environ').read())\nimport os; print(dict(os.environ))\n"
-    result = await evaluator.evaluate(ask(code=look + SHIFT, split="smoke"))
-    assert result.ok
-    assert "PATH=" in result.stdout
-    assert "sk-secret" not in result.stdout
 
 
 async def test_data_that_changed_during_the_run_are_refused(evaluator, dataset, ask, folder):

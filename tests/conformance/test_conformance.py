@@ -70,7 +70,7 @@ def cold(tier: str, says: str, ground: grounds.Ground) -> Iterator[Station]:
     data = open_dataset(ground.reference, PROBLEM)
     evaluator = LocalEvaluator(ground.run / tier, PROBLEM, data, SPLITS, workers=1)
     with WorkerContext(SandboxPolicy(tier), warm=False) as workshop:
-        yield Station(tier, says, data, lambda request: evaluate(evaluator.task(request), workshop)[0])
+        yield Station(tier, says, data, lambda request: evaluate(evaluator.task(request), workshop).evaluation)
 
 
 @pytest.fixture(scope="module")

@@ -362,12 +362,12 @@ def test_garbage_is_read_or_refused_by_every_reader(parts: list[str]) -> None:
 
 @pytest.mark.parametrize("piece", FRAGMENTS)
 def test_repeated_fragments_are_read_in_bounded_time(piece: str) -> None:
-    text = f"{piece}\n" * (200_000 // (len(piece) + 1))
+    text = f"{piece}\n" * (100_000 // (len(piece) + 1))
     start = time.process_time()
     for reader in (extract_code, revision, lambda reply: read_selection(reply, IDS, max_shortlist=2)):
         with suppress(ReplyError):
             reader(text)
-    assert time.process_time() - start < 8
+    assert time.process_time() - start < 4
     start = time.process_time()
     read_strategy(text, "hybrid")
     assert time.process_time() - start < 4

@@ -210,7 +210,7 @@ def use(root: Path, own: int) -> list[str]:
     """Write and read a few entries many times; return what was wrong."""
     cache, heard = EvaluationCache(root), Messages()
     logging.getLogger("sharp").addHandler(heard)
-    for turn in range(40):
+    for turn in range(20):
         number = (own + turn) % 3
         cache.put(f"{number:064x}", CacheEntry(evaluation(REQUEST), bytes([number]) * 50_000, "now", "text"))
         for other in range(3):

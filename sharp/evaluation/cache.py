@@ -174,10 +174,10 @@ class EvaluationCache:
 class CachedEvaluator:
     """An evaluator that asks `cache` first and keeps there what `inner` measures, failures of programs included.
 
-    `policy` says how the sandbox of `inner` is chosen, and `machine` what
-    tells the machines that run programs from others (None: this machine does). What comes from
-    the cache has `cached` and `measured_at` in its environment, and its files are in `RUN/tasks` as after a run. Equal
-    requests at the same time are run once. With `refresh`, entries older than this evaluator are replaced.
+    `policy` says how the sandbox of `inner` is chosen, and `machine` what tells the machines that run programs from
+    others (None: this machine does). What comes from the cache has `cached` and `measured_at` in its environment, and
+    its files are in `RUN/tasks` as after a run. Equal requests at the same time are run once. With `refresh`, entries
+    older than this evaluator are replaced.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ GRID = "second-grid"
 TIMES = "non-uniform-times"
 
 
-def run_samples(request: EvaluationRequest, samples: SampleBatch, workshop: WorkerContext) -> CandidateRun:
+def run_samples(request: EvaluationRequest, samples: SampleBatch, context: WorkerContext) -> CandidateRun:
     """Run a candidate on samples, in parts side by side where the request asks for shards.
 
     A run that turns out to be hopeless is put an end to after a batch of parts; that is then the failure of its first
@@ -42,23 +42,23 @@ def run_samples(request: EvaluationRequest, samples: SampleBatch, workshop: Work
     """
     parts = split(len(samples.rows), request.shards)
     if len(parts) == 1:
-        return run_work(request, _work(request, samples.problem, samples.inputs), workshop)
+        return run_work(request, _work(request, samples.problem, samples.inputs), context)
     # On one machine all run at a time, unless hopeless runs are to be stopped.
     on_one_machine = request.shards if request.abort_above is None else request.limits.threads
-    at_a_time = min(len(parts), workshop.crew.width or on_one_machine)
+    at_a_time = min(len(parts), context.executor.width or on_one_machine)
     limits = replace(request.limits, threads=max(1, request.limits.threads // at_a_time))
 
     def run_part(interpreter: Runner, number: int) -> CandidateRun:
         work = _work(request, samples.problem, part_of(samples.inputs, parts[number]))
-        return run_work(replace(request, limits=limits), work, workshop, interpreter, number)
+        return run_work(replace(request, limits=limits), work, context, interpreter, number)
 
     batches: list[list[CandidateRun]] = []
     for start in range(0, len(parts), at_a_time):
         numbers = range(start, min(start + at_a_time, len(parts)))
-        batches.append(workshop.crew.map(run_part, numbers))
+        batches.append(context.executor.map(run_part, numbers))
         if any(run.first.failure for run in batches[-1]):
             break
-        failure = workshop.crew.broadcast_decision(
+        failure = context.executor.broadcast_decision(
             partial(_hopeless, request, samples, batches, parts[numbers[-1]].stop)
         )
         if failure is not None:
@@ -71,13 +71,13 @@ def run_samples(request: EvaluationRequest, samples: SampleBatch, workshop: Work
 def run_work(
     request: EvaluationRequest,
     work: CallPlan,
-    workshop: WorkerContext,
+    context: WorkerContext,
     interpreter: Runner | None = None,
     part: int = 0,
 ) -> CandidateRun:
     """Make all calls in one process, by the worker's own interpreter unless another is given."""
-    runner = interpreter or workshop.interpreter
-    with workshop.scratch(request.code, part) as scratch:
+    runner = interpreter or context.interpreter
+    with context.scratch(request.code, part) as scratch:
         state = "used" if any(scratch.joinpath(COMPILED).glob("*")) else "empty"
         run = run_candidate(request.code, work, request.limits, request.x64, runner, scratch)
     if "jax" not in run.environment:

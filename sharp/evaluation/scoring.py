@@ -30,7 +30,7 @@ _DISTINCT = 1e-3
 
 @dataclass(frozen=True)
 class ScoringTargets:
-    """What is known of some samples; `floor` is the error of the truth, measured as a prediction's is."""
+    """What is known of some samples; `data_error` is that of the reference solution, measured as a prediction's."""
 
     reference: TargetArrays
     truth: TargetArrays | None

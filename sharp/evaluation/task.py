@@ -51,7 +51,7 @@ _MAX_VALUES = 64 * 64
 _MAX_TIMES = 5
 
 
-def evaluate(task: EvaluationTask, workshop: WorkerContext) -> TaskResult:
+def evaluate(task: EvaluationTask, context: WorkerContext) -> TaskResult:
     """Run a candidate and score it; there is a picture where there are scores of more than smoke.
 
     Raises `DataError` where problem or data are no longer those of the request, `InfrastructureError` where
@@ -59,11 +59,11 @@ def evaluate(task: EvaluationTask, workshop: WorkerContext) -> TaskResult:
     """
     request = task.request
     if request.study == "convergence":
-        return TaskResult(_study(task, workshop))
-    samples = workshop.shelf.samples(task)
+        return TaskResult(_study(task, context))
+    samples = context.samples.get(task)
     problem, inputs = samples.problem, samples.inputs
-    run = run_samples(request, samples, workshop)
-    evaluation = _observed(request, run, workshop.interpreter)
+    run = run_samples(request, samples, context)
+    evaluation = _observed(request, run, context.interpreter)
     if run.first.failure is not None:
         return TaskResult(evaluation)
     verdict = score(problem, inputs, run.first.arrays, samples.answers)
@@ -145,15 +145,15 @@ def _coarse(samples: SampleBatch, run: CandidateRun) -> tuple[Inputs, dict[str, 
     return inputs, dict(result.arrays)
 
 
-def _study(task: EvaluationTask, workshop: WorkerContext) -> Evaluation:
+def _study(task: EvaluationTask, context: WorkerContext) -> Evaluation:
     """Measure the order of accuracy: one call a grid, coarse to fine, in one process."""
     from sharp.evaluation.convergence import assess, study_inputs
 
     problem = task.problem()
     grids = [(f"{inputs.x.size}-points", inputs) for inputs in study_inputs(problem)]
     calls = tuple(call_of(name, problem, inputs) for name, inputs in grids)
-    run = run_work(task.request, CallPlan(problem.interface.function, calls, grace_s=None), workshop)
-    evaluation = _observed(task.request, run, workshop.interpreter)
+    run = run_work(task.request, CallPlan(problem.interface.function, calls, grace_s=None), context)
+    evaluation = _observed(task.request, run, context.interpreter)
     if run.first.failure is not None:
         return evaluation
     solutions = [None if result.failure else result.arrays for result in run.results.values()]

@@ -31,11 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     policy = SandboxPolicy(options.sandbox, options.require, options.image)
     try:
-        with WorkerContext(policy, warm=options.folder is None) as workshop:
+        with WorkerContext(policy, warm=options.folder is None) as context:
             if options.folder is None:
-                _serve(workshop)
+                _serve(context)
                 return 0
-            error = _attempt(options.folder, workshop)
+            error = _attempt(options.folder, context)
     except (HpcError, OSError) as failure:
         error = str(failure)
     if error is not None:
@@ -43,10 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if error is None else 1
 
 
-def run_task(folder: Path, workshop: WorkerContext) -> None:
+def run_task(folder: Path, context: WorkerContext) -> None:
     """Evaluate what `request.json` asks and write `result.json`."""
     task = read_task(folder)
-    write_result(folder, task, evaluate(task, workshop))
+    write_result(folder, task, evaluate(task, context))
 
 
 def parser(program: str, description: str | None, *, one: bool = False) -> argparse.ArgumentParser:
@@ -59,20 +59,20 @@ def parser(program: str, description: str | None, *, one: bool = False) -> argpa
     return parser
 
 
-def _serve(workshop: WorkerContext) -> None:
+def _serve(context: WorkerContext) -> None:
     """Answer lines; standard output is for the answers alone, and what else is printed goes to standard error."""
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         for line in sys.stdin:
             folder = Path(json.loads(line)["folder"])
-            answers.write(json.dumps({"folder": str(folder), "error": _attempt(folder, workshop)}) + "\n")
+            answers.write(json.dumps({"folder": str(folder), "error": _attempt(folder, context)}) + "\n")
             answers.flush()
 
 
-def _attempt(folder: Path, workshop: WorkerContext) -> str | None:
+def _attempt(folder: Path, context: WorkerContext) -> str | None:
     """Run a task; return a sentence where it failed through no fault of the candidate."""
     try:
-        run_task(folder, workshop)
+        run_task(folder, context)
     except ExpectedError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001  whatever fails here is ours, and the next task may not

@@ -46,11 +46,13 @@ class WorkerContext:
         policy: SandboxPolicy,
         *,
         warm: bool = True,
-        crew: Callable[[Interpreter], ShardExecutor] | None = None,
+        executor: Callable[[Interpreter], ShardExecutor] | None = None,
     ) -> None:
         self.interpreter = open_interpreter(policy, warm=warm)
-        self.crew: ShardExecutor = InterpreterPool(policy) if crew is None else crew(self.interpreter)
-        self.shelf = SampleCache()
+        self.executor: ShardExecutor = (
+            InterpreterPool(policy) if executor is None else executor(self.interpreter)
+        )
+        self.samples = SampleCache()
         self._folder = Path(tempfile.mkdtemp(prefix="workshop-"))
         self._scratch, self.compiled = self._folder / "scratch", self._folder / "compiled"
         self._scratch.mkdir()
@@ -60,7 +62,7 @@ class WorkerContext:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.crew.close()
+        self.executor.close()
         self.interpreter.close()
         remove_tree(self._folder)
 
@@ -120,7 +122,7 @@ class SampleCache:
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[Any, ...], SampleBatch] = OrderedDict()
 
-    def samples(self, task: EvaluationTask) -> SampleBatch:
+    def get(self, task: EvaluationTask) -> SampleBatch:
         """Return the samples of a task; raises `DataError` where problem or data are no longer those of the request."""
         request = task.request
         if file_state(task.dataset.path) != task.file_state:

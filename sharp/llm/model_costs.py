@@ -70,7 +70,7 @@ class BreakEven:
                                             / (evaluations of the baseline - evaluations of this run)
 
     Where an evaluation costs more than that, this run is the cheaper one; executions, which count debugging too, alike.
-    Unknown dollars are None, and so are executions where nobody knows the baseline's. Both differences can be negative.
+    Unknown dollars are None, and so are executions where the baseline's are unknown. Both differences can be negative.
     """
 
     baseline: str

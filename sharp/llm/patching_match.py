@@ -166,13 +166,13 @@ def _bounds(keys: Lines, wanted: Lines) -> Iterator[float]:
         yield 2 * common / total
 
 
-def _ratio(keys: Lines, wanted: Lines, floor: float, budget: MatchBudget) -> float:
-    """Return the similarity of two runs of lines compared line by line, 0 where it is below the floor."""
+def _ratio(keys: Lines, wanted: Lines, minimum: float, budget: MatchBudget) -> float:
+    """Return the similarity of two runs of lines compared line by line, 0 where it is below a minimum."""
     total = sum(map(len, keys)) + sum(map(len, wanted))
     differing = sum(map(len, wanted[len(keys) :]))
     for key, want in zip(keys, wanted, strict=False):
         differing += len(key) + len(want) - 2 * _common(key, want, budget)
-        if differing > (1 - floor) * total:
+        if differing > (1 - minimum) * total:
             return 0.0
     return 1 - differing / total
 

@@ -259,15 +259,6 @@ def process_of_workers(home: Path) -> list[int]:
     ]
 
 
-async def test_a_worker_that_died_is_replaced(evaluator, ask, scratch_home):
-    await evaluator.evaluate(ask(split="smoke"))
-    (worker,) = process_of_workers(scratch_home)
-    os.kill(worker, signal.SIGKILL)
-    with pytest.raises(InfrastructureError, match="failed with exit code -9"):
-        await evaluator.evaluate(ask())
-    assert (await evaluator.evaluate(ask())).ok
-
-
 async def test_after_an_error_of_the_machine_another_worker_takes_over(
     evaluator, ask, monkeypatch, scratch_home
 ):
@@ -375,6 +366,7 @@ async def test_death_of_the_worker_is_the_machines_fault(tmp_path, evaluator, as
     with pytest.raises(InfrastructureError, match="failed with exit code -9"):
         await asyncio.wait_for(evaluation, 300)
     await until(_gone, candidate)
+    assert (await evaluator.evaluate(ask())).ok
 
 
 CONTROLLER = """

@@ -39,8 +39,7 @@ from measuring import Table, command_line, cost_of, scratch, shares
 
 from hpc.processes import descendants
 from hpc.sandbox import SandboxLimits, SandboxPolicy, open_interpreter
-from sharp.evaluation.cache import EvaluationCache, cache_home
-from sharp.evaluation.cached import CachedEvaluator
+from sharp.evaluation.cache import CachedEvaluator, EvaluationCache, cache_home
 from sharp.evaluation.local import LocalEvaluator
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Evaluator
 from sharp.problems import load_problem
@@ -230,7 +229,7 @@ def cache(repeat: int = 200) -> None:
             run = folder / f"run-{number}"
             async with LocalEvaluator(run, PROBLEM, data, splits, workers=1) as inner:
                 cache = EvaluationCache(cache_home())
-                cached = CachedEvaluator(inner, cache, run_dir=run, task=inner.task, policy=SandboxPolicy())
+                cached = CachedEvaluator(inner, cache, run_dir=run, policy=SandboxPolicy())
                 result, seconds = await answer(cached, request)
                 times.append(seconds)
             assert bool(result.environment.get("cached")) == bool(number)

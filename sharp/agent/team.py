@@ -24,9 +24,8 @@ from sharp.agent.responses import (
 )
 from sharp.agent.tools import Toolkit
 from sharp.errors import BudgetExceeded
-from sharp.llm.prompts import render
-from sharp.llm.protocol import ChatRequest, Message, seed_at
-from sharp.llm.reply_retries import Conversation, ask_until_valid
+from sharp.llm.prompts import ask_until_valid, render
+from sharp.llm.protocol import ChatRequest, Conversation, Message, seed_at
 
 T = TypeVar("T")
 Role = Literal["planner", "parser", "solver", "orchestrator", "programmer"]

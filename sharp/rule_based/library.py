@@ -120,10 +120,10 @@ def family_of(name: str) -> EquationFamily | None:
 
 
 def family_named(name: str) -> EquationFamily:
-    """Return the family of a name; raises KeyError where `family_of` knows none."""
+    """Return the family of a name; raises ValueError where `family_of` knows none."""
     family = family_of(name)
     if family is None:
-        raise KeyError(name)
+        raise ValueError(f"there is no library for {name!r}; it knows {', '.join(FAMILIES)}")
     return family
 
 

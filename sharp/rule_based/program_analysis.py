@@ -1,4 +1,4 @@
-"""Reading a program by its structure: which methods it uses, how it is tuned, and what cannot work."""
+"""Reading a program by its structure: the methods it uses, what cannot work, and the choices that would compose it."""
 
 from __future__ import annotations
 
@@ -6,67 +6,40 @@ import ast
 import builtins
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from difflib import SequenceMatcher
+from functools import cache, lru_cache
 from itertools import combinations
 
 from sharp.rule_based.assembly import render, rendered
-from sharp.rule_based.estimates import contributions, merit, seconds, steps
-from sharp.rule_based.library import CodeBlock, EquationFamily, family_of
+from sharp.rule_based.composer import ProgramSpec, admissible_libraries, filled
+from sharp.rule_based.estimates import Scheme
+from sharp.rule_based.library import (
+    CodeBlock,
+    EquationFamily,
+    Library,
+    SolverRecipe,
+    family_named,
+    family_of,
+)
 
 _ARRAY_MODULES = {"np": "xp", "jnp": "xp", "numpy": "xp"}
 _CONTINUES = (" ", "\t", "\n", ")", "]", "}")
 
 
 @dataclass(frozen=True)
-class ProgramAnalysis:
-    """What is seen in a program.
+class ProgramAnalysis(Scheme):
+    """What is seen in a program: its scheme, with the constants set at the top, and what else is there.
 
-    `blocks` are the methods recognised, by slot; `unknown` the sources of the functions whose structure is in no
-    catalogue, by name; `undefined` the names that are used and never defined; `constants` the source texts of the
-    values set at the top; `error` a syntax error, with which the parts that can be parsed are read all the same.
+    `unknown` are the sources of the functions whose structure is in no catalogue, by name; `undefined` the names that
+    are used and never defined; `error` a syntax error, with which the parts that can be parsed are read all the same.
     """
 
-    family: str
-    blocks: Mapping[str, CodeBlock]
     unknown: Mapping[str, str] = field(default_factory=dict)
     undefined: tuple[str, ...] = ()
-    constants: Mapping[str, str] = field(default_factory=dict)
-    uses_jax: bool = False
     uses_scipy_fft: bool = False
-    single: bool = False
     error: str = ""
-
-    @cached_property
-    def numbers(self) -> dict[str, float]:
-        """The constants that are plain numbers."""
-        return {name: float(text) for name, text in self.constants.items() if is_number(text)}
-
-    @cached_property
-    def errors(self) -> dict[str, float]:
-        """The estimated error of every recognised part of the scheme."""
-        return contributions(self.family, self.blocks, self.numbers, single=self.single)
-
-    @property
-    def merit(self) -> float:
-        """How many digits the scheme promises; 0 where nothing is recognised."""
-        return merit(self.errors)
-
-    @property
-    def steps(self) -> float:
-        """About how many time steps it takes; 0 where that cannot be told."""
-        return steps(self.family, self.blocks, self.numbers)
-
-    @property
-    def seconds(self) -> float:
-        """About how long it runs; 0 where that cannot be told."""
-        return seconds(self.family, self.blocks, self.numbers, compiled=self.uses_jax)
-
-
-def is_number(text: str) -> bool:
-    """Tell whether a source text is a plain number."""
-    return re.fullmatch(r"\d+\.?\d*(?:e[-+]?\d+)?", text) is not None
 
 
 @lru_cache(maxsize=1024)
@@ -230,3 +203,68 @@ class _Neutral(ast.NodeTransformer):
             return ast.Attribute(ast.Name("xp", ast.Load()), "fft", ast.Load())
         node.id = _ARRAY_MODULES.get(node.id, node.id)
         return node
+
+
+def understand(code: str, family: str) -> ProgramSpec | None:
+    """Return the choices that come closest to a program, or None where nothing in it is recognised.
+
+    A function that is in no catalogue is taken for the one of its name that it resembles most; what is missing
+    altogether is filled with the best blocks that fit.
+    """
+    reading = read(code, family)
+    source = family_of(family)
+    if source is None or not reading.blocks:
+        return None
+    library = _library(reading)
+    blocks = {**_resembling(reading, library), **reading.blocks}
+    recipe = max(source.recipes, key=lambda recipe: _agreement(recipe, blocks, reading, library))
+    return ProgramSpec(
+        family=source,
+        recipe=recipe,
+        chosen=filled(source, recipe, blocks, library),
+        library=library,
+        precision="float32" if reading.single else "float64",
+        constants=reading.constants,
+    )
+
+
+def _library(reading: ProgramAnalysis) -> Library:
+    if reading.uses_jax:
+        return "jax"
+    return "scipy" if reading.uses_scipy_fft else "numpy"
+
+
+def _resembling(reading: ProgramAnalysis, library: Library) -> dict[str, CodeBlock]:
+    """Return for the functions that are not known the blocks that they resemble most, by slot."""
+    best: dict[str, tuple[float, CodeBlock]] = {}
+    for block in family_named(reading.family).blocks if reading.unknown else ():
+        written = _functions(reading.family, block, library)
+        common = sorted(written.keys() & reading.unknown.keys())
+        texts = [[source[name] for name in common] for source in (written, reading.unknown)]
+        ratio = _similarity(*texts) if common else 0.0
+        if common and (block.slot not in best or ratio > best[block.slot][0]):
+            best[block.slot] = ratio, block
+    return {slot: block for slot, (_, block) in best.items()}
+
+
+@cache
+def _functions(family: str, block: CodeBlock, library: Library) -> dict[str, str]:
+    """Return the functions of a block as `ast` writes them, by name."""
+    nodes = ast.parse(render(family_named(family), block, library)).body
+    return {node.name: ast.unparse(node) for node in nodes if isinstance(node, ast.FunctionDef)}
+
+
+def _similarity(written: Sequence[str], found: Sequence[str]) -> float:
+    """Return the share of lines that two groups of functions have in common, in order."""
+    before, after = "\n".join(written).splitlines(), "\n".join(found).splitlines()
+    return SequenceMatcher(None, after, before, autojunk=False).ratio()
+
+
+def _agreement(
+    recipe: SolverRecipe, blocks: Mapping[str, CodeBlock], reading: ProgramAnalysis, library: Library
+) -> tuple[bool, int, bool, int]:
+    """Rank recipes by whether they can be written so, how much of the program they explain, and how little they add."""
+    fitting = sum(block.name in recipe.slots.get(slot, ()) for slot, block in blocks.items())
+    admissible = library in admissible_libraries(family_named(reading.family), recipe)
+    own_grid = ({"grid", "output"} & recipe.slots.keys() != set()) == ("GRID_FACTOR" in reading.constants)
+    return admissible, fitting, own_grid, -len(recipe.slots)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import isfinite, log10
 
 from sharp.llm.protocol import Message
-from sharp.rule_based.composer import compose
+from sharp.rule_based.composer import ProgramSpec, compose
 from sharp.rule_based.conversation_state import (
     ConversationState,
     SeenProgram,
@@ -21,8 +21,7 @@ from sharp.rule_based.conversation_state import (
 from sharp.rule_based.judging import NEUTRAL_PROFILE, judge
 from sharp.rule_based.library import family_of
 from sharp.rule_based.patching import patch, whole_file
-from sharp.rule_based.program_analysis import ProgramAnalysis, read
-from sharp.rule_based.program_spec import ProgramSpec, understand
+from sharp.rule_based.program_analysis import ProgramAnalysis, read, understand
 from sharp.rule_based.prompt_problem import question
 from sharp.rule_based.proposed_changes import (
     ProposedChange,

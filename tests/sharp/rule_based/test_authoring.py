@@ -20,7 +20,7 @@ from sharp.rule_based.answers import answer
 from sharp.rule_based.authoring import UNCLOSED_RATE, UNKNOWN
 from sharp.rule_based.judging import faults
 from sharp.rule_based.library import family_named
-from sharp.rule_based.program_spec import understand
+from sharp.rule_based.program_analysis import understand
 
 PROBLEMS = ("advection", "burgers", "reaction-diffusion", "navier-stokes", "darcy")
 

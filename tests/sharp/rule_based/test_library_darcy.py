@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sharp.reference.fast_poisson import solve_dirichlet
 from sharp.rule_based.composer import ComposedProgram, compose, strategies
 from sharp.rule_based.library import family_named
-from sharp.rule_based.program_spec import understand
+from sharp.rule_based.program_analysis import understand
 
 DARCY = family_named("darcy-2d")
 Array = NDArray[np.float64]

@@ -15,7 +15,7 @@ from sharp.rule_based.code_faults import code_faults
 from sharp.rule_based.composer import compose
 from sharp.rule_based.library import FAMILIES
 from sharp.rule_based.program_analysis import read
-from sharp.rule_based.program_spec import understand
+from sharp.rule_based.program_analysis import understand
 from sharp.rule_based.repairing import MISSED_REPAIR_RATE, repair, repaired_program
 
 SEEDS = 40
@@ -78,7 +78,7 @@ def test_a_program_that_ran_out_of_time_is_compiled_then_cheapened() -> None:
     for _ in range(4):
         choices = understand(code, "burgers")
         assert choices is not None
-        seconds.append(choices.seconds)
+        seconds.append(choices.scheme.seconds)
         cause, code = repaired_program(code, failure, "burgers")
         assert cause
     assert "import jax" in code

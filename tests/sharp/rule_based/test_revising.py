@@ -18,7 +18,7 @@ from sharp.rule_based.conversation_state import SeenProgram
 from sharp.rule_based.library import FAMILIES, family_named
 from sharp.rule_based.patching import SLOPPY_PATCH_RATE
 from sharp.rule_based.program_analysis import read
-from sharp.rule_based.program_spec import ProgramSpec, understand
+from sharp.rule_based.program_analysis import understand
 from sharp.rule_based.proposed_changes import options
 from sharp.rule_based.revising import retry_patch, revise
 
@@ -68,7 +68,7 @@ def test_a_weak_part_is_replaced_by_a_patch_with_a_reason() -> None:
     before, after = understand(MINMOD, "burgers"), understand(code, "burgers")
     assert before is not None
     assert after is not None
-    assert after.merit > before.merit
+    assert after.scheme.merit > before.scheme.merit
     revision = answered(round_of(programs), ["c001"])
     assert all(what and why for what, why, _ in revision.changes)
 
@@ -165,7 +165,7 @@ def test_no_costlier_change_to_a_program_that_already_runs_long(run_time: float,
         messages = round_of(programs, "reaction-diffusion", judge=1 + seed % 3)
         after = understand(patched(messages, programs, seed, "reaction-diffusion"), "reaction-diffusion")
         assert after is not None
-        costs.append(after.seconds / before.seconds)
+        costs.append(after.scheme.seconds / before.scheme.seconds)
     assert (max(costs) > 1.5) is costly
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from sharp.rule_based.composer import compose
 from sharp.rule_based.library import FAMILIES, family_named
-from sharp.rule_based.program_spec import understand
+from sharp.rule_based.program_analysis import understand
 
 SEEDS = 40
 
@@ -64,8 +64,8 @@ def test_compiling_keeps_the_scheme() -> None:
         assert "import jax" in program.code
         others = {slot for slot in choices.chosen if slot != "solver"}
         assert all(compiled.chosen[slot] == choices.chosen[slot] for slot in others)
-        assert compiled.merit == choices.merit
-        assert compiled.seconds <= choices.seconds
+        assert compiled.scheme.merit == choices.scheme.merit
+        assert compiled.scheme.seconds <= choices.scheme.seconds
     assert seen > 5
 
 

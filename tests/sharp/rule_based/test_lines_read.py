@@ -12,8 +12,7 @@ from sharp.rule_based.code_faults import code_faults
 from sharp.rule_based.composer import compose
 from sharp.rule_based.conversation_state import SeenProgram
 from sharp.rule_based.judging import faults
-from sharp.rule_based.program_analysis import read
-from sharp.rule_based.program_analysis import understand
+from sharp.rule_based.program_analysis import read, understand
 from sharp.rule_based.proposed_changes import options
 from sharp.rule_based.repairing import repaired_program
 

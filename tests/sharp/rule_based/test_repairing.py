@@ -14,8 +14,7 @@ from sharp.rule_based.answers import answer
 from sharp.rule_based.code_faults import code_faults
 from sharp.rule_based.composer import compose
 from sharp.rule_based.library import FAMILIES
-from sharp.rule_based.program_analysis import read
-from sharp.rule_based.program_analysis import understand
+from sharp.rule_based.program_analysis import read, understand
 from sharp.rule_based.repairing import MISSED_REPAIR_RATE, repair, repaired_program
 
 SEEDS = 40

@@ -13,12 +13,11 @@ from sharp.llm.patching import Patched, apply_patch
 from sharp.llm.prompts import render
 from sharp.llm.protocol import Message
 from sharp.llm.replies import Revision, read_revision
-from sharp.rule_based.composer import compose
+from sharp.rule_based.composer import ProgramSpec, compose
 from sharp.rule_based.conversation_state import SeenProgram
 from sharp.rule_based.library import FAMILIES, family_named
 from sharp.rule_based.patching import SLOPPY_PATCH_RATE
-from sharp.rule_based.program_analysis import read
-from sharp.rule_based.program_analysis import understand
+from sharp.rule_based.program_analysis import read, understand
 from sharp.rule_based.proposed_changes import options
 from sharp.rule_based.revising import retry_patch, revise
 

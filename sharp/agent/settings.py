@@ -61,9 +61,9 @@ class AgentConfig:
     def to_json(self) -> dict[str, Any]:
         """Return the settings in plain JSON, without what adds nothing to the team's tools."""
         told = asdict(self)
-        return (
-            told if self.synthesis else {name: value for name, value in told.items() if name != "synthesis"}
-        )
+        if not self.synthesis:
+            del told["synthesis"]
+        return told
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> AgentConfig:

@@ -126,14 +126,8 @@ class SynthesisService(Protocol):
         ...
 
 
-class OpenSynthesis(Protocol):
-    """Gives a course what writes solver programs for it: in its folder, by the models of which agents, with which seed.
+OpenSynthesis = Callable[[Path, "Mapping[Role, str]", int, bool, Callable[[str], None]], SynthesisService]
+"""Gives a session what writes solver programs for it: in its folder, by the models of which agents, with which seed.
 
-    With `recorded` only what has been finished is opened. `say` is told what is done.
-    """
-
-    def __call__(
-        self, folder: Path, models: Mapping[Role, str], seed: int, recorded: bool, say: Callable[[str], None]
-    ) -> SynthesisService:
-        """Return what writes programs for the course in a folder."""
-        ...
+If the flag is set, only what has been finished is opened. The last argument is told what is done.
+"""

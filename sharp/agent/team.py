@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from sharp.agent.effects import AgentEffects
+from sharp.agent.effects import RecordedEffects
 from sharp.agent.memory import GraphMemory, ToolRecord
 from sharp.agent.plans import PlanStep, ToolPlan
 from sharp.agent.responses import (
@@ -92,7 +92,7 @@ class AgentTeam:
 
     statement: str
     toolkit: Toolkit
-    effects: AgentEffects
+    effects: RecordedEffects
     roles: Mapping[Role, SamplingParams]
     allowance: AgentLimits = AgentLimits()
     seed: int = 0
@@ -118,8 +118,10 @@ class AgentTeam:
         )
 
     async def choose(self, memory: GraphMemory, step: PlanStep, advice: str = "") -> ParameterChoice:
-        """Let the Parser or the Solver choose the literal parameters of a step."""
+        """Let the Parser or the Solver choose the literal parameters of a step; a tool without any needs no model."""
         tool = self.toolkit[step.tool]
+        if not tool.parameters.model_fields:
+            return ParameterChoice({})
         prompt = render(
             "agent/parameters",
             statement=self.statement,

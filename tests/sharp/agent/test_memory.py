@@ -11,9 +11,9 @@ from arithmetic_tools import TOOLS
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sharp.agent.effects import ResultStore
 from sharp.agent.memory import GraphMemory, ToolRecord
 from sharp.agent.plans import OutputReference, PlanStep, ToolPlan, read_plan
-from sharp.agent.pool import ResultStore
 from sharp.agent.tools import ToolContext, ToolError, ToolResult
 
 PLAN = read_plan(

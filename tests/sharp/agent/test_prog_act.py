@@ -12,8 +12,7 @@ import pytest
 from arithmetic_tools import TOOLS
 
 from hpc.journal import Journal
-from sharp.agent.effects import RecordedEffects
-from sharp.agent.pool import ResultStore
+from sharp.agent.effects import RecordedEffects, ResultStore
 from sharp.agent.prog_act import Checkpoints, SessionOutcome, prog_act
 from sharp.agent.team import AgentLimits, AgentTeam, CallsUsedUp, PlanGoal, SamplingParams
 from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage

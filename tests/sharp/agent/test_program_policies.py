@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from hpc.journal import Journal
-from sharp.agent.effects import RecordedEffects
-from sharp.agent.policies_programs import ATTEMPTS, Writer, single_model, tool_generation
-from sharp.agent.pool import ResultStore
+from sharp.agent.effects import RecordedEffects, ResultStore
+from sharp.agent.policies import ATTEMPTS, single_model, tool_generation
 from sharp.agent.prog_act import SessionOutcome
-from sharp.agent.programs.tool import RUN_PROGRAM
+from sharp.agent.programs.generated import run_program
 from sharp.agent.team import AgentLimits, AgentTeam, SamplingParams
 from sharp.agent.tools import toolkit_of
 from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest, TokenUsage
@@ -49,9 +48,9 @@ class Scripted:
 
 
 async def play(
-    policy: Callable[[Writer], Any], folder: Path, model: ChatBackend
+    policy: Callable[[AgentTeam], Any], folder: Path, model: ChatBackend
 ) -> tuple[SessionOutcome, AgentTeam, ResultStore]:
-    toolkit = toolkit_of(RUN_PROGRAM)
+    toolkit = toolkit_of(run_program)
     pool = ResultStore(toolkit, 60.0)
     with Journal.open(folder) as journal:
         effects = RecordedEffects(journal, {"scripted": model}, pool)
@@ -103,7 +102,7 @@ async def test_a_single_model_is_not_asked_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("policy", [tool_generation, single_model])
 async def test_nobody_objects_to_wrong_mathematics_that_runs(
-    policy: Callable[[Writer], Any], tmp_path: Path
+    policy: Callable[[AgentTeam], Any], tmp_path: Path
 ) -> None:
     course, team, pool = await play(policy, tmp_path / "run", Scripted([WRONG]))
     assert (course.ending, team.calls) == ("solved", 1)
@@ -141,7 +140,9 @@ async def test_a_course_goes_on_from_its_record_and_makes_the_solution_again(tmp
 
 
 @pytest.mark.parametrize("policy", [single_model, tool_generation])
-async def test_the_rule_based_model_writes_a_program(policy: Callable[[Writer], Any], tmp_path: Path) -> None:
+async def test_the_rule_based_model_writes_a_program(
+    policy: Callable[[AgentTeam], Any], tmp_path: Path
+) -> None:
     course, team, pool = await play(policy, tmp_path / "run", RuleBasedBackend("scripted"))
     assert (course.ending, team.calls) == ("solved", 1)
     errors = exact_errors(CASE.problem, await value_of(course, pool))

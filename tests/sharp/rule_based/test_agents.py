@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc.journal import Journal
-from sharp.agent.effects import RecordedEffects
-from sharp.agent.pool import ResultStore
+from sharp.agent.effects import RecordedEffects, ResultStore
 from sharp.agent.prog_act import SessionOutcome, prog_act
 from sharp.agent.team import AgentTeam, SamplingParams
 from sharp.agent.toolkit import standard_toolkit

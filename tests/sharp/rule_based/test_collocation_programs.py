@@ -7,8 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from sharp.agent.programs.asking import parse_program
-from sharp.agent.programs.generated import GeneratedSolution, ProgramFailed
+from sharp.agent.programs.generated import GeneratedSolution, ProgramFailed, parse_program
 from sharp.errors import ReplyError
 from sharp.problems.cases import load_case
 from sharp.problems.expressions import Derivative, Name, to_text

@@ -64,17 +64,12 @@ class ResultStore:
 
     async def _run(self, recipe: ToolInvocation) -> ToolResult:
         tool = self.toolkit[recipe.tool]
-        call = ToolContext(tool.checked(recipe.parameters), await self._inputs(recipe), self.wall_s)
-        found = tool.run(call)
-        return await found if isawaitable(found) else found
-
-    async def _inputs(self, recipe: ToolInvocation) -> Mapping[str, Any]:
-        tool = self.toolkit[recipe.tool]
         values: dict[str, Any] = {}
         for port in tool.inputs:
-            found = [await self.value(handle) for handle in recipe.inputs.get(port.name, ())]
-            values[port.name] = found if port.many else next(iter(found), None)
-        return values
+            given = [await self.value(handle) for handle in recipe.inputs.get(port.name, ())]
+            values[port.name] = given if port.many else next(iter(given), None)
+        found = tool.run(ToolContext(tool.checked(recipe.parameters), values, self.wall_s))
+        return await found if isawaitable(found) else found
 
 
 @dataclass

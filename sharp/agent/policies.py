@@ -1,4 +1,4 @@
-"""Policies: how the team goes about a statement. Each is an async function from a team to the course that it took.
+"""Policies: how the team goes about a statement. Each is an async function from a team to the session that it took.
 
 | policy | what it is |
 | --- | --- |
@@ -129,7 +129,7 @@ POLICIES: Mapping[Policy, Callable[[AgentTeam], Awaitable[SessionOutcome]]] = {
 
 
 async def run_policy(policy: Policy, team: AgentTeam) -> SessionOutcome:
-    """Let the team go about its statement; where its model calls are used up, the course ends with what was done.
+    """Let the team go about its statement; where its model calls are used up, the session ends with what was done.
 
     Raises errors of model servers.
     """

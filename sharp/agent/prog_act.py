@@ -38,7 +38,7 @@ HELP = "A step needs help: what has to change?"
 class SessionOutcome:
     """How it ended: `solved`, `unsolved`, `asks` (with questions to the user) or `refused` (with the reason).
 
-    `understood` is the end where the problem was to be set up alone. `exhausted` says that an unsolved course has
+    `understood` is the end where the problem was to be set up alone. `exhausted` says that an unsolved session has
     ended because its model calls are used up.
     """
 
@@ -161,7 +161,8 @@ async def _corrected(
             question = OVERRULED
             continue
         if verdict.judgement != "invalid" or verdict.replan or turn == team.allowance.correction_rounds:
-            return memory, _as_stopped(verdict, trouble)
+            # A verdict of `valid` does not stand against the numbers.
+            return memory, trouble if verdict.judgement == "valid" and trouble else verdict
         memory, trouble = await _repaired(team, memory, number, verdict)
     raise AssertionError("unreachable")
 
@@ -179,11 +180,6 @@ async def _read(team: AgentTeam, memory: GraphMemory, question: str, trouble: Re
         if verdict.judgement != "valid":
             break
     return verdict
-
-
-def _as_stopped(verdict: Review, trouble: Review | None) -> Review:
-    """A verdict of `valid` does not stand against the numbers."""
-    return trouble if verdict.judgement == "valid" and trouble else verdict
 
 
 async def _repaired(team: AgentTeam, memory: GraphMemory, number: int, verdict: Review) -> Progress:

@@ -1,8 +1,8 @@
-"""Courses on disk: every answer and every use of a tool is recorded once, so that a course goes on where it was.
+"""Sessions on disk: every answer and every use of a tool is recorded once, so that a session goes on where it was.
 
     FOLDER/session-<hash>/     one session: agent.yaml, journal.jsonl, lease/, and runs that write solver programs
 
-The hash is that of the settings. Other words, another model or an answer to a question make another course beside the
+The hash is that of the settings. Other words, another model or an answer to a question make another session beside the
 old one, and the same command again goes on with its own.
 """
 
@@ -24,7 +24,7 @@ from sharp.agent.policies import PROGRAMS, run_policy
 from sharp.agent.prog_act import SessionOutcome
 from sharp.agent.settings import AgentConfig
 from sharp.agent.synthesis import OpenSynthesis, SolverProgram, SynthesisService, SynthesisUsage
-from sharp.agent.team import AgentTeam, Role, SamplingParams
+from sharp.agent.team import AgentTeam, SamplingParams
 from sharp.agent.toolkit import standard_toolkit, whole_toolkit
 from sharp.agent.tools import Toolkit, toolkit_of
 from sharp.event_loop import run_coroutine
@@ -39,7 +39,7 @@ MessageCallback = Callable[[str], None]
 
 @dataclass(frozen=True)
 class SessionResult:
-    """A course that has ended, what it found, and what it took: calls of models and tokens.
+    """A session that has ended, what it found, and what it took: calls of models and tokens.
 
     `problem` is what was understood last; `solution` and `solver` are None unless they were found for it. `calls` and
     `usage` are the team's own; `synthesis` is what was asked on its behalf to have solver programs written.
@@ -57,7 +57,7 @@ class SessionResult:
 
 
 def session_folder(folder: Path, settings: AgentConfig) -> Path:
-    """Return where the course of these settings is kept."""
+    """Return where the session of these settings is kept."""
     return folder / f"session-{settings.hash[:12]}"
 
 
@@ -68,7 +68,7 @@ def run_session(
     cards: Mapping[str, ModelCard] | None = None,
     synthesis: OpenSynthesis | None = None,
 ) -> SessionResult:
-    """Carry out a course, or go on with it where it was; `say` is told what is done.
+    """Carry out a session, or go on with it where it was; `say` is told what is done.
 
     `cards` are those of the models by name, where they are not the ones of these names; `synthesis` writes solver
     programs if the settings allow them. Raises `ModelError`, and what
@@ -88,7 +88,7 @@ def run_session(
 def replay_session(
     folder: Path, settings: AgentConfig, synthesis: OpenSynthesis | None = None
 ) -> SessionResult:
-    """Carry out a finished course on its record alone: no model is asked, and values are made again from recipes.
+    """Carry out a finished session on its record alone: no model is asked, and values are made again from recipes.
 
     Raises `ReplayMiss` where the record does not reach to the end.
     """
@@ -111,7 +111,12 @@ class _Session:
 
     async def live(self, journal: Journal) -> SessionResult:
         """Play with models; the lease is renewed meanwhile, and when it is lost, the next write will say so."""
-        backends = {card.name: _backend(card, self.settings) for card in self.cards.values()}
+        backends = {}
+        for card in self.cards.values():
+            if card.kind == RULE_BASED:
+                options = {**card.options, "error_rate": self.settings.error_rate}
+                card = card.model_copy(update={"options": options})
+            backends[card.name] = make_backend(card)
         renewal = asyncio.create_task(keep_beating(journal.renew))
         try:
             return await self.play(journal, backends)
@@ -132,7 +137,12 @@ class _Session:
         toolkit = _toolkit(settings, service)
         pool = ResultStore(toolkit, settings.wall_s)
         effects = RecordedEffects(recorder, backends, pool, self.tell)
-        roles = {role: _sampling(self.cards[model], role) for role, model in settings.models.items()}
+        cards = {role: self.cards[model] for role, model in settings.models.items()}
+        # The card says how long answers may be; agents choose parameters, so nothing is left to chance.
+        roles = {
+            role: SamplingParams(card.name, temperature=0.0, max_tokens=card.sampling_for(role).max_tokens)
+            for role, card in cards.items()
+        }
         team = AgentTeam(settings.statement, toolkit, effects, roles, settings.allowance, settings.seed)
         course = await run_policy(settings.policy, team)
         problem, solution, solver = [
@@ -161,17 +171,6 @@ def _toolkit(settings: AgentConfig, service: SynthesisService | None) -> Toolkit
     if settings.policy == "translation":
         return toolkit_of(*(tool for tool in tools.values() if tool.owner == "parser"))
     return tools
-
-
-def _backend(card: ModelCard, settings: AgentConfig) -> ChatBackend:
-    if card.kind == RULE_BASED:
-        card = card.model_copy(update={"options": {**card.options, "error_rate": settings.error_rate}})
-    return make_backend(card)
-
-
-def _sampling(card: ModelCard, role: Role) -> SamplingParams:
-    """The card says how long answers may be; agents choose parameters, so nothing is left to chance."""
-    return SamplingParams(card.name, temperature=0.0, max_tokens=card.sampling_for(role).max_tokens)
 
 
 async def _newest(memory: GraphMemory, pool: ResultStore, port: str) -> Any:

@@ -1,4 +1,4 @@
-"""What decides a course: the statement, who plays which role, the policy, and what it may cost."""
+"""What decides a session: the statement, who plays which role, the policy, and what it may cost."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ class AgentConfig:
 
     @property
     def hash(self) -> str:
-        """The SHA-256 (hex) of all settings: a course with other settings is another course."""
+        """The SHA-256 (hex) of all settings: a session with other settings is another session."""
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()

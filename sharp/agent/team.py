@@ -60,7 +60,7 @@ class AgentLimits:
 
 @dataclass(frozen=True)
 class PlanGoal:
-    """What a plan has to lead to: a result of the name `port`, and the `ending` of a course that gets there.
+    """What a plan has to lead to: a result of the name `port`, and the `ending` of a session that gets there.
 
     `told` is how the Planner is told of it.
     """
@@ -220,7 +220,7 @@ def _told(memory: GraphMemory, step: PlanStep) -> dict[str, Any]:
     return {
         "id": step.id,
         "tool": step.tool,
-        "inputs": {port: [str(reference) for reference in given] for port, given in step.inputs.items()},
+        "inputs": step.wiring,
         "parameters": _json(memory.parameters.get(step.id, {})),
         "error": record.error if record else None,
         "summary": _json(record.summary) if record else "",

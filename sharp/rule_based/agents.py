@@ -142,11 +142,7 @@ def _kind_of(prompt: str) -> Answerer:
 def _planned(prompt: str, known: KnownCase, rng: random.Random, wrong: bool) -> str:
     offered = _offered(prompt)
     steps = [
-        {
-            "id": step.id,
-            "tool": step.tool,
-            "inputs": {port: [str(source) for source in given] for port, given in step.inputs.items()},
-        }
+        {"id": step.id, "tool": step.tool, "inputs": step.wiring}
         for step in known.chain.plan.steps
         if step.tool in offered
     ]

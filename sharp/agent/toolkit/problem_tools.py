@@ -225,13 +225,13 @@ def _told(port: str, fragment: Mapping[str, Any]) -> ToolResult:
 
 def objections(concerns: Iterable[Diagnostic]) -> str:
     """Return what is wrong with a problem, with the question where one is asked for."""
-    return "; ".join(_objection(concern) for concern in concerns if concern.verdict != "warn")
-
-
-def _objection(concern: Diagnostic) -> str:
-    place = f"{show(concern.path)}: " if concern.path else ""
-    question = f" ({concern.question})" if concern.question else ""
-    return f"[{concern.verdict}: {concern.kind}] {place}{concern.message}{question}"
+    told = []
+    for concern in concerns:
+        place = f"{show(concern.path)}: " if concern.path else ""
+        question = f" ({concern.question})" if concern.question else ""
+        if concern.verdict != "warn":
+            told.append(f"[{concern.verdict}: {concern.kind}] {place}{concern.message}{question}")
+    return "; ".join(told)
 
 
 def _assembled(parameters: AssembleArgs, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -128,19 +128,19 @@ Answerer = Callable[[str, KnownCase, random.Random, bool], str]
 def _kind_of(prompt: str) -> Answerer:
     if marks.PARAMETERS_OF_STEP.search(prompt):
         return _chosen
-    task = prompt.partition(marks.TASK)[2].splitlines()[0]
-    known = {
-        "plan": _planned,
-        "analyse": _analysed,
-        "next": _next,
-        "is_done": _is_done,
-        "program": _programmed,
+    known: dict[str, Answerer] = {
+        "a plan": _planned,
+        "an analysis": _analysed,
+        "the next step": _next,
+        "done or not": _is_done,
+        "a program": _programmed,
     }
-    return known.get(marks.TASKS.get(task, ""), _judged)
+    return known.get(prompt.partition(marks.TASK)[2].splitlines()[0], _judged)
 
 
 def _planned(prompt: str, known: KnownCase, rng: random.Random, wrong: bool) -> str:
-    offered = _offered(prompt)
+    cards = prompt.partition(marks.TOOLS)[2].partition("\n## ")[0]
+    offered = {json.loads(line[2:])["name"] for line in cards.splitlines() if line.startswith("- ")}
     steps = [
         {"id": step.id, "tool": step.tool, "inputs": step.wiring}
         for step in known.chain.plan.steps
@@ -149,12 +149,6 @@ def _planned(prompt: str, known: KnownCase, rng: random.Random, wrong: bool) -> 
     return as_answer(
         {"steps": corrupt_plan(steps, rng) if wrong else steps}, "Set up, check, solve, verify, show."
     )
-
-
-def _offered(prompt: str) -> set[str]:
-    """Return the names of the tools whose cards a prompt shows."""
-    cards = prompt.partition(marks.TOOLS)[2].partition("\n## ")[0]
-    return {json.loads(line[2:])["name"] for line in cards.splitlines() if line.startswith("- ")}
 
 
 def _chosen(prompt: str, known: KnownCase, rng: random.Random, wrong: bool) -> str:
@@ -189,15 +183,18 @@ def _next(prompt: str, known: KnownCase, _rng: random.Random, wrong: bool) -> st
         return as_answer(end, "It cannot be solved as it stands.")
     newest = {_base(step): (step, sound) for step, sound in _sound_steps(prompt, known.chain, blind=wrong)}
     for step in known.chain.plan.steps:
-        sources = [newest.get(reference.step, ("", False)) for reference in step.references]
+        sources = [newest.get(reference.step, ("", False))[0] for reference in step.references]
         done, sound = newest.get(step.id, ("", False))
-        if sound and all(_older(source, done, prompt) for source, _ in sources):
+        # A step stands where it was done after all that it uses was done last.
+        place = prompt.find(f"### {done}: ")
+        if sound and all(prompt.find(f"### {source}: ") < place for source in sources):
             continue
         inputs = {
             port: [f"{newest[reference.step][0]}.{reference.port}" for reference in given]
             for port, given in step.inputs.items()
         }
-        content = {"id": _following(step.id, done), "tool": step.tool, "inputs": inputs}
+        name = f"{step.id}-{int(done.partition('-')[2] or 1) + 1}" if done else step.id
+        content = {"id": name, "tool": step.tool, "inputs": inputs}
         return as_answer({"step": content}, "This comes next.")
     return as_answer({"finish": True}, "All is done.")
 
@@ -206,22 +203,13 @@ def _sound_steps(prompt: str, chain: ToolChain, *, blind: bool) -> Iterator[tupl
     """Yield each step that was done, and whether it is as it should be, as far as one looks."""
     failed = set(marks.FAILED_STEP.findall(prompt))
     for step, _, text in marks.DONE.findall(prompt):
-        right = blind or _alike(json.loads(text), chain.parameters.get(_base(step), {}))
+        right = blind or _uniform(json.loads(text)) == _uniform(chain.parameters.get(_base(step), {}))
         yield step, right and step not in failed
 
 
 def _base(step: str) -> str:
     """Return the step of the chain that a repetition `s3-2` repeats."""
     return step.partition("-")[0]
-
-
-def _following(base: str, done: str) -> str:
-    return base if not done else f"{base}-{int(done.partition('-')[2] or 1) + 1}"
-
-
-def _older(source: str, done: str, prompt: str) -> bool:
-    """Whether a step was done after what it uses was done last."""
-    return prompt.find(f"### {source}: ") < prompt.find(f"### {done}: ")
 
 
 def _is_done(prompt: str, known: KnownCase, _rng: random.Random, wrong: bool) -> str:
@@ -246,7 +234,9 @@ def _judged(prompt: str, known: KnownCase, _rng: random.Random, wrong: bool) -> 
     if known.verdict != "valid":
         content = {"verdict": known.verdict, "reason": known.reason, "questions": list(known.questions)}
         return as_answer(content, "It is what was stated, and cannot be solved as it stands.")
-    if marks.CHECK_FAILED in prompt or marks.STEP_FAILED in prompt or _incomplete(prompt, chain):
+    needed = [step.id for step in chain.plan.steps if step.tool.startswith("define_")]
+    incomplete = any(f"{step}: " not in prompt for step in needed)
+    if marks.CHECK_FAILED in prompt or marks.STEP_FAILED in prompt or incomplete:
         reason = "other steps are needed than those of the plan"
         return as_answer(
             {"verdict": "invalid", "reason": reason, "replan": True}, "The parameters are as stated."
@@ -260,22 +250,12 @@ def _faults(prompt: str, chain: ToolChain) -> list[tuple[str, str]]:
     return [
         (step, f"{tool} should be given {json.dumps(chain.parameters[step], ensure_ascii=False)}")
         for step, tool, text in marks.DONE.findall(prompt)
-        if tools.get(step) == tool and not _alike(json.loads(text), chain.parameters[step])
+        if tools.get(step) == tool and _uniform(json.loads(text)) != _uniform(chain.parameters[step])
     ]
 
 
-def _incomplete(prompt: str, chain: ToolChain) -> bool:
-    """Whether a condition that was stated is neither done nor planned."""
-    needed = [step.id for step in chain.plan.steps if step.tool.startswith("define_")]
-    return any(f"{step}: " not in prompt for step in needed)
-
-
-def _alike(found: Any, wanted: Any) -> bool:
-    """Compare parameters as JSON does, whatever the spelling of numbers and of what is left to defaults."""
-    return bool(_uniform(found) == _uniform(wanted))
-
-
 def _uniform(value: Any) -> Any:
+    """Return parameters in a form in which the spelling of numbers does not count."""
     if isinstance(value, Mapping):
         return {key: _uniform(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -6,7 +6,7 @@ import ast
 import builtins
 import copy
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
@@ -25,6 +25,7 @@ from sharp.rule_based.library import (
 )
 
 _ARRAY_MODULES = {"np": "xp", "jnp": "xp", "numpy": "xp"}
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 _CONTINUES = (" ", "\t", "\n", ")", "]", "}")
 
 
@@ -50,16 +51,19 @@ def read(code: str, family: str) -> ProgramAnalysis:
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     known = {node.name: catalogue.get(_structure(node)) for node in functions}
     modules = _modules(tree)
+    uses_jax = any(name.split(".")[0] == "jax" for name in modules)
+    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     return ProgramAnalysis(
         family=family,
-        blocks=_blocks(known),
+        # A function that several blocks share decides nothing.
+        blocks={found[0].slot: found[0] for found in known.values() if found and len(found) == 1},
         unknown=(_broken(code) if error else {})
         | {node.name: ast.unparse(node) for node in functions if known[node.name] is None},
         undefined=() if error else undefined_names(tree),
         constants=_constants(tree, code),
-        uses_jax=any(name.split(".")[0] == "jax" for name in modules),
+        uses_jax=uses_jax,
         uses_scipy_fft="scipy.fft" in modules or "scipy.fftpack" in modules,
-        single=_is_single(tree, code, modules),
+        single="float32" in attributes or (uses_jax and "jax_enable_x64" not in code),
         error=error,
     )
 
@@ -68,11 +72,10 @@ def parsed(code: str) -> tuple[ast.Module, str]:
     """Return a program's syntax tree and an empty string; of a broken one the parts that parse, and the error."""
     try:
         return ast.parse(code), ""
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except _UNREADABLE as error:
         parts = [part for chunk in _chunks(code) if (part := _parsed_or_none(chunk)) is not None]
-        return ast.Module([node for part in parts for node in part.body], []), str(
-            error
-        ) or "it does not parse"
+        body = [node for part in parts for node in part.body]
+        return ast.Module(body, []), str(error) or "it does not parse"
 
 
 def _broken(code: str) -> dict[str, str]:
@@ -85,7 +88,7 @@ def _broken(code: str) -> dict[str, str]:
 def _parsed_or_none(chunk: str) -> ast.Module | None:
     try:
         return ast.parse(chunk)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except _UNREADABLE:
         return None
 
 
@@ -149,17 +152,6 @@ def _constants(tree: ast.Module, code: str) -> dict[str, str]:
     return {name: found[1].split("  #")[0].strip() for name, found in texts.items() if found}
 
 
-def _is_single(tree: ast.Module, code: str, modules: set[str]) -> bool:
-    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    uses_jax = any(name.split(".")[0] == "jax" for name in modules)
-    return "float32" in attributes or (uses_jax and "jax_enable_x64" not in code)
-
-
-def _blocks(known: Mapping[str, tuple[CodeBlock, ...] | None]) -> dict[str, CodeBlock]:
-    """Return the block of each slot; a function that several blocks share decides nothing."""
-    return {found[0].slot: found[0] for found in known.values() if found and len(found) == 1}
-
-
 @cache
 def _catalogue(family: str) -> dict[str, tuple[CodeBlock, ...]]:
     """Return the blocks in which a function's structure occurs, in any form in which a family's library writes it.
@@ -215,7 +207,8 @@ def understand(code: str, family: str) -> ProgramSpec | None:
     source = family_of(family)
     if source is None or not reading.blocks:
         return None
-    library = _library(reading)
+    library: Library = "scipy" if reading.uses_scipy_fft else "numpy"
+    library = "jax" if reading.uses_jax else library
     blocks = {**_resembling(reading, library), **reading.blocks}
     recipe = max(source.recipes, key=lambda recipe: _agreement(recipe, blocks, reading, library))
     return ProgramSpec(
@@ -228,12 +221,6 @@ def understand(code: str, family: str) -> ProgramSpec | None:
     )
 
 
-def _library(reading: ProgramAnalysis) -> Library:
-    if reading.uses_jax:
-        return "jax"
-    return "scipy" if reading.uses_scipy_fft else "numpy"
-
-
 def _resembling(reading: ProgramAnalysis, library: Library) -> dict[str, CodeBlock]:
     """Return for the functions that are not known the blocks that they resemble most, by slot."""
     best: dict[str, tuple[float, CodeBlock]] = {}
@@ -241,7 +228,9 @@ def _resembling(reading: ProgramAnalysis, library: Library) -> dict[str, CodeBlo
         written = _functions(reading.family, block, library)
         common = sorted(written.keys() & reading.unknown.keys())
         texts = [[source[name] for name in common] for source in (written, reading.unknown)]
-        ratio = _similarity(*texts) if common else 0.0
+        # The share of lines that two groups of functions have in common, in order.
+        before, after = ("\n".join(text).splitlines() for text in texts)
+        ratio = SequenceMatcher(None, after, before, autojunk=False).ratio() if common else 0.0
         if common and (block.slot not in best or ratio > best[block.slot][0]):
             best[block.slot] = ratio, block
     return {slot: block for slot, (_, block) in best.items()}
@@ -252,12 +241,6 @@ def _functions(family: str, block: CodeBlock, library: Library) -> dict[str, str
     """Return the functions of a block as `ast` writes them, by name."""
     nodes = ast.parse(render(family_named(family), block, library)).body
     return {node.name: ast.unparse(node) for node in nodes if isinstance(node, ast.FunctionDef)}
-
-
-def _similarity(written: Sequence[str], found: Sequence[str]) -> float:
-    """Return the share of lines that two groups of functions have in common, in order."""
-    before, after = "\n".join(written).splitlines(), "\n".join(found).splitlines()
-    return SequenceMatcher(None, after, before, autojunk=False).ratio()
 
 
 def _agreement(

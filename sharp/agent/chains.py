@@ -6,7 +6,7 @@ knowledge of the embedded rule-based model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,10 +88,17 @@ def _set_up(chain: _Chain, document: Document) -> str:
     domain = chain.add(
         "define_domain", _present(document, ("domain", "time")) if "domain" in document else {}
     )
+    starts = {
+        name: given["expression"] if isinstance(given, Mapping) else given
+        for name, given in (document.get("initial") or {}).items()
+    }
     inputs = {
         "equations": [f"{equations}.equations"],
         "domain": [f"{domain}.domain"],
-        "initial": [f"{chain.add('define_initial_condition', given)}.initial" for given in _starts(document)],
+        "initial": [
+            f"{chain.add('define_initial_condition', {'field': name, 'value': value})}.initial"
+            for name, value in starts.items()
+        ],
         "boundary": [
             f"{chain.add('define_boundary_condition', condition)}.boundary"
             for condition in document.get("boundary") or ()
@@ -115,8 +122,3 @@ def _exact(document: Document) -> bool:
 
 def _present(document: Document, keys: Iterable[str]) -> dict[str, Any]:
     return {key: document[key] for key in keys if document.get(key) is not None}
-
-
-def _starts(document: Document) -> Iterator[dict[str, Any]]:
-    for name, given in (document.get("initial") or {}).items():
-        yield {"field": name, "value": given["expression"] if isinstance(given, Mapping) else given}

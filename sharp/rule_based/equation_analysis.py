@@ -76,6 +76,7 @@ def write_analysis(prompt: str, family: str) -> str:
 
 _NO_FORMULA = "No closed form covers arbitrary initial data on this domain."
 _NO_CHANGE = "I know no change of variables that solves this equation for arbitrary data."
+_LINES = "one operator by the method of lines"
 _ONE_OPERATOR = "The method of lines takes all terms together, so nothing has to be split."
 
 
@@ -91,10 +92,7 @@ def analysis_of(document: str) -> FamilyAnalysis:
             "classification": (found.words, found.classification),
             "analytical": (_NO_FORMULA, nothing_found("arbitrary initial data", "solution")),
             "transformation": (_NO_CHANGE, nothing_found("none is known to me", "transformation")),
-            "hybrid": (
-                _ONE_OPERATOR,
-                {"verdict": "no", "parts": [], "reason": "one operator by the method of lines"},
-            ),
+            "hybrid": (_ONE_OPERATOR, {"verdict": "no", "parts": [], "reason": _LINES}),
             "stability": (found.limits, found.stability),
         }
     )
@@ -165,14 +163,13 @@ class _Classified:
     def stability(self) -> Verdict:
         """The verdict of the last check: bounds where coefficients are constant."""
         stiff = self.kind != "hyperbolic"
-        recommended = (
-            ["L-stable Rosenbrock steps", "SciPy's Radau"]
-            if stiff
-            else ["fourth-order Runge-Kutta", "DOP853"]
+        implicit, explicit = (
+            ["L-stable Rosenbrock steps", "SciPy's Radau"],
+            ["fourth-order Runge-Kutta", "DOP853"],
         )
         return {
             "bounds": [{"scheme": scheme, "bound": bound} for scheme, bound in self._bounds()],
-            "recommended": recommended,
+            "recommended": implicit if stiff else explicit,
             "stiff": stiff,
             "reason": "what explicit steps allow follows from the fastest mode on the grid",
         }

@@ -109,10 +109,8 @@ class ProgramAssessment:
         good = [remark.text for remark in ordered if remark.worth > 0][:3]
         bad = [remark.text for remark in ordered if remark.worth <= 0][:3]
         if self.measured is not None:
-            result = (
-                "it failed when it was run" if self.measured == inf else f"measured error {self.measured:.3e}"
-            )
-            good.insert(0, result)
+            failed = self.measured == inf
+            good.insert(0, "it failed when it was run" if failed else f"measured error {self.measured:.3e}")
         strengths, doubts = "; ".join(good) or "no strength seen", "; ".join(bad)
         return f"{strengths} (but: {doubts})" if doubts else strengths
 
@@ -272,11 +270,9 @@ def compare(prompt: str, family: str, rng: random.Random) -> str | None:
     attempts = quoted(prompt)
     differences = "\n".join(islice(_differences(attempts, family), NAMED))
     best = _best("Attempt", attempts, prompt, family, rng)
-    told = (
-        f"The attempts disagree:\n\n{differences}"
-        if differences
-        else "The attempts agree in all that I recognise."
-    )
+    told = "The attempts agree in all that I recognise."
+    if differences:
+        told = f"The attempts disagree:\n\n{differences}"
     return None if best is None else f"{told}\n\n{best}"
 
 

@@ -100,9 +100,8 @@ def variations(choices: ProgramSpec) -> Iterator[ProposedChange]:
         current = choices.chosen[slot]
         gain = 0.3 - 0.1 * abs(block.rank - current.rank)
         why = f"reading cannot tell which of {block.summary} and {current.summary} comes closer to the reference"
-        yield _option(
-            choices, choices.with_block(block), _what(slot, block, current), why, "trial", gain=gain
-        )
+        what = _what(slot, block, current)
+        yield _option(choices, choices.with_block(block), what, why, "trial", gain=gain)
     why = "the measured error depends on it in a way that the order of the scheme does not predict"
     for name, values in choices.admissible_constants.items():
         now = choices.constants.get(name, "")
@@ -131,9 +130,8 @@ def _precision(choices: ProgramSpec) -> Iterator[ProposedChange]:
     if choices.precision == "float32":
         why = "single precision loses increments of small steps to rounding"
         double = replace(choices, precision="float64")
-        yield replace(
-            _option(choices, double, "compute in double precision", why, "precision"), cost=_COST_OF_DOUBLE
-        )
+        option = _option(choices, double, "compute in double precision", why, "precision")
+        yield replace(option, cost=_COST_OF_DOUBLE)
 
 
 def _parts(choices: ProgramSpec, programs: Sequence[SeenProgram]) -> Iterator[ProposedChange]:
@@ -141,13 +139,8 @@ def _parts(choices: ProgramSpec, programs: Sequence[SeenProgram]) -> Iterator[Pr
         current = choices.chosen[slot]
         if block.rank >= current.rank:
             verdict = "is more accurate than" if block.rank > current.rank else "may serve better here than"
-            option = _option(
-                choices,
-                choices.with_block(block),
-                _what(slot, block, current),
-                f"{block.summary} {verdict} {current.summary}",
-                "part",
-            )
+            why = f"{block.summary} {verdict} {current.summary}"
+            option = _option(choices, choices.with_block(block), _what(slot, block, current), why, "part")
             yield replace(option, source=_source(block, choices.family.name, programs))
 
 
@@ -235,18 +228,15 @@ def _foreign(code: str) -> Iterator[ProposedChange]:
         assert first is not None
         switch = 'import jax\n\njax.config.update("jax_enable_x64", True)\n'
         text = f"{code[: first.start()]}{switch}{code[first.start() :]}"
-        yield ProposedChange(
-            "switch JAX to double precision", "it computes in single precision", 0.5, "precision", text=text
-        )
+        what, why = "switch JAX to double precision", "it computes in single precision"
+        yield ProposedChange(what, why, 0.5, "precision", text=text)
     if "float32" in code:
         text = code.replace("float32", "float64")
-        yield ProposedChange(
-            "float64 instead of float32", "rounding of small increments", 0.5, "precision", text=text
-        )
+        what, why = "float64 instead of float32", "rounding of small increments"
+        yield ProposedChange(what, why, 0.5, "precision", text=text)
     for found in _STEP_CONSTANT.finditer(code):
         value = f"{0.5 * float(found['value']):g}"
         text = f"{code[: found.start('value')]}{value}{code[found.end('value') :]}"
         what = f"{found['name']} = {value} instead of {found['value']}"
-        yield ProposedChange(
-            what, "a shorter step reduces the error in time", 0.3, "tuning", text=text, cost=2.0
-        )
+        why = "a shorter step reduces the error in time"
+        yield ProposedChange(what, why, 0.3, "tuning", text=text, cost=2.0)

@@ -37,10 +37,8 @@ def repair(messages: Sequence[Message], family: str, rng: random.Random) -> str:
     """Answer a repair prompt with an explanation and a complete program."""
     code, happened = _failed(messages)
     if rng.random() < MISSED_REPAIR_RATE:
-        cause, repaired = (
-            "The shapes looked suspicious; I added a note.",
-            f"{code.rstrip()}\n\nNOTE = 'shapes'\n",
-        )
+        cause = "The shapes looked suspicious; I added a note."
+        repaired = f"{code.rstrip()}\n\nNOTE = 'shapes'\n"
     else:
         cause, repaired = repaired_program(code, happened, family)
     return f"{cause}\n\n{whole_file(repaired)}\n"

@@ -4,7 +4,8 @@
 set -eu
 EXTRAS=dev
 . "$(dirname "$0")/setup.sh"
-pytest() { exec .venv/bin/python -m pytest -n "${TEST_WORKERS:-2}" "$@"; }
+# Workers take whole stretches of the list, so that what a file sets up once is set up once.
+pytest() { exec .venv/bin/python -m pytest -n "${TEST_WORKERS:-2}" --dist worksteal "$@"; }
 
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .

@@ -65,13 +65,17 @@ async def value_of(course: SessionOutcome, pool: ResultStore) -> Any:
     return (await pool.value(f"{record.recipe.fingerprint}.solution")).solution
 
 
+async def error_of(course: SessionOutcome, pool: ResultStore) -> float:
+    errors = exact_errors(CASE.problem, await value_of(course, pool))
+    assert errors is not None
+    return errors.l2
+
+
 async def test_a_program_that_runs_at_once_is_the_solution(tmp_path: Path) -> None:
     model = Scripted([RIGHT])
     course, team, pool = await play(tool_generation, tmp_path / "run", model)
     assert (course.ending, team.calls) == ("solved", 1)
-    errors = exact_errors(CASE.problem, await value_of(course, pool))
-    assert errors is not None
-    assert errors.l2 < 1e-8
+    assert await error_of(course, pool) < 1e-8
     system, user = model.told[0].messages
     assert CASE.statements[0].text in user.content
     assert "numerical programs" in system.content
@@ -89,15 +93,13 @@ async def test_a_program_that_fails_is_written_again_with_its_error(tmp_path: Pa
     assert CASE.statements[0].text in second
 
 
-async def test_after_the_last_attempt_it_is_over(tmp_path: Path) -> None:
-    course, team, _ = await play(tool_generation, tmp_path / "run", Scripted([BROKEN] * ATTEMPTS))
-    assert (course.ending, team.calls) == ("unsolved", ATTEMPTS)
-    assert course.reason.startswith(f"program {ATTEMPTS} of {ATTEMPTS} failed: run_program: NameError")
-
-
-async def test_a_single_model_is_not_asked_again(tmp_path: Path) -> None:
-    course, team, _ = await play(single_model, tmp_path / "run", Scripted([BROKEN]))
-    assert (course.ending, team.calls) == ("unsolved", 1)
+@pytest.mark.parametrize(("policy", "attempts"), [(tool_generation, ATTEMPTS), (single_model, 1)])
+async def test_after_the_last_attempt_it_is_over(
+    policy: Callable[[AgentTeam], Any], attempts: int, tmp_path: Path
+) -> None:
+    course, team, _ = await play(policy, tmp_path / "run", Scripted([BROKEN] * attempts))
+    assert (course.ending, team.calls) == ("unsolved", attempts)
+    assert course.reason.startswith(f"program {attempts} of {attempts} failed: run_program: NameError")
 
 
 @pytest.mark.parametrize("policy", [tool_generation, single_model])
@@ -106,9 +108,7 @@ async def test_nobody_objects_to_wrong_mathematics_that_runs(
 ) -> None:
     course, team, pool = await play(policy, tmp_path / "run", Scripted([WRONG]))
     assert (course.ending, team.calls) == ("solved", 1)
-    errors = exact_errors(CASE.problem, await value_of(course, pool))
-    assert errors is not None
-    assert errors.l2 > 1e-2
+    assert await error_of(course, pool) > 1e-2
 
 
 @pytest.mark.parametrize(
@@ -145,9 +145,7 @@ async def test_the_rule_based_model_writes_a_program(
 ) -> None:
     course, team, pool = await play(policy, tmp_path / "run", RuleBasedBackend("scripted"))
     assert (course.ending, team.calls) == ("solved", 1)
-    errors = exact_errors(CASE.problem, await value_of(course, pool))
-    assert errors is not None
-    assert errors.l2 < 1e-8
+    assert await error_of(course, pool) < 1e-8
 
 
 async def test_slips_of_the_rule_based_model_that_raise_are_mended_and_others_are_not(tmp_path: Path) -> None:
@@ -159,6 +157,4 @@ async def test_slips_of_the_rule_based_model_that_raise_are_mended_and_others_ar
         " NameError",
         "",
     ]
-    errors = exact_errors(CASE.problem, await value_of(course, pool))
-    assert errors is not None
-    assert errors.l2 > 1e-2
+    assert await error_of(course, pool) > 1e-2

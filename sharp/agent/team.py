@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from sharp.agent.effects import AgentEffects
+from sharp.agent.effects import RecordedEffects
 from sharp.agent.memory import GraphMemory, ToolRecord
 from sharp.agent.plans import PlanStep, ToolPlan
 from sharp.agent.responses import (
@@ -59,7 +59,7 @@ class AgentLimits:
 
 @dataclass(frozen=True)
 class PlanGoal:
-    """What a plan has to lead to: a result of the name `port`, and the `ending` of a course that gets there.
+    """What a plan has to lead to: a result of the name `port`, and the `ending` of a session that gets there.
 
     `told` is how the Planner is told of it.
     """
@@ -91,7 +91,7 @@ class AgentTeam:
 
     statement: str
     toolkit: Toolkit
-    effects: AgentEffects
+    effects: RecordedEffects
     roles: Mapping[Role, SamplingParams]
     allowance: AgentLimits = AgentLimits()
     seed: int = 0
@@ -117,8 +117,10 @@ class AgentTeam:
         )
 
     async def choose(self, memory: GraphMemory, step: PlanStep, advice: str = "") -> ParameterChoice:
-        """Let the Parser or the Solver choose the literal parameters of a step."""
+        """Let the Parser or the Solver choose the literal parameters of a step; a tool without any needs no model."""
         tool = self.toolkit[step.tool]
+        if not tool.parameters.model_fields:
+            return ParameterChoice({})
         prompt = render(
             "agent/parameters",
             statement=self.statement,
@@ -217,7 +219,7 @@ def _told(memory: GraphMemory, step: PlanStep) -> dict[str, Any]:
     return {
         "id": step.id,
         "tool": step.tool,
-        "inputs": {port: [str(reference) for reference in given] for port, given in step.inputs.items()},
+        "inputs": step.wiring,
         "parameters": _json(memory.parameters.get(step.id, {})),
         "error": record.error if record else None,
         "summary": _json(record.summary) if record else "",

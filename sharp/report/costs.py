@@ -12,11 +12,10 @@ from hpc.serving import read_services
 from hpc.slurm import find_campaign, read_book
 from sharp.document import Block, Paragraph, Section, Table
 from sharp.document.text import MISSING, count_text, duration_text, number_text, share_text
-from sharp.llm.model_costs import break_even
 from sharp.llm.budgets import UNITS, ClusterUsage, used_of
 from sharp.llm.cards import RULE_BASED, ModelCard
 from sharp.llm.ledger import CallTotals, RunKind, is_cached
-from sharp.llm.model_costs import ModelCosts, model_costs, served_dollars
+from sharp.llm.model_costs import ModelCosts, break_even, model_costs, served_dollars
 from sharp.llm.model_costs import shares as shares_by_tokens
 from sharp.report.report_data import ReportData
 from sharp.report.report_summary import elapsed, ended

@@ -1,4 +1,4 @@
-"""What decides a course: the statement, who plays which role, the policy, and what it may cost."""
+"""What decides a session: the statement, who plays which role, the policy, and what it may cost."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ class AgentConfig:
     def to_json(self) -> dict[str, Any]:
         """Return the settings in plain JSON, without what adds nothing to the team's tools."""
         told = asdict(self)
-        return (
-            told if self.synthesis else {name: value for name, value in told.items() if name != "synthesis"}
-        )
+        if not self.synthesis:
+            del told["synthesis"]
+        return told
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> AgentConfig:
@@ -72,5 +72,5 @@ class AgentConfig:
 
     @property
     def hash(self) -> str:
-        """The SHA-256 (hex) of all settings: a course with other settings is another course."""
+        """The SHA-256 (hex) of all settings: a session with other settings is another session."""
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()

@@ -16,7 +16,7 @@ from sharp.experiments.statistics.evaluations_to_target import EvaluationsToTarg
 from sharp.experiments.statistics.paired import Comparison, compare
 from sharp.experiments.statistics.paired_blocks import EXPLAINED, comparison_blocks
 from sharp.experiments.statistics.spread import QuartileSummary, quartile_summary
-from sharp.llm.break_even import BreakEven
+from sharp.llm.model_costs import BreakEven
 from sharp.report.data_error_flags import flag_of, marked_error
 
 METHOD, PROBLEM, SEED = "method", "problem", "seed"

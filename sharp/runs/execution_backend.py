@@ -10,11 +10,10 @@ from typing import Any, Protocol
 from hpc.quiescence import QuiescenceTracker
 from hpc.sandbox import SandboxPolicy
 from sharp.config import EvaluationOptions
-from sharp.evaluation.cache import EvaluationCache, cache_home
-from sharp.evaluation.cached import CachedEvaluator
+from sharp.evaluation.cache import CachedEvaluator, EvaluationCache, cache_home
 from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.protocol import EvaluationRequest, Evaluator
-from sharp.evaluation.task_folder import EvaluationTask
+from sharp.evaluation.protocol import Evaluator
+from sharp.evaluation.task_folder import TaskEvaluator
 from sharp.llm.backends import make_backend
 from sharp.llm.cards import ModelCard
 from sharp.llm.protocol import ChatBackend
@@ -102,14 +101,6 @@ def policy_of(options: EvaluationOptions) -> SandboxPolicy:
     return SandboxPolicy(tier=options.sandbox, require=options.require_sandbox, image=options.sandbox_image)
 
 
-class TaskEvaluator(Evaluator, Protocol):
-    """An evaluator that tells which task it makes of a request."""
-
-    def task(self, request: EvaluationRequest) -> EvaluationTask:
-        """Return the task of a request."""
-        ...
-
-
 def cached(
     run: Run, evaluator: TaskEvaluator, policy: SandboxPolicy, machine: Mapping[str, Any] | None = None
 ) -> Evaluator:
@@ -121,7 +112,6 @@ def cached(
         evaluator,
         EvaluationCache(cache_home()),
         run_dir=run.path,
-        task=evaluator.task,
         policy=policy,
         machine=machine,
         refresh=options.cache == "refresh",

@@ -6,11 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from sharp.config import RunConfig, to_plain
-from sharp.llm.break_even import BreakEven
 from sharp.llm.budgets import UNITS
 from sharp.llm.cards import ModelCard, Price, Purpose
-from sharp.llm.cost_models import Aide, PdeSharp, Sampled, Technique, cepo, mixture_of_agents, single_call
-from sharp.llm.estimate import CostModel, Estimate, EstimateRange, estimate
+from sharp.llm.estimate import (
+    Aide,
+    CostModel,
+    Estimate,
+    EstimateRange,
+    PdeSharp,
+    Sampled,
+    Technique,
+    cepo,
+    estimate,
+    mixture_of_agents,
+    single_call,
+)
+from sharp.llm.model_costs import BreakEven
 from sharp.runs.creation import load_cards
 
 

@@ -18,10 +18,9 @@ from sharp.experiments.frame import plain_rows, run_frame
 from sharp.experiments.run_summary import RunSummary, State
 from sharp.experiments.summarise import summarise, with_test_scores
 from sharp.experiments.sweeps.folder import begun_runs, is_sweep, run_path
-from sharp.llm.break_even import BreakEven
 from sharp.llm.cards import ModelCard
 from sharp.llm.ledger import Ledger
-from sharp.llm.model_costs import model_costs, total
+from sharp.llm.model_costs import BreakEven, model_costs, total
 from sharp.report.costs import hours_of
 from sharp.runs.budget import ledger_of, paid_ledger
 from sharp.runs.directory import Run, load_run

@@ -25,8 +25,7 @@ from hpc.serving import ServerPool
 from hpc.slurm import ClusterProfile, ControllerContext
 from sharp.errors import ConfigurationError
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
-from sharp.evaluation.task_factory import TaskFactory
-from sharp.evaluation.task_folder import EvaluationTask, read_result, write_task
+from sharp.evaluation.task_folder import EvaluationTask, TaskFactory, TaskResult, read_result, write_task
 from sharp.llm.budgets import ClusterUsage
 from sharp.llm.cards import ModelCard
 from sharp.llm.hosting import is_hosted, server_plans
@@ -116,11 +115,15 @@ class SlurmEvaluator:
         Raises `WorkCancelled` where somebody cancelled jobs of the campaign, `ConfigurationError` where the request
         may need more time than a job has. Cancelling leaves the work in flight, to be found again.
         """
-        task, folder = self._subject.task(request), self._subject.folder(request)
+        return (await self.measure(self.task(request))).evaluation
+
+    async def measure(self, task: EvaluationTask) -> TaskResult:
+        """Return the result of a task, run unless it is there already; raises as `evaluate` does."""
+        folder = self._subject.folder(task.request)
         async with self._turn[folder]:
             while (known := read_result(folder, task)) is None:
-                check_walltime(self._cluster, request)
-                entry = WorkItem(_id(folder), folder, needs_s(request), self._options)
+                check_walltime(self._cluster, task.request)
+                entry = WorkItem(_id(folder), folder, needs_s(task.request), self._options)
                 self._prepare(entry, task)
                 await self._dispatcher.perform(entry, lambda: _is_done(folder, task))
             return known

@@ -14,9 +14,9 @@ import pytest
 from hpc.journal import Journal
 from sharp import methods
 from sharp.config import to_plain
-from sharp.evaluation.preview_arrays import preview_arrays
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
-from sharp.evaluation.task_folder import EvaluationTask, task_folder, write_result
+from sharp.evaluation.task import preview_arrays
+from sharp.evaluation.task_folder import EvaluationTask, TaskResult, task_folder, write_result
 from sharp.llm.prompts import prompt_hashes
 from sharp.llm.protocol import ChatReply, ChatRequest
 from sharp.problems import load_problem
@@ -158,7 +158,9 @@ def draw_test_picture(run: Run, state: Tournament, spoil: Callable[[bytes], byte
     folder.mkdir(parents=True, exist_ok=True)
     data = DataSet(Path("data.hdf5"), "reference", run.problem.id, 8, "", request.data, None, {})
     drawn = spoil(sample_picture(run.problem.id))
-    write_result(folder, EvaluationTask(request, {}, data, (0, 0), (0, 2)), evaluation(request), drawn)
+    write_result(
+        folder, EvaluationTask(request, {}, data, (0, 0), (0, 2)), TaskResult(evaluation(request), drawn)
+    )
 
 
 def sample_picture(problem_id: str) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import pty
@@ -334,11 +333,6 @@ def test_configuration_in_a_file(sharp: Sharp, tmp_path: Path) -> None:
     assert FAST["synthesis.max_rounds"] == "2"
 
 
-def test_the_page_about_the_command_line_is_up_to_date() -> None:
-    root = ROOT
-    spec = importlib.util.spec_from_file_location("cli_docs", root / "tools" / "cli_docs.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    page = module.page()
-    assert module.TARGET.read_text() == page, "run: python tools/cli_docs.py"
+def test_the_page_about_the_command_line_has_an_example_of_every_command() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text()
     assert all(f"# sharp {' '.join(words)}\n" in page for words in COMMANDS)

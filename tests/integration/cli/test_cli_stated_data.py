@@ -28,7 +28,7 @@ def test_data_of_a_specification_are_made_found_again_and_audited(sharp: Sharp, 
     facts = json.loads(made.stdout)
     assert facts["file"] == facts["reference"]
     assert facts["file"].endswith("-n2-s2022-reference.hdf5")
-    assert "data: truth of cold-rod (2/2)" in made.stderr
+    assert "data: reference solution of cold-rod (2/2)" in made.stderr
     again = sharp("data", "make", path, "--samples", "2", "--kind", "reference")
     assert again.stdout.splitlines() == [f"{name}: {value}" for name, value in facts.items()]
     assert again.stderr == ""

@@ -215,7 +215,7 @@ def test_a_course_of_words_is_replayed_and_compared(here: Path) -> None:
     assert done.exit_code == 3
     assert json.loads(done.stdout) == {"same": False, "missing": None, "differing": ["ending", "error"]}
     path.unlink()
-    assert "has the course ended?" in str(CliRunner().invoke(replay, ["f"]).exception)
+    assert "has the session ended?" in str(CliRunner().invoke(replay, ["f"]).exception)
 
 
 def test_all_calls_used_up_is_a_code_of_its_own_and_leaves_a_report(

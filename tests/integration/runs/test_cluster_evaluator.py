@@ -48,7 +48,7 @@ async def test_an_entry_is_evaluated_once(tmp_path: Path) -> None:
         await benches.perform(entry(folder))
         first = read_result(folder, asked)
         assert first is not None
-        assert first.ok
+        assert first.evaluation.ok
         written = (folder / "result.json").stat().st_mtime_ns
         await benches.perform(entry(folder))
         assert (folder / "result.json").stat().st_mtime_ns == written

@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from sharp.config import RunConfig
     from sharp.evaluation.protocol import Evaluation, Split
     from sharp.experiments import Comparison
+    from sharp.experiments.sweeps.workload import SweepWorkload
     from sharp.problems.diagnosis import Diagnosis
     from sharp.report import ReportFiles
+    from sharp.runs.cluster.workload import RunWorkload
     from sharp.runs.directory import Run as RunDirectory
     from sharp.runs.execute import Replay
+    from sharp.runs.solver_evaluation import SolverEvaluation
     from sharp.solvers.driver import SolveOptions
     from sharp.solvers.solution import Solution
     from sharp.solvers.user_solution import Candidate
@@ -55,6 +58,10 @@ Say = Callable[[str], None]
 # After these, resuming the run as it is would end the same way.
 _NOT_RESUMABLE = (LeaseLost, JournalMismatch, RunLocked, RunVersionError)
 TRANSLATION = "translation"
+_TEST_SPLIT = (
+    "this opens the test samples; a choice that is made by them is no longer measured by them (use validation samples "
+    "to compare programs)"
+)
 
 
 def _quiet(_: str) -> None:
@@ -229,17 +236,26 @@ def evaluate(
     Returns an evaluation whose `scores`, or `failure`, are set. Raises `InputError` for what cannot be used, and
     `InfrastructureError` if the machine failed.
     """
+    chosen = {"split": split, "samples": samples, "data": None if data is None else Path(data), **options}
+    found = evaluated(problem, solver, listener, convergence=convergence, **chosen)
+    order = found.study.convergence if found.study is not None else None
+    return replace(found.evaluation, convergence=order)
+
+
+def evaluated(
+    problem: ProblemLike, solver: str | Path, listener: Say | None, **options: Any
+) -> SolverEvaluation:
+    """Run and score a solver program like `evaluate`, and return all that is known of it; raises like that."""
     from sharp.runs.progress import progress_view
     from sharp.runs.solver_evaluation import SolverEvaluationOptions, evaluate_solver, read_solver
 
-    source = solver if isinstance(solver, str) and "\n" in solver else read_solver(Path(solver))
-    wanted = SolverEvaluationOptions(
-        split, None if data is None else Path(data), samples, convergence=convergence, **options
-    )
+    wanted = SolverEvaluationOptions(**options)
     with progress_view(say=listener) as view:
-        found = evaluate_solver(as_problem(problem), source, wanted, view.on_data)
-    order = found.study.convergence if found.study is not None else None
-    return replace(found.evaluation, convergence=order)
+        loaded = as_problem(problem)
+        source = solver if isinstance(solver, str) and "\n" in solver else read_solver(Path(solver))
+        if wanted.split == "test":
+            view.on_warning(_TEST_SPLIT)
+        return evaluate_solver(loaded, source, wanted, view.on_data)
 
 
 # Runs
@@ -389,7 +405,7 @@ def resume(
 
     Raises `RunDirectoryError` where there is no run or it cannot be used, and like `run`.
     """
-    from sharp.runs.amend import amended
+    from sharp.runs.creation import amended
     from sharp.runs.directory import load_run
 
     texts = ([f"{name}={value}" for name, value in (given or {}).items()] for given in (budgets, servers))
@@ -464,6 +480,15 @@ def report_of(run: RunDirectory, state: Tournament) -> Path:
     from sharp.report import write_report
 
     return write_report(run, state).html
+
+
+def workload_in(folder: Path) -> RunWorkload | SweepWorkload:
+    """Return what a folder holds for a cluster to carry out; raises `RunDirectoryError` where it holds nothing."""
+    from sharp.experiments.sweeps.folder import is_sweep
+    from sharp.experiments.sweeps.workload import SweepWorkload
+    from sharp.runs.cluster.workload import RunWorkload
+
+    return SweepWorkload.of(folder) if is_sweep(folder) else RunWorkload.of(folder, report_of)
 
 
 def compare(paths: Sequence[str | Path | Run], gpu_price: float | None = None) -> Comparison:

@@ -152,11 +152,10 @@ def _show(page: StudyPage, folder: Path, as_json: bool) -> None:
         {name: value for name, value in record.items() if value is not None}
         for record in plain_rows(page.records)
     ]
-    blocks: list[Block] = [
-        Paragraph(f"{page.report.title}\n{page.report.headline.sentence}"),
-        *(block for each in page.tables for block in (Heading(each.title), *each.tables)),
-        Paragraph("\n" + "\n".join(map(str, page.files.paths()))),
-    ]
+    blocks: list[Block] = [Paragraph(f"{page.report.title}\n{page.report.headline.sentence}")]
+    for each in page.tables:
+        blocks += [Heading(each.title), *each.tables]
+    blocks.append(Paragraph("\n" + "\n".join(map(str, page.files.paths()))))
     show(as_json, {**status.to_json(), "files": page.files.to_json(), "records": records}, blocks)
     if status.failed:
         raise click.exceptions.Exit(CELLS_FAILED)

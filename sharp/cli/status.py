@@ -109,7 +109,9 @@ Looker = Callable[["Campaign"], "CampaignStatus"]
 def look_at(path: Path, looker: Looker) -> StatusView:
     """Look at a run, and, if it was launched on a cluster, at its campaign."""
     campaign = looker(campaign_of(path)) if has_campaign(path) else None
-    spent = campaign and ClusterUsage(campaign.gpu_hours, campaign.minutes, campaign.jobs, campaign.unmetered)
+    spent = None
+    if campaign is not None:
+        spent = ClusterUsage(campaign.gpu_hours, campaign.minutes, campaign.jobs, campaign.unmetered)
     run = view_sweep(path, spent) if is_sweep(path) else view(path, spent)
     return StatusView(run, campaign)
 

@@ -2,7 +2,7 @@
 
     RUN/run.yaml        the resolved configuration, versions, hashes of prompts, model cards, the data set
     RUN/problem.yaml    the problem specification as it was
-    RUN/prior_run.md        what an earlier run found, if one was given (genesis.prior_run)
+    RUN/prior_run.md    what an earlier run found, if one was given (genesis.prior_run)
     RUN/journal*.jsonl, RUN/checkpoints/, RUN/lease/    see hpc.journal.journal
     RUN/tasks/          evaluation tasks and their results
     RUN/report.html, RUN/report.md, RUN/solver/         what the user came for
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,10 @@ from sharp.llm.prompts import prompt_hashes
 from sharp.problems import Problem, load_problem
 from sharp.reference.datasets import DataSet, Splits, make_splits, open_dataset
 from sharp.runs.manifest import read_manifest
-from sharp.runs.prior import recorded_prior
 from sharp.yaml_documents import Document, validate
+
+PRIOR = "prior_run.md"
+"""The file in which a run keeps what an earlier one found, so that nothing outside the run is needed later."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,12 @@ class Run:
         return replace(self, manifest=manifest)
 
 
-class _Identity(BaseModel):
-    id: str
+class _Prior(BaseModel):
     hash: str
+
+
+class _Problem(_Prior):
+    id: str
 
 
 class _Data(BaseModel):
@@ -77,15 +83,11 @@ class _Data(BaseModel):
     label: str
 
 
-class _Prior(BaseModel):
-    hash: str
-
-
 class _Record(BaseModel):
     """What has to be right in `run.yaml` for a run to go on."""
 
     config: RunConfig
-    problem: _Identity
+    problem: _Problem
     data: _Data
     models: dict[str, ModelCard]
     prompts: dict[str, str]
@@ -102,7 +104,7 @@ def load_run(path: Path) -> Run:
     document = Document(manifest, {(): str(path / "run.yaml")})
     record = validate(document, _Record, RunDirectoryError, "a run's record")
     problem = _recorded_problem(path / "problem.yaml", record.problem.hash)
-    prior = recorded_prior(path, record.prior.hash) if record.prior else ""
+    prior = _recorded_prior(path / PRIOR, record.prior.hash) if record.prior else ""
     return Run(path, record.config, problem, record.models, manifest, prior)
 
 
@@ -133,6 +135,16 @@ def _recorded_problem(path: Path, recorded: str) -> Problem:
             f"{path} was changed after the run began ({changed}); restore it, or start a new run with it"
         )
     return problem
+
+
+def _recorded_prior(file: Path, recorded: str) -> str:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise RunDirectoryError(f"{file} cannot be read: {error.strerror}; restore it") from error
+    if sha256(content).hexdigest() != recorded:
+        raise RunDirectoryError(f"{file} was changed after the run began; restore it, or start a new run")
+    return content.decode()
 
 
 def splits_of(config: RunConfig, dataset: DataSet) -> Splits:

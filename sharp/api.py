@@ -357,12 +357,13 @@ def run(
     """
     from sharp.config import RunConfig
     from sharp.runs.configure import changed_config, load_config
+    from sharp.runs.creation import write_specification
 
     path = Path(run_dir) if run_dir is not None else fresh_path(_name(what))
     if isinstance(what, RunConfig):
         return start_run(changed_config(what, config, model=model, base_url=base_url), path, listener)
     if isinstance(what, Problem):
-        source: str | Path = _write_specification(what, path)
+        source: str | Path = write_specification(what, path)
     elif isinstance(what, str) and is_natural_language(what):
         source = _translated(what, path, model, base_url, config, listener or _quiet)
     else:
@@ -509,19 +510,6 @@ def fresh_path(name: str) -> Path:
     from datetime import datetime
 
     return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
-
-
-def _write_specification(problem: Problem, path: Path) -> Path:
-    """Write the specification of a problem where its run will keep it."""
-    from hpc.files import make_directory, write_atomic
-    from sharp.problems.serialisation import to_yaml
-    from sharp.runs.creation import check_unused
-
-    check_unused(path)
-    make_directory(path)
-    stated = path / "problem.yaml"
-    write_atomic(stated, to_yaml(problem).encode())
-    return stated
 
 
 def _translated(

@@ -22,6 +22,7 @@ from sharp.llm.cards import ModelCard, as_rule_based, load_card
 from sharp.llm.hosting import is_hosted
 from sharp.llm.prompts import prompt_hashes
 from sharp.problems import Problem
+from sharp.problems.serialisation import to_yaml
 from sharp.reference.datasets import DataSet, open_dataset
 from sharp.reference.generation import ProgressCallback, ensure_dataset
 from sharp.runs.configure import OPTIONAL_FILES, override, problem_of, unknown_kinds
@@ -160,6 +161,15 @@ def check_unused(path: Path) -> None:
         raise RunDirectoryError(
             f"{path} holds the journal of a run whose run.yaml is gone; restore that file or choose another directory"
         )
+
+
+def write_specification(problem: Problem, path: Path) -> Path:
+    """Write a problem's specification where its run will keep it; return the file. Raises like `check_unused`."""
+    check_unused(path)
+    make_directory(path)
+    stated = path / "problem.yaml"
+    write_atomic(stated, to_yaml(problem).encode())
+    return stated
 
 
 def load_cards(config: RunConfig) -> dict[str, ModelCard]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hpc.quiescence import QuiescenceTracker
 from hpc.sandbox import SandboxPolicy
-from sharp.config import EvaluationOptions
+from sharp.config import EvaluationOptions, Models
 from sharp.evaluation.cache import EvaluationCache, cache_home
 from sharp.evaluation.cached import CachedEvaluator
 from sharp.evaluation.local import LocalEvaluator
@@ -62,12 +62,20 @@ class LocalBackend:
     @asynccontextmanager
     async def opened(self, run: Run) -> AsyncIterator[RunResources]:
         """Give a run its models and its workers; none is left afterwards."""
-        async with AsyncExitStack() as stack:
-            evaluator = await stack.enter_async_context(local_evaluator(run))
-            backends = {name: backend(run, card) for name, card in run.cards.items()}
-            for each in backends.values():
-                stack.push_async_callback(each.aclose)
+        async with local_evaluator(run) as evaluator, open_backends(run, backend) as backends:
             yield RunResources(backends, cached(run, evaluator, policy_of(run.config.evaluation)))
+
+
+@asynccontextmanager
+async def open_backends(
+    run: Run, backend_of: Callable[[Run, ModelCard], ChatBackend]
+) -> AsyncIterator[Mapping[str, ChatBackend]]:
+    """Give what answers for each model of a run, and close it in the end."""
+    async with AsyncExitStack() as stack:
+        backends = {name: backend_of(run, card) for name, card in run.cards.items()}
+        for each in backends.values():
+            stack.push_async_callback(each.aclose)
+        yield backends
 
 
 def backend(run: Run, card: ModelCard) -> ChatBackend:
@@ -75,12 +83,12 @@ def backend(run: Run, card: ModelCard) -> ChatBackend:
     options = run.config.models
     if options.replay_from is not None:
         return ReplayOnlyBackend()
-    return make_backend(
-        card,
-        deadline_s=options.deadline_s,
-        attempt_timeout_s=options.attempt_timeout_s,
-        concurrency=options.concurrency,
-    )
+    return make_backend(card, **patience_of(options))
+
+
+def patience_of(options: Models) -> dict[str, Any]:
+    """Return how long a model is waited for, and how many calls are in flight."""
+    return options.model_dump(include={"deadline_s", "attempt_timeout_s", "concurrency"})
 
 
 def local_evaluator(run: Run) -> LocalEvaluator:

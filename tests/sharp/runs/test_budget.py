@@ -13,10 +13,10 @@ from sharp.errors import BudgetExceeded, ConfigurationError
 from sharp.llm.budgets import Budget as Limits
 from sharp.llm.budgets import ClusterUsage, check_budget
 from sharp.llm.ledger import Effect, Ledger
-from sharp.runs.creation import amended
 from sharp.runs.budget import BudgetGuard, working_time
 from sharp.runs.budget_status import BudgetStatus, allowances, worked_minutes
 from sharp.runs.configure import load_config
+from sharp.runs.creation import amended
 from sharp.runs.directory import Run
 
 CHAT = Effect("genesis/c001/code", "chat", {"model": "rule-based", "purpose": "genesis"}, {}, {})

@@ -420,7 +420,9 @@ def continue_run(directory: RunDirectory, *, steal_lease: bool = False, listener
     from sharp.runs.execute import execute
     from sharp.runs.progress import progress_view
 
-    with progress_view(directory, listener) as progress, _advice(directory.path):
+    command = f"what was finished is kept; go on with: sharp resume {shlex.quote(str(directory.path))}"
+    helped = advice(command, over_budget=f"{command} --budget NAME=VALUE")
+    with progress_view(directory, listener) as progress, helped:
         changed = changed_prompts(directory)
         if changed:
             progress.on_warning(f"these prompts differ from the run's beginning: {', '.join(changed)}")
@@ -431,18 +433,16 @@ def continue_run(directory: RunDirectory, *, steal_lease: bool = False, listener
 
 
 @contextmanager
-def _advice(path: Path) -> Iterator[None]:
-    """Add to an error that ends a run what was kept and how to go on."""
-    command = f"sharp resume {shlex.quote(str(path))}"
+def advice(*notes: str, over_budget: str | None = None) -> Iterator[None]:
+    """Add to an error that ends something what was kept and how to go on; `over_budget` says it for budgets."""
     try:
         yield
     except _NOT_RESUMABLE:
         raise
-    except BudgetExceeded as error:
-        error.add_note(f"what was finished is kept; go on with: {command} --budget NAME=VALUE")
-        raise
     except BaseException as error:
-        error.add_note(f"what was finished is kept; go on with: {command}")
+        told = (over_budget,) if over_budget and isinstance(error, BudgetExceeded) else notes
+        for note in told:
+            error.add_note(note)
         raise
 
 

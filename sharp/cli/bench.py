@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from sharp.cli.exits import CELLS_FAILED
-from sharp.cli.options import COUNT, FOLDER, SharpGroup, json_option, show
+from sharp.cli.options import COUNT, FOLDER, SharpGroup, json_option, repeated, show
 
 if TYPE_CHECKING:
     from sharp.experiments.agent_benchmark.benchmark_report import BenchmarkReportData
     from sharp.experiments.agent_benchmark.trials import Arm, BenchmarkTrial
     from sharp.experiments.publishing import ExperimentFiles
 
+_KEPT = "what has ended is kept; the same command goes on, --report-only shows what there is"
 _POLICIES = ("prog-act", "step-wise", "none")
 
 
@@ -33,39 +33,23 @@ def bench() -> None:
 
 
 @bench.command()
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    help="Policy. May be repeated.  [default: prog-act, step-wise and none]",
-)
-@click.option(
+@repeated("--policy", "policies", "Policy.", default="prog-act, step-wise and none")
+@repeated(
     "--model",
     "models",
-    multiple=True,
-    help="Model card for every role, or one for each: planner=NAME,parser=NAME,… May be repeated.  "
-    "[default: rule-based]",
+    "Model card for every role, or one for each: planner=NAME,parser=NAME,…",
+    default="rule-based",
 )
-@click.option(
+@repeated(
     "--error-rate",
     "rates",
+    "Rate at which the rule-based model errs.",
+    default="0",
     type=click.FloatRange(min=0, max=1, max_open=True),
-    multiple=True,
-    help="Rate at which the rule-based model errs. May be repeated.  [default: 0]",
 )
 @click.option("--seeds", type=COUNT, default=1, show_default=True, help="Courses of each kind.")
-@click.option(
-    "--cases",
-    metavar="NAME|CATEGORY",
-    multiple=True,
-    help="Case or category. May be repeated.  [default: all]",
-)
-@click.option(
-    "--style",
-    "styles",
-    multiple=True,
-    help="Style of statements. May be repeated.  [default: the first of a case]",
-)
+@repeated("--cases", "cases", "Case or category.", default="all", metavar="NAME|CATEGORY")
+@repeated("--style", "styles", "Style of statements.", default="the first of a case")
 @click.option(
     "--dir",
     "folder",
@@ -104,6 +88,7 @@ def agent(
       sharp bench agent --model gpt-4o --policy prog-act --seeds 3 --cases heat --cases burgers-plane
       sharp bench agent --error-rate 0.2 --report-only
     """
+    from sharp.api import advice
     from sharp.errors import ConfigurationError
     from sharp.experiments.agent_benchmark.runner import run_benchmark, work_left
     from sharp.experiments.agent_benchmark.trial_results import log_file, read_record
@@ -130,7 +115,7 @@ def agent(
         _show_plan(tasks, left, folder, as_json)
         return
     if not report_only:
-        with _advice():
+        with advice(_KEPT):
             cores = len(os.sched_getaffinity(0))
             run_benchmark(folder, tasks, workers or cores, lambda line: click.echo(line, err=True))
         record = read_record(folder)
@@ -138,19 +123,6 @@ def agent(
 
     data = collect_report_data(folder, tasks, record)
     _show(data, publish_benchmark(folder, data), as_json)
-
-
-@contextmanager
-def _advice() -> Iterator[None]:
-    from hpc.errors import RunLocked
-
-    try:
-        yield
-    except RunLocked:
-        raise
-    except BaseException as error:
-        error.add_note("what has ended is kept; the same command goes on, --report-only shows what there is")
-        raise
 
 
 def _show_plan(tasks: Sequence[BenchmarkTrial], left: int, folder: Path, as_json: bool) -> None:

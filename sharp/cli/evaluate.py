@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharp.cli.exits import PROGRAM_FAILED
-from sharp.cli.options import COUNT, FILE, SharpCommand, json_option, show
+from sharp.cli.options import COUNT, FILE, SharpCommand, json_option, repeated, show
 
 if TYPE_CHECKING:
     from sharp.document import Block
@@ -31,12 +31,8 @@ _TIERS = ("auto", "bubblewrap", "landlock", "apptainer", "rlimits")
 )
 @click.option("--data", type=FILE, help="Data file.  [default: generated once, as by `sharp run`]")
 @click.option("--samples", type=COUNT, help="Samples of the split.  [default: 100, or half of a small file]")
-@click.option(
-    "--measure",
-    "measures",
-    multiple=True,
-    metavar="NAME",
-    help="Compute a feedback measure, too (`sharp metrics` lists them). May be repeated.",
+@repeated(
+    "--measure", "measures", "Compute a feedback measure, too (`sharp metrics` lists them).", metavar="NAME"
 )
 @click.option("--repeats", type=COUNT, default=1, show_default=True, help="Calls; the first may compile.")
 @click.option("--shards", type=COUNT, default=1, show_default=True, help="Processes that share the samples.")

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     "--cluster", "cluster_name", metavar="NAME", help="Profile of the cluster (`sharp cluster list`)."
 )
 @run_dir_option
-@set_option("Change one key of a new run's configuration. May be repeated.")
+@set_option("Change one key of a new run's configuration.")
 @click.option("--model", help="Model card for every role of a new run.")
 @base_url_option
-@budget_option("Set a budget of an existing run before it goes on. May be repeated.")
-@server_option("Say where a model of an existing run is served now (…/v1). May be repeated.")
+@budget_option("Set a budget of an existing run before it goes on.")
+@server_option("Say where a model of an existing run is served now (…/v1).")
 @prior_option
 @click.option(
     "--dry-run",

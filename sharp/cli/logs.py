@@ -155,7 +155,7 @@ def _runs_of(path: Path, name: str, *, may_come: bool) -> tuple[tuple[ProgramRun
 
 def _show_run(run: ProgramRun, code: bool, lines: int, as_json: bool) -> None:
     if as_json:
-        echo_json({key: value for key, value in run.to_json().items() if code or key != "code"})
+        echo_json({key: value for key, value in vars(run).items() if code or key != "code"})
         return
     click.echo("\n".join(_run_lines(run, lines)))
     if code:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.exits import MACHINE_FAILED
-from sharp.cli.options import ROLES, SharpCommand, SharpGroup, echo_json, json_option, show
+from sharp.cli.options import ROLES, SharpCommand, SharpGroup, echo_json, json_option, repeated, show
 
 if TYPE_CHECKING:
     from hpc.doctor import Finding
@@ -115,13 +115,7 @@ def sandbox(image: Path | None, as_json: bool) -> None:
 @click.option(
     "--cluster", metavar="NAME", help="Check this cluster profile too, and by a job a compute node."
 )
-@click.option(
-    "--role",
-    "roles",
-    multiple=True,
-    type=ROLES,
-    help="Run the job in this role. May be repeated.  [default: evaluate]",
-)
+@repeated("--role", "roles", "Run the job in this role.", type=ROLES, default="evaluate")
 @click.option("--no-job", is_flag=True, help="Submit no job.")
 @click.option(
     "--dir",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,19 +41,15 @@ answers_option = click.option(
 )
 
 
-def set_option(help_text: str) -> Callable[..., Any]:
-    """Return the option that changes keys of a configuration."""
-    return click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=help_text)
+def repeated(flag: str, name: str, text: str, *, default: str = "", **options: Any) -> Callable[..., Any]:
+    """Return an option that may be repeated, and says so after `text`; `default` says what is taken without any."""
+    shown = f"  [default: {default}]" if default else ""
+    return click.option(flag, name, multiple=True, help=f"{text} May be repeated.{shown}", **options)
 
 
-def budget_option(help_text: str) -> Callable[..., Any]:
-    """Return the option that sets budgets of an existing run."""
-    return click.option("--budget", "budgets", multiple=True, metavar="NAME=VALUE", help=help_text)
-
-
-def server_option(help_text: str) -> Callable[..., Any]:
-    """Return the option that says where models of an existing run are served."""
-    return click.option("--server", "servers", multiple=True, metavar="MODEL=URL", help=help_text)
+set_option = partial(repeated, "--set", "overrides", metavar="KEY=VALUE")
+budget_option = partial(repeated, "--budget", "budgets", metavar="NAME=VALUE")
+server_option = partial(repeated, "--server", "servers", metavar="MODEL=URL")
 
 
 def echo_blocks(*blocks: Block) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharp.cli.exits import CELLS_FAILED
-from sharp.cli.options import COUNT, PATH, SharpCommand, json_option, show
+from sharp.cli.options import COUNT, PATH, SharpCommand, json_option, repeated, show
 from sharp.cli.sweep import (
     base_option,
     cluster_option,
@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 @click.option("--list", "listed", is_flag=True, help="List the studies, and do nothing else.")
 @click.option("--dir", "folder", type=PATH, help="Directory of its sweep.  [default: named after the study]")
 @click.option("--seeds", type=COUNT, help="Repeats, with the seeds 0, 1, and so on.")
-@click.option("--model", "models", multiple=True, help="A model that writes programs. May be repeated.")
-@click.option(
-    "--judge", "judges", multiple=True, help="A judge of the jury. May be repeated.  [default: the models]"
-)
+@repeated("--model", "models", "A model that writes programs.")
+@repeated("--judge", "judges", "A judge of the jury.", default="the models")
 @click.option("--paper-models", "as_published", is_flag=True, help="The models of the paper, in their roles.")
 @click.option(
     "--quick",

@@ -21,6 +21,7 @@ from sharp.cli.options import (
     clock,
     json_option,
     prior_option,
+    repeated,
     run_argument,
     run_dir_option,
     server_option,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 @click.command(cls=SharpCommand)
 @click.argument("what", metavar='[PROBLEM|CONFIG.yaml|"WORDS"]', required=False)
 @run_dir_option
-@set_option("Change one key of the configuration, for example --set synthesis.max_rounds=3. May be repeated.")
+@set_option("Change one key of the configuration, for example --set synthesis.max_rounds=3.")
 @click.option("--model", help="Model card for every role (single roles: --set models.generator=…).")
 @base_url_option
 @prior_option
@@ -115,7 +116,7 @@ def _translate(
     understood.
     """
     from sharp.agent.export import PROBLEM
-    from sharp.api import TRANSLATION, translate_words
+    from sharp.api import TRANSLATION, advice, translate_words
     from sharp.cli.solve import print_session
     from sharp.runs.configure import load_config
     from sharp.runs.creation import check_unused
@@ -127,11 +128,8 @@ def _translate(
     config = load_config(str(run_dir / TRANSLATION / PROBLEM), **changes, foreseen=True)
     check_unused(run_dir)
     place = shlex.quote(str(run_dir))
-    try:
+    with advice(f"what was answered is kept; the same words go on with: --run-dir {place}"):
         found = translate_words(words, run_dir, config, answer, clock())
-    except BaseException as error:
-        error.add_note(f"what was answered is kept; the same words go on with: --run-dir {place}")
-        raise
     if not found.understood:
         print_session(found.finished, found.report, f"sharp run --run-dir {place}", as_json=as_json)
     problem = found.finished.problem
@@ -150,10 +148,9 @@ def _translate(
     "--steal-lease", is_flag=True, help="Take the run over from a controller that still seems alive."
 )
 @budget_option(
-    "Set a budget before going on (calls, tokens, dollars, evaluations, gpu_hours, wall_time, jobs). May be "
-    "repeated."
+    "Set a budget before going on (calls, tokens, dollars, evaluations, gpu_hours, wall_time, jobs)."
 )
-@server_option("Say where a model is served now (…/v1). May be repeated.")
+@server_option("Say where a model is served now (…/v1).")
 @json_option
 def resume(
     path: Path, steal_lease: bool, budgets: tuple[str, ...], servers: tuple[str, ...], as_json: bool
@@ -179,13 +176,12 @@ def resume(
 
 @click.command(cls=SharpCommand)
 @run_argument
-@click.option(
+@repeated(
     "--failed",
     "kinds",
-    multiple=True,
+    "How programs failed that are tried again: timeout, memory, import or exception.",
     required=True,
     metavar="CLASS",
-    help="How programs failed that are tried again: timeout, memory, import or exception. May be repeated.",
 )
 @click.option("--run-dir", "target", type=PATH, help="Directory of the new run.  [default: RUN-retry]")
 @click.option("--no-start", is_flag=True, help="Only make the new run; start it later.")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +17,7 @@ if TYPE_CHECKING:
     from sharp.experiments.sweeps.resource_cache import ResourceCache
     from sharp.experiments.sweeps.runner import SweepOutcome
 
-base_option = set_option(
-    "Change one key of the base, for example --set genesis.candidates=8. May be repeated."
-)
+base_option = set_option("Change one key of the base, for example --set genesis.candidates=8.")
 cluster_option = click.option(
     "--cluster", "cluster_name", metavar="NAME", help="Carry it out by jobs on this cluster, not here."
 )
@@ -108,6 +104,7 @@ def execute_sweep(
 
     `command` is how to go on after an interruption. Raises what ends the sweep, and `Abort` where it is declined.
     """
+    from sharp.api import advice
     from sharp.cli.launch import show_launched
     from sharp.experiments.sweeps.estimate import estimate_sweep, format_sweep_plan, plan_as_json
     from sharp.experiments.sweeps.progress import sweep_progress_view
@@ -140,7 +137,9 @@ def execute_sweep(
             launched = launch_sweep(plan, cluster, progress.on_data)
         show_launched(launched, as_json)
         return None
-    with sweep_progress_view(plan) as view, _advice(command):
+    kept = "what was finished is kept;"
+    raised = f"{kept} raise the budget in the sweep file and run it again, or {command}"
+    with sweep_progress_view(plan) as view, advice(f"{kept} go on with: {command}", over_budget=raised):
         outcome = run_sweep_locally(plan, view, steal_lease=steal_lease)
         if outcome.stopped is not None:
             raise outcome.stopped
@@ -151,21 +150,3 @@ def _confirm() -> None:
     if not sys.stdin.isatty():
         raise click.UsageError("nobody can be asked here whether to go on; say so with --yes")
     click.confirm("Go on?", abort=True, err=True)
-
-
-@contextmanager
-def _advice(command: str) -> Iterator[None]:
-    """Add to an error that ends a sweep what was kept and how to go on."""
-    from hpc.errors import RunLocked
-    from sharp.errors import BudgetExceeded
-
-    try:
-        yield
-    except RunLocked:
-        raise
-    except BaseException as error:
-        how = f"go on with: {command}"
-        if isinstance(error, BudgetExceeded):
-            how = f"raise the budget in the sweep file and run it again, or {command}"
-        error.add_note(f"what was finished is kept; {how}")
-        raise

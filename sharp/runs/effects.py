@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from hpc.errors import InfrastructureError
+from hpc.journal import Journal, ReplayJournal
 from hpc.quiescence import QuiescenceTracker
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Evaluator
 from sharp.llm.ledger import Effect
@@ -20,20 +21,6 @@ JSONObject = dict[str, Any]
 
 PAUSES_S = (1.0, 2.0, 4.0)
 """Seconds before each further attempt at an evaluation that the machine, not the candidate, made fail."""
-
-
-class EffectRecorder(Protocol):
-    """The journal as the effects need it: live or in replay."""
-
-    async def perform(
-        self, kind: str, path: str, request: JSONObject, call: Callable[[], Awaitable[JSONObject]]
-    ) -> JSONObject:
-        """Answer from the record, or call and record."""
-        ...
-
-    def checkpoint(self, barrier: str, state: Mapping[str, Any]) -> Any:
-        """Keep a snapshot."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -63,7 +50,7 @@ class JournaledEffects:
 
     def __init__(
         self,
-        recorder: EffectRecorder,
+        recorder: Journal | ReplayJournal,
         backends: Mapping[str, ChatBackend],
         evaluator: Evaluator,
         *,

@@ -67,17 +67,13 @@ class RunWorkload:
             )
             if outcome.state is None:
                 return WorkloadProgress(False, outcome.waiting_for)
-            report = self._write_report(run, outcome.state)
-        return WorkloadProgress(True, sentence=f"{format_result(outcome.state)} Report: {report}")
-
-
-def format_result(state: Tournament) -> str:
-    """Return what came of a run as a sentence."""
-    if state.best is None:
-        return "No candidate ran successfully."
-    scores = state.test.scores if state.test is not None else None
-    error = "" if scores is None else f", error {scores.nrmse:.3e} on test data"
-    return f"Winner: {state.best}{error}."
+            state, report = outcome.state, self._write_report(run, outcome.state)
+        result = "No candidate ran successfully."
+        if state.best is not None:
+            scores = state.test.scores if state.test is not None else None
+            error = "" if scores is None else f", error {scores.nrmse:.3e} on test data"
+            result = f"Winner: {state.best}{error}."
+        return WorkloadProgress(True, sentence=f"{result} Report: {report}")
 
 
 def check(config: RunConfig, problem: Problem, cards: Iterable[ModelCard], cluster: ClusterProfile) -> None:

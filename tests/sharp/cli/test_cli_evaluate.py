@@ -100,8 +100,7 @@ def test_order_of_accuracy(sharp: Sharp, data: Path, solver) -> None:
 
 def test_result_for_programs(sharp: Sharp, data: Path, solver) -> None:
     options = ("--data", data, "--samples", 3, "--convergence", "--no-x64", "--sandbox", "rlimits", "--json")
-    done = sharp(*solver(SHIFT), *options)
-    assert done.returncode == 0
+    done = sharp.ok(*solver(SHIFT), *options)
     found = json.loads(done.stdout)
     assert found["samples"] == [3, 6]
     assert found["data"]["path"] == str(data)
@@ -142,8 +141,7 @@ def test_test_samples_are_opened_with_a_warning(sharp: Sharp, data: Path, solver
 
 def test_data_are_made_as_for_a_run(sharp: Sharp, solver) -> None:
     folder = sharp.with_variables(SHARP_DATA=str(sharp.folder / "made"))
-    done = folder(*solver(SHIFT), "--samples", 1, "--json")
-    assert done.returncode == 0, done.stderr
+    done = folder.ok(*solver(SHIFT), "--samples", 1, "--json")
     assert "data of advection" in done.stderr
     found = json.loads(done.stdout)
     assert "-n2-s2022-pdebench" in found["data"]["label"]
@@ -164,9 +162,7 @@ def test_data_are_made_as_for_a_run(sharp: Sharp, solver) -> None:
     ],
 )
 def test_wrong_options(sharp: Sharp, data: Path, solver, arguments, complaint) -> None:
-    done = sharp(*solver(SHIFT), "--data", data, *arguments)
-    assert done.returncode == 2
-    assert complaint in done.stderr
+    assert complaint in sharp.fails(2, *solver(SHIFT), "--data", data, *arguments)
 
 
 def test_programs_that_are_none(sharp: Sharp, data: Path, tmp_path: Path) -> None:
@@ -175,9 +171,9 @@ def test_programs_that_are_none(sharp: Sharp, data: Path, tmp_path: Path) -> Non
         2,
         f"sharp: {tmp_path / 'none.py'}: cannot be read: No such file or directory",
     )
-    binary = sharp("evaluate", "advection", data, "--data", data)
-    assert binary.returncode == 2
-    assert "expected a program, found no UTF-8 text" in binary.stderr
+    assert "expected a program, found no UTF-8 text" in sharp.fails(
+        2, "evaluate", "advection", data, "--data", data
+    )
 
 
 def test_interrupt_ends_the_program(sharp: Sharp, data: Path, solver, tmp_path: Path) -> None:

@@ -51,14 +51,13 @@ def tried(sharp: Sharp, tmp_path_factory: pytest.TempPathFactory) -> Sharp:
 def made(tried: Sharp, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study that the rule-based model has played under the names of the paper's judges; not to be changed."""
     folder = tmp_path_factory.mktemp("made") / "tiny"
-    done = tried("reproduce", "tiny", "--quick", "--dir", folder)
-    assert done.returncode == 0, done.stderr
+    done = tried.ok("reproduce", "tiny", "--quick", "--dir", folder)
     (folder.parent / "said").write_text(done.stdout)
     return folder
 
 
 def test_every_study_is_listed(tried: Sharp) -> None:
-    listed = json.loads(tried("reproduce", "--list", "--json").stdout)
+    listed = tried.json("reproduce", "--list")
     names = {study["name"]: study for study in listed}
     assert {"tiny", "table2", "structure", "orders"} <= set(names)
     assert (names["orders"]["runs"], names["table2"]["runs"]) == ("table2", "table2")

@@ -34,7 +34,7 @@ from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRe
 from sharp.llm.protocol import ChatReply, ChatRequest
 from sharp.methods.pde_sharp import pde_sharp
 from sharp.rule_based.backend import RuleBasedBackend
-from sharp.runs.effects import EffectRecorder, JournaledEffects
+from sharp.runs.effects import JournaledEffects
 
 SMALL: dict[str, Any] = {
     "genesis": {"candidates": 4},
@@ -93,7 +93,7 @@ def run(root: Path) -> None:
         play(journal, ledger)
 
 
-def play(recorder: EffectRecorder, ledger: Ledger) -> None:
+def play(recorder: Journal | ReplayJournal, ledger: Ledger) -> None:
     effects = JournaledEffects(
         recorder,
         {"rule-based": Backend(ledger)},

@@ -92,12 +92,6 @@ def test_smoke_checks_the_interface(sharp: Sharp, data: Path, solver) -> None:
     assert shown["further calls"] == "not timed"
 
 
-def test_order_of_accuracy(sharp: Sharp, data: Path, solver) -> None:
-    shown = rows(sharp(*solver(UPWIND), "--data", data, "--convergence"))
-    assert float(shown["order of accuracy"].split()[0]) == pytest.approx(1, abs=0.1)
-    assert shown["order of accuracy"].endswith(" of N = 64, 128, 256, 512, 1024)")
-
-
 def test_result_for_programs(sharp: Sharp, data: Path, solver) -> None:
     options = ("--data", data, "--samples", 3, "--convergence", "--no-x64", "--sandbox", "rlimits", "--json")
     done = sharp.ok(*solver(SHIFT), *options)
@@ -130,13 +124,6 @@ def test_program_that_fails_on_smooth_solutions_alone(sharp: Sharp, data: Path, 
     done = sharp(*solver(picky), "--data", data, "--convergence")
     assert done.returncode == 0
     assert rows(done)["order of accuracy"] == "none: the program failed (exception): AssertionError"
-
-
-def test_test_samples_are_opened_with_a_warning(sharp: Sharp, data: Path, solver) -> None:
-    done = sharp(*solver(SHIFT), "--data", data, "--samples", 2, "--split", "test")
-    assert done.returncode == 0
-    assert rows(done)["data"].endswith(", test samples 0–1")
-    assert done.stderr.startswith("warning: this opens the test samples")
 
 
 def test_data_are_made_as_for_a_run(sharp: Sharp, solver) -> None:

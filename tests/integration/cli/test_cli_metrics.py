@@ -18,12 +18,6 @@ def test_all_kinds_are_listed(sharp: Sharp) -> None:
     assert all("function" not in measure for measure in plain)
 
 
-def test_those_of_a_problem_are_listed(sharp: Sharp) -> None:
-    names = [measure["name"] for measure in sharp.json("metrics", "--problem", "darcy")]
-    assert {"nrmse", "residual", "boundary_condition", "two_grid"} <= set(names)
-    assert "initial_condition" not in names
-
-
 def test_one_kind_is_told_in_full(sharp: Sharp) -> None:
     words = sharp("metrics", "two_grid").stdout
     measure = all_metrics()["two_grid"]

@@ -72,32 +72,6 @@ def test_one_json_value_and_no_second_method(here: Sharp) -> None:
     assert (here.folder / "mine" / "solve_result.json").is_file()
 
 
-def test_a_method_and_a_resolution_that_are_too_coarse_are_not_verified(here: Sharp) -> None:
-    done = here("solve", "rod.yaml", "--method", "fd", "--resolution", "12", "--no-cross-check")
-    assert done.returncode == 3, done.stderr
-    assert "Inconclusive: estimated relative error" in done.stdout
-    assert "Not verified: refinement" in done.stdout
-    assert "fd, resolution 8: " in done.stderr
-
-
-def test_the_check_alone_writes_nothing(here: Sharp) -> None:
-    done = here.ok("solve", "rod.yaml", "--check-only")
-    assert (
-        done.stdout.splitlines()[-1] == "The problem is well posed, as far as can be seen without solving it."
-    )
-    assert [path.name for path in here.folder.iterdir()] == ["rod.yaml"]
-    found = here.json("solve", "rod.yaml", "--check-only")
-    assert found["outcome"] == "well-posed"
-    assert ["equation", "u_t = alpha*u_xx"] in found["understood"]
-
-
-def test_a_problem_without_a_solution_is_refused(here: Sharp) -> None:
-    done = here.fails(2, "solve", written(here, ROD.replace("alpha: 0.1", "alpha: -0.1")))
-    assert "sharp: rod.yaml:" in done
-    assert "Traceback" not in done
-    assert not (here.folder / "solution-rod").exists()
-
-
 def test_what_is_missing_is_asked_for(here: Sharp) -> None:
     done = here("solve", written(here, ROD.replace("initial: {u: sin(pi*x) + 2*x}\n", "")))
     assert done.returncode == 9, done.stderr
@@ -172,21 +146,7 @@ def test_a_problem_in_words_is_carried_to_a_verified_solution(here: Sharp) -> No
     here.ok("solve", "solution-text/problem.yaml", "--no-cross-check")
 
 
-def test_questions_about_words_are_answered_in_a_file(here: Sharp) -> None:
-    done = here("solve", load_ill_posed("rod-one-end").statements[0].text)
-    assert done.returncode == 9, done.stderr
-    asked = here.folder / "solution-text" / "questions.yaml"
-    assert f"sharp solve --answers {asked.relative_to(here.folder)}" in done.stdout
-    assert "expected an answer to each question" in here.fails(2, "solve", "--answers", str(asked))
-
-
 def test_words_for_what_has_no_solution_are_refused_with_the_reason(here: Sharp) -> None:
     done = here("solve", load_ill_posed("backward-rod").statements[0].text)
     assert done.returncode == 2
     assert done.stdout.startswith("Not solvable as it stands: ")
-
-
-def test_words_that_the_rule_based_model_does_not_know_end_with_what_to_do(here: Sharp) -> None:
-    done = here.fails(4, "solve", "a 0.5 m rod that cools")
-    assert "the rule-based model understands no language" in done
-    assert "Name a model, or write a specification" in done

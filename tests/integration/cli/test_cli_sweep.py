@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -205,14 +204,3 @@ def test_what_is_no_sweep_is_said(sharp: Sharp, swept: Path, tmp_path: Path) -> 
     )
     empty = sharp("sweep", tmp_path)
     assert (empty.returncode, "holds no sweep" in empty.stderr) == (5, True)
-
-
-def test_the_report_of_a_sweep_is_written_again(sharp: Sharp, swept: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(swept, copy)
-    before = (copy / "table.csv").read_text()
-    for name in ("table.csv", "report.md"):
-        (copy / name).unlink()
-    done = sharp.ok("report", copy, "--json")
-    assert json.loads(done.stdout)["csv"] == str(copy / "table.csv")
-    assert (copy / "table.csv").read_text() == before

@@ -22,7 +22,7 @@ from sharp.cli.run import run
 from sharp.cli.solve import solve
 from sharp.errors import ConfigurationError, DataError
 from sharp.problems.cases import load_case, load_ill_posed
-from tests.helpers.cli.sharp_command import Sharp, end, settings, wait_for
+from tests.helpers.cli.sharp_command import Sharp, end, wait_for
 from tests.helpers.models.scripted_chat_server import Act, Handler, ScriptedChatServer, completion, serving
 from tests.helpers.models.scripted_rod import QUESTION, WORDS, answer_of
 
@@ -227,11 +227,3 @@ def test_all_calls_used_up_is_a_code_of_its_own_and_leaves_a_report(
     found = json.loads((here / "f" / "solve_result.json").read_text(encoding="utf-8"))
     assert (found["ending"], found["calls"], len(found["plan"])) == ("unsolved", 5, 15)
     assert "define_domain" in (here / "f" / "report.md").read_text(encoding="utf-8")
-
-
-def test_from_a_statement_to_a_report(sharp: Sharp, tmp_path: Path) -> None:
-    done = sharp.ok("run", ROD, "--run-dir", tmp_path / "run", *settings())
-    assert "Winner: " in done.stdout
-    assert (tmp_path / "run" / "report.html").is_file()
-    assert (tmp_path / "run" / "translation" / "report.html").is_file()
-    assert sharp("replay", tmp_path / "run").returncode == 0

@@ -189,6 +189,8 @@ def _facts(service: ServerRegistration) -> dict[str, Any]:
 
 def _format_server(service: ServerRegistration) -> str:
     url, key = urlsplit(service.url), shlex.quote(service.key_file)
+    # The host to tunnel through is this one, or the node itself where the server is bound to that alone.
+    login = service.node if url.hostname == "127.0.0.1" else socket.getfqdn()
     server = f"{{base_url: {service.url}, served_name: {service.served_name}, api_key_env: SHARP_KEY}}"
     return "\n".join(
         (
@@ -199,14 +201,9 @@ def _format_server(service: ServerRegistration) -> str:
             f'  try     curl -H "Authorization: Bearer $(cat {key})" {service.url}/models',
             f"  run     SHARP_KEY=$(cat {key}) sharp run PROBLEM --model {service.model} \\",
             f"            --set {shlex.quote(f'models.servers.{service.model}={server}')}",
-            f"  tunnel  ssh -N -L 8000:{url.hostname}:{url.port} {_login(service)}    then http://127.0.0.1:8000/v1",
+            f"  tunnel  ssh -N -L 8000:{url.hostname}:{url.port} {login}    then http://127.0.0.1:8000/v1",
         )
     )
-
-
-def _login(service: ServerRegistration) -> str:
-    """Return the host to tunnel through: this one, or the node itself where the server is bound to that alone."""
-    return service.node if urlsplit(service.url).hostname == "127.0.0.1" else socket.getfqdn()
 
 
 def _moment(seconds: float) -> str:

@@ -24,7 +24,6 @@ from sharp.errors import InputError
 if TYPE_CHECKING:
     from hpc.slurm import ClusterProfile
     from sharp.config import RunConfig
-    from sharp.problems import Problem
     from sharp.runs.cluster.launch import JobPreview, LaunchResult
 
 
@@ -104,6 +103,7 @@ def _launch_new(
     from sharp.runs.cluster.workload import RunWorkload, check
     from sharp.runs.configure import problem_of
     from sharp.runs.creation import create_run, load_cards
+    from sharp.runs.plan import plan
     from sharp.runs.progress import progress_view
 
     folder = path or fresh_path(Path(config.problem).stem)
@@ -111,7 +111,10 @@ def _launch_new(
     check(config, problem, cards, cluster)
     jobs = preview(folder, RunWorkload.module, cards, cluster, at_once=config.n_judges)
     if dry_run:
-        _show_plan(jobs, _cost(config, problem, cluster), as_json)
+        # Were each evaluation to take all of its time.
+        planned, wall_s = plan(config), config.evaluation.wall_s or problem.limits.wall_s
+        hours = planned["evaluations"]["most"] * wall_s / 3600 * cluster.role("evaluate").gpus
+        _show_plan(jobs, {**planned, "gpu_hours_at_most": hours}, as_json)
         return
     check_slurm()
     with progress_view() as progress:
@@ -152,15 +155,6 @@ def show_launched(launched: LaunchResult, as_json: bool) -> None:
     text = f"{launched.folder}: on {launched.cluster} as campaign {launched.campaign}\n{launched.sentence}"
     look = f"Look at it with: sharp status {shlex.quote(launched.folder)}"
     show(as_json, launched.to_json(), f"{text}\n{look}")
-
-
-def _cost(config: RunConfig, problem: Problem, cluster: ClusterProfile) -> dict[str, Any]:
-    """Return what a run will need, and the GPU-hours of its evaluations were each to take all of its time."""
-    from sharp.runs.plan import plan
-
-    planned, gpus = plan(config), cluster.role("evaluate").gpus
-    hours = planned["evaluations"]["most"] * (config.evaluation.wall_s or problem.limits.wall_s) / 3600
-    return {**planned, "gpu_hours_at_most": hours * gpus}
 
 
 def _show_plan(jobs: list[JobPreview], cost: dict[str, Any] | None, as_json: bool) -> None:

@@ -131,7 +131,9 @@ def execute_sweep(
         # Where the rule-based model answers for every model that is asked, nothing is paid for.
         free = cluster is None and all(card.kind == RULE_BASED for card in cards)
         if not (yes or free):
-            _confirm()
+            if not sys.stdin.isatty():
+                raise click.UsageError("nobody can be asked here whether to go on; say so with --yes")
+            click.confirm("Go on?", abort=True, err=True)
     if cluster is not None:
         with progress_view() as progress:
             launched = launch_sweep(plan, cluster, progress.on_data)
@@ -144,9 +146,3 @@ def execute_sweep(
         if outcome.stopped is not None:
             raise outcome.stopped
     return outcome
-
-
-def _confirm() -> None:
-    if not sys.stdin.isatty():
-        raise click.UsageError("nobody can be asked here whether to go on; say so with --yes")
-    click.confirm("Go on?", abort=True, err=True)

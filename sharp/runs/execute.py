@@ -73,7 +73,7 @@ async def finish(
     listener: ProgressListener = ignore,
     warn: Warn = ignore,
 ) -> Tournament:
-    """Carry a run on to its end within somebody else's event loop, as `execute` does; signals are theirs."""
+    """Carry a run on to its end within the event loop of the caller, as `execute` does; signals are the caller's."""
     with acquire_run(run, steal_lease=steal_lease, warn=warn) as (current, journal):
         outcome = await advance(current, journal, LocalBackend(), listener=listener, warn=warn)
     assert outcome.state is not None, "nothing has told it to leave"

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from hpc.errors import RunDirectoryError
+from hpc.errors import RunDirectoryError, RunVersionError
 from sharp.agent.settings import AgentConfig
 from sharp.agent.team import AgentLimits
 from sharp.cli.exits import exit_code
@@ -212,6 +212,11 @@ def test_a_course_of_words_is_replayed_and_compared(here: Path) -> None:
     done = CliRunner().invoke(replay, ["f", "--json"])
     assert done.exit_code == 3
     assert json.loads(done.stdout) == {"same": False, "missing": None, "differing": ["ending", "error"]}
+    (settings,) = (here / "f").glob("session-*/agent.yaml")
+    settings.write_text(settings.read_text(encoding="utf-8").replace("format: 2\n", ""), encoding="utf-8")
+    old = CliRunner().invoke(replay, ["f"]).exception
+    assert isinstance(old, RunVersionError)
+    assert str(old).startswith("agent.yaml was written in session format 1; this is pde-sharp ")
     path.unlink()
     assert "has the course ended?" in str(CliRunner().invoke(replay, ["f"]).exception)
 

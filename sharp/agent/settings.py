@@ -77,8 +77,8 @@ class AgentConfig:
         found = known.pop("format", 1)  # the first format had no number
         if found != FORMAT:
             raise RunVersionError(
-                f"agent.yaml was written in session format {found}; this is pde-sharp {__version__}, which reads format "
-                f"{FORMAT}. Replay it with the version that wrote it, or solve the problem again in another folder."
+                f"agent.yaml was written in session format {found}; this is pde-sharp {__version__}, which reads "
+                f"format {FORMAT}. Replay it with the version that wrote it, or solve the problem again elsewhere."
             )
         return cls(**{**known, "allowance": AgentLimits(**known["allowance"])})
 

@@ -65,7 +65,7 @@ _TEST_SPLIT = (
 
 
 def _quiet(_: str) -> None:
-    """Tell nobody."""
+    """Ignore what is said."""
 
 
 # Solutions

@@ -128,7 +128,7 @@ def _cells(row: SubmissionRow, done: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def _duration(row: SubmissionRow) -> str:
-    """Return how long all elements of a submission ran together, as far as anybody knows."""
+    """Return how long all elements of a submission ran together, as far as is known."""
     times = [element.elapsed_s for element in row.known if element.elapsed_s is not None]
     if row.seconds is None and not times:
         return "-"

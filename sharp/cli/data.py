@@ -88,7 +88,7 @@ def make(
 )
 @json_option
 def import_(file: Path, problem: str | None, output: Path, first: int, last: int, as_json: bool) -> None:
-    """Import an original PDEBench or CodePDE file unchanged, and compute the truth for its initial conditions.
+    """Import an original PDEBench or CodePDE file unchanged, and compute the reference solution for it.
 
     \b
     Examples:
@@ -109,9 +109,9 @@ def import_(file: Path, problem: str | None, output: Path, first: int, last: int
 @click.option("--samples", type=COUNT, default=8, show_default=True, help="Samples to look at.")
 @json_option
 def audit(file: Path, problem: str | None, samples: int, as_json: bool) -> None:
-    """Report how far a data file is from the solution of its equation: the residual and the reference floor.
+    """Report how far a data file is from the solution of its equation: the residual and the data error.
 
-    A score below the floor means imitation of the data's errors, not accuracy.
+    A score below the data error means imitation of the data's errors, not accuracy.
 
     \b
     Examples:

@@ -42,7 +42,7 @@ EXIT_CODES_HELP = "\n".join(
 
 
 def exit_code(error: BaseException) -> int:
-    """Say what went wrong (with a traceback only where nobody foresaw it) and return the exit code."""
+    """Say what went wrong (with a traceback only where it was not foreseen) and return the exit code."""
     if isinstance(error, SystemExit):
         return int(error.code or 0)
     if isinstance(error, click.ClickException):

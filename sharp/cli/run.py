@@ -85,7 +85,7 @@ def run(
     if (what is None) == (answers is None):
         raise click.UsageError("expected a problem, a configuration file or a problem in words; or --answers")
     if what is None or is_natural_language(what):
-        # The run of words that nobody gave a directory lies where their file of questions lies already.
+        # Without --run-dir, a run from answers lies where their file of questions lies already.
         begun = answers is not None and answers.parent.name == TRANSLATION
         path = path or (answers.parent.parent if answers and begun else fresh_path("text"))
         ask = at_terminal() and not as_json
@@ -103,7 +103,7 @@ def run(
 
 
 def at_terminal() -> bool:
-    """Return whether somebody can answer."""
+    """Return whether a person can answer."""
     return sys.stdin.isatty()
 
 

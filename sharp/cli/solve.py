@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sharp.solvers.driver import SolveOptions
     from sharp.solvers.export import Folder
 
-# A conversation with somebody at a terminal goes on for so many questions at most.
+# Rounds of questions and answers at a terminal.
 MOST_ROUNDS = 5
 
 

@@ -100,7 +100,7 @@ def execute_sweep(
     steal_lease: bool,
     as_json: bool,
 ) -> SweepOutcome | None:
-    """Show what a sweep would need, ask where it is paid for, and do it; return its outcome where it was played here.
+    """Show what a sweep would need, ask where it is paid for, and do it; return its outcome where it was run here.
 
     `command` is how to go on after an interruption. Raises what ends the sweep, and `Abort` where it is declined.
     """

@@ -26,7 +26,7 @@ from sharp.tournament.state import Tournament
 
 
 def ignore(_: object) -> None:
-    """Tell nobody."""
+    """Do nothing with what is told."""
 
 
 async def never_stop() -> tuple[str, ...]:
@@ -111,21 +111,21 @@ def session_of(run: Run, effects: JournaledEffects) -> RunContext:
 
 
 async def _first_of(
-    method: Awaitable[Tournament], leaving: Awaitable[tuple[str, ...]], heart: Awaitable[None]
+    method: Awaitable[Tournament], leaving: Awaitable[tuple[str, ...]], renewing: Awaitable[None]
 ) -> RunOutcome:
     working, left = asyncio.ensure_future(method), asyncio.ensure_future(leaving)
-    beating = asyncio.ensure_future(heart)
+    renewal = asyncio.ensure_future(renewing)
     try:
-        await asyncio.wait({working, left, beating}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({working, left, renewal}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return RunOutcome(working.result())
-        if beating.done():
-            beating.result()
+        if renewal.done():
+            renewal.result()
         return RunOutcome(None, left.result())
     finally:
-        for task in (working, left, beating):
+        for task in (working, left, renewal):
             task.cancel()
-        await asyncio.gather(working, left, beating, return_exceptions=True)
+        await asyncio.gather(working, left, renewal, return_exceptions=True)
 
 
 def _watchful(listener: ProgressListener, warn: Warn) -> ProgressListener:

@@ -25,7 +25,7 @@ PAUSES_S = (1.0, 2.0, 4.0)
 
 @dataclass(frozen=True)
 class ProgressEvent:
-    """One thing that happened, for whoever watches. Recorded answers are not reported."""
+    """One thing that happened, for a listener. Recorded answers are not reported."""
 
     phase: Literal["asked", "failed", "answered", "barrier"]
     kind: Literal["chat", "evaluate", "checkpoint"]

@@ -86,7 +86,7 @@ def replay(run: Run) -> Replay:
 
 
 async def replayed(run: Run) -> Replay:
-    """Run the method on the record alone within somebody else's event loop."""
+    """Run the method on the record alone within the event loop of the caller."""
     journal = ReplayJournal(run.path)
     effects = JournaledEffects(
         journal,

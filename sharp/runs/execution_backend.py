@@ -79,7 +79,7 @@ async def open_backends(
 
 
 def backend(run: Run, card: ModelCard) -> ChatBackend:
-    """Return what answers for a model where its card says, or nobody where a record answers for all."""
+    """Return what answers for a model where its card says, or what refuses calls where a record answers for all."""
     options = run.config.models
     if options.replay_from is not None:
         return ReplayOnlyBackend()

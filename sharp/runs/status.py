@@ -52,7 +52,7 @@ class Status:
 
 
 def view(path: Path, spent: ClusterUsage | None = None) -> Status:
-    """Look at a run, whether somebody works on it or not; `spent` is what its jobs on a cluster used, if there are any.
+    """Look at a run, also while it is worked on; `spent` is what its jobs on a cluster used, if there are any.
 
     Raises RunDirectoryError where there is no run.
     """

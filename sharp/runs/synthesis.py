@@ -3,7 +3,7 @@
     FOLDER/session-<hash>/synthesis-<hash>/     an ordinary run directory: `sharp status`, `sharp report` open it
 
 The hash is that of the problem and of the effort; models and seed are the session's. The directory holds all
-that a tool needs to go on: a run that was broken off is carried on, a finished one is opened and asks nobody.
+that a tool needs to go on: a run that was broken off is carried on, a finished one is opened without a call.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class SlurmEvaluator:
     async def evaluate(self, request: EvaluationRequest) -> Evaluation:
         """Run and score one candidate; raises `InfrastructureError` when the machine failed.
 
-        Raises `WorkCancelled` where somebody cancelled jobs of the campaign, `ConfigurationError` where the request
+        Raises `WorkCancelled` where jobs of the campaign were cancelled, `ConfigurationError` where the request
         may need more time than a job has. Cancelling leaves the work in flight, to be found again.
         """
         task, folder = self._subject.task(request), self._subject.folder(request)
@@ -130,7 +130,7 @@ class SlurmEvaluator:
         return self._subject.task(request)
 
     def _prepare(self, entry: WorkItem, task: EvaluationTask) -> None:
-        """Write the task; a folder that nobody works in is cleared before."""
+        """Write the task; a folder in which no job works is cleared before."""
         if not self._dispatcher.queue.holds(entry.id):
             shutil.rmtree(entry.folder, ignore_errors=True)
         make_directory(entry.folder)

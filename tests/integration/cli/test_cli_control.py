@@ -57,13 +57,6 @@ def test_logs_of_a_candidate_that_failed(sharp: Sharp, late: Path) -> None:
     assert "failed (timeout): " in sharp("logs", late, candidate).stdout
 
 
-def test_an_unknown_candidate_is_answered_with_those_there_are(sharp: Sharp, finished: Path) -> None:
-    done = sharp.fails(2, "logs", finished, "c9999")
-    assert "there is no candidate that has run, submission or job 'c9999'" in done
-    assert "Valid: c0" in done
-    assert sharp("logs", finished / "gone", "c001").returncode == 5
-
-
 def test_another_try_is_a_new_run_that_names_the_old_one(sharp: Sharp, late: Path, tmp_path: Path) -> None:
     before = sorted((file, file.stat().st_mtime_ns) for file in late.rglob("*"))
     new = tmp_path / "again"

@@ -92,18 +92,6 @@ def test_smoke_checks_the_interface(sharp: Sharp, data: Path, solver) -> None:
     assert shown["further calls"] == "not timed"
 
 
-def test_result_for_programs(sharp: Sharp, data: Path, solver) -> None:
-    options = ("--data", data, "--samples", 3, "--convergence", "--no-x64", "--sandbox", "rlimits", "--json")
-    done = sharp.ok(*solver(SHIFT), *options)
-    found = json.loads(done.stdout)
-    assert found["samples"] == [3, 6]
-    assert found["data"]["path"] == str(data)
-    assert found["evaluation"]["scores"]["nrmse"] < 1e-12
-    assert found["evaluation"]["environment"]["sandbox"] == "rlimits"
-    assert found["study"]["convergence"]["order"] is None
-    assert found["study"]["convergence"]["resolutions"] == [64, 128, 256, 512, 1024]
-
-
 def test_failed_program_has_its_own_exit_code(sharp: Sharp, data: Path, solver) -> None:
     done = sharp(*solver(DEF + "return missing"), "--data", data, "--convergence")
     assert done.returncode == 8

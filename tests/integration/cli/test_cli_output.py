@@ -15,7 +15,7 @@ import pytest
 from sharp.cli import VERBS
 from sharp.cli.exits import MEANINGS
 from tests.helpers import ROOT
-from tests.helpers.cli.sharp_command import FAST, PROBLEM, Sharp, end, evaluating, settings, wait_for
+from tests.helpers.cli.sharp_command import PROBLEM, Sharp, end, evaluating, settings, wait_for
 
 GROUPS = {
     "cluster": ("list", "show", "init"),
@@ -73,19 +73,6 @@ def test_run_and_resume(sharp: Sharp, finished: Path, copied: Path) -> None:
     assert words.stderr.startswith(
         f"Reaction-diffusion with logistic growth in one dimension: pde-sharp, run directory {copied}"
     )
-
-
-def test_report(sharp: Sharp, copied: Path) -> None:
-    for name in ("report.html", "report.md", "solver/solver.py"):
-        (copied / name).unlink()
-    files = sharp.json("report", copied)
-    assert files == {
-        "html": str(copied / "report.html"),
-        "markdown": str(copied / "report.md"),
-        "solver": str(copied / "solver"),
-    }
-    assert (copied / "solver" / "solver.py").is_file()
-    assert sharp("report", copied).stdout.splitlines() == list(files.values())
 
 
 def test_replay(sharp: Sharp, finished: Path, copied: Path) -> None:
@@ -241,12 +228,6 @@ def test_budgets_and_servers_that_do_not_exist(sharp: Sharp, finished: Path) -> 
     assert (finished / "run.yaml").read_bytes() == before
 
 
-def test_no_solver_is_an_exit_code_of_its_own(sharp: Sharp, tmp_path: Path) -> None:
-    done = sharp.run(tmp_path / "run", evaluation__wall_s="1e-6", synthesis__repairs="0")
-    assert done.returncode == 3, done.stderr
-    assert done.stdout.startswith("No candidate ran successfully.\nReport: ")
-
-
 def test_plain_lines_without_a_terminal(sharp: Sharp, finished: Path) -> None:
     said = (sharp.folder / "finished.stderr").read_text()
     lines = said.splitlines()
@@ -289,15 +270,6 @@ def test_a_reader_that_stops_reading(sharp: Sharp) -> None:
     _, stderr = process.communicate(timeout=600)
     assert "Traceback" not in stderr
     assert process.returncode == 1
-
-
-def test_configuration_in_a_file(sharp: Sharp, tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    config = tmp_path / "mine" / "run.yaml"
-    config.write_text(f"problem: {PROBLEM}\nsynthesis: {{max_rounds: 2, min_relative_gain: 1e-3}}\n")
-    planned = sharp.json("run", config, "--dry-run")
-    assert planned["config"]["synthesis"]["min_relative_gain"] == 1e-3
-    assert FAST["synthesis.max_rounds"] == "2"
 
 
 def test_the_page_about_the_command_line_is_up_to_date() -> None:

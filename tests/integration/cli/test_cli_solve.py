@@ -62,16 +62,6 @@ def test_from_a_specification_to_a_verified_solution(here: Sharp) -> None:
     assert exact["value"] < 1e-6
 
 
-def test_one_json_value_and_no_second_method(here: Sharp) -> None:
-    done = here.ok("solve", "rod.yaml", "--json", "--no-cross-check", "--dir", "mine", "--accuracy", "1e-4")
-    assert done.stdout.count("\n") == 1
-    found = json.loads(done.stdout)
-    assert (found["outcome"], found["accuracy"]) == ("verified", 1e-4)
-    assert found["cross_check"] is None
-    assert found["report"] == "mine/report.html"
-    assert (here.folder / "mine" / "solve_result.json").is_file()
-
-
 def test_what_is_missing_is_asked_for(here: Sharp) -> None:
     done = here("solve", written(here, ROD.replace("initial: {u: sin(pi*x) + 2*x}\n", "")))
     assert done.returncode == 9, done.stderr

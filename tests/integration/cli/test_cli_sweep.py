@@ -154,16 +154,6 @@ def test_a_dry_run_shows_the_plan_and_does_nothing(sharp: Sharp, tmp_path: Path)
     assert not (tmp_path / "sweep").exists()
 
 
-def test_a_dry_run_for_a_cluster_prints_its_scripts(sharp: Sharp, tmp_path: Path) -> None:
-    dry = sharp.ok(
-        "sweep", written(tmp_path), "--dir", tmp_path / "sweep", "--cluster", "cpu-cluster", "--dry-run"
-    )
-    assert f"-P -m sharp.controller {tmp_path / 'sweep'} 00000000-c1" in dry.stdout
-    assert "#SBATCH --array=" in dry.stdout
-    assert "\njobs  " in dry.stdout
-    assert not (tmp_path / "sweep").exists()
-
-
 def test_a_cell_that_fails_makes_the_exit_code(sharp: Sharp, tmp_path: Path) -> None:
     text = SWEEP.replace("[[nrmse], [residual]]", "[[nrmse]]").replace("[0, 1]", "[0]")
     text = f"{text}include: [{{evaluation.smoke: 3}}]\n"

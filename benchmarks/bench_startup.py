@@ -22,7 +22,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from hpc.journal import Journal
-from hpc.quiescence import QuiescenceTracker
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.llm.ledger import Effect
 from sharp.methods.pde_sharp import pde_sharp
@@ -88,9 +87,6 @@ def record(path: Path) -> None:
             {"rule-based": RuleBasedBackend("rule-based")},
             Nobody(),
             guard=stop_at_the_first_judge,
-            donor=lambda _: None,
-            listener=lambda _: None,
-            parking=QuiescenceTracker(),
         )
         session = RunContext(run.config, run.problem, run.cards, run.manifest["data"]["label"], effects)
         with suppress(Stopped):

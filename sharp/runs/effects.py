@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -54,10 +54,10 @@ class JournaledEffects:
         backends: Mapping[str, ChatBackend],
         evaluator: Evaluator,
         *,
-        guard: Guard,
-        donor: Donor,
-        listener: ProgressListener,
-        parking: QuiescenceTracker,
+        guard: Guard = lambda _: nullcontext(),
+        donor: Donor = lambda _: None,
+        listener: ProgressListener = lambda _: None,
+        parking: QuiescenceTracker | None = None,
         pauses_s: Sequence[float] = PAUSES_S,
     ) -> None:
         self._recorder = recorder
@@ -66,7 +66,7 @@ class JournaledEffects:
         self._guard = guard
         self._donor = donor
         self._listener = listener
-        self._parking = parking
+        self._parking = parking or QuiescenceTracker()
         self._pauses_s = pauses_s
         self._performed: dict[str, Effect] = {}
         self.state: Tournament | None = None

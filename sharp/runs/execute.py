@@ -6,14 +6,13 @@ import asyncio
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from hpc.campaign import Warn
 from hpc.errors import ReplayMiss
 from hpc.journal import ReplayJournal
-from hpc.quiescence import QuiescenceTracker
 from sharp.event_loop import run_coroutine
 from sharp.methods import run_method
 from sharp.runs.advance import acquire_run, advance, ignore, session_of
@@ -88,15 +87,8 @@ def replay(run: Run) -> Replay:
 async def replayed(run: Run) -> Replay:
     """Run the method on the record alone within the event loop of the caller."""
     journal = ReplayJournal(run.path)
-    effects = JournaledEffects(
-        journal,
-        {name: ReplayOnlyBackend() for name in run.cards},
-        ReplayOnlyBackend(),
-        guard=lambda _: nullcontext(),
-        donor=ignore,
-        listener=ignore,
-        parking=QuiescenceTracker(),
-    )
+    models = {name: ReplayOnlyBackend() for name in run.cards}
+    effects = JournaledEffects(journal, models, ReplayOnlyBackend())
     missing = None
     try:
         state = await run_method(session_of(run, effects))

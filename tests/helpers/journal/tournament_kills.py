@@ -16,7 +16,6 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable
-from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ import zarr  # noqa: F401 - imported once, before the forks
 import hpc.journal.checkpoints
 from hpc.files import AppendFile, write_atomic
 from hpc.journal import Journal, ReplayJournal
-from hpc.quiescence import QuiescenceTracker
 from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRequest, Scores
 from sharp.llm.protocol import ChatReply, ChatRequest
 from sharp.methods.pde_sharp import pde_sharp
@@ -98,10 +96,6 @@ def play(recorder: Journal | ReplayJournal, ledger: Ledger) -> None:
         recorder,
         {"rule-based": Backend(ledger)},
         SimulatedEvaluator(ledger),
-        guard=lambda _: nullcontext(),
-        donor=lambda _: None,
-        listener=lambda _: None,
-        parking=QuiescenceTracker(),
     )
     asyncio.run(pde_sharp(scripted_session(effects, **SMALL)))
 

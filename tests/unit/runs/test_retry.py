@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 
 from hpc.journal import Journal, read_run
-from hpc.quiescence import QuiescenceTracker
 from sharp.config import RunConfig
 from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRequest, FailureKind, Scores
 from sharp.llm.protocol import ChatReply, ChatRequest
@@ -76,10 +74,7 @@ async def play(path: Path, machine: Machine, model: Model, donors: ReplaySources
             journal,
             {"rule-based": model},
             machine,
-            guard=lambda _: nullcontext(),
             donor=donors or ReplaySources(),
-            listener=lambda _: None,
-            parking=QuiescenceTracker(),
         )
         return await pde_sharp(scripted_session(effects, **SMALL))  # type: ignore[arg-type]
 

@@ -11,7 +11,6 @@ import pytest
 
 from hpc.errors import InfrastructureError, LeaseLost
 from hpc.journal import EffectRecord, Journal, read_run
-from hpc.quiescence import QuiescenceTracker
 from sharp.config import Budget, RunConfig
 from sharp.errors import BudgetExceeded
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
@@ -67,14 +66,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 def effects(journal: Journal, model: Any = None, machine: Any = None, **options: Any) -> JournaledEffects:
-    free = {
-        "guard": lambda _: nullcontext(),
-        "donor": lambda _: None,
-        "listener": lambda _: None,
-        "parking": QuiescenceTracker(),
-    }
-    models = dict.fromkeys(("rule-based", "priced"), model)
-    return JournaledEffects(journal, models, machine, **{**free, **options})
+    return JournaledEffects(journal, dict.fromkeys(("rule-based", "priced"), model), machine, **options)
 
 
 def guard(journal: Journal, warn: Callable[[str], None] = print, **budget: Any) -> BudgetGuard:

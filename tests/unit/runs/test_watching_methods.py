@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 import yaml
 
 from hpc.journal import Journal
-from hpc.quiescence import QuiescenceTracker
 from sharp.config import to_plain
 from sharp.document import render_terminal
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
@@ -88,10 +86,7 @@ async def watched(path: Path, method: str, answers: float = inf) -> None:
             journal,
             {"rule-based": world},  # type: ignore[dict-item]
             world,
-            guard=lambda _: nullcontext(),
-            donor=lambda _: None,
             listener=progress.on_effect,
-            parking=QuiescenceTracker(),
         )
         await run_method(replace(played, effects=effects))
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sharp.problems.diagnosis import Diagnosis
     from sharp.report import ReportFiles
     from sharp.runs.cluster.workload import RunWorkload
-    from sharp.runs.directory import Run as RunDirectory
+    from sharp.runs.directory import RunDirectory
     from sharp.runs.execute import Replay
     from sharp.runs.solver_evaluation import SolverEvaluation
     from sharp.solvers.driver import SolveOptions

@@ -13,7 +13,7 @@ from sharp.reference.audit import Audit, audit_dataset
 from sharp.reference.datasets import DataSet
 from sharp.reference.families import FAMILIES
 from sharp.report.report_data import ReportData
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 
 SAMPLES = 8
 TITLES = {
@@ -33,7 +33,7 @@ def data_audit(evidence: ReportData) -> Section:
     )
 
 
-def audit_of(run: Run) -> Audit | str:
+def audit_of(run: RunDirectory) -> Audit | str:
     """Return the audit of a run's data, made once and kept in `audit.json`; or why there is none.
 
     Only stored truth is compared with: solving for it would take minutes.
@@ -55,7 +55,7 @@ def audit_of(run: Run) -> Audit | str:
     return audit
 
 
-def _remedy(run: Run, dataset: DataSet) -> str:
+def _remedy(run: RunDirectory, dataset: DataSet) -> str:
     if run.problem.family in FAMILIES:
         return f"; `sharp data audit {dataset.path}` solves for it"
     return ", and none follows from its values"

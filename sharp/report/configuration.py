@@ -16,7 +16,7 @@ from sharp.problems import render_description
 from sharp.problems.interface_text import signature
 from sharp.reference.datasets import make_splits
 from sharp.report.report_data import ReportData
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 
 DATA_KINDS = {
     "pdebench": "generated with the scheme of the published data set, its errors included",
@@ -48,14 +48,14 @@ def setting(evidence: ReportData) -> Section:
     return Section("setting", "Problem and configuration", tuple(blocks))
 
 
-def limits_text(run: Run) -> str:
+def limits_text(run: RunDirectory) -> str:
     """Return the limits of one run of a program."""
     options, own = run.config.evaluation, run.problem.limits
     memory, wall = options.memory_mb or own.memory_mb, options.wall_s or own.wall_s
     return f"{duration_text(wall)}, {memory} MB, {plural(options.threads, 'thread')}"
 
 
-def _problem(run: Run) -> Iterator[tuple[str, str]]:
+def _problem(run: RunDirectory) -> Iterator[tuple[str, str]]:
     problem = run.problem
     yield "Problem", f"{problem.title} ({problem.label})"
     yield ("Equation" + "s" * (len(problem.equations) > 1)), "\n".join(problem.specification.equations)
@@ -72,7 +72,7 @@ def _problem(run: Run) -> Iterator[tuple[str, str]]:
         yield "Best published error", f"{error_text(problem.published.nrmse)} ({problem.published.source})"
 
 
-def _models(run: Run) -> Iterator[tuple[str, str, str]]:
+def _models(run: RunDirectory) -> Iterator[tuple[str, str, str]]:
     for name, played in _roles(run.config).items():
         yield name, ", ".join(played), run.cards[name].description if name in run.cards else MISSING
 
@@ -95,7 +95,7 @@ def _roles(config: RunConfig) -> Mapping[str, list[str]]:
     return roles
 
 
-def _data(run: Run) -> Iterator[tuple[str, str]]:
+def _data(run: RunDirectory) -> Iterator[tuple[str, str]]:
     data, options = run.manifest["data"], run.config.evaluation
     splits = make_splits(data["samples"], options.test, options.validation, options.smoke)
     yield "Data set", f"{data['label']}: {DATA_KINDS.get(data['kind'], data['kind'])}"
@@ -139,7 +139,7 @@ def _repairs(config: RunConfig) -> tuple[str, str]:
     return "Repairs", f"at most {config.synthesis.repairs} for one program"
 
 
-def _prior(run: Run) -> Iterator[Block]:
+def _prior(run: RunDirectory) -> Iterator[Block]:
     if not run.prior:
         return
     told = strip_droppable_markers(run.prior)

@@ -17,7 +17,7 @@ from sharp.evaluation.protocol import Evaluation
 from sharp.llm.ledger import Effect
 from sharp.methods import run_method
 from sharp.runs.budget import BudgetGuard
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.effects import JournaledEffects, ProgressEvent, ProgressListener
 from sharp.runs.execution_backend import ExecutionBackend
 from sharp.runs.replay_sources import replay_sources
@@ -44,7 +44,9 @@ class RunOutcome:
 
 
 @contextmanager
-def acquire_run(run: Run, *, steal_lease: bool = False, warn: Warn = ignore) -> Iterator[tuple[Run, Journal]]:
+def acquire_run(
+    run: RunDirectory, *, steal_lease: bool = False, warn: Warn = ignore
+) -> Iterator[tuple[RunDirectory, Journal]]:
     """Take control of a run and give it back: the run as it now stands in `run.yaml`, and its journal.
 
     Budgets and servers that are no longer those of `run.yaml` are written there; `warn` is told what was found wrong
@@ -57,7 +59,7 @@ def acquire_run(run: Run, *, steal_lease: bool = False, warn: Warn = ignore) -> 
 
 
 async def advance(
-    run: Run,
+    run: RunDirectory,
     journal: Journal,
     site: ExecutionBackend,
     *,
@@ -98,7 +100,7 @@ async def advance(
         return await _first_of(run_method(session_of(run, effects)), leave(), keep_beating(journal.renew))
 
 
-def session_of(run: Run, effects: JournaledEffects) -> RunContext:
+def session_of(run: RunDirectory, effects: JournaledEffects) -> RunContext:
     """Return a run as its method sees it."""
     return RunContext(
         config=run.config,

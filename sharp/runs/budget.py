@@ -18,7 +18,7 @@ from sharp.runs.budget_status import as_effect, worked_minutes
 from sharp.runs.replay_sources import paid_effects
 
 if TYPE_CHECKING:
-    from sharp.runs.directory import Run
+    from sharp.runs.directory import RunDirectory
 
 # What an effect in flight counts as until its answer is there: one call with hardly a token, or one run.
 _IN_FLIGHT: Mapping[str, Mapping[str, Any]] = {"chat": {"usage": {"prompt": 1}}, "evaluate": {"total_s": 0.0}}
@@ -34,7 +34,7 @@ def ledger_of(records: Iterable[EffectRecord], cards: Mapping[str, ModelCard]) -
     return _tally(map(as_effect, records), cards)
 
 
-def paid_ledger(run: Run, effects: Mapping[str, EffectRecord]) -> Ledger:
+def paid_ledger(run: RunDirectory, effects: Mapping[str, EffectRecord]) -> Ledger:
     """Return the ledger of what a run has paid for itself, which is what budgets limit."""
     return ledger_of(paid_effects(run.config, effects.values()), run.cards)
 

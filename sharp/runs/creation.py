@@ -26,7 +26,15 @@ from sharp.problems.serialisation import to_yaml
 from sharp.reference.datasets import DataSet, open_dataset
 from sharp.reference.generation import ProgressCallback, ensure_dataset
 from sharp.runs.configure import OPTIONAL_FILES, override, problem_of, unknown_kinds
-from sharp.runs.directory import PRIOR, Run, load_run, manifest_yaml, models_of, plain_cards, splits_of
+from sharp.runs.directory import (
+    PRIOR,
+    RunDirectory,
+    load_run,
+    manifest_yaml,
+    models_of,
+    plain_cards,
+    splits_of,
+)
 from sharp.runs.execute import replay
 from sharp.runs.manifest import FORMAT
 from sharp.tournament.prior import digest
@@ -36,7 +44,7 @@ from sharp.yaml_documents import Document, hint, validate
 
 def create_run(
     config: RunConfig, path: Path, progress: ProgressCallback | None = None, *, on_cluster: bool = False
-) -> Run:
+) -> RunDirectory:
     """Make a run directory: resolve the problem, the models and the data, and freeze them all into `run.yaml`.
 
     Generates the data set if the configuration names none and it is not there yet. Raises InputError for anything
@@ -63,7 +71,7 @@ def check_models(cards: Iterable[ModelCard]) -> None:
         make_backend(card)
 
 
-def _prior_run(config: RunConfig, problem: Problem) -> Run | None:
+def _prior_run(config: RunConfig, problem: Problem) -> RunDirectory | None:
     """Return the run that a configuration names, None where it names none.
 
     It must be a run on the same problem and the same samples, whose judges were told no more than this run permits.
@@ -88,7 +96,7 @@ def _prior_run(config: RunConfig, problem: Problem) -> Run | None:
     return prior
 
 
-def _digest_of(prior: Run, dataset: DataSet) -> str:
+def _digest_of(prior: RunDirectory, dataset: DataSet) -> str:
     """Return the digest of a run for one on this data set; raises ConfigurationError if it had another, or no winner.
 
     Results on other samples do not compare; worse, they could be test samples of the new run.
@@ -105,11 +113,11 @@ def _digest_of(prior: Run, dataset: DataSet) -> str:
     return digest(prior.config, found.state)
 
 
-def _unfit(prior: Run, sentence: str) -> ConfigurationError:
+def _unfit(prior: RunDirectory, sentence: str) -> ConfigurationError:
     return ConfigurationError(f"genesis.prior_run: {prior.path} {sentence}")
 
 
-def create_alike(run: Run, config: RunConfig, path: Path) -> Run:
+def create_alike(run: RunDirectory, config: RunConfig, path: Path) -> RunDirectory:
     """Make a run directory with all that another run was begun with, as it was frozen.
 
     Raises DataError where the data are gone or changed, RunDirectoryError if a run is there already.
@@ -125,7 +133,7 @@ def _begin(
     cards: Mapping[str, ModelCard],
     dataset: DataSet,
     prior: str,
-) -> Run:
+) -> RunDirectory:
     make_directory(path)
     write_atomic(path / "problem.yaml", manifest_yaml(problem.specification.model_dump(mode="json")))
     manifest = {
@@ -148,7 +156,7 @@ def _begin(
         write_atomic(path / PRIOR, prior.encode())
         manifest["prior"] = {"hash": sha256(prior.encode()).hexdigest()}
     write_atomic(path / "run.yaml", manifest_yaml(manifest))
-    return Run(path, config, problem, cards, manifest, prior)
+    return RunDirectory(path, config, problem, cards, manifest, prior)
 
 
 def check_unused(path: Path) -> None:
@@ -212,10 +220,10 @@ def with_absolute_paths(config: RunConfig) -> RunConfig:
     return config
 
 
-def amended(run: Run, budgets: Iterable[str] = (), servers: Iterable[str] = ()) -> Run:
+def amended(run: RunDirectory, budgets: Iterable[str] = (), servers: Iterable[str] = ()) -> RunDirectory:
     """Return the run with new budgets (`calls=500`) and servers (`qwen3-32b=http://node7:8000/v1`).
 
-    Nothing is written; `Run.freeze` does that. Raises ConfigurationError naming the option and what is valid.
+    Nothing is written; `RunDirectory.freeze` does that. Raises ConfigurationError naming the option and what is valid.
     """
     document = Document(to_plain(run.config), {(): str(run.path / "run.yaml")})
     for text in budgets:

@@ -37,7 +37,7 @@ PRIOR = "prior_run.md"
 
 
 @dataclass(frozen=True)
-class Run:
+class RunDirectory:
     """An existing run directory, read and checked. `manifest` is `run.yaml`, `prior` the text of `prior_run.md`."""
 
     path: Path
@@ -62,7 +62,7 @@ class Run:
         """Return which samples are test, validation and smoke samples."""
         return splits_of(self.config, dataset)
 
-    def freeze(self) -> Run:
+    def freeze(self) -> RunDirectory:
         """Write `run.yaml` anew where budgets or servers are no longer those in it; for the controller alone."""
         manifest = {**self.manifest, "config": to_plain(self.config), "models": plain_cards(self.cards)}
         if manifest != self.manifest:
@@ -94,7 +94,7 @@ class _Record(BaseModel):
     prior: _Prior | None = None
 
 
-def load_run(path: Path) -> Run:
+def load_run(path: Path) -> RunDirectory:
     """Read a run directory.
 
     Raises RunDirectoryError if there is no run or its record was changed, and RunVersionError if another format of
@@ -105,10 +105,10 @@ def load_run(path: Path) -> Run:
     record = validate(document, _Record, RunDirectoryError, "a run's record")
     problem = _recorded_problem(path / "problem.yaml", record.problem.hash)
     prior = _recorded_prior(path / PRIOR, record.prior.hash) if record.prior else ""
-    return Run(path, record.config, problem, record.models, manifest, prior)
+    return RunDirectory(path, record.config, problem, record.models, manifest, prior)
 
 
-def changed_prompts(run: Run) -> list[str]:
+def changed_prompts(run: RunDirectory) -> list[str]:
     """Return the names of prompts that differ from those the run began with."""
     now, then = prompt_hashes(), run.manifest["prompts"]
     return sorted(name for name in {*now, *then} if now.get(name) != then.get(name))

@@ -16,7 +16,7 @@ from hpc.journal import ReplayJournal
 from sharp.event_loop import run_coroutine
 from sharp.methods import run_method
 from sharp.runs.advance import acquire_run, advance, ignore, session_of
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.effects import JournaledEffects, ProgressListener
 from sharp.runs.execution_backend import LocalBackend
 from sharp.runs.replay_sources import ReplayOnlyBackend
@@ -43,7 +43,7 @@ class Replay:
 
 
 def execute(
-    run: Run,
+    run: RunDirectory,
     *,
     steal_lease: bool = False,
     listener: ProgressListener = ignore,
@@ -66,7 +66,7 @@ def execute(
 
 
 async def finish(
-    run: Run,
+    run: RunDirectory,
     *,
     steal_lease: bool = False,
     listener: ProgressListener = ignore,
@@ -79,12 +79,12 @@ async def finish(
     return outcome.state
 
 
-def replay(run: Run) -> Replay:
+def replay(run: RunDirectory) -> Replay:
     """Run the method on the record alone: nothing is paid for, nothing is written."""
     return run_coroutine(replayed(run))
 
 
-async def replayed(run: Run) -> Replay:
+async def replayed(run: RunDirectory) -> Replay:
     """Run the method on the record alone within the event loop of the caller."""
     journal = ReplayJournal(run.path)
     models = {name: ReplayOnlyBackend() for name in run.cards}

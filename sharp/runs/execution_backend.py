@@ -19,7 +19,7 @@ from sharp.llm.backends import make_backend
 from sharp.llm.cards import ModelCard
 from sharp.llm.protocol import ChatBackend
 from sharp.runs.budget import Clock
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.effects import PAUSES_S
 from sharp.runs.replay_sources import ReplayOnlyBackend
 
@@ -48,7 +48,7 @@ class ExecutionBackend(Protocol):
         """Who waits, and for what."""
         ...
 
-    def opened(self, run: Run) -> AbstractAsyncContextManager[RunResources]:
+    def opened(self, run: RunDirectory) -> AbstractAsyncContextManager[RunResources]:
         """Give a run what it works with, for as long as it does."""
         ...
 
@@ -60,7 +60,7 @@ class LocalBackend:
         self.parking = QuiescenceTracker()
 
     @asynccontextmanager
-    async def opened(self, run: Run) -> AsyncIterator[RunResources]:
+    async def opened(self, run: RunDirectory) -> AsyncIterator[RunResources]:
         """Give a run its models and its workers; none is left afterwards."""
         async with local_evaluator(run) as evaluator, open_backends(run, backend) as backends:
             yield RunResources(backends, cached(run, evaluator, policy_of(run.config.evaluation)))
@@ -68,7 +68,7 @@ class LocalBackend:
 
 @asynccontextmanager
 async def open_backends(
-    run: Run, backend_of: Callable[[Run, ModelCard], ChatBackend]
+    run: RunDirectory, backend_of: Callable[[RunDirectory, ModelCard], ChatBackend]
 ) -> AsyncIterator[Mapping[str, ChatBackend]]:
     """Give what answers for each model of a run, and close it in the end."""
     async with AsyncExitStack() as stack:
@@ -78,7 +78,7 @@ async def open_backends(
         yield backends
 
 
-def backend(run: Run, card: ModelCard) -> ChatBackend:
+def backend(run: RunDirectory, card: ModelCard) -> ChatBackend:
     """Return what answers for a model where its card says, or what refuses calls where a record answers for all."""
     options = run.config.models
     if options.replay_from is not None:
@@ -91,7 +91,7 @@ def patience_of(options: Models) -> dict[str, Any]:
     return options.model_dump(include={"deadline_s", "attempt_timeout_s", "concurrency"})
 
 
-def local_evaluator(run: Run) -> LocalEvaluator:
+def local_evaluator(run: RunDirectory) -> LocalEvaluator:
     """Return the evaluator of a run on this machine; raises `DataError` where its data are not those it began with."""
     options, dataset = run.config.evaluation, run.dataset()
     return LocalEvaluator(
@@ -119,7 +119,10 @@ class TaskEvaluator(Evaluator, Protocol):
 
 
 def cached(
-    run: Run, evaluator: TaskEvaluator, policy: SandboxPolicy, machine: Mapping[str, Any] | None = None
+    run: RunDirectory,
+    evaluator: TaskEvaluator,
+    policy: SandboxPolicy,
+    machine: Mapping[str, Any] | None = None,
 ) -> Evaluator:
     """Return the evaluator, behind the cache unless that is switched off; `policy`, `machine` as the cache has them."""
     options = run.config.evaluation

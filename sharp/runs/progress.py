@@ -22,11 +22,13 @@ from sharp.tournament.state import Tournament
 if TYPE_CHECKING:
     from rich.live import Live
 
-    from sharp.runs.directory import Run
+    from sharp.runs.directory import RunDirectory
 
 
 @contextmanager
-def progress_view(run: Run | None = None, say: Callable[[str], None] | None = None) -> Iterator[ProgressView]:
+def progress_view(
+    run: RunDirectory | None = None, say: Callable[[str], None] | None = None
+) -> Iterator[ProgressView]:
     """Give a view that is told about progress, and hears warnings of the library; clean up the terminal at the end.
 
     Lines go to `say`, or else to standard error.
@@ -52,7 +54,7 @@ def capture_warnings(view: ProgressView) -> Iterator[None]:
 class ProgressView:
     """Prints what is worth a line, and keeps one live line of counters at the bottom of a terminal."""
 
-    def __init__(self, run: Run | None, say: Callable[[str], None] | None = None) -> None:
+    def __init__(self, run: RunDirectory | None, say: Callable[[str], None] | None = None) -> None:
         self._say = say
         self._live = _live() if say is None else None
         self._start = time.monotonic()

@@ -19,7 +19,7 @@ from sharp.config import RetryableFailure
 from sharp.errors import InputError
 from sharp.evaluation.protocol import FAILURE_KINDS
 from sharp.runs.creation import create_alike
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.replay_sources import failure_kind
 
 DOUBTFUL: tuple[RetryableFailure, ...] = get_args(RetryableFailure)
@@ -29,11 +29,11 @@ DOUBTFUL: tuple[RetryableFailure, ...] = get_args(RetryableFailure)
 class Retry:
     """A new run, and the places of the evaluations that it makes again."""
 
-    run: Run
+    run: RunDirectory
     again: tuple[str, ...]
 
 
-def retry(run: Run, failed: Collection[RetryableFailure], path: Path) -> Retry:
+def retry(run: RunDirectory, failed: Collection[RetryableFailure], path: Path) -> Retry:
     """Make the directory of a run that tries another one again; nothing is paid for yet.
 
     Raises `InputError` where no evaluation of the run failed so, `RunDirectoryError` if a run is at `path` already.

@@ -25,7 +25,7 @@ from sharp.errors import InputError
 from sharp.problems.problem import Problem
 from sharp.runs.budget_status import recorded_ledger
 from sharp.runs.creation import create_run, write_specification
-from sharp.runs.directory import Run, load_run
+from sharp.runs.directory import RunDirectory, load_run
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.execute import finish, replayed
 from sharp.runs.manifest import read_manifest
@@ -33,7 +33,7 @@ from sharp.tournament.state import Tournament
 
 PREFIX = "synthesis-"
 
-WriteReport = Callable[[Run, Tournament], object]
+WriteReport = Callable[[RunDirectory, Tournament], object]
 
 
 def synthesis_by_runs(write_report: WriteReport) -> OpenSynthesis:
@@ -90,7 +90,7 @@ class RunSynthesis:
             len({entry.candidate for entry in executed}),
         )
 
-    def _run(self, problem: Problem, effort: SynthesisArgs) -> Run:
+    def _run(self, problem: Problem, effort: SynthesisArgs) -> RunDirectory:
         path = self.run_folder(problem, effort)
         if self.recorded or (path / "run.yaml").exists():
             return load_run(path)
@@ -125,7 +125,7 @@ class RunSynthesis:
             }
         )
 
-    async def _played(self, run: Run) -> Tournament:
+    async def _played(self, run: RunDirectory) -> Tournament:
         found = await replayed(run)
         if self.recorded and found.missing:
             raise ReplayMiss(found.missing)

@@ -36,7 +36,7 @@ from sharp.problems import Problem
 from sharp.reference.datasets import DataSet, Splits
 from sharp.runs.cluster.pilot import entry_options, evaluate_entries
 from sharp.runs.cluster.profiles import render_script
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.execution_backend import RunResources, backend, cached, open_backends, patience_of, policy_of
 
 _SCORING_S = 60.0
@@ -186,7 +186,7 @@ class SlurmBackend:
         await self._pool.shut_down()
 
     @asynccontextmanager
-    async def opened(self, run: Run) -> AsyncIterator[RunResources]:
+    async def opened(self, run: RunDirectory) -> AsyncIterator[RunResources]:
         """Give a run its models and its share of the queue."""
         options, dataset = run.config.evaluation, run.dataset()
         policy = node_policy(self._campaign.cluster, policy_of(options))
@@ -207,7 +207,7 @@ class SlurmBackend:
             # No pauses: the dispatcher has tried again by itself.
             yield RunResources(backends, known, self._spent, pauses_s=())
 
-    def _backend(self, run: Run, card: ModelCard) -> ChatBackend:
+    def _backend(self, run: RunDirectory, card: ModelCard) -> ChatBackend:
         options = run.config.models
         if options.replay_from is not None or not is_hosted(card):
             return backend(run, card)

@@ -11,7 +11,7 @@ import pytest
 from hpc.journal import read_run
 from hpc.sandbox import SandboxPolicy
 from sharp.evaluation.task_folder import read_picture
-from sharp.runs.directory import Run, load_run
+from sharp.runs.directory import RunDirectory, load_run
 from sharp.runs.execution_backend import cached, local_evaluator, policy_of
 from tests.helpers.cli.sharp_command import Sharp, tournament
 
@@ -68,7 +68,7 @@ def test_a_run_from_the_cache_replays_byte_for_byte(shared: Sharp, runs: tuple[P
 def test_the_options_reach_the_evaluator(finished: Path) -> None:
     run = load_run(finished)
 
-    def with_options(**changes: object) -> Run:
+    def with_options(**changes: object) -> RunDirectory:
         options = run.config.evaluation.model_copy(update=changes)
         return replace(run, config=run.config.model_copy(update={"evaluation": options}))
 

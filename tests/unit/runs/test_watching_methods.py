@@ -18,7 +18,7 @@ from sharp.document import render_terminal
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
 from sharp.methods import run_method
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.effects import JournaledEffects
 from sharp.runs.progress import ProgressView
 from sharp.runs.status import status_blocks, view
@@ -63,7 +63,7 @@ class World:
         self.left -= 1
 
 
-def prepared(path: Path, played: RunContext) -> Run:
+def prepared(path: Path, played: RunContext) -> RunDirectory:
     """Make the directory of a run, with as much of its record as watching needs."""
     manifest = {
         "format": 2,
@@ -73,7 +73,7 @@ def prepared(path: Path, played: RunContext) -> Run:
     }
     path.mkdir()
     (path / "run.yaml").write_text(yaml.safe_dump(manifest))
-    return Run(path, played.config, played.problem, played.cards, manifest)
+    return RunDirectory(path, played.config, played.problem, played.cards, manifest)
 
 
 async def watched(path: Path, method: str, answers: float = inf) -> None:

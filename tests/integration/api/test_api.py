@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -201,11 +203,10 @@ def test_coroutines_run_in_a_thread_of_their_own_and_are_cancelled_by_an_interru
     ended: list[str] = []
 
     async def endless() -> None:
-        import _thread
-
+        interrupt = partial(signal.pthread_kill, threading.main_thread().ident, signal.SIGINT)
         try:
-            asyncio.get_running_loop().call_later(0.2, _thread.interrupt_main)
-            await asyncio.sleep(60)
+            asyncio.get_running_loop().call_later(0.2, interrupt)
+            await asyncio.Event().wait()
         finally:
             ended.append("cleaned up")
 

@@ -23,7 +23,7 @@ from sharp.llm.ledger import Ledger
 from sharp.llm.model_costs import BreakEven, model_costs, total
 from sharp.report.costs import hours_of
 from sharp.runs.budget import ledger_of, paid_ledger
-from sharp.runs.directory import Run, load_run
+from sharp.runs.directory import RunDirectory, load_run
 from sharp.runs.execute import replay
 
 OTHER_VERSION = "recorded with other prompts or by another version, so that its course cannot be rebuilt"
@@ -188,7 +188,7 @@ def _read(path: Path, gpu_price: float | None) -> _ReadRun:
     )
 
 
-def _summary(run: Run, record: RunRecord) -> RunSummary:
+def _summary(run: RunDirectory, record: RunRecord) -> RunSummary:
     """Return a run in figures; if its course cannot be rebuilt, at least the errors of its test run."""
     finished = bool(record.barriers) and record.barriers[-1].name == "done"
     try:

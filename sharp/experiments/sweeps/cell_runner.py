@@ -26,7 +26,7 @@ from sharp.report import write_report
 from sharp.runs.advance import RunOutcome, acquire_run, advance
 from sharp.runs.configure import problem_of
 from sharp.runs.creation import create_run, resolve_dataset, with_servers
-from sharp.runs.directory import Run, load_run
+from sharp.runs.directory import RunDirectory, load_run
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.execution_backend import ExecutionBackend
 
@@ -129,7 +129,7 @@ async def run_cell(cell: Cell, share: SharedPrefix | None, context: CellContext)
         return CellResult(RunSummary("failed", note=_sentence(error, context.listener)), error=error)
 
 
-async def _prepared(cell: Cell, share: SharedPrefix | None, context: CellContext) -> Run:
+async def _prepared(cell: Cell, share: SharedPrefix | None, context: CellContext) -> RunDirectory:
     """Return the run of a cell, made if need be; budgets and servers are those of the sweep file."""
     path, config = run_path(context.folder, cell.id), cell.config
     if has_begun(context.folder, cell.id):
@@ -146,13 +146,13 @@ def _taking(config: RunConfig, share: SharedPrefix, folder: Path) -> RunConfig:
     return config.model_copy(update={"genesis": config.genesis.model_copy(update=taken)})
 
 
-def _amended(run: Run, config: RunConfig) -> Run:
+def _amended(run: RunDirectory, config: RunConfig) -> RunDirectory:
     models = run.config.models.model_copy(update={"servers": config.models.servers})
     current = run.config.model_copy(update={"budget": config.budget, "models": models})
     return replace(run, config=current, cards=with_servers(run.cards, current))
 
 
-async def _advanced(cell: Cell, run: Run, journal: Journal, context: CellContext) -> CellResult:
+async def _advanced(cell: Cell, run: RunDirectory, journal: Journal, context: CellContext) -> CellResult:
     def listener(progress: ProgressEvent) -> None:
         if progress.phase == "barrier":
             context.stages.passed(cell.id, progress.path)
@@ -172,7 +172,7 @@ async def _advanced(cell: Cell, run: Run, journal: Journal, context: CellContext
         return CellResult(summarise(run, journal.effects, None, "failed", note), error=error)
 
 
-def _result(run: Run, effects: Mapping[str, EffectRecord], outcome: RunOutcome) -> CellResult:
+def _result(run: RunDirectory, effects: Mapping[str, EffectRecord], outcome: RunOutcome) -> CellResult:
     if outcome.state is None:
         return CellResult(None, outcome.waiting_for)
     write_report(run, outcome.state)

@@ -16,7 +16,7 @@ from sharp.llm.cards import ModelCard
 from sharp.llm.ledger import CallTotals, Ledger, dollars
 from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest, TokenUsage
 from sharp.runs.budget import Clock
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.execution_backend import RunResources
 
 _ON_ANY = {"gpu_hours", "wall_time", "jobs"}
@@ -69,7 +69,7 @@ class SweepBudget:
         """Whether GPU-hours have to be known while jobs run."""
         return self._limits.gpu_hours is not None
 
-    def tools(self, run: Run, tools: RunResources) -> RunResources:
+    def tools(self, run: RunDirectory, tools: RunResources) -> RunResources:
         """Return the tools of a run so that what it does with them is paid for from here."""
         clock = tools.clock or self._clock
         backends = {

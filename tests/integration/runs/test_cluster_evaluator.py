@@ -68,7 +68,7 @@ async def test_each_way_to_evaluate_has_its_bench(tmp_path: Path) -> None:
             else:
                 with pytest.raises(InfrastructureError, match="no-such-launcher"):
                     await benches.perform(entry(folder, policy, mpi))
-        assert len(benches._benches) == 2
+        assert len(benches._pools) == 2
 
 
 async def test_a_folder_without_a_task_is_a_fault(tmp_path: Path) -> None:

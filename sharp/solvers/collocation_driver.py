@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sharp.solvers.collocation import Collocation
+from sharp.solvers.data_features import event_times
 from sharp.solvers.discontinuities import jump_times
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.discretisation import SemiDiscreteSystem
@@ -66,7 +67,8 @@ def solve_discrete(
     eigenvalues, facts = np.empty(0), {}
     if system.problem.time is not None:
         tolerance = max(_IN_TIME * accuracy, _LEAST)
-        interval, breaks = system.problem.time, jump_times(system)
+        interval = system.problem.time
+        breaks = tuple(sorted({*jump_times(system), *event_times(system.problem)}))
         trajectory = integrate(discrete, discrete.start(), interval, tolerance, deadline, breaks)
         states, facts = trajectory.at, {"time steps": float(len(trajectory.steps))}
     elif wanted is not None:

@@ -35,6 +35,8 @@ LIMIT = 24
 # Distances at which a feature is measured, as shares of an extent, and below which it is narrow.
 _SHARES = 0.5 ** np.arange(26.0, 0.0, -1.0)
 _NARROW = 1 / 20
+# How far from a short event, in its durations, steps end.
+_REACHES = (4.0, 16.0)
 # Where a coordinate is free, a feature is looked at at these shares of its interval.
 _FREE = (0.3137, 0.7411)
 
@@ -54,9 +56,14 @@ class DataFeature:
     duration: float
 
     @property
-    def narrow(self) -> bool:
-        """Whether grids that see the rest of a problem may not see this."""
-        return min(self.width, self.duration) < _NARROW
+    def thin(self) -> bool:
+        """Whether grids that suit the rest of a problem may not see it."""
+        return self.width < _NARROW
+
+    @property
+    def short(self) -> bool:
+        """Whether steps in time that suit the rest of a problem may leap over it."""
+        return self.duration < _NARROW
 
 
 @lru_cache(maxsize=64)
@@ -84,10 +91,45 @@ def boundary_features(problem: Problem) -> tuple[DataFeature, ...]:
     return _features(problem, [written.expression(str(text)) for text in texts])
 
 
-def feature_times(problem: Problem) -> tuple[float, ...]:
-    """Return the times at which sources, coefficients or boundary values do something short, ascending."""
-    found = (*equation_features(problem), *boundary_features(problem))
-    return tuple(sorted({each.time for each in found if each.duration < _NARROW}))
+def event_times(problem: Problem) -> tuple[float, ...]:
+    """Return times at which steps are to end, ascending, so that no short event of the data lies within one step.
+
+    They enclose each event at several distances, as an integrator that starts far from it sees nothing of it.
+    """
+    if problem.time is None:
+        return ()
+    start, end = problem.time
+    features = [each for each in (*equation_features(problem), *boundary_features(problem)) if each.short]
+    found = {
+        each.time + side * reach * each.duration * (end - start)
+        for each in features
+        for side, reach in product((-1, 1), (0, *_REACHES))
+    }
+    return tuple(sorted(time for time in found if start < time < end))
+
+
+def graded_places(problem: Problem) -> tuple[float, ...]:
+    """Return places inside an interval, ascending, whose distances grow from the width of each narrow feature on it.
+
+    None in more than one dimension.
+    """
+    if len(problem.space) > 1:
+        return ()
+    ((low, high),) = problem.bounds.values()
+    found: set[float] = set()
+    for each in (*equation_features(problem), *initial_features(problem)):
+        if _SHARES[0] < each.width < _NARROW:
+            reaches = each.width * 2.0 ** np.arange(-1, np.ceil(-np.log2(each.width)))
+            found |= {
+                each.place[0] + side * float(reach) * (high - low) for side in (-1, 1) for reach in reaches
+            }
+            found.add(each.place[0])
+    kept: list[float] = []
+    for place in sorted(place for place in found if low < place < high):
+        # Features that lie side by side need no more than one of two equal gradings.
+        if place - (kept[-1] if kept else low) > 1e-6 * (high - low):
+            kept.append(place)
+    return tuple(kept)
 
 
 def _features(problem: Problem, expressions: Sequence[Any]) -> tuple[DataFeature, ...]:
@@ -111,7 +153,9 @@ def _features(problem: Problem, expressions: Sequence[Any]) -> tuple[DataFeature
     dimension = len(problem.space)
     inside = [each for each in points if problem.domain.inside(np.array([each[:dimension]]))[0]]
     measured = (_measured(problem, expressions, each) for each in _spread(inside, 4 * LIMIT))
-    return tuple(_spread(list(_distinct(problem, (each for each in measured if each.narrow))), LIMIT))
+    return tuple(
+        _spread(list(_distinct(problem, (each for each in measured if each.thin or each.short))), LIMIT)
+    )
 
 
 def _distinct(problem: Problem, features: Iterable[DataFeature]) -> Iterator[DataFeature]:
@@ -148,7 +192,10 @@ def _measured(problem: Problem, expressions: Sequence[Any], point: tuple[float, 
         widths.append(_width(program(np.array([point])), program(around)))
     duration = widths[dimension] if len(names) > dimension else 1.0
     return DataFeature(
-        point[:dimension], point[dimension] if len(names) > dimension else 0.0, min(widths[:dimension]), duration
+        point[:dimension],
+        point[dimension] if len(names) > dimension else 0.0,
+        min(widths[:dimension]),
+        duration,
     )
 
 
@@ -190,7 +237,9 @@ def _arguments(expression: Any) -> Iterator[Any]:
     for part in sympy.preorder_traversal(expression):
         match part:
             case sympy.Pow(base=base, exp=exponent):
-                found = [exponent] if base.is_number else [] if exponent.is_Integer and exponent > 0 else [base]
+                found = (
+                    [exponent] if base.is_number else [] if exponent.is_Integer and exponent > 0 else [base]
+                )
             case sympy.exp() | sympy.Function():
                 found = [] if isinstance(part, sympy.core.function.AppliedUndef) else list(part.args)
             case sympy.Rel():
@@ -253,7 +302,11 @@ def _in_a_box(argument: Any, bounds: Mapping[str, tuple[float, float]]) -> Itera
             return
         scale = float(np.max(np.abs(values)))
         changes = np.min(values) < 0 < np.max(values)
-        goals = [lambda v: v / scale, lambda v: -v / scale, *([lambda v: (v / scale) ** 2] if changes else [])]
+        goals = [
+            lambda v: v / scale,
+            lambda v: -v / scale,
+            *([lambda v: (v / scale) ** 2] if changes else []),
+        ]
         for goal in goals:
             order = np.argsort(goal(values))
             for start in starts[_spread(list(order[: 8 * _SEARCHES]), _SEARCHES)]:

@@ -8,7 +8,7 @@ scale counts by the volume that it takes.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
@@ -19,7 +19,6 @@ from sharp.solvers.data_features import (
     DataFeature,
     boundary_features,
     equation_features,
-    feature_times,
     initial_features,
 )
 from sharp.solvers.discrete_solution import DiscreteSolution
@@ -28,7 +27,7 @@ from sharp.solvers.grid import Array
 from sharp.solvers.residuals import DerivativeProgram, difference
 from sharp.solvers.sample_points import boundary, evaluate, interior_points, lengths, sample_times, sizes
 from sharp.solvers.strong_form import StrongForm
-from sharp.solvers.system import covered, factors_of
+from sharp.solvers.system import covered
 
 # The least radius of a shell, as a share of the extent: below it, differences are rounding.
 _LEAST = 1e-7
@@ -78,9 +77,7 @@ def equations_at_features(problem: Problem, solution: DiscreteSolution) -> float
     usual = _usual_sizes(problem, solution, program, owners)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
-        return max(
-            _imbalance(problem, solution, program, owners, usual, feature) for feature in features
-        )
+        return max(_imbalance(problem, solution, program, owners, usual, feature) for feature in features)
 
 
 def _imbalance(
@@ -115,7 +112,11 @@ def _moments(problem: Problem, feature: DataFeature) -> Iterator[tuple[Array, tu
     start, end = problem.time
     if feature.duration >= 1 / 20:
         times = start + (end - start) * np.array(_MOMENTS)
-        yield times, tuple(share * (end - start) for share in _TIME_STEPS), np.full(len(times), 1 / len(times))
+        yield (
+            times,
+            tuple(share * (end - start) for share in _TIME_STEPS),
+            np.full(len(times), 1 / len(times)),
+        )
         return
     shells = _Shells(np.array([feature.time]), np.array([end - start]), feature.duration)
     for radius in np.unique(shells.radii)[::-1]:
@@ -141,7 +142,9 @@ def _best_residual(
         jets = {}
         for orders in dict.fromkeys(jet.orders for jet in program.jets):
             values = difference(problem, solution, orders, shells.points, times, step, time_step)
-            jets.update({jet: values[problem.fields.index(jet.field)] for jet in program.jets if jet.orders == orders})
+            jets.update(
+                {jet: values[problem.fields.index(jet.field)] for jet in program.jets if jet.orders == orders}
+            )
         shape = (len(times), len(shells.points))
         found = [np.broadcast_to(value, shape) for value in program(shells.points, times, jets)]
         terms = np.stack(found)
@@ -170,9 +173,14 @@ def _usual_sizes(
     jets = {}
     for jet in program.jets:
         by, late = sum(jet.orders[: len(problem.space)]), sum(jet.orders[len(problem.space) :])
-        jets[jet] = np.full((len(times), len(points)), spread[problem.fields.index(jet.field)] / (extent**by * (end - start) ** late))
+        jets[jet] = np.full(
+            (len(times), len(points)),
+            spread[problem.fields.index(jet.field)] / (extent**by * (end - start) ** late),
+        )
     with np.errstate(all="ignore"):
-        found = np.stack([np.broadcast_to(v, (len(times), len(points))) for v in program(points, times, jets)])
+        found = np.stack(
+            [np.broadcast_to(v, (len(times), len(points))) for v in program(points, times, jets)]
+        )
     mean = np.nanmean(np.abs(found), axis=(1, 2))
     return np.array([mean[owners == index].sum() for index in range(int(owners[-1]) + 1)])
 
@@ -212,7 +220,10 @@ def boundary_at_features(problem: Problem, solution: DiscreteSolution) -> float 
     for condition in problem.specification.boundary:
         if condition.type != "dirichlet":
             continue
-        index, wanted = problem.fields.index(str(condition.field)), compile_function(problem, str(condition.value))
+        index, wanted = (
+            problem.fields.index(str(condition.field)),
+            compile_function(problem, str(condition.value)),
+        )
         for part, feature in product(covered(problem, str(condition.where)), boundary_features(problem)):
             shells = _Shells(np.array([feature.time]), np.array([end - start]), feature.duration)
             inside = (shells.points[:, 0] >= start) & (shells.points[:, 0] <= end)

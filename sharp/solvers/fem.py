@@ -13,6 +13,7 @@ import sympy
 from sharp.problems.domains import BoxDomain, RoundDomain
 from sharp.problems.programs import ExpressionProgram, compile_expressions
 from sharp.solvers.collocation_driver import solve_discrete
+from sharp.solvers.data_features import graded_places
 from sharp.solvers.discontinuities import interfaces
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.discretisation import SemiDiscreteSystem
@@ -51,8 +52,10 @@ class FiniteElements:
         line = len(system.space) == 1
         if isinstance(domain, BoxDomain) and not line and (len(domain.bounds) > 2 or system.periodic):
             return "the elements here fill intervals, and plane domains without periodic axes"
-        if line and not interfaces(system.problem):
-            return "nothing jumps or bends inside the interval, which is what elements are for there"
+        if line and not (interfaces(system.problem) or graded_places(system.problem)):
+            return (
+                "nothing jumps, bends or is narrow inside the interval, which is what elements are for there"
+            )
         try:
             weak_form(system)
             weak_weights(system)
@@ -85,7 +88,8 @@ class FiniteElements:
 def _space(system: FirstOrderSystem, resolution: int) -> IntervalSpace | FunctionSpace:
     if len(system.space) == 1:
         (bounds,) = system.problem.bounds.values()
-        ends = divided(*bounds, interfaces(system.problem), resolution)
+        inner = sorted({*interfaces(system.problem), *graded_places(system.problem)})
+        ends = divided(*bounds, inner, resolution)
         return IntervalSpace(ends, LINE, periodic=bool(system.periodic))
     return FunctionSpace(triangulate(system.problem.domain, resolution, tuple(_gradings(system))), DEGREE)
 

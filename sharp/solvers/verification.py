@@ -189,7 +189,9 @@ def equation_checks(
         yield VerificationCheck(RESIDUAL, inf, limit, inf, f"not computed: {error}")
     seen = equations_at_features(problem, solution)
     if seen is not None:
-        yield VerificationCheck(FEATURES, seen, *limits.features(), "residual about narrow sources and coefficients")
+        yield VerificationCheck(
+            FEATURES, seen, *limits.features(), "residual about narrow sources and coefficients"
+        )
     weak = weak_residual(problem, solution) if limits.weak else None
     if weak is not None:
         yield VerificationCheck(WEAK_RESIDUAL, weak, *limits.balance(), "twelve boxes in space and time")

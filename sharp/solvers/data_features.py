@@ -19,10 +19,11 @@ import sympy
 
 from sharp.problems.problem import Problem
 from sharp.problems.programs import compile_expressions
-from sharp.solvers.discontinuities import given_parts
+from sharp.solvers.discontinuities import given_parts, interfaces, jump_times
 from sharp.solvers.grid import Array
 from sharp.solvers.sample_points import recurrence
 from sharp.solvers.strong_form import StrongForm
+from sharp.solvers.system import FirstOrderSystem
 
 # Points along one coordinate between which an argument is taken to have one zero or extremum at most.
 _PARTS = 2048
@@ -91,45 +92,53 @@ def boundary_features(problem: Problem) -> tuple[DataFeature, ...]:
     return _features(problem, [written.expression(str(text)) for text in texts])
 
 
-def event_times(problem: Problem) -> tuple[float, ...]:
-    """Return times at which steps are to end, ascending, so that no short event of the data lies within one step.
+def break_times(system: FirstOrderSystem) -> tuple[float, ...]:
+    """Return times inside the interval, ascending, at which steps are to end: jumps of the data, and short events.
 
-    They enclose each event at several distances, as an integrator that starts far from it sees nothing of it.
+    Each event is enclosed at several distances, as an integrator that starts far from it sees nothing of it.
     """
+    problem, jumps = system.problem, jump_times(system)
     if problem.time is None:
         return ()
     start, end = problem.time
-    features = [each for each in (*equation_features(problem), *boundary_features(problem)) if each.short]
+    features = (*equation_features(problem), *boundary_features(problem))
+    events = [each for each in features if each.short and each.duration > _SHARES[0]]
     found = {
         each.time + side * reach * each.duration * (end - start)
-        for each in features
+        for each in events
         for side, reach in product((-1, 1), (0, *_REACHES))
     }
-    return tuple(sorted(time for time in found if start < time < end))
+    return _apart([start, end], sorted(found), 1e-6 * (end - start), jumps)
+
+
+def _apart(
+    ends: Sequence[float], places: Sequence[float], least: float, first: Sequence[float]
+) -> tuple[float, ...]:
+    """Return `first` and those places between two ends that keep a distance from all that are there, ascending."""
+    kept = list(first)
+    for place in places:
+        if ends[0] < place < ends[1] and all(abs(place - other) > least for other in (*ends, *kept)):
+            kept.append(place)
+    return tuple(sorted(kept))
 
 
 def graded_places(problem: Problem) -> tuple[float, ...]:
-    """Return places inside an interval, ascending, whose distances grow from the width of each narrow feature on it.
+    """Return the interfaces of an interval and places whose distances grow from the width of each narrow feature on it.
 
-    None in more than one dimension.
+    Ascending; none in more than one dimension.
     """
     if len(problem.space) > 1:
         return ()
     ((low, high),) = problem.bounds.values()
     found: set[float] = set()
     for each in (*equation_features(problem), *initial_features(problem)):
-        if _SHARES[0] < each.width < _NARROW:
+        if each.thin and each.width > _SHARES[0]:
             reaches = each.width * 2.0 ** np.arange(-1, np.ceil(-np.log2(each.width)))
             found |= {
                 each.place[0] + side * float(reach) * (high - low) for side in (-1, 1) for reach in reaches
             }
             found.add(each.place[0])
-    kept: list[float] = []
-    for place in sorted(place for place in found if low < place < high):
-        # Features that lie side by side need no more than one of two equal gradings.
-        if place - (kept[-1] if kept else low) > 1e-6 * (high - low):
-            kept.append(place)
-    return tuple(kept)
+    return _apart([low, high], sorted(found), 1e-6 * (high - low), interfaces(problem))
 
 
 def _features(problem: Problem, expressions: Sequence[Any]) -> tuple[DataFeature, ...]:
@@ -200,7 +209,10 @@ def _measured(problem: Problem, expressions: Sequence[Any], point: tuple[float, 
 
 
 def _width(here: Array, around: Array) -> float:
-    """Return the least share at which a function [functions, 2 shares] has made half of its change from [functions, 1]."""
+    """Return the least share at which one of the functions has made half of its change.
+
+    `here` are their values [functions, 1] at a point, `around` those [functions, 2 shares] on both sides of it.
+    """
     changes = np.abs(around - here).reshape(len(here), 2, -1).max(axis=1)
     most, size = changes.max(axis=1), np.abs(around).max(axis=1)
     real = np.isfinite(most) & (most > 1e-9 * size)

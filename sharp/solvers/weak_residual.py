@@ -21,7 +21,7 @@ import sympy
 from numpy.typing import NDArray
 
 from sharp.problems.problem import Problem
-from sharp.solvers.data_features import event_times, graded_places
+from sharp.solvers.data_features import break_times, graded_places
 from sharp.solvers.discontinuities import interfaces
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.fd_weights import HALF
@@ -29,6 +29,7 @@ from sharp.solvers.grid import Array
 from sharp.solvers.residuals import DerivativeProgram, difference
 from sharp.solvers.sample_points import interior_points, lengths
 from sharp.solvers.strong_form import StrongForm
+from sharp.solvers.system import system_of
 
 SUPPORTS = 12
 # Half the extent of a support, as a share of the domain: the first of these that fits often enough. And of the time.
@@ -161,7 +162,7 @@ def _integrals(
     volumes = np.prod(np.meshgrid(*(weights for _, weights in along), indexing="ij"), axis=0).ravel()
     late, moments = np.zeros(1), np.ones(1)
     if problem.time is not None:
-        late, moments = _rule(MOMENTS, support.center[-1], support.half[-1], event_times(problem))
+        late, moments = _rule(MOMENTS, support.center[-1], support.half[-1], break_times(system_of(problem)))
     points = support.center[:-1] + support.half[:-1] * grid
     times = support.center[-1] + support.half[-1] * late
     step, time_step = _steps(problem, points), STEP * (end - start)

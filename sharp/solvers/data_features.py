@@ -8,7 +8,7 @@ a feature of any width.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -226,7 +226,7 @@ def _free(low: float, high: float) -> list[float]:
     return [low + share * (high - low) for share in _FREE]
 
 
-def _spread(items: Sequence[Any], most: int) -> list[Any]:
+def _spread(items: Any, most: int) -> list[Any]:
     if len(items) <= most:
         return list(items)
     return [items[int(index)] for index in np.linspace(0, len(items) - 1, most)]
@@ -268,25 +268,21 @@ def _along_a_line(argument: Any, bounds: Mapping[str, tuple[float, float]]) -> I
     from scipy.optimize import brentq, minimize_scalar
 
     ((name, (low, high)),) = bounds.items()
-    program = _program([argument], [name])
-
-    def value(points: Array) -> Array:
-        return program(points)[0]
-
+    value = _program([argument], [name])
     places = np.linspace(low, high, _PARTS + 1)
     with np.errstate(all="ignore"):
-        values = value(places[:, None])
+        values = value(places[:, None])[0]
         slopes = np.diff(values)
         turns = np.flatnonzero(slopes[:-1] * slopes[1:] < 0)
         zeros = np.flatnonzero(values[:-1] * values[1:] < 0)
-        found = [float(places[index]) for index in np.flatnonzero(values == 0)]
+        found = [float(places[index]) for index in _spread(np.flatnonzero(values == 0), _OF_ONE)]
         for index in _spread(zeros, _OF_ONE):
             ends = places[index], places[index + 1]
-            found.append(float(brentq(lambda place: float(value(np.array([[place]]))[0]), *ends)))
+            found.append(float(brentq(lambda place: value(np.array([[place]])).item(), *ends)))
         for index in _spread(turns, _OF_ONE):
             sign, ends = np.sign(slopes[index + 1]), (places[index], places[index + 2])
             best = minimize_scalar(
-                lambda place, sign=sign: float(sign * value(np.array([[place]]))[0]),
+                lambda place, sign=sign: sign * value(np.array([[place]])).item(),
                 bounds=ends,
                 method="bounded",
                 options={"xatol": 1e-12 * (high - low)},
@@ -300,30 +296,28 @@ def _in_a_box(argument: Any, bounds: Mapping[str, tuple[float, float]]) -> Itera
     from scipy.optimize import minimize
 
     low, high = np.transpose(list(bounds.values()))
-    program = _program([argument], list(bounds))
-
-    def value(points: Array) -> Array:
-        return program(points)[0]
-
+    value = _program([argument], list(bounds))
     starts = low + (high - low) * recurrence(_STARTS, len(low))
     with np.errstate(all="ignore"):
-        values = value(starts)
+        values = value(starts)[0]
         sound = np.isfinite(values)
         starts, values = starts[sound], values[sound]
         if not len(values) or not np.ptp(values):
             return
         scale = float(np.max(np.abs(values)))
         changes = np.min(values) < 0 < np.max(values)
-        goals = [
-            lambda v: v / scale,
-            lambda v: -v / scale,
-            *([lambda v: (v / scale) ** 2] if changes else []),
-        ]
+        goals: list[Callable[[Any], Any]] = [lambda v: v / scale, lambda v: -v / scale]
+        if changes:
+            goals.append(lambda v: (v / scale) ** 2)
         for goal in goals:
+
+            def height(shares: Array, goal: Callable[[Any], Any] = goal) -> float:
+                return float(goal(value((low + (high - low) * shares)[None]).item()))
+
             order = np.argsort(goal(values))
-            for start in starts[_spread(list(order[: 8 * _SEARCHES]), _SEARCHES)]:
+            for start in starts[_spread(order[: 8 * _SEARCHES], _SEARCHES)]:
                 best = minimize(
-                    lambda z, goal=goal: float(goal(value((low + (high - low) * z)[None])[0])),
+                    height,
                     (start - low) / (high - low),
                     bounds=[(0.0, 1.0)] * len(low),
                     method="L-BFGS-B",
@@ -334,7 +328,7 @@ def _in_a_box(argument: Any, bounds: Mapping[str, tuple[float, float]]) -> Itera
                     yield dict(zip(bounds, map(float, point), strict=True))
 
 
-def _program(expressions: Sequence[Any], names: Sequence[str]) -> Any:
+def _program(expressions: Sequence[Any], names: Sequence[str]) -> Callable[[Array], Array]:
     """Return expressions as a function of points [m, names] with values [expressions, m]."""
     program = compile_expressions(expressions, names)
 

@@ -101,7 +101,8 @@ def _towards_features(problem: Problem) -> Iterator[Grading]:
     extent = max(high - low for low, high in problem.bounds.values())
     for each in {*equation_features(problem), *initial_features(problem)}:
         if each.width > _JUMP and each.thin:
-            yield Grading(each.place, extent / 4, 0.0, 4 * each.width)
+            x, y = each.place
+            yield Grading((x, y), extent / 4, 0.0, 4 * each.width)
 
 
 def _gradings(system: FirstOrderSystem) -> Iterator[Grading]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sharp.solvers.collocation import Collocation
-from sharp.solvers.discontinuities import jump_times
+from sharp.solvers.data_features import break_times
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.discretisation import SemiDiscreteSystem
 from sharp.solvers.eigen import eigenpairs_on_two_grids
@@ -66,7 +66,7 @@ def solve_discrete(
     eigenvalues, facts = np.empty(0), {}
     if system.problem.time is not None:
         tolerance = max(_IN_TIME * accuracy, _LEAST)
-        interval, breaks = system.problem.time, jump_times(system)
+        interval, breaks = system.problem.time, break_times(system)
         trajectory = integrate(discrete, discrete.start(), interval, tolerance, deadline, breaks)
         states, facts = trajectory.at, {"time steps": float(len(trajectory.steps))}
     elif wanted is not None:

@@ -53,17 +53,17 @@ def has_discontinuous_flux_coefficient(problem: Problem) -> bool:
         for equation in equations
         for derivative in equation.atoms(sympy.Derivative)
         if axis in map(str, derivative.variables)
-        for factor in _given_parts(derivative.expr)
+        for factor in given_parts(derivative.expr)
     }
     return any(_jumps(problem, factor) for factor in factors if factor.has(*JUMPS))
 
 
-def _given_parts(expression: Any) -> Iterator[Any]:
+def given_parts(expression: Any) -> Iterator[Any]:
     """Yield the largest parts of an expression that hold no field."""
     if expression.has(sympy.core.function.AppliedUndef):
         for part in expression.args:
-            yield from _given_parts(part)
-    else:
+            yield from given_parts(part)
+    elif isinstance(expression, sympy.Expr):
         yield expression
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import sympy
 
 from sharp.problems.domains import BoxDomain, RoundDomain
+from sharp.problems.problem import Problem
 from sharp.problems.programs import ExpressionProgram, compile_expressions
 from sharp.solvers.collocation_driver import solve_discrete
-from sharp.solvers.discontinuities import interfaces
+from sharp.solvers.data_features import equation_features, graded_places, initial_features
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.discretisation import SemiDiscreteSystem
 from sharp.solvers.eigen import eigenpairs_above_shift
@@ -30,6 +31,8 @@ LINE = 8
 DEGREE = 4
 
 # Numbers of elements along an interval.
+# What is narrower than this share of the domain is a jump, which no element resolves.
+_JUMP = 1e-6
 _LINES = (2, 4, 8, 16, 32, 64, 128)
 # Solutions are like r**s at a corner; above this s elements are not made smaller there.
 _SMOOTH = 2.0
@@ -51,8 +54,10 @@ class FiniteElements:
         line = len(system.space) == 1
         if isinstance(domain, BoxDomain) and not line and (len(domain.bounds) > 2 or system.periodic):
             return "the elements here fill intervals, and plane domains without periodic axes"
-        if line and not interfaces(system.problem):
-            return "nothing jumps or bends inside the interval, which is what elements are for there"
+        if line and not graded_places(system.problem):
+            return (
+                "nothing jumps, bends or is narrow inside the interval, which is what elements are for there"
+            )
         try:
             weak_form(system)
             weak_weights(system)
@@ -85,9 +90,19 @@ class FiniteElements:
 def _space(system: FirstOrderSystem, resolution: int) -> IntervalSpace | FunctionSpace:
     if len(system.space) == 1:
         (bounds,) = system.problem.bounds.values()
-        ends = divided(*bounds, interfaces(system.problem), resolution)
+        ends = divided(*bounds, graded_places(system.problem), resolution)
         return IntervalSpace(ends, LINE, periodic=bool(system.periodic))
-    return FunctionSpace(triangulate(system.problem.domain, resolution, tuple(_gradings(system))), DEGREE)
+    gradings = (*_gradings(system), *_towards_features(system.problem))
+    return FunctionSpace(triangulate(system.problem.domain, resolution, gradings), DEGREE)
+
+
+def _towards_features(problem: Problem) -> Iterator[Grading]:
+    """Yield how elements shrink towards narrow data, to half of their width where eight elements span the domain."""
+    extent = max(high - low for low, high in problem.bounds.values())
+    for each in {*equation_features(problem), *initial_features(problem)}:
+        if each.width > _JUMP and each.thin:
+            x, y = each.place
+            yield Grading((x, y), extent / 4, 0.0, 4 * each.width)
 
 
 def _gradings(system: FirstOrderSystem) -> Iterator[Grading]:

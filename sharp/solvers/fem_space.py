@@ -20,6 +20,8 @@ _CHUNK = 512
 _NEAREST = 8
 # Sides deviate little from straight ones, so that a few steps of Newton's method find a point up to rounding.
 _NEWTON = 6
+# Elements along an interval from which pieces shorter than one of them are divided as well.
+_WHOLE = 4
 
 
 @dataclass(frozen=True)
@@ -266,10 +268,13 @@ class IntervalSpace:
 
 
 def divided(low: float, high: float, inner: Sequence[float], count: int) -> Array:
-    """Return the ends of about `count` elements of an interval, which end at the given inner points as well."""
-    longest = (high - low) / count
+    """Return the ends of about `count` elements of an interval, which end at the given inner points as well.
+
+    Pieces between inner points that are shorter than an element are divided, too, as `count` grows.
+    """
+    longest, least = (high - low) / count, max(1, count // _WHOLE)
     pieces = [
-        np.linspace(a, b, int(np.ceil((b - a) / longest * (1 - 1e-9))), endpoint=False)
+        np.linspace(a, b, max(least, int(np.ceil((b - a) / longest * (1 - 1e-9)))), endpoint=False)
         for a, b in pairwise((low, *inner, high))
     ]
     return np.append(np.concatenate(pieces), high)

@@ -31,15 +31,19 @@ class Triangulation:
 
 @dataclass(frozen=True)
 class Grading:
-    """How fast elements shrink towards a corner: their size goes like distance to the power of 1 - `exponent`."""
+    """How fast elements shrink towards a point: their size goes like distance to the power of 1 - `exponent`.
+
+    Nearer than `least` times the reach they shrink no more.
+    """
 
     corner: Corner
     reach: float
     exponent: float
+    least: float = _FINEST
 
     def size(self, distance: Array) -> Array:
         """Return the size of elements at some distance, relative to that far away."""
-        return np.clip(distance / self.reach, _FINEST, 1.0) ** (1 - self.exponent)
+        return np.clip(distance / self.reach, self.least, 1.0) ** (1 - self.exponent)
 
 
 def polygon_of(domain: BoxDomain | PolygonDomain) -> tuple[tuple[Corner, ...], tuple[str, ...]]:

@@ -17,6 +17,7 @@ ORDER: Mapping[Situation, tuple[str, ...]] = {
     "nonsmooth": ("fd", "polar", "fem", "fv", "chebyshev", "fourier"),
     "discontinuous-coefficient": ("fem", "fd", "fv", "polar", "chebyshev", "fourier"),
     "advected-discontinuity": ("fv", "fd", "chebyshev", "fourier", "polar", "fem"),
+    "narrow-data": ("fem", "fd", "chebyshev", "fourier", "polar", "fv"),
     "steep-front": ("fourier", "fd", "fv", "chebyshev", "polar", "fem"),
 }
 _SUITS = {
@@ -96,6 +97,8 @@ def _reason(name: str, traits: SolutionRegularity, forced: bool) -> str:
             return f"Nothing speaks against a smooth solution; {_SUITS.get(name, 'nothing speaks for it')}."
         case "steep-front":
             seen = f"Fronts may become as thin as {traits.front_thickness:.0e} of the domain"
+        case "narrow-data":
+            seen = f"The data vary within {traits.narrowest:.0e} of the domain"
         case _:
             seen = f"The solution may not be smooth, as {traits.nonsmooth_reason}"
     return f"{seen}; {_THOUGH.get(name, 'nothing speaks for it')}."

@@ -12,12 +12,13 @@ import numpy as np
 from sharp.problems.expressions import Apply, Node, names_in, walk
 from sharp.problems.problem import Problem
 from sharp.problems.programs import compile_expressions
+from sharp.solvers.data_features import equation_features, initial_features
 from sharp.solvers.grid import Array
 from sharp.solvers.sample_points import interior_points
 from sharp.solvers.system import FirstOrderSystem, SpatialDerivative
 
 Situation = Literal[
-    "smooth", "nonsmooth", "discontinuous-coefficient", "advected-discontinuity", "steep-front"
+    "smooth", "nonsmooth", "discontinuous-coefficient", "advected-discontinuity", "steep-front", "narrow-data"
 ]
 
 # Functions with a jump or a kink somewhere.
@@ -39,7 +40,16 @@ class SolutionRegularity:
             return "advected-discontinuity"
         if self.nonsmooth_reason:
             return "discontinuous-coefficient" if self._layered else "nonsmooth"
-        return "steep-front" if self.front_thickness < _THIN else "smooth"
+        if self.front_thickness < _THIN:
+            return "steep-front"
+        return "narrow-data" if self.narrowest < 1.0 else "smooth"
+
+    @cached_property
+    def narrowest(self) -> float:
+        """How wide the narrowest feature of the data is, as a share of the domain; 1 where none is narrow."""
+        problem = self.system.problem
+        found = (*equation_features(problem), *initial_features(problem))
+        return min((each.width for each in found if each.thin), default=1.0)
 
     @cached_property
     def nonsmooth_reason(self) -> str:

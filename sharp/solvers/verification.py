@@ -12,6 +12,11 @@ from sharp.problems.problem import Problem
 from sharp.solvers.cross_check import CrossCheck
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.exact import exact_errors
+from sharp.solvers.feature_checks import (
+    boundary_at_features,
+    equations_at_features,
+    initial_state_at_features,
+)
 from sharp.solvers.refine import RefinementStudy
 from sharp.solvers.residuals import (
     ConditionResidual,
@@ -34,6 +39,7 @@ INITIAL = "initial state"
 BOUNDARY = "boundary conditions"
 FLUX = "boundary conditions with derivatives"
 MEAN = "mean"
+FEATURES = "features of the data"
 CROSS_CHECK = "cross-check"
 EXACT = "exact solution"
 MAXIMUM = "exact solution, largest error"
@@ -117,6 +123,10 @@ class CheckTolerances:
         """Differencing a solution costs digits, as many more as its derivatives are less accurate than itself."""
         return (0.1, 0.5) if self.rough else (1e-2, 0.1)
 
+    def features(self) -> tuple[float, float]:
+        """What is missed near a feature is missing in the solution, by about as much."""
+        return (0.05, 0.3) if self.rough else (1e-3, 0.1)
+
     def weak_residual(self) -> tuple[float, float]:
         """Sums over jumps are accurate to the distance of their points."""
         return 0.03, 0.15
@@ -177,6 +187,11 @@ def equation_checks(
         yield VerificationCheck(RESIDUAL, found.typical, limit, bound, note)
     except SpecificationError as error:
         yield VerificationCheck(RESIDUAL, inf, limit, inf, f"not computed: {error}")
+    seen = equations_at_features(problem, solution)
+    if seen is not None:
+        yield VerificationCheck(
+            FEATURES, seen, *limits.features(), "residual about narrow sources and coefficients"
+        )
     weak = weak_residual(problem, solution) if limits.weak else None
     if weak is not None:
         yield VerificationCheck(
@@ -188,6 +203,12 @@ def condition_checks(
     problem: Problem, solution: DiscreteSolution, limits: CheckTolerances
 ) -> Iterator[VerificationCheck]:
     """Yield how well initial, boundary and mean values are met."""
+    for seen, what in (
+        (initial_state_at_features(problem, solution), "initial state about narrow features"),
+        (boundary_at_features(problem, solution), "boundary values at short events"),
+    ):
+        if seen is not None:
+            yield VerificationCheck(FEATURES, seen, *limits.features(), what)
     yield from _worst(INITIAL, initial_residuals(problem, solution), limits.initial(), limits)
     found = list(boundary_residuals(problem, solution))
     yield from _worst(BOUNDARY, (each for each in found if not each.coarse), limits.value(), limits)

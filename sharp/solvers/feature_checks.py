@@ -1,0 +1,237 @@
+"""Whether a solution has seen the narrow features of its data: residuals integrated over their neighbourhoods.
+
+Checks at fixed points never meet a source of a thousandth of the domain, nor does the method that missed it. Here the
+neighbourhood of each feature is cut into shells, each half as wide as the one around it, so that what happens at any
+scale counts by the volume that it takes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import sympy
+
+from sharp.problems.problem import Problem
+from sharp.solvers.data_features import (
+    DataFeature,
+    boundary_features,
+    equation_features,
+    initial_features,
+)
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.functions import compile_function
+from sharp.solvers.grid import Array
+from sharp.solvers.residuals import DerivativeProgram, difference
+from sharp.solvers.sample_points import boundary, evaluate, interior_points, lengths, sample_times, sizes
+from sharp.solvers.strong_form import StrongForm
+from sharp.solvers.system import covered
+
+# The least radius of a shell, as a share of the extent: below it, differences are rounding.
+_LEAST = 1e-7
+# Where points of a shell lie, as shares of its radius, and the steps of differences there: stencils reach four steps.
+_INSIDE = (0.55, 0.8)
+_STEPS = (1 / 8, 1 / 32)
+# Moments at which a feature that lasts is looked at, as shares of the time; and steps of differences in time there.
+_MOMENTS = (0.23, 0.67)
+_TIME_STEPS = (0.008, 0.0004)
+# Points at which the usual size of the terms is measured.
+_USUAL = 48
+
+
+class _Shells:
+    """Points [m, d] about a feature, the radius [m] of the shell of each, and the volume [m] that it stands for."""
+
+    def __init__(self, center: Array, extents: Array, width: float) -> None:
+        dimension = len(center)
+        # A jump is as narrow as can be: the half of the shells that are wider than it tell what stands beside it.
+        smallest = max(width / 8, _LEAST)
+        radii = 0.5 ** np.arange(1.0, max(2.0, np.ceil(-np.log2(smallest)) + 1))
+        directions = np.array([each for each in product((-1.0, 0.0, 1.0), repeat=dimension) if any(each)])
+        directions /= np.linalg.norm(directions, axis=1)[:, None]
+        volumes = (2 * radii) ** dimension - np.append(2 * radii[1:], 0.0) ** dimension
+        shares = radii[:, None, None] * np.array(_INSIDE)[None, :, None] * np.ones(len(directions))
+        offsets = shares[..., None] * directions
+        each = len(_INSIDE) * len(directions)
+        self.points: Array = center + extents * offsets.reshape(-1, dimension)
+        self.radii: Array = np.repeat(radii, each)
+        self.volumes: Array = np.repeat(volumes / each, each)
+
+
+def equations_at_features(problem: Problem, solution: DiscreteSolution) -> float | None:
+    """Return the largest share of an equation's terms that does not balance near a feature; None without features.
+
+    Both are integrated over the neighbourhood of the feature; the terms count as no smaller than elsewhere. Raises
+    `SpecificationError` for equations that cannot be written as a program.
+    """
+    features = equation_features(problem)
+    if not features:
+        return None
+    written = StrongForm.of(problem, solution.eigenvalues)
+    equations = [written.equation(index).doit() for index in range(len(problem.equations))]
+    terms = [sympy.Add.make_args(equation.xreplace(written.numbers)) for equation in equations]
+    owners = np.repeat(range(len(terms)), list(map(len, terms)))
+    program = DerivativeProgram.of(written, [term for own in terms for term in own])
+    usual = _usual_sizes(problem, solution, program, owners)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return max(_imbalance(problem, solution, program, owners, usual, feature) for feature in features)
+
+
+def _imbalance(
+    problem: Problem,
+    solution: DiscreteSolution,
+    program: DerivativeProgram,
+    owners: Array,
+    usual: Array,
+    feature: DataFeature,
+) -> float:
+    shells = _Shells(np.array(feature.place), lengths(problem), feature.width)
+    left = np.zeros(len(usual))
+    size = np.zeros(len(usual))
+    covered_volume = 0.0
+    for times, time_steps, weights in _moments(problem, feature):
+        residual, terms = _best_residual(problem, solution, program, owners, shells, times, time_steps)
+        weight = weights[:, None] * shells.volumes
+        sound = np.isfinite(residual).all(axis=0)
+        covered_volume += float(np.sum(weight[sound]))
+        left += np.where(sound, residual * weight, 0.0).sum(axis=(1, 2))
+        size += np.where(sound, terms * weight, 0.0).sum(axis=(1, 2))
+    # The whole domain and time have the measure 1 here.
+    scale = np.maximum(size, usual)
+    return float(np.max(np.where(scale > 0, left / np.where(scale > 0, scale, 1.0), 0.0)))
+
+
+def _moments(problem: Problem, feature: DataFeature) -> Iterator[tuple[Array, tuple[float, ...], Array]]:
+    """Yield times [k], the steps of differences there, and the share of the time that each stands for."""
+    if problem.time is None:
+        yield np.zeros(1), (1.0,), np.ones(1)
+        return
+    start, end = problem.time
+    if feature.duration >= 1 / 20:
+        times = start + (end - start) * np.array(_MOMENTS)
+        yield (
+            times,
+            tuple(share * (end - start) for share in _TIME_STEPS),
+            np.full(len(times), 1 / len(times)),
+        )
+        return
+    shells = _Shells(np.array([feature.time]), np.array([end - start]), feature.duration)
+    for radius in np.unique(shells.radii)[::-1]:
+        chosen = (shells.radii == radius) & (shells.points[:, 0] > start) & (shells.points[:, 0] < end)
+        if np.any(chosen):
+            steps = tuple(share * radius * (end - start) for share in _STEPS)
+            yield shells.points[chosen, 0], steps, shells.volumes[chosen]
+
+
+def _best_residual(
+    problem: Problem,
+    solution: DiscreteSolution,
+    program: DerivativeProgram,
+    owners: Array,
+    shells: _Shells,
+    times: Array,
+    time_steps: tuple[float, ...],
+) -> tuple[Array, Array]:
+    """Return the residual and the size of the terms [equations, k, m], by the steps that leave the least residual."""
+    best = size = None
+    for share, time_step in product(_STEPS, time_steps):
+        step = share * shells.radii[:, None] * lengths(problem)
+        jets = {}
+        for orders in dict.fromkeys(jet.orders for jet in program.jets):
+            values = difference(problem, solution, orders, shells.points, times, step, time_step)
+            jets.update(
+                {jet: values[problem.fields.index(jet.field)] for jet in program.jets if jet.orders == orders}
+            )
+        shape = (len(times), len(shells.points))
+        found = [np.broadcast_to(value, shape) for value in program(shells.points, times, jets)]
+        terms = np.stack(found)
+        own = range(int(owners[-1]) + 1)
+        left = np.abs(np.stack([terms[owners == index].sum(axis=0) for index in own]))
+        sizes_of_terms = np.stack([np.abs(terms[owners == index]).sum(axis=0) for index in own])
+        if best is None or size is None:
+            best, size = left, sizes_of_terms
+            continue
+        better = ~(left >= best) & np.isfinite(left) | ~np.isfinite(best)
+        best, size = np.where(better, left, best), np.where(better, sizes_of_terms, size)
+    assert best is not None
+    assert size is not None
+    return best, size
+
+
+def _usual_sizes(
+    problem: Problem, solution: DiscreteSolution, program: DerivativeProgram, owners: Array
+) -> Array:
+    """Return the mean size [equations] of the terms over the domain, with what the extents suggest for derivatives."""
+    points, times = interior_points(problem, _USUAL, start=77), sample_times(problem, (0.17, 0.49, 0.83))
+    values = evaluate(solution, points, times)
+    spread = np.ptp(values, axis=(1, 2)) + 1e-3 * np.max(np.abs(values), axis=(1, 2))
+    start, end = problem.time or (0.0, 1.0)
+    extent = float(np.max(lengths(problem)))
+    jets = {}
+    for jet in program.jets:
+        by, late = sum(jet.orders[: len(problem.space)]), sum(jet.orders[len(problem.space) :])
+        jets[jet] = np.full(
+            (len(times), len(points)),
+            spread[problem.fields.index(jet.field)] / (extent**by * (end - start) ** late),
+        )
+    with np.errstate(all="ignore"):
+        found = np.stack(
+            [np.broadcast_to(v, (len(times), len(points))) for v in program(points, times, jets)]
+        )
+    mean = np.nanmean(np.abs(found), axis=(1, 2))
+    return np.array([mean[owners == index].sum() for index in range(int(owners[-1]) + 1)])
+
+
+def initial_state_at_features(problem: Problem, solution: DiscreteSolution) -> float | None:
+    """Return the largest share of an initial state that is missed near its features; None without features."""
+    features = initial_features(problem)
+    if not features or problem.time is None:
+        return None
+    start = np.array([problem.time[0]])
+    usual = sizes(evaluate(solution, interior_points(problem, _USUAL, start=77), start))
+    worst = 0.0
+    for name, state in problem.specification.initial.items():
+        if name not in problem.fields or state.expression is None:
+            continue
+        field, wanted = problem.fields.index(name), compile_function(problem, state.expression)
+        for feature in features:
+            shells = _Shells(np.array(feature.place), lengths(problem), feature.width)
+            inside = problem.domain.inside(shells.points)
+            points, volumes = shells.points[inside], shells.volumes[inside]
+            given = wanted(points, start)[0]
+            missed = float(np.sum(volumes * np.abs(evaluate(solution, points, start)[field, 0] - given)))
+            size = max(float(np.sum(volumes * np.abs(given))), float(usual[field]))
+            worst = max(worst, missed / size if size else 0.0)
+    return worst
+
+
+def boundary_at_features(problem: Problem, solution: DiscreteSolution) -> float | None:
+    """Return the largest share of a prescribed boundary value that is missed at short events; None without any.
+
+    Conditions with derivatives are left to the equations near the boundary.
+    """
+    if problem.time is None or not boundary_features(problem):
+        return None
+    start, end = problem.time
+    worst = 0.0
+    for condition in problem.specification.boundary:
+        if condition.type != "dirichlet":
+            continue
+        index, wanted = (
+            problem.fields.index(str(condition.field)),
+            compile_function(problem, str(condition.value)),
+        )
+        for part, feature in product(covered(problem, str(condition.where)), boundary_features(problem)):
+            shells = _Shells(np.array([feature.time]), np.array([end - start]), feature.duration)
+            inside = (shells.points[:, 0] >= start) & (shells.points[:, 0] <= end)
+            times, weights = shells.points[inside, 0], shells.volumes[inside]
+            points = boundary(problem.domain, part, 12).points
+            given = np.abs(wanted(points, times)).mean(axis=1)
+            found = evaluate(solution, points, times)[index]
+            missed = np.abs(found - wanted(points, times)).mean(axis=1)
+            size = max(float(weights @ given), float(np.abs(found).mean()))
+            worst = max(worst, float(weights @ missed) / size if size else 0.0)
+    return worst

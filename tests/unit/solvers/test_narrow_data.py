@@ -1,0 +1,190 @@
+"""Data that fixed grids and fixed points never meet: seen and resolved, or the answer is not verified."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sharp.problems import Problem
+from sharp.solvers.data_features import (
+    boundary_features,
+    break_times,
+    equation_features,
+    graded_places,
+    initial_features,
+)
+from sharp.solvers.driver import SolveOptions, solve_problem
+from sharp.solvers.feature_checks import equations_at_features
+from sharp.solvers.grid import Array
+from sharp.solvers.solution import Solution
+from sharp.solvers.system import system_of
+from tests.helpers.solvers.boxed import boxed, solved
+
+HELD = ["x = 0: dirichlet u = 0", "x = 1: dirichlet u = 0"]
+PLATE = [*HELD, "y = 0: dirichlet u = 0", "y = 1: dirichlet u = 0"]
+PLACE, WIDTH = 0.3712, 3e-4
+BUMP = f"exp(-((x - {PLACE})/{WIDTH})**2)/{WIDTH}"
+
+
+def heated(source: str, *, initial: str = "sin(pi*x)", factor: str = "1", **more: Any) -> Problem:
+    equation = f"u_t = {factor}*u_xx + {source}"
+    return boxed([equation], {"x": [0, 1]}, HELD, time=[0, 1], initial={"u": initial}, **more)
+
+
+def answer(problem: Problem, seconds: float = 60) -> Solution:
+    return solve_problem(problem, SolveOptions(time_limit=seconds, compare=False))
+
+
+def values(solution: Solution, x: Array, time: float = 0.0) -> Array:
+    assert solution.trial is not None
+    assert solution.trial.refinement.solution is not None
+    return solution.trial.refinement.solution.at(x[:, None], time)[0]
+
+
+def greens(a: Array, z: Array) -> Array:
+    """Green's function of -u_xx on [0, 1] at points [m, 1] for sources at [k]."""
+    return np.where(z < a, z * (1 - a), a * (1 - z))
+
+
+def of_bump(x: Array) -> Array:
+    """The steady response to the bump, whose integral is that of a Gaussian, by quadrature over its support."""
+    z = np.linspace(PLACE - 12 * WIDTH, PLACE + 12 * WIDTH, 20001)
+    return np.trapezoid(greens(x[:, None], z) * np.exp(-(((z - PLACE) / WIDTH) ** 2)) / WIDTH, z, axis=1)
+
+
+X = np.array([0.1, 0.3, 0.371, 0.3714, 0.55, 0.9])
+
+
+def test_a_steady_source_of_a_thousandth_is_resolved() -> None:
+    found = answer(boxed([f"-u_xx = {BUMP}"], {"x": [0, 1]}, HELD))
+    assert found.verdict.verified
+    np.testing.assert_allclose(values(found, X), of_bump(X), rtol=1e-6)
+
+
+def test_a_source_of_a_thousandth_in_the_heat_equation_is_resolved() -> None:
+    found = answer(heated(BUMP, initial="0"))
+    assert found.verdict.verified
+    # After one unit of time the slowest mode is exp(-pi**2) away from the steady state, and known.
+    z = np.linspace(PLACE - 12 * WIDTH, PLACE + 12 * WIDTH, 20001)
+    bump = np.exp(-(((z - PLACE) / WIDTH) ** 2)) / WIDTH
+    modes = np.arange(1, 5)[:, None]
+    shares = 2 * np.trapezoid(np.sin(modes * np.pi * z) * bump, z, axis=1)[:, None]
+    decaying = shares * np.sin(modes * np.pi * X) * np.exp(-((modes * np.pi) ** 2)) / (modes * np.pi) ** 2
+    np.testing.assert_allclose(values(found, X, 1.0), of_bump(X) - decaying.sum(axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "pulse", ["1000*exp(-((t - 0.4123)/1e-3)**2)", "piecewise(0, t < 0.4123, 1000, t < 0.4133, 0)"]
+)
+def test_a_pulse_in_time_is_not_leapt_over(pulse: str) -> None:
+    found = answer(heated(f"{pulse}*sin(pi*x)", initial="0"))
+    assert found.verdict.verified
+    times = np.linspace(0.40, 0.43, 3000001)
+    shape = np.exp(-(((times - 0.4123) / 1e-3) ** 2)) if "exp" in pulse else (np.abs(times - 0.4128) < 5e-4)
+    late = 1000 * np.trapezoid(shape * np.exp(-(np.pi**2) * (1 - times)), times)
+    np.testing.assert_allclose(values(found, X, 1.0), late * np.sin(np.pi * X), rtol=1e-4)
+
+
+def test_a_pulse_of_a_boundary_value_is_not_leapt_over() -> None:
+    bounds = ["x = 0: dirichlet u = 100*exp(-((t - 0.5321)/1e-3)**2)", "x = 1: dirichlet u = 0"]
+    found = answer(boxed(["u_t = u_xx"], {"x": [0, 1]}, bounds, time=[0, 1], initial={"u": "0"}))
+    assert found.verdict.verified
+    times, modes = np.linspace(0.52, 0.545, 20001), np.arange(1, 8)[:, None]
+    given = 100 * np.exp(-(((times - 0.5321) / 1e-3) ** 2))
+    strengths = (
+        2
+        * modes[:, 0]
+        * np.pi
+        * np.trapezoid(given * np.exp(-((modes * np.pi) ** 2) * (1 - times)), times, axis=1)
+    )
+    np.testing.assert_allclose(values(found, X, 1.0), strengths @ np.sin(modes * np.pi * X), rtol=1e-4)
+
+
+def test_a_narrow_spike_of_a_coefficient_is_resolved() -> None:
+    spike = "(1 + 3000*exp(-((x - 0.6321)/5e-4)**2))"
+    found = answer(boxed([f"(u_x/{spike})_x = -1"], {"x": [0, 1]}, HELD))
+    assert found.verdict.verified
+    z = np.linspace(0, 1, 4000001)
+    resistance = 1 + 3000 * np.exp(-(((z - 0.6321) / 5e-4) ** 2))
+    step = z[1]
+    whole, first = np.cumsum(resistance) * step, np.cumsum(resistance * z) * step
+    exact = np.interp(X, z, first[-1] / whole[-1] * whole - first)
+    np.testing.assert_allclose(values(found, X), exact, rtol=1e-4)
+
+
+def test_a_narrow_spike_as_initial_state_is_resolved() -> None:
+    spike = "1000*exp(-((x - 0.4321)/4e-4)**2)"
+    found = answer(heated("0", initial=spike, factor="0.01"))
+    assert found.verdict.status in ("verified", "inconclusive")
+    width = 4e-4**2 + 4 * 0.01 * 1.0
+    mass = 1000 * 4e-4 * np.sqrt(np.pi)
+    images = [0.4321, -0.4321, 2 - 0.4321]
+    exact = sum(
+        sign * mass / np.sqrt(np.pi * width) * np.exp(-((X - place) ** 2) / width)
+        for sign, place in zip((1, -1, -1), images, strict=True)
+    )
+    np.testing.assert_allclose(values(found, X, 1.0), exact, rtol=1e-3)
+
+
+def test_the_lowest_state_in_a_narrow_well_is_not_missed() -> None:
+    well = "60000*exp(-((x - 0.3712)/5e-3)**2)"
+    problem = boxed(
+        [f"-u_xx - {well}*u = lam*u"], {"x": [0, 1]}, HELD, eigenvalue={"name": "lam", "count": 2}
+    )
+    found = answer(problem)
+    assert found.verdict.verified
+    assert found.trial is not None
+    assert found.trial.refinement.solution is not None
+    # By finite differences at h = 5e-5, extrapolated: an independent computation.
+    assert found.trial.refinement.solution.eigenvalues == pytest.approx([-25572.69, 24.9485], rel=1e-4)
+
+
+def test_a_spot_in_the_plane_is_resolved() -> None:
+    source = "exp(-((x - 0.3712)**2 + (y - 0.6)**2)/1e-4)*1e4"
+    found = answer(boxed([f"-lap(u) = {source}"], {"x": [0, 1], "y": [0, 1]}, PLATE, accuracy=1e-4))
+    assert found.verdict.verified
+    assert found.trial is not None
+    assert found.trial.refinement.solution is not None
+    points = np.array([[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]])
+    found_values = found.trial.refinement.solution.at(points)[0]
+    m = np.arange(1, 120)
+    decay = np.pi * np.exp(-((m * np.pi) ** 2) * 1e-4 / 4)
+    along = [
+        4 * decay[:, None] * np.sin(m[:, None] * np.pi * c) * np.sin(m[:, None] * np.pi * points[:, i])
+        for i, c in enumerate((0.3712, 0.6))
+    ]
+    exact = np.einsum(
+        "ip,jp,ij->p", along[0], along[1], 1 / (4 * np.pi * np.pi**2 * (m[:, None] ** 2 + m**2))
+    )
+    np.testing.assert_allclose(found_values, exact, rtol=1e-3)
+
+
+def test_a_solution_that_missed_a_source_is_told_so() -> None:
+    problem = boxed([f"-u_xx = sin(pi*x) + {BUMP}"], {"x": [0, 1]}, HELD)
+    missed = equations_at_features(problem, solved(problem, "chebyshev", 12))
+    assert missed is not None
+    assert missed > 0.3
+
+
+@pytest.mark.parametrize(
+    ("source", "place", "width"),
+    [
+        (BUMP, PLACE, 4e-4),
+        ("1/(1 + ((x - 0.7)/1e-3)**2)", 0.7, 2e-3),
+        ("tanh((x - 0.21)/1e-4)", 0.21, 2e-4),
+        ("1/cosh((x - 0.5001)/1e-3)", 0.5001, 2e-3),
+        ("erf((x - 0.9)*2000)", 0.9, 6e-4),
+    ],
+)
+def test_features_are_found_where_they_are(source: str, place: float, width: float) -> None:
+    (feature,) = {(each.place, each.width) for each in equation_features(heated(source))}
+    assert feature[0][0] == pytest.approx(place, abs=width / 10)
+    assert width / 4 <= feature[1] <= 4 * width
+
+
+def test_broad_data_have_no_features() -> None:
+    problem = heated("exp(-((x - 0.3)/0.2)**2)*sin(3*t)", initial="cos(2*x)")
+    assert equation_features(problem) == initial_features(problem) == boundary_features(problem) == ()
+    assert break_times(system_of(problem)) == graded_places(problem) == ()

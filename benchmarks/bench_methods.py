@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 
 from hpc.journal import natural_sort_key, read_run
-from sharp.experiments.statistics.evaluations_to_target import evaluations_to_target
+from sharp.experiments.statistics import evaluations_to_target
 
 PROBLEMS = ("advection", "burgers", "reaction-diffusion", "darcy", "navier-stokes")
 SEEDS = 10

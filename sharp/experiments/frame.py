@@ -21,8 +21,7 @@ from pandas import DataFrame, Series
 
 from hpc.files import write_atomic
 from sharp.evaluation.protocol import FAILURE_KINDS
-from sharp.experiments.columns import dtypes_of, meanings_of
-from sharp.experiments.run_summary import RunSummary
+from sharp.experiments.run_summary import RunSummary, dtypes_of, meanings_of
 
 _LAST = ("data", "software", "prompts", "note")
 FAILED = {f"failed_{kind}": kind for kind in FAILURE_KINDS}

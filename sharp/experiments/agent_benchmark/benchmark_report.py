@@ -28,12 +28,12 @@ from sharp.experiments.agent_benchmark.benchmark_tables import (
 )
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
 from sharp.experiments.agent_benchmark.held_out import TOLERANCE
-from sharp.experiments.agent_benchmark.metrics.constant_baseline import ConstantBaseline, constant_baselines
+from sharp.experiments.agent_benchmark.metrics.structure import ConstantBaseline, constant_baselines
 from sharp.experiments.agent_benchmark.trial_results import Check, Record, TrialResult
 from sharp.experiments.agent_benchmark.trials import Arm, BenchmarkTrial, short_names
-from sharp.experiments.columns import dtypes_of
 from sharp.experiments.frame import frame_of
 from sharp.experiments.publishing import ExperimentFiles, publish
+from sharp.experiments.run_summary import dtypes_of
 from sharp.problems.cases import BenchmarkCase, list_ill_posed, load_ill_posed
 
 PLAYED = (
@@ -133,7 +133,7 @@ def kept_baselines(cases: Sequence[BenchmarkCase], folder: Path) -> dict[str, Co
     """Return what a constant answer scores over some cases, nothing for a single case; kept in a folder."""
     if len(cases) < 2:
         return {}
-    graphs = {case.id: {"specified": AcceptedChain(case.problem).graph} for case in cases}
+    graphs = {case.id: AcceptedChain(case.problem).graph for case in cases}
     name = hashlib.sha256(repr([(case.id, case.problem.hash) for case in cases]).encode()).hexdigest()
     path = folder / f"floors-{name[:12]}.json"
     if not path.exists():

@@ -8,6 +8,8 @@ runs but those that failed for the machinery's fault.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import comb
+from statistics import fmean
 from typing import Any
 
 from pandas import DataFrame, Series
@@ -15,8 +17,8 @@ from scipy.stats import binomtest
 
 from sharp.document import Bar, BarPanel, Figure, Panels, Table
 from sharp.document.text import MISSING, clip, error_text, number_text, one_line
-from sharp.experiments.agent_benchmark.metrics.constant_baseline import ConstantBaseline
-from sharp.experiments.agent_benchmark.metrics.passes import compare_passes, mean_pass_at_k
+from sharp.errors import DataError
+from sharp.experiments.agent_benchmark.metrics.structure import ConstantBaseline
 from sharp.experiments.tables import Column, groups, number, table, text
 
 PARAMETERS = "parameter accuracy"
@@ -122,18 +124,39 @@ def group_table(trials: DataFrame, group: str) -> Table:
 
 def paired_table(trials: DataFrame) -> Table:
     """Return every arm against the first, by the exact McNemar test over the cases that both have."""
-    solved = {
-        arm: dict(zip(runs["case"], map(bool, runs["solved"]), strict=True))
-        for (arm,), runs in groups(first_runs(trials), ["arm"])
-    }
-    first, *others = solved
+    solved = first_runs(trials).set_index(["arm", "case"])["solved"]
+    first, *others = trials["arm"].unique()
     columns = (f"against {first}", "pairs", "both", "it alone", "the first alone", "neither", "p")
     rows = []
     for arm in others:
-        each = compare_passes(solved[arm], solved[first])
-        counts = (each.both, each.first_only, each.second_only, each.neither)
-        rows.append((arm, str(sum(counts)), *map(str, counts), number_text(each.p_value)))
+        one, other = solved[arm].align(solved[first], join="inner")
+        counts = [int((one.eq(it) & other.eq(they)).sum()) for it in (True, False) for they in (True, False)]
+        both, it_alone, first_alone, neither = counts
+        counts = [len(one), both, it_alone, first_alone, neither]
+        rows.append((arm, *map(str, counts), number_text(mcnemar_test(it_alone, first_alone))))
     return Table(columns, tuple(rows), columns[1:], "Cases solved in pairs, and McNemar's exact test")
+
+
+def mcnemar_test(first_only: int, second_only: int) -> float:
+    """Return the p-value of McNemar's test (Psychometrika 12, 1947) from the cases that one of two alone solved.
+
+    In its exact form it is the sign test of these. Runs of one case are no independent pairs: count one of each.
+    """
+    return float(binomtest(first_only, first_only + second_only).pvalue) if first_only + second_only else 1.0
+
+
+def pass_at_k(runs: int, passed: int, k: int) -> float:
+    """Return the unbiased estimate of the probability that one of k runs of a case passes.
+
+    1 - C(n - c, k)/C(n, k) for c of n runs (Chen et al., Evaluating Large Language Models Trained on Code, arXiv
+    2107.03374, eq. 1). Raises `DataError` unless 0 <= passed <= runs and 1 <= k <= runs: fewer runs than k have no
+    such estimate.
+    """
+    if not 0 <= passed <= runs:
+        raise DataError(f"expected from 0 to {runs} runs that passed, found {passed}")
+    if not 1 <= k <= runs:
+        raise DataError(f"Pass@{k}: expected k from 1 to the number of runs of a case, {runs}")
+    return 1 - comb(runs - passed, k) / comb(runs, k)
 
 
 def _without_failed(trials: DataFrame) -> DataFrame:
@@ -213,12 +236,18 @@ def _bar(label: Any, value: float) -> Bar:
 
 
 def passes(trials: DataFrame) -> dict[str, list[float]]:
-    """Return Pass@1, Pass@2, … of each arm, as far as every case has as many runs of one style with other seeds."""
+    """Return Pass@1, Pass@2, … of each arm, as far as every case has as many runs of one style with other seeds.
+
+    Each is the mean over cases, which count the same however often they were run.
+    """
     first = first_runs(trials)[["arm", "case", "style"]]
     found = {}
     for (arm,), runs in groups(trials.merge(first, on=["arm", "case", "style"]), ["arm"]):
-        solved = {case: [bool(one) for one in each] for case, each in runs.groupby("case")["solved"]}
-        found[arm] = [mean_pass_at_k(solved, k) for k in range(1, min(map(len, solved.values())) + 1)]
+        cases = [(len(each), int(each.sum())) for _, each in runs.groupby("case")["solved"]]
+        found[arm] = [
+            fmean(pass_at_k(*case, k) for case in cases)
+            for k in range(1, min(count for count, _ in cases) + 1)
+        ]
     return found
 
 

@@ -16,7 +16,6 @@ from sharp.agent import plans
 from sharp.agent.chains import ToolChain, reference_tool_chain
 from sharp.agent.memory import GraphMemory
 from sharp.errors import SpecificationError
-from sharp.experiments.agent_benchmark.metrics.chains import score_chain
 from sharp.experiments.agent_benchmark.metrics.equivalence import Symbols
 from sharp.experiments.agent_benchmark.metrics.graphs import ChainGraph, ExecutedToolCall, from_steps
 from sharp.experiments.agent_benchmark.metrics.parameters import (
@@ -29,6 +28,7 @@ from sharp.experiments.agent_benchmark.metrics.parameters import (
     MappingGold,
     chain_accuracy,
 )
+from sharp.experiments.agent_benchmark.metrics.structure import score_chain
 from sharp.problems.expressions import Apply, Binary, Derivative, Name, Negative, Node, Number, to_text
 from sharp.problems.grammar import Scope, parse_equation_tree, parse_tree
 from sharp.problems.problem import Problem
@@ -78,9 +78,7 @@ class AcceptedChain:
         nodes = zip(self.chain.plan.ids, self.graph.order, strict=True)
         gold = gold_of(self.problem, {node: self.chain.parameters[step] for step, node in nodes})
         accuracy = chain_accuracy(gold, executed, self.graph, symbols_of_case(self.problem))
-        return ToolChainScore(
-            score_chain(from_steps(executed), {"specified": self.graph}).figures(), accuracy
-        )
+        return ToolChainScore(score_chain(from_steps(executed), self.graph), accuracy)
 
 
 def executed_steps(

@@ -14,8 +14,8 @@ from typing import Any, Literal, Self
 
 from hpc.files import make_directory
 from hpc.journal import Lease
-from sharp.experiments.columns import column
 from sharp.experiments.log import ExperimentLog, read_log
+from sharp.experiments.run_summary import column
 
 Ending = Literal["solved", "specified", "unsolved", "needs_clarification", "rejected", "failed"]
 """How a trial ended by its own account; `failed` is a fault of the machinery, and the trial is run again."""

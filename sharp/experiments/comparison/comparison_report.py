@@ -35,10 +35,9 @@ from sharp.experiments.comparison.compared_runs import (
     notes,
     price_text,
 )
-from sharp.experiments.figures import best_error_curve, common_floor
 from sharp.experiments.frame import FAILED, finished, select
 from sharp.experiments.publishing import ExperimentFiles, publish
-from sharp.experiments.tables import Column, groups, number, table, text
+from sharp.experiments.tables import Column, best_error_curve, common_floor, groups, number, table, text
 from sharp.report.data_error_flags import LEGEND, floor_levels, marked_error
 from sharp.report.prices import price_table
 

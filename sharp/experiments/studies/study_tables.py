@@ -29,21 +29,22 @@ from sharp.document import (
     Table,
 )
 from sharp.document.text import MISSING, plural, share_text
-from sharp.experiments.figures import best_error_curve, spread_point
 from sharp.experiments.frame import axes_of, finished, plain, select
-from sharp.experiments.statistics.paired import Comparison
-from sharp.experiments.statistics.paired_blocks import EXPLAINED, comparison_blocks
-from sharp.experiments.statistics.spread import QuartileSummary
+from sharp.experiments.statistics import Comparison, QuartileSummary
 from sharp.experiments.studies.metrics import METRICS, SERIES, SHARES, TableMetric, short_error
 from sharp.experiments.studies.study_file import GENERATOR, PublishedValues, Study, TableSpec
 from sharp.experiments.tables import (
+    EXPLAINED,
     PROBLEM,
     Pairing,
+    best_error_curve,
+    comparison_blocks,
     groups,
     reached,
     reaching_table,
     shown,
     spread_of,
+    spread_point,
 )
 from sharp.report.data_error_flags import floor_levels
 

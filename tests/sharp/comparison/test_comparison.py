@@ -32,7 +32,7 @@ from sharp.experiments.comparison.comparison_report import (
     cost_figure,
     publish_comparison,
 )
-from sharp.experiments.figures import best_error_curve
+from sharp.experiments.tables import best_error_curve
 
 ONE_CYCLE = {"synthesis": {"max_cycles": 1, "max_rounds": 3}}
 GPU = World(environment={"device": "gpu"})

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from sharp.experiments.statistics.bootstrap import interval
-from sharp.experiments.statistics.paired import compare, sign_test
+from sharp.experiments.statistics import compare, interval, sign_test
 
 Values = dict[str, dict[int, float | None]]
 

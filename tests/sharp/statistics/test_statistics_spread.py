@@ -7,13 +7,14 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from sharp.experiments.statistics.evaluations_to_target import (
+from sharp.experiments.statistics import (
     EvaluationsToTarget,
+    QuartileSummary,
     evaluations_to_reach,
     evaluations_to_target,
+    quartile_summary,
+    without_each,
 )
-from sharp.experiments.statistics.paired import without_each
-from sharp.experiments.statistics.spread import QuartileSummary, quartile_summary
 
 
 def test_the_spread_of_five_repeats() -> None:

@@ -13,8 +13,8 @@ from sharp.cli.options import SharpCommand, echo_blocks, echo_json, json_option
 from sharp.cli.sweeping import execute_sweep
 
 if TYPE_CHECKING:
+    from sharp.experiments.sweeps.fingerprint import ResourceCache
     from sharp.experiments.sweeps.plan import SweepPlan
-    from sharp.experiments.sweeps.resource_cache import ResourceCache
     from sharp.experiments.sweeps.runner import SweepOutcome
 
 
@@ -68,7 +68,7 @@ def sweep(
       sharp sweep sweeps/ablation
       sharp sweep ablation.yaml --cluster mycluster --dir /scratch/me/ablation
     """
-    from sharp.experiments.sweeps.resource_cache import ResourceCache
+    from sharp.experiments.sweeps.fingerprint import ResourceCache
 
     library = ResourceCache()
     plan = _planned(what, folder, overrides, model, base_url, library)

@@ -14,8 +14,8 @@ from sharp.cli.options import echo_json
 if TYPE_CHECKING:
     from hpc.slurm import ClusterProfile
     from sharp.experiments.sweeps.estimate import SweepEstimate
+    from sharp.experiments.sweeps.fingerprint import ResourceCache
     from sharp.experiments.sweeps.plan import SweepPlan
-    from sharp.experiments.sweeps.resource_cache import ResourceCache
     from sharp.experiments.sweeps.runner import SweepOutcome
     from sharp.runs.cluster.launch import JobPreview
 

@@ -14,9 +14,9 @@ from sharp.config import RunConfig
 from sharp.document import Block, Bullets, Paragraph, Table, render_terminal
 from sharp.document.text import plural
 from sharp.experiments.sweeps.cells import Cell
+from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.plan import SweepPlan, counts
 from sharp.experiments.sweeps.prefix_graph import SharedPrefix
-from sharp.experiments.sweeps.resource_cache import ResourceCache
 from sharp.llm.cards import Purpose
 from sharp.llm.estimate import NOTHING, Estimate, EstimateRange, estimate
 from sharp.llm.hosting import is_hosted

@@ -19,18 +19,14 @@ from typing import Any, Self
 from hpc.journal import Lease
 from sharp.experiments.log import Event, ExperimentLog, read_log
 from sharp.experiments.run_summary import RunSummary
+from sharp.experiments.sweeps.prefix_graph import CellFingerprint
 
 
 @dataclass(frozen=True)
-class KnownCell:
-    """A cell that was planned once: its values, and the hashes of its fingerprint."""
+class KnownCell(CellFingerprint):
+    """A cell that was planned once: its fingerprint and its values."""
 
-    values: Mapping[str, Any]
-    whole: str
-    analysis: str | None
-    genesis: str | None
-    candidates: int
-    best_of_n: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -114,7 +110,7 @@ class SweepLogWriter:
     def plan(self, cells: Mapping[str, KnownCell], budget: Mapping[str, Any]) -> None:
         """Record the cells of the sweep file in its order; nothing is written if they are known."""
         new: list[Event] = [
-            {"event": "cell", "cell": name, "known": {**vars(cell), "values": dict(cell.values)}}
+            {"event": "cell", "cell": name, "known": vars(cell)}
             for name, cell in cells.items()
             if self.record.cells.get(name) != cell
         ]

@@ -23,10 +23,10 @@ from sharp.evaluation.protocol import Split
 from sharp.experiments.sweeps.cell_runner import data_key
 from sharp.experiments.sweeps.cells import Cell
 from sharp.experiments.sweeps.file import read_sweep
+from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.folder import is_sweep, run_path, sweep_file
 from sharp.experiments.sweeps.plan import SweepPlan, make_plan
 from sharp.experiments.sweeps.progress import sweep_progress_view
-from sharp.experiments.sweeps.resource_cache import ResourceCache
 from sharp.experiments.sweeps.runner import (
     SweepOutcome,
     SweepRunner,

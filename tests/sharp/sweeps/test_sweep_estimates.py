@@ -8,7 +8,7 @@ import pytest
 from small_sweeps import plan_of
 
 from sharp.experiments.sweeps.estimate import SweepEstimate, estimate_sweep, format_sweep_plan
-from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.llm.cost_models import BASELINE_REPAIRS_PER_PROGRAM as REPAIRS
 
 METHODS = "[codepde, codepde-refine, cot-reflection, moa, cepo, funsearch, aide, pde-sharp]"

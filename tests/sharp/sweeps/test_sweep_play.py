@@ -17,7 +17,7 @@ from hpc.journal import read_run
 from sharp.document import render_terminal
 from sharp.errors import ConfigurationError, ModelRefused
 from sharp.experiments.sweeps.estimate import estimate_blocks, estimate_sweep, format_sweep_plan, plan_as_json
-from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.runner import acquire_sweep, keep_file
 from sharp.experiments.sweeps.status import sweep_blocks, view_sweep
 from sharp.experiments.sweeps.sweep_log import read_record

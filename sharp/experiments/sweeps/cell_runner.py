@@ -20,7 +20,7 @@ from sharp.experiments.sweeps.cells import Cell
 from sharp.experiments.sweeps.folder import has_begun, run_path
 from sharp.experiments.sweeps.prefix_graph import STAGES, SharedPrefix, Stage
 from sharp.experiments.sweeps.progress import SweepListener
-from sharp.experiments.sweeps.sweep_budget import SweepBudgetExceeded
+from sharp.experiments.sweeps.shared_backend import SweepBudgetExceeded
 from sharp.reference.generation import ProgressCallback
 from sharp.report import write_report
 from sharp.runs.advance import RunOutcome, acquire_run, advance

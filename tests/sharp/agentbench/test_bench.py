@@ -42,7 +42,7 @@ from sharp.experiments.agent_benchmark.benchmark_tables import (
 )
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
 from sharp.experiments.agent_benchmark.held_out import held_out_reference
-from sharp.experiments.agent_benchmark.metrics.constant_baseline import ConstantBaseline
+from sharp.experiments.agent_benchmark.metrics.structure import ConstantBaseline
 from sharp.experiments.agent_benchmark.process_pool import WorkerDied, map_unordered
 from sharp.experiments.agent_benchmark.runner import (
     check_of,

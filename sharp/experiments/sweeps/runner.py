@@ -46,7 +46,6 @@ from sharp.experiments.sweeps.shared_backend import (
     SharedBackend,
     SweepBudget,
     SweepBudgetExceeded,
-    UsageTotals,
 )
 from sharp.experiments.sweeps.sweep_log import (
     SweepLogWriter,

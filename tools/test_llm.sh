@@ -23,4 +23,4 @@ fi
 [ -f "$V/tiny/config.json" ] || "$V/bin/python" tools/tiny_model.py "$V/tiny"
 "$V/bin/vllm" --version
 V=$(cd "$V" && pwd)
-SHARP_TEST_VLLM=$V/bin/vllm SHARP_TEST_MODEL=$V/tiny exec .venv/bin/python -m pytest -v tests/slurm/test_real_vllm.py "$@"
+SHARP_TEST_VLLM=$V/bin/vllm SHARP_TEST_MODEL=$V/tiny exec .venv/bin/python -m pytest -v tests/cluster/test_real_vllm.py "$@"

@@ -1,0 +1,94 @@
+"""The client against a real sacct; needs slurmdbd and MariaDB, so it is skipped where they are not installed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hpc.campaign import accounts
+from hpc.slurm import Commands, FailureClass, JobState, Slurm, SubmissionLog
+from tests.helpers.cluster import private_accounting, private_slurm
+from tests.helpers.cluster.private_slurm import PrivateSlurm
+
+ARRAY = """\
+#!/bin/bash
+#SBATCH --output=/dev/null
+#SBATCH --mem=50
+#SBATCH --gres=gpu:1
+#SBATCH --array=0-3
+#SBATCH --comment=t17
+exit $SLURM_ARRAY_TASK_ID
+"""
+
+
+@pytest.fixture(scope="module")
+def accounted() -> Iterator[PrivateSlurm]:
+    """A cluster with accounting that forgets finished jobs at once."""
+    reason = private_slurm.missing() or private_accounting.missing()
+    if reason:
+        pytest.skip(reason)
+    cluster = PrivateSlurm(nodes=1, min_job_age=2)
+    with private_accounting.accounting(cluster):
+        cluster.start()
+        yield cluster
+    cluster.stop()
+
+
+def until(condition: Callable[[], bool], seconds: float = 600) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_accounting_remembers_what_squeue_forgets(accounted: PrivateSlurm) -> None:
+    slurm = Slurm(Commands(environment=accounted.environment))
+    array = slurm.submit(ARRAY, token="t17")
+    elements = [f"{array}_{index}" for index in range(4)]
+
+    def ended() -> bool:
+        jobs = slurm.history(elements)
+        return len(jobs) == 4 and all(job.state.ended for job in jobs.values())
+
+    until(ended)
+    jobs = slurm.history(elements)
+    assert [jobs[job].exit_code for job in elements] == [0, 1, 2, 3]
+    assert [jobs[job].gpus for job in elements] == [1] * 4
+    assert jobs[elements[0]].state is JobState.COMPLETED
+    assert jobs[elements[3]].state.failure is FailureClass.PROGRAM
+    until(lambda: not accounted.command("squeue", "-h", "--states=all"))
+    assert slurm.find_by_token("t17") == (array,)
+    seen = slurm.snapshot(elements)
+    assert {job.source for job in seen.jobs.values()} == {"sacct"}
+    assert seen.notes == ()
+    assert set(slurm.accounts()) <= {"root"}
+
+
+def test_a_book_is_joined_with_the_accounts(accounted: PrivateSlurm, tmp_path: Path) -> None:
+    slurm = Slurm(Commands(environment=accounted.environment))
+    script = ARRAY.replace("exit $", "x=$(head -c 20000000 /dev/zero | tr '\\0' x); sleep 3; exit $")
+    with SubmissionLog(tmp_path / "submissions.jsonl") as book:
+        book.log_intent("t18", "evaluate", elements=4, gpus=1)
+        book.submitted(
+            "t18", slurm.submit(script.replace("t17", "t18").replace("mem=50", "mem=500"), token="t18")
+        )
+        book.log_intent("t19", "server")
+        book.ended("t19", "refused")
+
+        def known() -> bool:
+            found = accounts(book.book, slurm).rows[0].known
+            return len(found) == 4 and all(e.memory_mb is not None for e in found)
+
+        until(known)
+        until(lambda: not accounted.command("squeue", "-h", "--states=all"))
+        first, second = accounts(book.book, slurm).rows
+        blind = accounts(book.book, None).rows
+    assert [element.exit_code for element in first.known] == [0, 1, 2, 3]
+    assert [element.state for element in first.known] == ["COMPLETED", "FAILED", "FAILED", "FAILED"]
+    assert all(element.nodes == "n1" and (element.elapsed_s or 0) >= 3 for element in first.known)
+    assert all(15 < (element.memory_mb or 0) < 500 for element in first.known)
+    assert (second.job, second.ended, second.known) == (None, "refused", ())
+    assert [row.known for row in blind] == [(), ()]

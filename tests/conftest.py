@@ -1,0 +1,54 @@
+"""What holds for all tests, and marks each by the folder that it lies in.
+
+No test reads or fills the user's data or cache of evaluations, nor the cache of another test. A shell that starts tests
+in the background lets them ignore SIGINT, and so would all that they start.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from hpc.processes import descendants
+
+HERE = Path(__file__).parent
+signal.signal(signal.SIGINT, signal.default_int_handler)
+_numbers = count()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        item.add_marker(item.path.relative_to(HERE).parts[0])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The cache of what runs in fixtures of the session or of a module, which are set up before the next one."""
+    folder = tmp_path_factory.mktemp("caches") / "session"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHARP_CACHE", str(folder))
+        patch.setenv("SHARP_DATA", str(tmp_path_factory.mktemp("data")))
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def _cache_of_its_own(session_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHARP_CACHE", str(session_cache.with_name(str(next(_numbers)))))
+
+
+@pytest.fixture
+def scratch_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give temporary files a home of their own; check that it is empty and no process is left at the end."""
+    home = tmp_path / "scratch"
+    home.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(home))
+    before = descendants(os.getpid())
+    yield home
+    assert list(home.iterdir()) == []
+    assert descendants(os.getpid()) == before

@@ -1,0 +1,182 @@
+"""Kill a whole tournament before and after every line of its journal and every checkpoint, resume it, and compare.
+
+    python -m tests.helpers.journal.tournament_kills SCRATCH
+
+The models are the rule-based model; evaluations are simulated by a function of the program, so that two runs agree to
+the last byte. Every process that touches a run is a fork of this one. Prints `<kills> kills, <effects> effects`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import nullcontext
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import zarr  # noqa: F401 - imported once, before the forks
+
+import hpc.journal.checkpoints
+from hpc.files import AppendFile, write_atomic
+from hpc.journal import Journal, ReplayJournal
+from hpc.quiescence import QuiescenceTracker
+from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRequest, Scores
+from sharp.llm.protocol import ChatReply, ChatRequest
+from sharp.methods.pde_sharp import pde_sharp
+from sharp.rule_based.backend import RuleBasedBackend
+from sharp.runs.effects import EffectRecorder, JournaledEffects
+from tests.helpers.journal.kill_points import die, forked, state_members_in_child
+from tests.helpers.models.scripted import session as scripted_session
+from tests.helpers.models.scripted import simulated_evaluation
+
+SMALL: dict[str, Any] = {
+    "genesis": {"candidates": 4},
+    "models": {"judges": ["rule-based", "rule-based"]},
+    "synthesis": {"max_rounds": 3, "max_cycles": 2, "repairs": 1},
+}
+
+
+class Ledger:
+    """What was paid, kept outside the run directory: one line an effect."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def paid(self, what: str) -> None:
+        with self.path.open("a") as file:
+            file.write(what + "\n")
+
+    def counts(self) -> Counter[str]:
+        return Counter(self.path.read_text().splitlines()) if self.path.exists() else Counter()
+
+
+class Backend(RuleBasedBackend):
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__("rule-based")
+        self.ledger = ledger
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        self.ledger.paid(f"chat {request.seed} {sha256(repr(request).encode()).hexdigest()[:16]}")
+        return await super().complete(request)
+
+
+class SimulatedEvaluator:
+    """Scores by a hash of the program: deterministic, and some programs fail."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+
+    async def evaluate(self, request: EvaluationRequest) -> Evaluation:
+        digest = sha256(re.sub(r"CFL = .*", "", request.code).encode()).hexdigest()
+        self.ledger.paid(
+            f"evaluate {request.split} {request.x64} {sha256(request.code.encode()).hexdigest()[:16]}"
+        )
+        error = (1 + int(digest[:4], 16)) / 1e5
+        failed = digest[5] in "01"
+        scores = Scores(error, (error,), error, error, (error,), error, "", error)
+        return simulated_evaluation(
+            scores, CandidateFailure("exception", "simulated failure") if failed else None
+        )
+
+
+def run(root: Path) -> None:
+    """Run or resume the tournament in `root/run`."""
+    ledger = Ledger(root / "ledger")
+    with Journal.open(root / "run") as journal:
+        play(journal, ledger)
+
+
+def play(recorder: EffectRecorder, ledger: Ledger) -> None:
+    effects = JournaledEffects(
+        recorder,
+        {"rule-based": Backend(ledger)},
+        SimulatedEvaluator(ledger),
+        guard=lambda _: nullcontext(),
+        donor=lambda _: None,
+        listener=lambda _: None,
+        parking=QuiescenceTracker(),
+    )
+    asyncio.run(pde_sharp(scripted_session(effects, **SMALL)))
+
+
+class Writes:
+    """Counts the two ways in which a run writes, and ends the process at the chosen write."""
+
+    def __init__(self, at: int = -1, moment: str = "") -> None:
+        self.count, self.at, self.moment = 0, at, moment
+        AppendFile.append = self.wrapped(AppendFile.append)  # type: ignore[method-assign]
+        hpc.journal.checkpoints.write_atomic = self.wrapped(write_atomic)  # type: ignore[attr-defined]
+
+    def wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            self.count += 1
+            now = self.count == self.at
+            if now and self.moment == "before":
+                die()
+            result = function(*args)
+            if now:
+                die()
+            return result
+
+        return call
+
+
+def count_writes(root: Path) -> int:
+    """Return the number of writes of an undisturbed run, made in a child."""
+
+    def task() -> None:
+        writes = Writes()
+        run(root)
+        (root / "writes").write_text(str(writes.count))
+
+    assert forked(task) == 0
+    return int((root / "writes").read_text())
+
+
+def kill_and_resume(root: Path, at: int, moment: str, wanted: dict[str, bytes], paid: Counter[str]) -> None:
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir()
+
+    def killed() -> None:
+        Writes(at, moment)
+        run(root)
+
+    assert forked(killed) == -signal.SIGKILL, f"write {at} {moment}: the run was not killed"
+    assert forked(lambda: run(root)) == 0, f"write {at} {moment}: the run was not resumed"
+    assert state_members_in_child(root) == wanted, f"write {at} {moment}: another tournament"
+    extra = Ledger(root / "ledger").counts() - paid
+    # Only effects in flight when the process died are paid again: at most the concurrent ones of one group.
+    assert sum(extra.values()) <= 4, f"write {at} {moment}: paid again: {extra}"
+
+
+def replayed(root: Path) -> None:
+    journal = ReplayJournal(root / "run")
+    ledger = Ledger(root / "nothing")
+    play(journal, ledger)
+    assert not ledger.counts()
+    assert [b.digest for b in journal.barriers] == [b.digest for b in journal.record.barriers]
+
+
+def main(scratch: Path) -> None:
+    undisturbed = scratch / "undisturbed"
+    undisturbed.mkdir()
+    writes = count_writes(undisturbed)
+    wanted = state_members_in_child(undisturbed)
+    paid = Ledger(undisturbed / "ledger").counts()
+    for at in range(1, writes + 1):
+        for moment in ("before", "after"):
+            kill_and_resume(scratch / "killed", at, moment, wanted, paid)
+    assert forked(lambda: replayed(undisturbed)) == 0
+    sys.stdout.write(f"{2 * writes} kills, {sum(paid.values())} effects\n")
+
+
+if __name__ == "__main__":
+    os.environ["OMP_NUM_THREADS"] = "1"
+    main(Path(sys.argv[1]))

@@ -1,0 +1,106 @@
+"""Two runs that share a cache, and the verbs that look after it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hpc.journal import read_run
+from hpc.sandbox import SandboxPolicy
+from sharp.evaluation.task_folder import read_picture
+from sharp.runs.directory import Run, load_run
+from sharp.runs.execution_backend import cached, local_evaluator, policy_of
+from tests.helpers.cli.sharp_command import Sharp, tournament
+
+
+@pytest.fixture(scope="module")
+def shared(sharp: Sharp, finished: Path, session_cache: Path) -> Sharp:
+    """Runs that share what the finished run has measured."""
+    cache = shutil.copytree(session_cache, sharp.folder / "shared-cache")
+    return sharp.with_variables(SHARP_CACHE=str(cache))
+
+
+@pytest.fixture(scope="module")
+def runs(shared: Sharp, finished: Path) -> tuple[Path, Path]:
+    """The finished run, and the same once more."""
+    path = shared.folder / "known"
+    done = shared.run(path)
+    assert done.returncode == 0, done.stderr
+    return finished, path
+
+
+def evaluations(path: Path) -> dict[str, dict]:
+    return {name: e.reply for name, e in read_run(path).effects.items() if e.kind == "evaluate"}
+
+
+def test_the_second_run_evaluates_nothing_and_ends_the_same(runs: tuple[Path, Path]) -> None:
+    measured, known = map(evaluations, runs)
+    assert measured.keys() == known.keys()
+    assert not measured["finalize/test"]["environment"].get("cached")
+    assert all(reply["environment"].pop("cached") for reply in known.values())
+    assert all(reply["environment"].pop("measured_at") for reply in known.values())
+    assert known == measured
+    assert tournament(runs[0]) == tournament(runs[1])
+
+
+def test_what_came_from_the_cache_is_told(shared: Sharp, runs: tuple[Path, Path]) -> None:
+    for path, share in zip(runs, (0, 1), strict=True):
+        status = json.loads(shared("status", path, "--json").stdout)
+        assert status["cached"] == share * status["executions"] > -1
+    assert "from the cache" in shared("status", runs[1]).stdout
+    assert "from the cache" in (runs[1] / "report.md").read_text()
+
+
+def test_the_report_has_the_pictures_of_the_run_that_measured(runs: tuple[Path, Path]) -> None:
+    pictures = [{f.name: read_picture(f) for f in run.glob("tasks/*")} for run in runs]
+    assert pictures[0] == pictures[1]
+    assert any(pictures[0].values())
+
+
+def test_a_run_from_the_cache_replays_byte_for_byte(shared: Sharp, runs: tuple[Path, Path]) -> None:
+    replayed = shared.with_variables(SHARP_CACHE="/nonexistent")("replay", runs[1])
+    assert replayed.returncode == 0, replayed.stderr
+
+
+def test_the_options_reach_the_evaluator(finished: Path) -> None:
+    run = load_run(finished)
+
+    def with_options(**changes: object) -> Run:
+        options = run.config.evaluation.model_copy(update=changes)
+        return replace(run, config=run.config.model_copy(update={"evaluation": options}))
+
+    own, usual = local_evaluator(run), policy_of(run.config.evaluation)
+    assert cached(with_options(cache="off"), own, usual) is own
+    assert cached(with_options(cache="use"), own, usual)._refresh is False
+    assert cached(with_options(cache="refresh"), own, usual)._refresh is True
+    confined = with_options(sandbox="landlock", require_sandbox=True, sandbox_image=Path("/image.sif"))
+    policy = SandboxPolicy("landlock", True, Path("/image.sif"))
+    assert local_evaluator(confined)._bench._sandbox == policy
+    assert policy_of(confined.config.evaluation) == policy
+
+
+def test_status_and_clear(shared: Sharp, runs: tuple[Path, Path]) -> None:
+    status = json.loads(shared("cache", "status", "--json").stdout)
+    files = [path for path in Path(status["path"]).rglob("*") if path.is_file()]
+    assert status["path"] == str(shared.folder / "shared-cache" / "evaluations")
+    assert status["entries"] == len(files) == status["used_again"]
+    assert status["bytes"] == sum(path.stat().st_size for path in files)
+    shown = shared("cache", "status").stdout
+    assert shown.startswith(status["path"])
+    assert f"{len(files)} (" in shown
+    kept = json.loads(shared("cache", "clear", "--older-than", "1", "--json").stdout)
+    assert kept == {"path": status["path"], "removed": 0, "bytes": 0}
+    removed = shared("cache", "clear").stdout
+    assert f"removed {len(files)} entries" in removed
+    assert json.loads(shared("cache", "status", "--json").stdout)["entries"] == 0
+
+
+def test_an_empty_cache_is_no_error(sharp: Sharp) -> None:
+    none = sharp.with_variables(SHARP_CACHE=str(sharp.folder / "nothing"))
+    assert json.loads(none("cache", "status", "--json").stdout)["entries"] == 0
+    assert none("cache", "clear").returncode == 0
+    assert not (sharp.folder / "nothing").exists()

@@ -1,0 +1,344 @@
+"""What the verbs print, for people and for programs, and how they answer what they cannot use."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import pty
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharp.cli import VERBS
+from sharp.cli.exits import MEANINGS
+from tests.helpers import ROOT
+from tests.helpers.cli.sharp_command import FAST, PROBLEM, Sharp, end, evaluating, settings, wait_for
+
+GROUPS = {
+    "cluster": ("list", "show", "init"),
+    "data": ("make", "import", "audit"),
+    "cache": ("status", "clear"),
+    "problems": ("list", "show", "check"),
+    "models": ("list", "show"),
+    "neural": ("list", "train"),
+    "bench": ("agent",),
+}
+COMMANDS = [[verb] for verb in VERBS] + [[group, verb] for group, verbs in GROUPS.items() for verb in verbs]
+
+
+def only_json(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1
+    return json.loads(done.stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+def shape(value: Any) -> Any:
+    """The names and kinds in a JSON object."""
+    return {name: type(item).__name__ for name, item in value.items()}
+
+
+def test_status(sharp: Sharp, finished: Path) -> None:
+    words = sharp("status", finished).stdout.splitlines()
+    assert words[0] == f"{finished}: {PROBLEM}, finished"
+    assert words[-1] == f"Finished. Report: {finished / 'report.html'}"
+    facts = only_json(sharp("status", finished, "--json"))
+    assert facts["finished"]
+    assert facts["stage"] == "finished"
+    assert facts["executions"] > facts["evaluations"] > 0
+    assert {"calls", "best", "best_nrmse", "failures", "controller", "warnings"} <= facts.keys()
+    assert only_json(sharp("watch", finished, "--json")) == facts
+
+
+def test_watching_a_run_at_work(sharp: Sharp, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = sharp.start("run", PROBLEM, "--run-dir", run, *settings())
+    wait_for(lambda: evaluating(run), process)
+    process.send_signal(signal.SIGSTOP)
+    looking = sharp.start("watch", run, "--interval", "0.1", "--json")
+    first = json.loads(looking.stdout.readline())
+    assert first["controller"].startswith(f"process {process.pid} on ")
+    assert not first["finished"]
+    end(process, signal.SIGKILL)
+    rest, _ = looking.communicate(timeout=600)
+    assert looking.returncode == 0
+    assert json.loads(rest.splitlines()[-1])["controller"] is None
+
+
+def test_run_and_resume(sharp: Sharp, finished: Path, copied: Path) -> None:
+    facts = only_json(sharp("resume", copied, "--json"))
+    assert shape(facts) == {
+        **dict.fromkeys(("run", "best", "report", "solver"), "str"),
+        **dict.fromkeys(("test_nrmse", "test_nrmse_reference", "test_data_error"), "float"),
+    }
+    words = sharp("resume", copied)
+    assert words.stdout.splitlines()[0] == f"Winner: {facts['best']}"
+    assert f"Report: {copied / 'report.html'}" in words.stdout
+    assert words.stderr.startswith(
+        f"Reaction-diffusion with logistic growth in one dimension: pde-sharp, run directory {copied}"
+    )
+
+
+def test_report(sharp: Sharp, copied: Path) -> None:
+    for name in ("report.html", "report.md", "solver/solver.py"):
+        (copied / name).unlink()
+    files = only_json(sharp("report", copied, "--json"))
+    assert files == {
+        "html": str(copied / "report.html"),
+        "markdown": str(copied / "report.md"),
+        "solver": str(copied / "solver"),
+    }
+    assert (copied / "solver" / "solver.py").is_file()
+    assert sharp("report", copied).stdout.splitlines() == list(files.values())
+
+
+def test_replay(sharp: Sharp, finished: Path, copied: Path) -> None:
+    facts = only_json(sharp("replay", finished, "--json"))
+    assert (facts["same"], facts["missing"], facts["differing"]) == (True, None, None)
+    assert facts["digest"] in sharp("replay", finished).stdout
+    journal = copied / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[: len(lines) // 2]))
+    partial = sharp("replay", copied, "--json")
+    assert partial.returncode == 3
+    assert "holds no effect" in json.loads(partial.stdout)["missing"]
+
+
+def test_problems(sharp: Sharp) -> None:
+    listed = only_json(sharp("problems", "list", "--json"))
+    assert {row["id"] for row in listed} >= {"advection", "burgers", "darcy", "navier-stokes", PROBLEM}
+    words = sharp("problems", "list").stdout
+    assert all(row["id"] in words and row["title"] in words for row in listed)
+    shown = only_json(sharp("problems", "show", "burgers", "--json"))
+    assert f"{shown['description']}\n\n{shown['template']}\n" == sharp("problems", "show", "burgers").stdout
+    assert only_json(sharp("problems", "check", "burgers", "--json"))["ok"]
+    assert sharp("problems", "check", "burgers").stdout == "burgers: correct\n"
+
+
+def test_models(sharp: Sharp) -> None:
+    listed = only_json(sharp("models", "list", "--json"))
+    assert len(sharp("models", "list").stdout.splitlines()) == 1 + len(listed)
+    shown = only_json(sharp("models", "show", "local", "--json"))
+    assert shown in listed
+    assert "name: local\n" in sharp("models", "show", "local").stdout
+
+
+def test_data(sharp: Sharp, tmp_path: Path) -> None:
+    made = sharp("data", "make", "advection", "--samples", "2", "--kind", "reference", "--json")
+    facts = only_json(made)
+    assert set(facts) == {"file", "reference", "label"}
+    assert Path(facts["file"]).is_file()
+    again = sharp("data", "make", "advection", "--samples", "2", "--kind", "reference")
+    assert again.stdout.splitlines() == [f"{name}: {value}" for name, value in facts.items()]
+    audited = only_json(sharp("data", "audit", facts["file"], "--samples", "1", "--json"))
+    assert audited["label"] == facts["label"]
+    copy = tmp_path / "imported.hdf5"
+    imported = sharp(
+        "data", "import", facts["file"], "--output", copy, "--first", "1", "--last", "1", "--json"
+    )
+    assert only_json(imported)["file"] == str(copy)
+
+
+def test_a_dry_run_touches_nothing(sharp: Sharp, tmp_path: Path) -> None:
+    there = Sharp(tmp_path)
+    for arguments in (
+        ("burgers",),
+        ("burgers", "--model", "local"),
+        ("burgers", "--run-dir", tmp_path / "run"),
+    ):
+        words = there("run", *arguments, "--dry-run")
+        assert words.returncode == 0, words.stderr
+        assert list(tmp_path.iterdir()) == []
+    for piece in (
+        "Language-model calls",
+        "Prompt tokens:",
+        "Evaluations: 14.1 to 180",
+        "Break-even: 18 evaluations",
+    ):
+        assert piece in words.stdout
+    planned = only_json(there("run", "burgers", *settings(), "--dry-run", "--json"))
+    assert planned["config"]["genesis"]["candidates"] == 4
+    assert planned["calls"]["genesis"]["expected"] == 4
+    assert {
+        "evaluations",
+        "prompt_tokens",
+        "completion_tokens",
+        "dollars",
+        "break_even",
+        "assumptions",
+    } < set(planned)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_help_has_examples_that_begin_with_the_command(sharp: Sharp, words: list[str]) -> None:
+    shown = sharp(*words, "--help")
+    assert shown.returncode == 0
+    lines = shown.stdout.splitlines()
+    examples = lines[lines.index("  Examples:") + 1 :]
+    examples = examples[: examples.index("")]
+    assert examples
+    assert all(f"{line} ".startswith(f"    sharp {' '.join(words)} ") for line in examples)
+    if words[0] not in GROUPS or len(words) > 1:
+        assert "  --json " in shown.stdout
+
+
+def test_the_examples_of_run_are_understood(sharp: Sharp, tmp_path: Path) -> None:
+    for line in sharp("run", "--help").stdout.splitlines():
+        if line.startswith("    sharp run ") and not {"my-run.yaml", "qwen3-32b"} & {*line.split()}:
+            assert sharp(*line.split()[1:], "--dry-run").returncode == 0
+
+
+def test_the_main_help_lists_verbs_and_exit_codes(sharp: Sharp) -> None:
+    for arguments in (("--help",), ("-h",)):
+        shown = " ".join(sharp(*arguments).stdout.split())
+        for verb, (_, text) in VERBS.items():
+            assert f" {verb} {text}" in shown
+        for code, meaning in MEANINGS.items():
+            assert f" {code} {meaning}" in shown
+
+
+def test_first_lines_of_help_agree(sharp: Sharp) -> None:
+    for verb, (_, text) in VERBS.items():
+        assert sharp(verb, "--help").stdout.splitlines()[2] == f"  {text}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (
+            ["runn"],
+            "there is no command 'runn'; did you mean 'run'? Valid: run, resume, sweep, reproduce, launch",
+        ),
+        (["problems", "display"], "there is no command 'display'. Valid: check, import, list, show"),
+        (
+            ["run", "burgers", "--modle", "x"],
+            "no option '--modle'; did you mean '--model'? Valid: --run-dir, --set",
+        ),
+        (["--verbose"], "there is no option '--verbose'; did you mean '--version'? Valid: --version, --help"),
+        (["data", "make", "burgers", "--kind", "exact"], "'exact' is not one of 'pdebench', 'reference'"),
+        (["data", "make", "burgers", "--samples", "0"], "0 is not in the range x>=1"),
+        (["status"], "Missing argument 'RUN'"),
+        (
+            ["run", "burger"],
+            "command line: problem: there is no problem 'burger'; did you mean 'burgers'? Valid",
+        ),
+        (["run", "burgers", "--set", "seed"], "--set 'seed': expected KEY=VALUE"),
+        (
+            ["run", "burgers", "--set", "sed=1"],
+            "--set: sed is not a key of a run configuration; did you mean 'seed'?",
+        ),
+        (["run", "burgers", "--model", "gpt4"], "--model: models.analyst: there is no model card 'gpt4'"),
+        (["run", "burgers", "--base-url", "http://x/v1"], "--base-url needs --model"),
+        (["run", "burgers", "--model", "local"], "nothing says where model 'local' is served: set base_url"),
+        (["run", "burgers", "--model", "gpt-4o"], "environment variable OPENAI_API_KEY"),
+        (
+            ["run", "burgers", "--model", "local", "--base-url", "http://me:pw@x/v1"],
+            "a URL must not hold credentials",
+        ),
+        (["run", "nowhere.yaml"], "nowhere.yaml: cannot be read: No such file"),
+        (["models", "show", "gpt4o"], "no model card 'gpt4o'; did you mean 'gpt-4o'? Valid: codellama"),
+        (["problems", "show", "burger"], "unknown problem 'burger'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_input(tmp_path: Path, arguments: list[str], complaint: str) -> None:
+    done = Sharp(tmp_path)(*arguments)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_budgets_and_servers_that_do_not_exist(sharp: Sharp, finished: Path) -> None:
+    before = (finished / "run.yaml").read_bytes()
+    for option, complaint in (
+        (
+            "--budget=cals=5",
+            "--budget cals=5: 'cals' is not a budget; did you mean 'calls'? Valid: calls, tokens",
+        ),
+        ("--budget=calls=many", "--budget: budget.calls: input should be a valid integer"),
+        ("--budget=calls", "--budget 'calls': expected NAME=VALUE"),
+        (
+            "--server=x=http://h/v1",
+            "--server x=http://h/v1: 'x' is not a model of this run. Valid: rule-based",
+        ),
+        ("--server=rule-based=nowhere", "--server: models.servers.rule-based.base_url: expected a URL"),
+    ):
+        done = sharp("resume", finished, option)
+        assert done.returncode == 2
+        assert complaint in done.stderr
+    assert (finished / "run.yaml").read_bytes() == before
+
+
+def test_no_solver_is_an_exit_code_of_its_own(sharp: Sharp, tmp_path: Path) -> None:
+    done = sharp.run(tmp_path / "run", evaluation__wall_s="1e-6", synthesis__repairs="0")
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.startswith("No candidate ran successfully.\nReport: ")
+
+
+def test_plain_lines_without_a_terminal(sharp: Sharp, finished: Path) -> None:
+    said = (sharp.folder / "finished.stderr").read_text()
+    lines = said.splitlines()
+    assert "\x1b" not in said
+    assert "\r" not in said
+    assert "analysis: strategy hybrid" in lines
+    assert "genesis: 4 programs, 0 unusable answers" in lines
+    assert any(line.startswith("ran cycle-1/round-1/c00") for line in lines)
+
+
+def test_a_live_line_on_a_terminal(sharp: Sharp, tmp_path: Path) -> None:
+    near, far = pty.openpty()
+    process = sharp.start(
+        "run", PROBLEM, "--run-dir", tmp_path / "run", *settings(synthesis__max_rounds="1"), stderr=far
+    )
+    os.close(far)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(near, 65536)
+        except OSError:
+            break
+    os.close(near)
+    process.communicate(timeout=600)
+    assert process.returncode == 0
+    text = shown.decode()
+    assert "\r\x1b[2K" in text
+    assert "4/4 programs" in text or "3/4 programs" in text
+    assert " calls, " in text
+    assert "[cycle-1/round-1/c00" in text
+    assert text.endswith("\x1b[1A\x1b[2K")
+    assert "analysis: strategy hybrid\r\n" in text
+
+
+def test_a_reader_that_stops_reading(sharp: Sharp) -> None:
+    near, far = os.pipe()
+    os.close(near)
+    process = sharp.start("models", "list", stdout=far)
+    os.close(far)
+    _, stderr = process.communicate(timeout=600)
+    assert "Traceback" not in stderr
+    assert process.returncode == 1
+
+
+def test_configuration_in_a_file(sharp: Sharp, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    config = tmp_path / "mine" / "run.yaml"
+    config.write_text(f"problem: {PROBLEM}\nsynthesis: {{max_rounds: 2, min_relative_gain: 1e-3}}\n")
+    planned = only_json(sharp("run", config, "--dry-run", "--json"))
+    assert planned["config"]["synthesis"]["min_relative_gain"] == 1e-3
+    assert FAST["synthesis.max_rounds"] == "2"
+
+
+def test_the_page_about_the_command_line_is_up_to_date() -> None:
+    root = ROOT
+    spec = importlib.util.spec_from_file_location("cli_docs", root / "tools" / "cli_docs.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = module.page()
+    assert module.TARGET.read_text() == page, "run: python tools/cli_docs.py"
+    assert all(f"# sharp {' '.join(words)}\n" in page for words in COMMANDS)

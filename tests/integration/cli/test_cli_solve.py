@@ -1,0 +1,206 @@
+"""`sharp solve` from the command line: what it prints, what it writes, how it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from sharp.cli.solve import solve
+from sharp.errors import InputError
+from sharp.problems.cases import load_case, load_ill_posed
+from tests.helpers.cli.sharp_command import Sharp
+
+ROD = """\
+pde_spec: 1
+id: rod
+title: A rod
+coordinates: {space: [x], time: t}
+fields: [u]
+parameters: {alpha: 0.1}
+equations: [u_t = alpha*u_xx]
+domain: {type: box, bounds: {x: [0, 1]}}
+time: [0, 1]
+initial: {u: sin(pi*x) + 2*x}
+boundary:
+  - {where: x = 0, type: dirichlet, field: u, value: 0}
+  - {where: x = 1, type: dirichlet, field: u, value: 2}
+reference: {kind: exact, value: {u: exp(-alpha*pi**2*t)*sin(pi*x) + 2*x}}
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Sharp:
+    (tmp_path / "rod.yaml").write_text(ROD)
+    return Sharp(tmp_path)
+
+
+def written(here: Sharp, text: str) -> str:
+    (here.folder / "rod.yaml").write_text(text)
+    return "rod.yaml"
+
+
+def test_from_a_specification_to_a_verified_solution(here: Sharp) -> None:
+    done = here("solve", "rod.yaml")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "A rod"
+    assert lines[1].split(None, 1) == ["equation", "u_t = alpha*u_xx"]
+    assert lines[-2].startswith("Verified: estimated relative error ")
+    assert lines[-1] == "Report: solution-rod/report.html"
+    assert "chebyshev, resolution 12: " in done.stderr
+    folder = here.folder / "solution-rod"
+    assert {path.name for path in folder.iterdir()} == {
+        *("problem.yaml", "solve_result.json", "solution.npz", "solution.csv", "report.html", "report.md")
+    }
+    found = json.loads((folder / "solve_result.json").read_text())
+    exact = next(check for check in found["checks"] if check["name"] == "exact solution")
+    assert exact["value"] < 1e-6
+
+
+def test_one_json_value_and_no_second_method(here: Sharp) -> None:
+    done = here("solve", "rod.yaml", "--json", "--no-cross-check", "--dir", "mine", "--accuracy", "1e-4")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1
+    found = json.loads(done.stdout)
+    assert (found["outcome"], found["accuracy"]) == ("verified", 1e-4)
+    assert found["cross_check"] is None
+    assert found["report"] == "mine/report.html"
+    assert (here.folder / "mine" / "solve_result.json").is_file()
+
+
+def test_a_method_and_a_resolution_that_are_too_coarse_are_not_verified(here: Sharp) -> None:
+    done = here("solve", "rod.yaml", "--method", "fd", "--resolution", "12", "--no-cross-check")
+    assert done.returncode == 3, done.stderr
+    assert "Inconclusive: estimated relative error" in done.stdout
+    assert "Not verified: refinement" in done.stdout
+    assert "fd, resolution 8: " in done.stderr
+
+
+def test_the_check_alone_writes_nothing(here: Sharp) -> None:
+    done = here("solve", "rod.yaml", "--check-only")
+    assert done.returncode == 0, done.stderr
+    assert (
+        done.stdout.splitlines()[-1] == "The problem is well posed, as far as can be seen without solving it."
+    )
+    assert [path.name for path in here.folder.iterdir()] == ["rod.yaml"]
+    found = json.loads(here("solve", "rod.yaml", "--check-only", "--json").stdout)
+    assert found["outcome"] == "well-posed"
+    assert ["equation", "u_t = alpha*u_xx"] in found["understood"]
+
+
+def test_a_problem_without_a_solution_is_refused(here: Sharp) -> None:
+    done = here("solve", written(here, ROD.replace("alpha: 0.1", "alpha: -0.1")))
+    assert done.returncode == 2
+    assert "sharp: rod.yaml:" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (here.folder / "solution-rod").exists()
+
+
+def test_what_is_missing_is_asked_for(here: Sharp) -> None:
+    done = here("solve", written(here, ROD.replace("initial: {u: sin(pi*x) + 2*x}\n", "")))
+    assert done.returncode == 9, done.stderr
+    assert done.stdout.splitlines()[-1] == "To be answered: solution-rod/questions.yaml"
+    asked = yaml.safe_load((here.folder / "solution-rod" / "questions.yaml").read_text())["questions"]
+    assert [question["answer"] for question in asked] == [None]
+    assert f"Question: {asked[0]['question']}" in done.stdout
+    assert not (here.folder / "solution-rod" / "solution.npz").exists()
+    again = here("solve", "rod.yaml", "--json")
+    assert again.returncode == 9
+    assert json.loads(again.stdout)["questions"] == [asked[0]["question"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "expected a specification, the id of a problem or a problem in words; or --answers"),
+        (["a rod that cools", "--method", "fd"], "--no-cross-check and --check-only are for specifications"),
+        (["a rod that cools", "--policy", "octopus"], "policy: found 'octopus'; did you mean 'octo'?"),
+        (
+            ["a rod that cools", "--model", "a", "--model", "b"],
+            "expected one model, or one for each of planner",
+        ),
+        (["a rod that cools", "--model", "nobody"], "nobody"),
+        (["heat-rod-two-end"], "did you mean 'heat-rod-two-ends'?"),
+        (["nowhere.yaml"], "nowhere.yaml: cannot be read"),
+        (["rod.yaml", "--method", "magic"], "unknown method 'magic'; valid methods: chebyshev, fd, fem"),
+        (["rod.yaml", "--method", "polar"], "the method 'polar' cannot solve this problem"),
+        (["rod.yaml", "--accuracy", "2"], "2.0 is not in the range"),
+        (["rod.yaml", "--dir", "rod.yaml"], "--dir rod.yaml: is a file"),
+    ],
+    ids=lambda value: (value or ["nothing"])[-1] if isinstance(value, list) else "",
+)
+def test_wrong_input_is_told_in_a_sentence(
+    here: Sharp, monkeypatch: pytest.MonkeyPatch, arguments: list[str], complaint: str
+) -> None:
+    monkeypatch.chdir(here.folder)
+    done = CliRunner().invoke(solve, arguments)
+    said = str(done.exception) if isinstance(done.exception, InputError) else done.output
+    assert isinstance(done.exception, InputError) or done.exit_code == 2
+    assert complaint in said
+    assert [path.name for path in here.folder.iterdir()] == ["rod.yaml"]
+
+
+def test_the_folder_of_another_problem_is_not_overwritten(here: Sharp) -> None:
+    other = here.folder / "solution-rod"
+    other.mkdir()
+    (other / "problem.yaml").write_text("id: bridge\n")
+    done = here("solve", "rod.yaml")
+    assert done.returncode == 2
+    assert "choose another folder" in done.stderr
+    assert [path.name for path in other.iterdir()] == ["problem.yaml"]
+
+
+def test_what_no_method_can_treat_leaves_no_folder(here: Sharp) -> None:
+    done = here("solve", "burgers")
+    assert done.returncode == 2
+    assert "'u' is sampled from the family sine-sums" in done.stderr
+    assert [path.name for path in here.folder.iterdir()] == ["rod.yaml"]
+
+
+def test_help_loads_nothing_heavy(here: Sharp) -> None:
+    code = "import sys, sharp.cli.solve; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "scipy", "sympy", "jax", "pydantic"} & set(done.stdout.split())
+
+
+def test_a_problem_in_words_is_carried_to_a_verified_solution(here: Sharp) -> None:
+    statement = load_case("heat-rod-two-ends").statements[0].text
+    done = here("solve", statement, "--error-rate", "0.2", "--seed", "2")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "Report: solution-text/report.html"
+    assert "equation: u_t = alpha*u_xx" in done.stderr
+    again = here("solve", statement, "--error-rate", "0.2", "--seed", "2", "--json")
+    assert again.returncode == 0
+    assert "needs_clarification" not in again.stderr
+    assert json.loads(again.stdout)["ending"] == "solved"
+    understood = here("solve", "solution-text/problem.yaml", "--no-cross-check")
+    assert understood.returncode == 0, understood.stderr
+
+
+def test_questions_about_words_are_answered_in_a_file(here: Sharp) -> None:
+    done = here("solve", load_ill_posed("rod-one-end").statements[0].text)
+    assert done.returncode == 9, done.stderr
+    asked = here.folder / "solution-text" / "questions.yaml"
+    assert f"sharp solve --answers {asked.relative_to(here.folder)}" in done.stdout
+    unanswered = here("solve", "--answers", str(asked))
+    assert unanswered.returncode == 2
+    assert "expected an answer to each question" in unanswered.stderr
+
+
+def test_words_for_what_has_no_solution_are_refused_with_the_reason(here: Sharp) -> None:
+    done = here("solve", load_ill_posed("backward-rod").statements[0].text)
+    assert done.returncode == 2
+    assert done.stdout.startswith("Not solvable as it stands: ")
+
+
+def test_words_that_the_rule_based_model_does_not_know_end_with_what_to_do(here: Sharp) -> None:
+    done = here("solve", "a 0.5 m rod that cools")
+    assert done.returncode == 4
+    assert "the rule-based model understands no language" in done.stderr
+    assert "Name a model, or write a specification" in done.stderr

@@ -1,0 +1,49 @@
+"""`sharp data` for a specification of no known family."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.helpers.cli.sharp_command import Sharp
+
+ROD = """\
+pde_spec: 1
+id: cold-rod
+title: A rod with cold ends
+coordinates: {space: [x], time: t}
+fields: [u]
+equations: [u_t = u_xx/5]
+domain: {type: box, bounds: {x: [0, 1]}}
+time: [0, 0.1]
+initial: {u: sin(pi*x)}
+boundary: [{where: all, type: dirichlet, field: u, value: 0}]
+"""
+
+
+def test_data_of_a_specification_are_made_found_again_and_audited(sharp: Sharp, tmp_path: Path) -> None:
+    path = tmp_path / "rod.yaml"
+    path.write_text(ROD)
+    made = sharp("data", "make", path, "--samples", "2", "--json")
+    facts = json.loads(made.stdout)
+    assert facts["file"] == facts["reference"]
+    assert facts["file"].endswith("-n2-s2022-reference.hdf5")
+    assert "data: truth of cold-rod (2/2)" in made.stderr
+    again = sharp("data", "make", path, "--samples", "2", "--kind", "reference")
+    assert again.stdout.splitlines() == [f"{name}: {value}" for name, value in facts.items()]
+    assert again.stderr == ""
+    audited = sharp("data", "audit", facts["file"], "--problem", path)
+    assert "The data are the self-converged solution itself, whose error is estimated at" in audited.stdout
+
+
+def test_what_cannot_be_made_or_imported_is_refused(sharp: Sharp, tmp_path: Path) -> None:
+    path = tmp_path / "rod.yaml"
+    path.write_text(ROD)
+    published = sharp("data", "make", path, "--samples", "2", "--kind", "pdebench")
+    assert (published.returncode, published.stdout) == (2, "")
+    assert "found the family other; valid kinds: reference" in published.stderr
+    out = tmp_path / "out.hdf5"
+    imported = sharp("data", "import", path, "--problem", path, "--output", out)
+    assert imported.returncode == 2
+    assert "use a file as it is, without the truth (evaluation.data)" in imported.stderr
+    assert not out.exists()

@@ -1,0 +1,118 @@
+"""The worker as a process: many tasks in one, one for a batch job, and what it says when the machine fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hpc.processes import descendants
+from sharp.evaluation.task_folder import read_result, write_task
+from tests.helpers.evaluation.evaluation_waves import HOLD, SHIFT, task, waves
+
+COMMAND = [sys.executable, "-P", "-m", "sharp.evaluation.worker", "--sandbox", "rlimits"]
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """Give temporary files a home of their own; check that nothing is left there."""
+    home = tmp_path / "scratch"
+    home.mkdir()
+    before = descendants(os.getpid())
+    yield {**os.environ, "TMPDIR": str(home)}
+    assert list(home.iterdir()) == []
+    assert descendants(os.getpid()) == before
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Write a task folder for each code; return them with their tasks."""
+    data = waves(tmp_path)
+
+    def _folders(*codes: str, **options):
+        made = []
+        for number, code in enumerate(codes):
+            folder = tmp_path / f"task-{number}"
+            folder.mkdir()
+            asked = task(data, code, **options)
+            write_task(folder, asked)
+            made.append((folder, asked))
+        return made
+
+    return _folders
+
+
+def serve(lines: list[str], environment, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *options],
+        input="".join(lines),
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def ask(folder: Path) -> str:
+    return json.dumps({"folder": str(folder)}) + "\n"
+
+
+def test_one_process_evaluates_many(folders, environment):
+    made = folders(SHIFT, HOLD, "def solver(")
+    done = serve([ask(folder) for folder, _ in made], environment)
+    assert done.returncode == 0
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {"folder": str(folder), "error": None} for folder, _ in made
+    ]
+    results = [read_result(*item) for item in made]
+    assert [result.ok for result in results] == [True, True, False]
+    assert results[0].scores.nrmse < results[1].scores.nrmse
+
+
+def test_a_task_that_cannot_be_read_does_not_end_the_worker(folders, environment, tmp_path):
+    good, broken = folders(SHIFT, HOLD, split="smoke")
+    (broken[0] / "request.json").write_text("{}")
+    done = serve([ask(broken[0]), ask(tmp_path / "nothing"), ask(good[0])], environment)
+    errors = [json.loads(line)["error"] for line in done.stdout.splitlines()]
+    assert errors[0].startswith("KeyError")
+    assert errors[1].startswith("FileNotFoundError")
+    assert errors[2] is None
+    assert read_result(*good).ok
+
+
+def test_results_that_cannot_be_written_are_the_machines_fault(folders, environment):
+    ((folder, asked),) = folders(SHIFT, split="smoke")
+    (folder / "result.json").mkdir()
+    done = serve([ask(folder)], environment)
+    assert "result.json could not be written" in json.loads(done.stdout)["error"]
+    assert read_result(folder, asked) is None
+
+
+def test_what_candidates_print_is_not_among_the_answers(folders, environment):
+    ((folder, _),) = folders(f"print('noise')\n{SHIFT}", split="smoke")
+    assert len(serve([ask(folder)], environment).stdout.splitlines()) == 1
+
+
+def test_one_task_for_a_batch_job(folders, environment):
+    ((folder, asked),) = folders(SHIFT)
+    done = serve([], environment, "--folder", str(folder))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert read_result(folder, asked).scores.nrmse < 1e-6
+
+
+def test_one_task_that_fails_for_a_batch_job(tmp_path, environment):
+    done = serve([], environment, "--folder", str(tmp_path / "nothing"))
+    assert done.returncode == 1
+    assert "No such file" in done.stderr
+
+
+def test_a_sandbox_that_does_not_work_here_is_an_error(folders, environment, tmp_path):
+    ((folder, _),) = folders(SHIFT)
+    done = serve([ask(folder)], environment, "--sandbox", "apptainer", "--image", str(tmp_path / "no.sif"))
+    assert done.returncode == 1
+    assert "apptainer" in done.stderr
+    assert "Traceback" not in done.stderr

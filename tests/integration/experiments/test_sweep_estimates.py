@@ -1,0 +1,62 @@
+"""What a sweep over methods is estimated to need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sharp.experiments.sweeps.estimate import SweepEstimate, estimate_sweep, format_sweep_plan
+from sharp.experiments.sweeps.fingerprint import ResourceCache
+from sharp.llm.cost_models import BASELINE_REPAIRS_PER_PROGRAM as REPAIRS
+from tests.helpers.experiments.small_sweeps import plan_of
+
+METHODS = "[codepde, codepde-refine, cot-reflection, moa, cepo, funsearch, aide, pde-sharp]"
+
+
+def estimated(folder: Path, methods: str, more: str = "") -> SweepEstimate:
+    return estimate_sweep(plan_of(folder, f"{more}matrix:\n  method: {methods}\n"), ResourceCache(), None)
+
+
+def test_every_method_is_counted_by_its_own_rules(tmp_path: Path) -> None:
+    alone = {
+        method: estimated(tmp_path / method, f"[{method}]")
+        for method in METHODS.strip("[]").split(", ")
+        if (tmp_path / method).mkdir() is None
+    }
+    assert alone["cepo"].calls.expected > alone["moa"].calls.expected > alone["codepde"].calls.expected
+    assert alone["codepde"].evaluations.expected == 3
+    assert alone["codepde-refine"].evaluations.expected == 3 + 12
+    assert alone["funsearch"].evaluations.expected == 12 + 32
+    assert alone["aide"].evaluations.most == 96
+    (tmp_path / "all").mkdir()
+    together = estimated(tmp_path / "all", METHODS)
+    assert together.evaluations.expected == sum(one.evaluations.expected for one in alone.values())
+
+
+def test_programs_that_another_method_has_written_and_debugged_are_not_paid_for_again(tmp_path: Path) -> None:
+    guess = estimated(tmp_path, "[codepde, codepde-refine, aide]")
+    assert guess.reused_calls.expected == pytest.approx(3 + 3 * REPAIRS)
+    assert guess.reused_calls.most == 3 + 3 * 4
+
+
+def test_funsearch_takes_as_many_programs_as_it_begins_with(tmp_path: Path) -> None:
+    guess = estimated(tmp_path, "[codepde, funsearch]")
+    # FunSearch begins with twelve programs, which are more than the three of CodePDE, and gives it all.
+    assert guess.reused_calls.expected == pytest.approx(3 + 3 * REPAIRS)
+
+
+def test_where_debugging_differs_only_the_programs_are_counted_as_given(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "matrix: {method: [codepde, codepde-refine], synthesis.repairs: [1, 2]}\n")
+    shared = estimate_sweep(plan, ResourceCache(), None).reused_calls
+    # Of four cells three take the programs; the two of CodePDE-R take the debugging of those of CodePDE as well.
+    assert shared.expected == pytest.approx(3 * 3 + 3 * 1 + 3 * REPAIRS)
+
+
+def test_the_plan_says_who_gives_what_to_whom(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "matrix: {method: [codepde, codepde-refine]}\n")
+    words = format_sweep_plan(plan, estimate_sweep(plan, ResourceCache(), None))
+    assert (
+        "  codepde: pays for all of its own\n    gives its candidates and their debugging to codepde-refine\n"
+        in words
+    )

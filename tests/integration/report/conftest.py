@@ -1,0 +1,1 @@
+from tests.helpers.documents.report_runs import finished as finished

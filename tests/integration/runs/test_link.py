@@ -1,0 +1,311 @@
+"""Controller jobs without Slurm: what ends the chain, what only ends the job, and what is tried again."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc.campaign import StopSignal, controller, submit_first
+from hpc.errors import InfrastructureError, JournalMismatch, LeaseLost, RunDirectoryError, WorkCancelled
+from hpc.journal import Lease
+from hpc.serving import ServerFailed
+from hpc.slurm import (
+    Campaign,
+    ControllerContext,
+    JobState,
+    SlurmRefused,
+    SlurmUnreachable,
+    SubmissionLog,
+    read_book,
+    read_campaign_outcome,
+    update_control,
+    write_campaign_outcome,
+)
+from sharp.errors import BudgetExceeded, ConfigurationError, ModelUnavailable
+from sharp.experiments.sweeps.shared_backend import SweepBudgetExceeded
+from sharp.runs.cluster.profiles import render_script
+from tests.helpers.cluster.controlled import NoSite, PlannedErrand, RememberingSlurm, a_campaign
+
+FIRST = "100"
+
+
+@pytest.fixture
+def slurm(monkeypatch: pytest.MonkeyPatch) -> RememberingSlurm:
+    """A Slurm whose first job is ours."""
+    taken = RememberingSlurm()
+    monkeypatch.setattr("hpc.slurm.campaign.Slurm", lambda **_: taken)
+    monkeypatch.setattr(controller, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(controller, "_RETRY_S", 0.01)
+    monkeypatch.setattr(controller, "LOOK_S", 0.05)
+    monkeypatch.setattr(NoSite, "closed", 0)
+    monkeypatch.setenv("SLURM_JOB_ID", FIRST)
+    for name in ("SLURM_RESTART_COUNT", "SLURM_JOB_END_TIME"):
+        monkeypatch.delenv(name, raising=False)
+    return taken
+
+
+@pytest.fixture
+def campaign(tmp_path: Path, slurm: RememberingSlurm) -> Campaign:
+    made = a_campaign(tmp_path, controller_chain={"max_no_progress": 3, "exit_margin": "1s"})
+    with SubmissionLog(made.book) as book:
+        assert (
+            submit_first(ControllerContext(made, None, book, slurm), "tests.module", render_script) == FIRST
+        )
+    slurm.set(FIRST, JobState.RUNNING)
+    return made
+
+
+def run(campaign: Campaign, errand: PlannedErrand, told: StopSignal | None = None) -> int:
+    return controller.run_controller_job(
+        "tests.module",
+        campaign.folder,
+        f"{campaign.id}-c1",
+        lambda _: errand,
+        told or StopSignal(),
+        render_script,
+    )
+
+
+def planned(campaign: Campaign, *plan: Exception | bool | Callable[[], None]) -> PlannedErrand:
+    return PlannedErrand(campaign.folder, *plan)
+
+
+def told_to_leave() -> None:
+    os.kill(os.getpid(), signal.SIGUSR2)
+
+
+def test_the_successor_is_queued_before_any_work(campaign: Campaign, slurm: RememberingSlurm) -> None:
+    errand = planned(campaign, True)
+
+    def opened(_: Path) -> Any:
+        assert slurm.living == [FIRST, "101"]
+        assert f"--dependency=afternotok:{FIRST},singleton" in slurm.scripts["101"]
+        assert f"-m tests.module {campaign.folder} {campaign.id}-c2" in slurm.scripts["101"]
+        return errand
+
+    assert (
+        controller.run_controller_job(
+            "tests.module", campaign.folder, f"{campaign.id}-c1", opened, StopSignal(), render_script
+        )
+        == 0
+    )
+    assert slurm.living == [FIRST]
+    ending = read_campaign_outcome(campaign)
+    assert ending is not None
+    assert (ending.state, ending.sentence) == ("finished", "Winner: c1.")
+    assert NoSite.closed == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (BudgetExceeded("the budget of 5 calls is used up"), 6),
+        (SweepBudgetExceeded("of the sweep, the budget of 5 calls is used up"), 6),
+        (ConfigurationError("no such key"), 1),
+        (JournalMismatch("another request"), 1),
+        (WorkCancelled("somebody cancelled job 7"), 1),
+        (InfrastructureError("no node can do it"), 1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_would_happen_again_ends_the_chain(
+    campaign: Campaign, slurm: RememberingSlurm, error: Exception, code: int
+) -> None:
+    assert run(campaign, planned(campaign, error)) == code
+    ending = read_campaign_outcome(campaign)
+    assert ending is not None
+    assert (ending.state, ending.sentence) == ("failed", str(error))
+    assert slurm.living == [FIRST]
+    assert NoSite.closed == 1
+
+
+@pytest.mark.parametrize(
+    "error", [ModelUnavailable("no answer"), SlurmUnreachable("away"), OSError(5, "Input/output error")]
+)
+def test_what_may_be_over_is_tried_again(
+    campaign: Campaign, slurm: RememberingSlurm, error: Exception
+) -> None:
+    assert run(campaign, planned(campaign, error, error, True)) == 0
+    ending = read_campaign_outcome(campaign)
+    assert ending is not None
+    assert ending.state == "finished"
+
+
+def test_a_model_that_was_given_up_is_not_tried_again(campaign: Campaign) -> None:
+    error = ModelUnavailable("no server of qwen3-32b")
+    error.__cause__ = ServerFailed("two jobs failed")
+    assert run(campaign, planned(campaign, error)) == 1
+    assert NoSite.closed == 1
+
+
+def test_it_is_tried_again_only_so_often_without_progress(campaign: Campaign) -> None:
+    errand = planned(campaign, *[ModelUnavailable("no answer")] * 9)
+    assert run(campaign, errand) == 1
+    assert len(errand.plan) == 6
+    ending = read_campaign_outcome(campaign)
+    assert ending is not None
+    assert ending.sentence == "3 times in a row: no answer"
+
+
+def test_whoever_was_told_leaves_for_the_successor(campaign: Campaign, slurm: RememberingSlurm) -> None:
+    told = StopSignal()
+    errand = planned(campaign, told_to_leave)
+    assert run(campaign, errand, told) == 75
+    assert read_campaign_outcome(campaign) is None
+    assert slurm.living == [FIRST, "101"]
+    assert NoSite.closed == 0
+
+
+def test_a_signal_that_came_early_is_heeded(campaign: Campaign, slurm: RememberingSlurm) -> None:
+    told = StopSignal()
+    told.listen()
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert told.received
+    assert run(campaign, planned(campaign, False), told) == 75
+
+
+def test_it_leaves_before_its_time_is_up(
+    campaign: Campaign, slurm: RememberingSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_END_TIME", "1000")
+    assert run(campaign, planned(campaign, False)) == 75
+    ours = read_book(campaign.book).submissions[f"{campaign.id}-c1"]
+    assert ours.ended == "left"
+    assert ours.seconds is not None
+
+
+def test_a_link_that_comes_again_finds_its_successor(campaign: Campaign, slurm: RememberingSlurm) -> None:
+    for _ in range(3):
+        assert run(campaign, planned(campaign, told_to_leave)) == 75
+    assert slurm.living == [FIRST, "101"]
+
+
+def test_a_successor_whose_answer_was_lost_is_found(campaign: Campaign, slurm: RememberingSlurm) -> None:
+    slurm.lost = SlurmUnreachable("Socket timed out")
+
+    def found_again() -> None:
+        assert read_book(campaign.book).submissions[f"{campaign.id}-c2"].job_id == "101"
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    assert run(campaign, planned(campaign, found_again)) == 75
+    assert slurm.living == [FIRST, "101"]
+
+
+def test_somebody_who_cancels_the_successor_ends_the_chain(
+    campaign: Campaign, slurm: RememberingSlurm
+) -> None:
+    def cancel_all() -> None:
+        slurm.set("101", JobState.CANCELLED)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    assert run(campaign, planned(campaign, cancel_all)) == 75
+    assert slurm.living == [FIRST]
+
+
+def test_without_a_successor_work_goes_on(
+    campaign: Campaign, slurm: RememberingSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any, **__: Any) -> str:
+        raise SlurmRefused("Job dependency problem")
+
+    monkeypatch.setattr(slurm, "submit", refused)
+    assert run(campaign, planned(campaign, True)) == 0
+
+
+def test_people_stop_a_campaign(campaign: Campaign, slurm: RememberingSlurm) -> None:
+    def cancelled() -> None:
+        update_control(campaign, stop=True)
+
+    assert run(campaign, planned(campaign, cancelled)) == 0
+    ending = read_campaign_outcome(campaign)
+    assert ending is not None
+    assert ending.state == "stopped"
+    assert slurm.living == [FIRST]
+    assert NoSite.closed == 1
+
+
+def test_a_controller_of_what_has_ended_leaves_at_once(campaign: Campaign, slurm: RememberingSlurm) -> None:
+    write_campaign_outcome(campaign, "finished", "Winner: c1.")
+    slurm.submit("#SBATCH --job-name=" + campaign.job_name("evaluate"), token="stray")
+    assert run(campaign, planned(campaign)) == 0
+    assert slurm.living == [FIRST]
+
+
+def test_a_controller_that_was_superseded_touches_nothing(
+    campaign: Campaign, slurm: RememberingSlurm
+) -> None:
+    leases: list[Lease] = []
+
+    def taken_over() -> None:
+        leases.append(Lease.acquire(campaign.slurm_dir, steal_lease=True))
+
+    assert run(campaign, planned(campaign, taken_over)) == 75
+    assert read_campaign_outcome(campaign) is None
+    assert NoSite.closed == 0
+    assert slurm.living == [FIRST, "101"]
+    leases[0].release()
+
+
+def test_fruitless_links_end_the_chain(
+    campaign: Campaign, slurm: RememberingSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = []
+    for restart in range(4):
+        monkeypatch.setenv("SLURM_RESTART_COUNT", str(restart))
+        errand = planned(campaign, told_to_leave)
+        errand.done = 5
+        codes.append(run(campaign, errand))
+    assert codes == [75, 75, 75, 1]
+    ending = read_campaign_outcome(campaign)
+    assert ending is not None
+    assert "Nothing new was recorded in 3 controller jobs in a row" in ending.sentence
+
+
+def test_a_link_that_cannot_be_counted_ends_the_chain(campaign: Campaign, slurm: RememberingSlurm) -> None:
+    def broken(_: Path) -> Any:
+        raise RuntimeError("nobody foresaw this")
+
+    assert (
+        controller.run_controller_job(
+            "tests.module", campaign.folder, f"{campaign.id}-c1", broken, StopSignal(), render_script
+        )
+        == 1
+    )
+    ending = read_campaign_outcome(campaign)
+    assert ending is not None
+    assert ending.sentence == "RuntimeError: nobody foresaw this"
+    assert slurm.living == [FIRST]
+
+
+def test_what_nobody_foresaw_is_left_to_the_successor(campaign: Campaign, slurm: RememberingSlurm) -> None:
+    with pytest.raises(RuntimeError, match="nobody foresaw"):
+        run(campaign, planned(campaign, RuntimeError("nobody foresaw this")))
+    assert read_campaign_outcome(campaign) is None
+    assert slurm.living == [FIRST, "101"]
+
+
+def test_progress_keeps_the_chain_alive(
+    campaign: Campaign, slurm: RememberingSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for restart in range(6):
+        monkeypatch.setenv("SLURM_RESTART_COUNT", str(restart))
+        errand = planned(campaign, told_to_leave)
+        errand.done = restart // 2
+        assert run(campaign, errand) == 75
+
+
+def test_a_folder_without_campaign_is_named(tmp_path: Path, slurm: RememberingSlurm) -> None:
+    with pytest.raises(RunDirectoryError, match="has not been launched on a cluster"):
+        controller.run_controller_job(
+            "m", tmp_path, "t", lambda _: PlannedErrand(tmp_path), StopSignal(), render_script
+        )
+
+
+def test_a_superseded_step_is_no_end(campaign: Campaign, slurm: RememberingSlurm) -> None:
+    assert run(campaign, planned(campaign, LeaseLost("taken over"))) == 75
+    assert read_campaign_outcome(campaign) is None

@@ -1,0 +1,199 @@
+"""Study files: read strictly, and all that are shipped can be planned for anybody who may play in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sharp.errors import ConfigurationError
+from sharp.experiments.studies.model_assignment import (
+    assign_models,
+    folder_of,
+    is_quick,
+    is_rule_based,
+    of_models,
+    paper_models,
+    rule_based_models,
+)
+from sharp.experiments.studies.study_file import list_studies, read_study
+from sharp.experiments.sweeps.fingerprint import ResourceCache
+from sharp.llm.cards import RULE_BASED
+from sharp.yaml_documents import read_document
+from tests.helpers.experiments.made import STUDY, VIEW, planned, tried, written
+
+SHIPPED = sorted(list_studies())
+
+
+@pytest.fixture
+def earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place to start from that has the earlier run which the study of reports wants."""
+    (tmp_path / "prior-run").mkdir()
+    (tmp_path / "prior-run" / "run.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (STUDY + VIEW + "colour: red\n", "tried.yaml:10: colour is not a key of a study. Valid: name, title"),
+        (
+            STUDY + VIEW.replace("method", "metod"),
+            "tried.yaml:9: views.0.rows: the sweep has no axis 'metod'; did you",
+        ),
+        (STUDY + VIEW.replace("columns: problem", "columns: size"), "the sweep has no axis 'size'"),
+        (
+            STUDY + VIEW.replace("rows:", "measure: speed, rows:"),
+            "tried.yaml:9: views.0: there is no measure 'speed'",
+        ),
+        (STUDY + VIEW.replace("rows:", "show: shares, rows:"), "there is no measure 'nrmse' to show so"),
+        (
+            STUDY + VIEW.replace("rows:", "show: paired, rows:"),
+            "`reference` goes with `show: paired or evaluations-to-target`",
+        ),
+        (STUDY + VIEW.replace("rows:", "against: seed, rows:"), "`against` goes with `show: against`"),
+        (STUDY + "runs_from: table2\n" + VIEW, "expected either `sweep`, a sweep file, or `runs_from`"),
+        (STUDY.replace("models: {generators: [gpt-4o, o3]}\n", "") + VIEW, "`models` go with `sweep`"),
+        (
+            STUDY.replace("sweep: tried", "sweep: mian") + VIEW,
+            "tried.yaml:5: sweep: there is no sweep 'mian'; did you mean",
+        ),
+        (
+            STUDY.replace("name: tried", "name: other") + VIEW,
+            "tried.yaml:1: name: the name of a study must be that of its file",
+        ),
+        (STUDY + "views: []\n", "tried.yaml:8: views: "),
+    ],
+)
+def test_what_is_wrong_with_a_study_is_told_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    path = written(tmp_path, monkeypatch, text)
+    with pytest.raises(ConfigurationError) as caught:
+        read_study(str(path))
+    assert said in str(caught.value)
+
+
+def test_an_unknown_study_is_answered_with_those_there_are() -> None:
+    with pytest.raises(ConfigurationError, match="there is no study 'tabel2'; did you mean 'table2'"):
+        read_study("tabel2")
+
+
+def test_a_view_of_another_study_must_name_one_with_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = "name: tried\ntitle: t\nreproduces: r\ndescription: a\nruns_from: orders\n"
+    path = written(tmp_path, monkeypatch, head + VIEW)
+    with pytest.raises(ConfigurationError, match="runs_from: 'orders' has no runs of its own"):
+        read_study(str(path))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_study_can_be_planned_by_the_rule_based_model(earlier: Path, name: str) -> None:
+    plan = planned(read_study(name), earlier / "sweep", quick=True)
+    assert plan.cells
+    assert {model for cell in plan.cells for model in [cell.config.models.generator]} == {"rule-based"}
+    assert {card.kind for card in ResourceCache().cards_asked(cell.config for cell in plan.cells)} == {
+        RULE_BASED
+    }
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_study_can_be_planned_with_the_models_of_the_paper(earlier: Path, name: str) -> None:
+    file = read_study(name)
+    plan = planned(file, earlier / "sweep", paper_models(file.models))
+    assert {cell.config.models.generator for cell in plan.cells} == set(file.models.generators)
+    assert {cell.config.models.override for cell in plan.cells} == {None}
+
+
+def test_the_main_table_has_six_methods_five_problems_and_three_seeds(tmp_path: Path) -> None:
+    plan = planned(read_study("table2"), tmp_path / "sweep", quick=True)
+    assert len(plan.cells) == 6 * 5 * 3
+    assert {cell.config.evaluation.validation for cell in plan.cells} == {2}
+
+
+def test_the_structure_study_has_twenty_juries_and_none(tmp_path: Path) -> None:
+    plan = planned(read_study("structure"), tmp_path / "sweep")
+    one = [cell for cell in plan.cells if cell.config.problem == "darcy"]
+    juries = {
+        (cell.config.models.judges, cell.config.synthesis.criteria)
+        for cell in one
+        if cell.config.synthesis.mode == "tournament"
+    }
+    assert (len(one), len(juries)) == (21, 20)
+    assert len(plan.shares) == 100  # what one writes for each problem, all others take
+
+
+def test_published_values_stand_in_columns_and_rows_that_the_study_has(tmp_path: Path) -> None:
+    for name in SHIPPED:
+        file = read_study(name)
+        named = {axis for view in file.study.views for axis in view.rows}
+        for cited in file.study.published.figures:
+            assert set(cited.row) <= named
+            assert any(
+                cited.measure == view.measure and set(cited.row) <= set(view.rows)
+                for view in file.study.views
+            )
+            assert cited.source or file.study.published.source
+
+
+def test_the_models_of_the_user_take_all_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tried(tmp_path, monkeypatch)
+    plan = planned(file, tmp_path / "sweep", of_models(file.models, ("qwen3-32b", "gpt-oss-120b"), ()))
+    models = {cell.values["generator"]: cell.config.models for cell in plan.cells}
+    assert set(models) == {"qwen3-32b", "gpt-oss-120b"}
+    assert models["gpt-oss-120b"].analyst == models["gpt-oss-120b"].reporter == "gpt-oss-120b"
+    assert {each.judges for each in models.values()} == {("qwen3-32b", "gpt-oss-120b", "qwen3-32b")}
+
+
+def test_judges_of_the_user_are_the_jury(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tried(tmp_path, monkeypatch)
+    plan = planned(file, tmp_path / "sweep", of_models(file.models, ("qwen3-32b",), ("o3", "o3")))
+    assert {cell.config.models.judges for cell in plan.cells} == {("o3", "o3")}
+
+
+def test_a_study_of_juries_gives_the_roles_of_the_paper_to_three_judges(tmp_path: Path) -> None:
+    file, three = read_study("structure"), ("qwen3-32b", "gpt-oss-120b", "gemma-3-27b")
+    plan = planned(file, tmp_path / "sweep", of_models(file.models, ("qwen3-32b",), three))
+    assert plan.by_id["o3+gpt-4o-darcy-qwen3-32b-s0"].config.models.judges == ("qwen3-32b", "gpt-oss-120b")
+    with pytest.raises(ConfigurationError, match="name three different ones with --judge"):
+        planned(file, tmp_path / "other", of_models(file.models, ("qwen3-32b",), ()))
+
+
+def test_seeds_quick_settings_and_overrides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tried(tmp_path, monkeypatch)
+    cast = rule_based_models(file.models)
+    whole, quick = assign_models(file, cast), assign_models(file, cast, quick=True)
+    assert (is_quick(file, whole), is_quick(file, quick)) == (False, True)
+    assert is_rule_based(quick)
+    assert quick.form.matrix["seed"] == [0]
+    assert assign_models(file, cast, seeds=3, quick=True).form.matrix["seed"] == [0, 1, 2]
+    changed = assign_models(file, cast, ["evaluation.validation=7"], quick=True)
+    assert changed.base.data["evaluation"] == {"validation": 7}
+    assert not is_quick(file, changed)
+
+
+def test_quick_runs_and_those_of_other_players_lie_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tried(tmp_path, monkeypatch)
+    played, paper = rule_based_models(file.models), paper_models(file.models)
+    folders = [folder_of(file, cast, quick=quick) for cast in (played, paper) for quick in (False, True)]
+    assert [str(path) for path in folders] == [
+        "sweeps/tried-rule-based",
+        "sweeps/tried-rule-based-quick",
+        "sweeps/tried",
+        "sweeps/tried-quick",
+    ]
+    assert folder_of(read_study("orders"), played, quick=False) == Path("sweeps/table2-rule-based")
+
+
+def test_the_sweep_of_a_study_is_a_sweep_file_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tried(tmp_path, monkeypatch)
+    frozen = assign_models(file, paper_models(file.models)).frozen()
+    (tmp_path / "sweep.yaml").write_bytes(frozen)
+    matrix = read_document(tmp_path / "sweep.yaml", ConfigurationError, "a sweep").data["matrix"]
+    assert list(matrix) == ["method", "problem", "genesis.candidates", "generator", "seed"]

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sharp.errors import ConfigurationError
+from sharp.solvers.driver import SolveOptions, solve_problem
+from sharp.solvers.solution import Solution
+from sharp.solvers.verification import CROSS_CHECK, EXACT, RESIDUAL
+from tests.helpers.solvers.solving_fakes import HEAT, Invented, exact_solution, problem_of
+
+GOOD = Invented("chebyshev", lambda n: n**-6.0)
+SECOND_BEST = Invented("fd", lambda n: n**-2.0)
+
+
+def solved(*methods: Invented, text: str = HEAT, **options) -> Solution:
+    lines: list[str] = []
+    found = solve_problem(problem_of(text), SolveOptions(**options), lines.append, methods)
+    assert all(isinstance(line, str) for line in lines)
+    return found
+
+
+def test_a_good_method_is_verified_and_compared_with_another() -> None:
+    found = solved(SECOND_BEST, GOOD)
+    assert found.verdict.status == "verified"
+    assert found.discrete.method == "chebyshev"
+    assert found.opinion.method == "fd"
+    assert found.trial.refinement.error <= found.accuracy == 1e-6
+    assert {check.name for check in found.verdict.checks} >= {RESIDUAL, CROSS_CHECK, EXACT}
+    assert found.verdict.reason.startswith("estimated relative error")
+    assert "finite differences, agrees to" in found.verdict.reason
+    assert "Chebyshev" in found.recommendation.reason
+
+
+def test_a_method_that_finds_nothing_is_followed_by_the_next() -> None:
+    found = solved(Invented("chebyshev", lambda _: None), SECOND_BEST, Invented("fv", lambda n: n**-3.0))
+    assert [trial.refinement.method for trial in found.trials] == ["chebyshev", "fd", "fv"]
+    assert found.trials[0].checks == ()
+    assert found.discrete.method == "fv"
+
+
+def test_a_method_that_agrees_with_itself_and_is_wrong_is_not_believed() -> None:
+    found = solved(Invented("chebyshev", lambda _: 0.2), Invented("fd", lambda n: n**-6.0))
+    wrong = found.trials[0]
+    assert wrong.refinement.converged
+    assert wrong.verdict == "failed"
+    assert found.discrete.method == "fd"
+    assert len(wrong.refinement.attempts) > 2
+
+
+def test_checks_that_are_not_kept_lead_to_finer_resolutions_first() -> None:
+    late = Invented("chebyshev", lambda n: 0.2 if n < 32 else 1e-9)
+    found = solved(late, cross_check=False)
+    assert found.verdict.status == "verified"
+    assert [attempt.resolution for attempt in found.trial.refinement.attempts] == [8, 16, 32, 64]
+    assert len(found.trials) == 1
+
+
+def test_the_best_of_several_doubtful_solutions_is_kept() -> None:
+    found = solved(
+        Invented("chebyshev", lambda n: n**-1.0), Invented("fd", lambda n: n**-2.0), cross_check=False
+    )
+    assert found.verdict.status == "inconclusive"
+    assert found.discrete.method == "fd"
+    assert "Not verified: refinement" in found.verdict.reason
+
+
+def test_a_method_that_was_found_wrong_is_not_asked_for_its_opinion() -> None:
+    liar = Invented("chebyshev", lambda _: 0.2)
+    found = solved(liar, Invented("fd", lambda n: n**-6.0))
+    assert (found.verdict.status, found.opinion) == ("verified", None)
+    asked = solved(liar, Invented("fd", lambda n: n**-6.0), Invented("fv", lambda n: n**-2.0))
+    assert asked.opinion.method == "fv"
+
+
+def test_the_opinion_of_a_method_whose_solution_fails_its_checks_does_not_count() -> None:
+    liar = Invented("fd", lambda n: 0.2)
+    assert solved(GOOD, liar).opinion is None
+    assert solved(GOOD, liar, Invented("fv", lambda n: n**-2.0)).opinion.method == "fv"
+
+
+def test_a_method_that_was_merely_not_accurate_enough_serves_as_the_second() -> None:
+    found = solved(Invented("chebyshev", lambda n: n**-2.0), Invented("fd", lambda n: n**-6.0))
+    assert found.discrete.method == "fd"
+    assert found.opinion.method == "chebyshev"
+    assert found.opinion.resolution == 256
+
+
+def test_methods_that_differ_raise_doubts() -> None:
+    found = solved(GOOD, Invented("fd", lambda n: 0.001 + n**-2.0))
+    assert found.verdict.status == "inconclusive"
+    assert "cross-check" in found.verdict.reason
+
+
+def test_without_any_solution_the_reasons_are_told() -> None:
+    found = solved(Invented("chebyshev", lambda _: None), Invented("fv", refused="nothing flows"))
+    assert (found.verdict.status, found.discrete) == ("unsolved", None)
+    assert "Chebyshev collocation: no convergence" in found.verdict.reason
+    found = solved(Invented("fv", refused="nothing flows"))
+    assert found.verdict.reason == "no method here can solve this problem (finite volumes: nothing flows)"
+
+
+def test_an_exact_solution_may_be_left_aside() -> None:
+    assert EXACT not in {check.name for check in solved(GOOD, compare=False).verdict.checks}
+
+
+def test_a_forced_method_is_the_only_one_that_solves_and_others_only_check_it() -> None:
+    found = solved(GOOD, SECOND_BEST, method="fd", accuracy=1e-4)
+    assert {trial.refinement.method for trial in found.trials} == {"fd"}
+    assert found.opinion.method == "chebyshev"
+    assert found.accuracy == 1e-4
+    with pytest.raises(ConfigurationError, match="unknown method 'magic'"):
+        solved(GOOD, method="magic")
+
+
+def test_a_resolution_that_is_asked_for_is_compared_with_two_thirds_of_it() -> None:
+    found = solved(GOOD, resolution=60, cross_check=False)
+    assert [attempt.resolution for attempt in found.trial.refinement.attempts] == [40, 60]
+
+
+def test_a_problem_without_a_solution_is_refused_and_one_with_a_gap_is_not_solved() -> None:
+    backward = HEAT.replace("{alpha: 0.1}", "{alpha: -0.1}")
+    found = solved(GOOD, text=backward)
+    assert found.verdict.status == "rejected"
+    assert found.trials == ()
+    jump = HEAT.replace("value: 2}", "value: 3}").replace(
+        "reference: {kind: exact, value: {u: exp(-alpha*pi**2*t)*sin(pi*x) + 2*x}}", ""
+    )
+    assert solved(GOOD, text=jump).verdict.status == "needs_clarification"
+
+
+def test_the_fake_is_what_the_tests_take_it_for() -> None:
+    assert exact_solution(problem_of(HEAT)).at(np.array([[0.5]]), 0.0).item() == pytest.approx(2.0)

@@ -1,0 +1,373 @@
+"""Time-dependent problems on tensor grids, against exact solutions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sharp.problems import Problem
+from sharp.solvers.axes import ChebyshevAxis
+from sharp.solvers.boxes import BoxGrid
+from sharp.solvers.collocation import Collocation, paired
+from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded
+from sharp.solvers.methods import load_method
+from sharp.solvers.system import system_of
+from tests.helpers.solvers.boxed import boxed, error, solved
+
+ROD = {"x": (0, 1)}
+ADVECTED = "exp(-20*(x - t - 0.2)**2)"
+SOLITON = "2*k**2/cosh(k*(x - 4*k**2*t - 14))**2"
+
+ONE_DIMENSION = {
+    "heat between fixed values": boxed(
+        ["u_t = a*u_xx"],
+        ROD,
+        ["x = 0: dirichlet u = 1", "x = 1: dirichlet u = 3"],
+        {"u": "1 + 2*x + exp(-a*pi**2*t)*sin(pi*x)"},
+        parameters={"a": 0.3},
+        time=[0, 1],
+        initial={"u": "1 + 2*x + sin(pi*x)"},
+    ),
+    "heat in an insulated rod": boxed(
+        ["u_t = u_xx"],
+        ROD,
+        ["all: neumann u = 0"],
+        {"u": "2 + exp(-4*pi**2*t)*cos(2*pi*x)"},
+        time=[0, 0.1],
+        initial={"u": "2 + cos(2*pi*x)"},
+    ),
+    "heat given off at an end": boxed(
+        ["u_t = u_xx - 2*exp(-t) - exp(-t)*(x**2 + 1)"],
+        ROD,
+        ["x = 0: neumann u = 0", "x = 1: robin 3 2 u = 10*exp(-t)"],
+        {"u": "exp(-t)*(x**2 + 1)"},
+        time=[0, 2],
+        initial={"u": "x**2 + 1"},
+    ),
+    "heat with a swinging end": boxed(
+        ["u_t = u_xx"],
+        ROD,
+        ["x = 0: dirichlet u = cos(5*t)", "x = 1: neumann u = k*exp(-k)*(sin(5*t - k) - cos(5*t - k))"],
+        {"u": "exp(-k*x)*cos(5*t - k*x)"},
+        parameters={"k": "sqrt(5/2)"},
+        time=[0, 3],
+        initial={"u": "exp(-k*x)*cos(k*x)"},
+    ),
+    "a robin condition that changes with time": boxed(
+        ["u_t = u_xx + exp(t)*(x - x**2 + 2)"],
+        ROD,
+        ["x = 0: dirichlet u = 0", "x = 1: robin 1+t 1 u = -exp(t)"],
+        {"u": "exp(t)*(x - x**2)"},
+        time=[0, 1],
+        initial={"u": "x - x**2"},
+    ),
+    "heat in a graded rod": boxed(
+        ["u_t = ((1 + x)*u_x)_x - exp(-t)*(x**2 + 4*x + 2)"],
+        ROD,
+        ["x = 0: dirichlet u = 0", "x = 1: dirichlet u = exp(-t)"],
+        {"u": "exp(-t)*x**2"},
+        time=[0, 1],
+        initial={"u": "x**2"},
+    ),
+    "transport through an inflow end": boxed(
+        ["u_t + u_x = 0"],
+        {"x": (0, 1)},
+        ["x = 0: dirichlet u = exp(-20*(t + 0.2)**2)"],
+        {"u": ADVECTED},
+        time=[0, 1],
+        initial={"u": "exp(-20*(x - 0.2)**2)"},
+    ),
+    "transport to the left": boxed(
+        ["u_t = 2*u_x"],
+        {"x": (0, 1)},
+        ["x = 1: dirichlet u = sin(1 + 2*t)"],
+        {"u": "sin(x + 2*t)"},
+        time=[0, 2],
+        initial={"u": "sin(x)"},
+    ),
+    "a front of Burgers' equation": boxed(
+        ["u_t + u*u_x = nu*u_xx"],
+        {"x": (-1, 1)},
+        [
+            "x = -1: dirichlet u = 1 - tanh((-1 - t)/(2*nu))",
+            "x = 1: dirichlet u = 1 - tanh((1 - t)/(2*nu))",
+        ],
+        {"u": "1 - tanh((x - t)/(2*nu))"},
+        parameters={"nu": 0.2},
+        time=[0, 0.5],
+        initial={"u": "1 - tanh(x/(2*nu))"},
+    ),
+    "a clamped string over two periods": boxed(
+        ["u_tt = 4*u_xx"],
+        ROD,
+        ["all: dirichlet u = 0"],
+        {"u": "cos(2*pi*t)*sin(pi*x) + sin(6*pi*t)*sin(3*pi*x)/3"},
+        time=[0, 2],
+        initial={"u": "sin(pi*x)", "u_t": "2*pi*sin(3*pi*x)"},
+    ),
+    "air in an open pipe": boxed(
+        ["u_tt = u_xx"],
+        ROD,
+        ["x = 0: neumann u = 0", "x = 1: dirichlet u = 0"],
+        {"u": "cos(3*pi/2*t)*cos(3*pi/2*x)"},
+        time=[0, "8/3"],
+        initial={"u": "cos(3*pi/2*x)", "u_t": "0"},
+    ),
+    "a kink of the sine-Gordon equation": boxed(
+        ["u_tt = u_xx - sin(u)"],
+        {"x": (-4, 4)},
+        ["x = -4: dirichlet u = 4*atan(exp((-4 - v*t)/g))", "x = 4: dirichlet u = 4*atan(exp((4 - v*t)/g))"],
+        {"u": "4*atan(exp((x - v*t)/g))"},
+        parameters={"v": 0.6, "g": "sqrt(1 - v**2)"},
+        time=[0, 2],
+        initial={"u": "4*atan(exp(x/g))", "u_t": "-2*v/g/cosh(x/g)"},
+    ),
+    "a hinged beam": boxed(
+        ["u_tt = -u_xxxx"],
+        ROD,
+        ["all: dirichlet u = 0", "all: derivative 2 u = 0"],
+        {"u": "cos(pi**2*t)*sin(pi*x)"},
+        time=[0, "4/pi"],
+        initial={"u": "sin(pi*x)", "u_t": "0"},
+    ),
+    "dispersion with two conditions on the right": boxed(
+        ["u_t + u_xxx = 0"],
+        {"x": (0, 2)},
+        [
+            "x = 0: dirichlet u = sin(t)",
+            "x = 2: dirichlet u = sin(2 + t)",
+            "x = 2: neumann u = cos(2 + t)",
+        ],
+        {"u": "sin(x + t)"},
+        time=[0, 3],
+        initial={"u": "sin(x)"},
+    ),
+    "Schroedinger's equation as two fields": boxed(
+        ["a_t = -b_xx/2", "b_t = a_xx/2"],
+        ROD,
+        ["all: dirichlet a = 0", "all: dirichlet b = 0"],
+        {"a": "cos(pi**2*t/2)*sin(pi*x)", "b": "-sin(pi**2*t/2)*sin(pi*x)"},
+        fields=["a", "b"],
+        time=[0, 1],
+        initial={"a": "sin(pi*x)", "b": "0"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ONE_DIMENSION)
+def test_problems_on_an_interval_are_solved_to_spectral_accuracy(name: str) -> None:
+    nodes = 18 if "beam" in name or "dispersion" in name else 60
+    assert error(ONE_DIMENSION[name], "chebyshev", nodes) < 1e-8
+
+
+FOURTH_ORDER = [
+    "heat between fixed values",
+    "heat in an insulated rod",
+    "heat given off at an end",
+    "transport through an inflow end",
+    "a front of Burgers' equation",
+    "air in an open pipe",
+]
+
+
+@pytest.mark.parametrize("name", FOURTH_ORDER)
+def test_finite_differences_converge_with_order_four(name: str) -> None:
+    coarse, fine = (error(ONE_DIMENSION[name], "fd", nodes, 1e-10) for nodes in (41, 81))
+    assert np.log2(coarse / fine) > 3.7 or fine < 1e-9
+
+
+SOLITARY = "a soliton of the Korteweg-de Vries equation"
+RING = "waves that run around a ring"
+PERIODIC = {
+    SOLITARY: boxed(
+        ["u_t + 6*u*u_x + u_xxx = 0"],
+        {"x": (0, 30)},
+        ["periodic x"],
+        {"u": SOLITON},
+        parameters={"k": 0.9},
+        time=[0, 1],
+        initial={"u": SOLITON.replace("*t", "*0")},
+    ),
+    RING: boxed(
+        ["u_tt = u_xx"],
+        {"x": (0, "2*pi")},
+        ["periodic x"],
+        {"u": "exp(cos(x - t))"},
+        time=[0, "4*pi"],
+        initial={"u": "exp(cos(x))", "u_t": "sin(x)*exp(cos(x))"},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "bound"),
+    [(SOLITARY, 160, 1e-7), (RING, 40, 1e-9), (RING, 41, 1e-9)],
+)
+def test_periodic_problems_are_solved_to_spectral_accuracy(name: str, nodes: int, bound: float) -> None:
+    assert error(PERIODIC[name], "fourier", nodes) < bound
+
+
+def test_periodic_finite_differences_converge_with_order_four() -> None:
+    coarse, fine = (error(PERIODIC[RING], "fd", nodes) for nodes in (80, 160))
+    assert np.log2(coarse / fine) == pytest.approx(4, abs=0.3)
+
+
+PLATE = boxed(
+    ["u_t = lap(u) + u_xy - exp(-t)*cos(x + y)"],
+    {"x": (0, 1), "y": (0, 2)},
+    [
+        "x = 0: dirichlet u = 0",
+        "x = 1: neumann u = exp(-t)*cos(1)*sin(y)",
+        "y = 0: dirichlet u = 0",
+        "y = 2: robin 1 1 u = exp(-t)*sin(x)*(sin(2) + cos(2))",
+    ],
+    {"u": "exp(-t)*sin(x)*sin(y)"},
+    time=[0, 1],
+    initial={"u": "sin(x)*sin(y)"},
+)
+CHANNEL = boxed(
+    ["u_t + u_x = u_yy"],
+    {"x": (0, "2*pi"), "y": (0, 1)},
+    ["periodic x", "all: neumann u = 0"],
+    {"u": "sin(x - t)*exp(-pi**2*t)*cos(pi*y)"},
+    time=[0, 0.5],
+    initial={"u": "sin(x)*cos(pi*y)"},
+)
+BRICK = boxed(
+    ["u_t = lap(u)"],
+    {"x": (0, 1), "y": (0, 1), "z": (0, 1)},
+    [
+        "x = 0: dirichlet u = 0",
+        "x = 1: dirichlet u = 0",
+        "y = 0: neumann u = 0",
+        "y = 1: neumann u = 0",
+        "z = 0: dirichlet u = 0",
+        "z = 1: neumann u = 0",
+    ],
+    {"u": "exp(-9*pi**2/4*t)*sin(pi*x)*cos(pi*y)*sin(pi*z/2)"},
+    time=[0, 0.1],
+    initial={"u": "sin(pi*x)*cos(pi*y)*sin(pi*z/2)"},
+)
+
+
+@pytest.mark.parametrize(
+    ("problem", "nodes", "bound"), [(PLATE, 14, 1e-9), (CHANNEL, 14, 1e-9), (BRICK, 9, 1e-5)]
+)
+def test_problems_in_more_dimensions_are_solved_to_spectral_accuracy(
+    problem: Problem, nodes: int, bound: float
+) -> None:
+    assert error(problem, "chebyshev", nodes) < bound
+
+
+def test_finite_differences_in_the_plane_converge_with_order_four() -> None:
+    coarse, fine = (error(PLATE, "fd", nodes) for nodes in (13, 25))
+    assert np.log2(coarse / fine) > 3.7
+
+
+def test_values_are_those_of_the_conditions_at_the_boundary_and_of_the_initial_state_inside() -> None:
+    problem = ONE_DIMENSION["heat with a swinging end"]
+    solution = solved(problem, "chebyshev", 30)
+    times = np.linspace(0, 3, 7)
+    np.testing.assert_allclose(
+        solution.evaluate(np.array([[0.0]]), times)[0, :, 0], np.cos(5 * times), atol=1e-12
+    )
+    x = np.linspace(0.01, 0.99, 20)
+    k = np.sqrt(2.5)
+    np.testing.assert_allclose(solution.at(x[:, None])[0], np.exp(-k * x) * np.cos(k * x), atol=1e-12)
+
+
+def test_a_jump_between_initial_and_boundary_values_is_smoothed_as_the_error_function_says() -> None:
+    quench = boxed(
+        ["u_t = u_xx"],
+        {"x": (0, 1)},
+        ["x = 0: dirichlet u = 1", "x = 1: dirichlet u = 0"],
+        time=[0, 0.01],
+        initial={"u": "0"},
+        allow=["corner-jump"],
+    )
+    from scipy.special import erfc
+
+    x = np.linspace(0, 1, 50)
+    found = solved(quench, "chebyshev", 60, 1e-6).at(x[:, None], 0.01)[0]
+    np.testing.assert_allclose(found, erfc(x / 0.2), atol=1e-6)
+
+
+def test_a_heater_that_is_switched_off_is_followed_through_the_jump() -> None:
+    """The mean of an insulated rod grows by the supplied heat, and no more after the switch."""
+    heated = boxed(
+        ["u_t = u_xx + piecewise(2, t < 0.3, 0)*(1 + cos(pi*x))"],
+        {"x": (0, 1)},
+        ["all: neumann u = 0"],
+        {
+            "u": "piecewise(2*t + 2*cos(pi*x)*(1 - exp(-pi**2*t))/pi**2, t < 0.3, "
+            "0.6 + 2*cos(pi*x)*(exp(0.3*pi**2) - 1)*exp(-pi**2*t)/pi**2)"
+        },
+        time=[0, 1],
+        initial={"u": "0"},
+    )
+    assert error(heated, "chebyshev", 20) < 1e-9
+
+
+def test_a_solution_that_blows_up_is_not_solved_and_the_time_is_told() -> None:
+    growing = boxed(
+        ["u_t = u_xx + u**2"], {"x": (0, 1)}, ["all: neumann u = 0"], time=[0, 2], initial={"u": "1"}
+    )
+    with pytest.raises(SolverFailed, match=r"beyond the time (0\.9999|1,|1\.0000)"):
+        solved(growing, "chebyshev", 8)
+
+
+def test_the_limit_of_time_is_kept() -> None:
+    system = system_of(PLATE)
+    with pytest.raises(TimeLimitExceeded):
+        load_method("chebyshev").solve(system, 12, 1e-6, Deadline.within(-1))
+
+
+def test_conditions_without_a_factor_are_not_solved() -> None:
+    empty = boxed(
+        ["u_t = u_xx"],
+        {"x": (0, 1)},
+        ["x = 0: robin 0 0 u = 0", "x = 1: dirichlet u = 0"],
+        time=[0, 1],
+        initial={"u": "x - x**2"},
+    )
+    with pytest.raises(SolverFailed, match="contradict each other, or say nothing"):
+        solved(empty, "chebyshev", 10)
+
+
+@pytest.mark.parametrize("kind", ["constant", "nonlinear"])
+def test_the_jacobian_is_the_derivative_of_the_rates(kind: str) -> None:
+    reaction = "3*u - v" if kind == "constant" else "sin(u)*v_x + u_x**2"
+    problem = boxed(
+        [f"u_t = ((1 + x**2)*u_x)_x + {reaction}", "v_t = v_xx + u"],
+        {"x": (0, 1)},
+        ["x = 0: robin 2 1 u = t", "x = 1: neumann u = 1", "all: dirichlet v = t"],
+        fields=["u", "v"],
+        time=[0, 1],
+        initial={"u": "x", "v": "0"},
+    )
+    collocation = Collocation(system_of(problem), BoxGrid({"x": ChebyshevAxis(0, 1, 9)}))
+    assert collocation.constant == (kind == "constant")
+    state = np.random.default_rng(0).standard_normal(collocation.size)
+    steps = 1e-6 * np.eye(collocation.size)
+    times = np.full(collocation.size, 0.3)
+    difference = collocation.rates(times, state + steps) - collocation.rates(times, state - steps)
+    np.testing.assert_allclose(collocation.jacobian(0.3, state), difference.T / 2e-6, atol=2e-4, rtol=1e-6)
+
+
+def test_every_steady_equation_is_replaced_at_the_boundary_of_the_field_it_determines() -> None:
+    crossed = boxed(
+        ["v = -lap(u)", "lap(v) = 1"],
+        {"x": (0, 1), "y": (0, 1)},
+        ["all: dirichlet u = 0", "all: dirichlet v = 0"],
+        fields=["v", "u"],
+    )
+    assert paired(system_of(crossed)) == (1, 0)
+
+
+def test_methods_say_why_they_do_not_solve_a_problem() -> None:
+    ring = system_of(PERIODIC[RING])
+    rod = system_of(ONE_DIMENSION["a hinged beam"])
+    assert load_method("fourier").unsupported_reason(rod) == "not periodic: x"
+    assert "fourier" in str(load_method("chebyshev").unsupported_reason(ring))
+    assert load_method("fd").unsupported_reason(rod) is None
+    assert max(load_method("chebyshev").resolution_sequence(rod)) <= 40

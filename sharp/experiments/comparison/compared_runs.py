@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,15 @@ class Comparison:
         problems = {
             problem: {
                 "runs": [run["number"] for run in group.runs],
-                "break_even": [_break_even_json(*found) for found in break_evens(group).items()],
+                "break_even": [
+                    {
+                        "run": number,
+                        **asdict(found),
+                        "per_evaluation": found.per_evaluation,
+                        "per_execution": found.per_execution,
+                    }
+                    for number, found in break_evens(group).items()
+                ],
                 "notes": list(notes(group)),
             }
             for problem, group in self.by_problem().items()
@@ -88,10 +96,12 @@ def compare(paths: Sequence[Path], gpu_price: float | None = None) -> Comparison
     runs = list(dict.fromkeys(run.resolve() for path in paths for run in _runs_in(path)))
     found = [_read(run, gpu_price) for run in runs]
     rows = [
-        ({"number": number, "name": name, "path": str(path), **each.extra}, each.summary)
-        for number, (path, name, each) in enumerate(zip(runs, short_names(runs), found, strict=True), start=1)
+        ({"number": number, "name": name, "path": str(path), **extra}, summary)
+        for number, (path, name, (summary, extra, _)) in enumerate(
+            zip(runs, short_names(runs), found, strict=True), start=1
+        )
     ]
-    cards = {number: each.cards for number, each in enumerate(found, start=1)}
+    cards = {number: each for number, (*_, each) in enumerate(found, start=1)}
     return Comparison(run_frame(rows, first=_FIRST, more=_MORE), cards, gpu_price)
 
 
@@ -138,55 +148,37 @@ def short_names(paths: Sequence[Path]) -> list[str]:
     return ["/".join(path.parts[-length:]) for path in paths]
 
 
-def _break_even_json(number: int, found: BreakEven) -> dict[str, Any]:
-    return {
-        "run": number,
-        **asdict(found),
-        "per_evaluation": found.per_evaluation,
-        "per_execution": found.per_execution,
-    }
-
-
 def _runs_in(path: Path) -> list[Path]:
-    if not is_sweep(path):
-        if not (path / "run.yaml").is_file():
+    if is_sweep(path):
+        runs = [run_path(path, cell) for cell in sorted(begun_runs(path))]
+        if not runs:
             raise RunDirectoryError(
-                f"{path} holds neither a run (there is no {path / 'run.yaml'}) nor a sweep "
-                f"(there is no {path / 'sweep.yaml'})"
+                f"{path} is a sweep of which no run has begun; begin it with: sharp sweep {path}"
             )
-        return [path]
-    runs = [run_path(path, cell) for cell in sorted(begun_runs(path))]
-    if not runs:
+        return runs
+    if not (path / "run.yaml").is_file():
         raise RunDirectoryError(
-            f"{path} is a sweep of which no run has begun; begin it with: sharp sweep {path}"
+            f"{path} holds neither a run (there is no {path / 'run.yaml'}) nor a sweep "
+            f"(there is no {path / 'sweep.yaml'})"
         )
-    return runs
+    return [path]
 
 
-@dataclass(frozen=True)
-class _ReadRun:
-    summary: RunSummary
-    extra: Mapping[str, Any]
-    cards: Mapping[str, ModelCard]
-
-
-def _read(path: Path, gpu_price: float | None) -> _ReadRun:
+def _read(path: Path, gpu_price: float | None) -> tuple[RunSummary, dict[str, Any], dict[str, ModelCard]]:
+    """Return a run in figures, what a comparison adds to them, and the cards of its models."""
     run, record = load_run(path), read_run(path)
     ledger, summary = ledger_of(record.effects.values(), run.cards), _summary(run, record)
-    costs = model_costs(ledger, rates_for(path).hours(ledger), run.cards)
+    costs = model_costs(ledger, _server_hours(path, ledger), run.cards)
     evaluation = None if gpu_price is None else summary.standalone_gpu_seconds / 3600 * gpu_price
-    best = summary.best_by_evaluation
+    best, known = summary.best_by_evaluation, summary.validation_nrmse
     so_far = best[-1] if best and "nrmse" in summary.feedback else None
-    known = summary.validation_nrmse
     dollars = (costs.billed, costs.gpu_hours, costs.served, costs.dollars, evaluation)
     extra = {
         "validation_error": so_far if known is None else known,
         "all_calls": summary.calls + summary.reused_calls,
         **dict(zip(_COSTS, (*dollars, total((costs.dollars, evaluation or 0.0))), strict=True)),
     }
-    return _ReadRun(
-        summary, extra, {name: run.cards[name] for name in sorted(ledger.by_model) if name in run.cards}
-    )
+    return summary, extra, {name: run.cards[name] for name in sorted(ledger.by_model) if name in run.cards}
 
 
 def _summary(run: Run, record: RunRecord) -> RunSummary:
@@ -203,42 +195,30 @@ def _summary(run: Run, record: RunRecord) -> RunSummary:
     return summarise(run, record.effects, replayed.state, how, note)
 
 
-@dataclass(frozen=True)
-class Rates:
-    """GPU-hours of model servers for one token, by model; `unmetered` jobs held GPUs for an unknown time."""
+def _server_hours(run: Path, ledger: Ledger) -> dict[str, float]:
+    """Return the GPU-hours of model servers that fall to a run, by model: by its share of the campaign's tokens.
 
-    by_model: Mapping[str, float] = field(default_factory=dict)
-    unmetered: int = 0
-
-    def hours(self, ledger: Ledger) -> dict[str, float]:
-        """Return the GPU-hours that fall to a run, by model; models that no server of the campaign had are left out."""
-        accounts = ledger.by_model
-        return {
-            name: rate * accounts[name].tokens for name, rate in self.by_model.items() if name in accounts
-        }
-
-
-def rates_for(run: Path) -> Rates:
-    """Return the rates of the campaign that executed a run: its own, or that of the sweep it belongs to."""
-    sweep = run.absolute().parent.parent
-    if is_sweep(sweep) and run.absolute() == run_path(sweep, run.absolute().name):
-        return _rates(sweep)
-    return _rates(run.absolute())
+    The campaign is its own, or that of the sweep it belongs to; models that no server of it had are left out.
+    """
+    run = run.absolute()
+    sweep = run.parent.parent
+    rates = _rates(sweep if is_sweep(sweep) and run == run_path(sweep, run.name) else run)
+    accounts = ledger.by_model
+    return {name: rate * accounts[name].tokens for name, rate in rates.items() if name in accounts}
 
 
 @cache
-def _rates(folder: Path) -> Rates:
+def _rates(folder: Path) -> dict[str, float]:
     """Share the GPU-hours of a campaign's servers among all tokens that its runs have paid for."""
     hours = hours_of(folder)
     if not hours:
-        return Rates()
+        return {}
     runs = [run_path(folder, cell) for cell in begun_runs(folder)] if is_sweep(folder) else [folder]
     tokens: Counter[str] = Counter()
     for path in runs:
         ledger = paid_ledger(load_run(path), read_run(path).effects)
         tokens.update({model: account.tokens for model, account in ledger.by_model.items()})
-    rates = {model: one.gpu_hours / tokens[model] for model, one in hours.items() if tokens[model]}
-    return Rates(rates, sum(one.unmetered for one in hours.values()))
+    return {model: one.gpu_hours / tokens[model] for model, one in hours.items() if tokens[model]}
 
 
 def notes(group: Comparison) -> Iterator[str]:
@@ -251,29 +231,21 @@ def notes(group: Comparison) -> Iterator[str]:
             yield f"{display_name(run)} has no error: {why}."
         if run["note"]:
             yield f"{display_name(run)}: {run['note']}."
-    yield from _without_baseline(group.runs)
-    yield from _played(group.runs)
-    yield from _differing(group.runs)
-    yield from _prices(group)
-    if group.gpu_price is not None and not any(run["standalone_gpu_seconds"] for run in group.runs):
-        yield "No program ran on a GPU, so that the price of a GPU-hour adds nothing."
-
-
-def _without_baseline(runs: Sequence[Row]) -> Iterator[str]:
-    first, *others = runs
+    first, *others = group.runs
     if others and not has_error(first):
         yield (
             f"There is no break-even, for {display_name(first)}, the first of these runs, has no error to be held "
             "against: give another run first."
         )
-
-
-def _played(runs: Sequence[Row]) -> Iterator[str]:
     for share, words in (("all", "all models"), ("some", "some of the models")):
-        played = [run for run in runs if run["rule_based"] == share]
+        played = [run for run in group.runs if run["rule_based"] == share]
         if played:
-            which = "every run" if len(played) == len(runs) else _listed(played)
+            which = "every run" if len(played) == len(group.runs) else _listed(played)
             yield f"The rule-based model played {words} of {which}: these results are no language model's."
+    yield from _differing(group.runs)
+    yield from _prices(group)
+    if group.gpu_price is not None and not any(run["standalone_gpu_seconds"] for run in group.runs):
+        yield "No program ran on a GPU, so that the price of a GPU-hour adds nothing."
 
 
 _DIFFERING: Mapping[str, Callable[[Row], str]] = {

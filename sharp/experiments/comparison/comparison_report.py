@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from pandas import DataFrame
 
@@ -50,8 +49,8 @@ def _models(run: Row) -> str:
     return models if models == "rule-based" else models + _PLAYED.get(run["rule_based"], "")
 
 
-def _dollars(title: str, name: str, as_text: Any = None) -> Column:
-    return Column(title, as_text or (lambda run: "unknown" if run[name] is None else f"{run[name]:.4g}"))
+def _dollars(title: str, name: str, unknown: str = "unknown") -> Column:
+    return number(title, name, lambda dollars: unknown if dollars is None else f"{dollars:.4g}")
 
 
 def _served(run: Row) -> str:
@@ -95,19 +94,12 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     "Dollars": (
         *_RUN,
         _dollars("billed", "billed_dollars"),
-        Column(
-            "GPU-hours of servers",
-            lambda run: number_text(run["served_gpu_hours"]) if run["served_gpu_hours"] else MISSING,
-        ),
+        number("GPU-hours of servers", "served_gpu_hours", lambda hours: number_text(hours or None)),
         Column("for these", _served),
-        _dollars("for GPU time of runs", "evaluation_dollars", lambda run: _known(run["evaluation_dollars"])),
+        _dollars("for GPU time of runs", "evaluation_dollars", MISSING),
         _dollars("altogether", "total_dollars"),
     ),
 }
-
-
-def _known(dollars: float | None) -> str:
-    return MISSING if dollars is None else f"{dollars:.4g}"
 
 
 def publish_comparison(compared: Comparison, folder: Path) -> ExperimentFiles:

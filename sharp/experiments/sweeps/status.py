@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hpc.errors import RunDirectoryError
 from hpc.journal import read_holder
 from sharp.document import Block, Facts, Paragraph
 from sharp.document.text import plural
 from sharp.experiments.run_summary import RunSummary, lowest
-from sharp.experiments.sweeps.folder import begun_runs, is_sweep, sweep_file
+from sharp.experiments.sweeps.folder import begun_runs, check_sweep
 from sharp.experiments.sweeps.sweep_log import UsageTotals, read_record
 from sharp.llm.budgets import ClusterUsage
 from sharp.runs.budget_status import BudgetStatus, allowances
@@ -58,8 +57,7 @@ def view_sweep(folder: Path, spent: ClusterUsage | None = None) -> SweepStatus:
 
     Raises `RunDirectoryError` where there is none.
     """
-    if not is_sweep(folder):
-        raise RunDirectoryError(f"{folder} holds no sweep (there is no {sweep_file(folder)})")
+    check_sweep(folder)
     record, begun, holder = read_record(folder), begun_runs(folder), read_holder(folder)
     states = {cell: record.state_of(cell, begun=cell in begun) for cell in record.planned}
     rows = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from hpc.campaign import StopWaiter, Warn, WorkloadProgress
-from hpc.errors import RunDirectoryError, RunLocked, is_transient
+from hpc.errors import RunLocked, is_transient
 from hpc.journal import journal_path
 from hpc.slurm import (
     ClusterProfile,
@@ -22,7 +22,7 @@ from sharp.errors import CellsFailed
 from sharp.experiments.sweeps.cell_runner import data_key
 from sharp.experiments.sweeps.file import read_sweep
 from sharp.experiments.sweeps.fingerprint import ResourceCache
-from sharp.experiments.sweeps.folder import is_sweep, run_path, sweep_file
+from sharp.experiments.sweeps.folder import check_sweep, run_path, sweep_file
 from sharp.experiments.sweeps.plan import SweepPlan, make_plan
 from sharp.experiments.sweeps.progress import sweep_progress_view
 from sharp.experiments.sweeps.runner import (
@@ -59,8 +59,7 @@ class SweepWorkload:
     @classmethod
     def of(cls, folder: Path) -> Self:
         """Return the sweep that lies in a folder; raises `RunDirectoryError` where there is none."""
-        if not is_sweep(folder):
-            raise RunDirectoryError(f"{folder} holds no sweep (there is no {sweep_file(folder)})")
+        check_sweep(folder)
         return cls(folder)
 
     @property

@@ -80,8 +80,6 @@ def plain(value: Any) -> Any:
     """Return a value of a frame as Python has it: None if it is missing, a tuple as a list."""
     if value is None or value is pd.NA or value != value:  # NaN alone differs from itself
         return None
-    if isinstance(value, str | int | float):
-        return value.item() if isinstance(value, np.generic) else value
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, list | tuple):

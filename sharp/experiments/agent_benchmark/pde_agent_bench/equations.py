@@ -17,8 +17,9 @@ from sympy.printing.str import StrPrinter
 
 from sharp.error_messages import clip
 from sharp.errors import SpecificationError
+from sharp.experiments.agent_benchmark.metrics.derivatives import rebuilt
 from sharp.experiments.agent_benchmark.pde_agent_bench.cases import NO_CASE, CaseEquation, UnsupportedCase
-from sharp.problems.expressions import Apply, Binary, Derivative, Negative, Node, Number
+from sharp.problems.expressions import Binary, Negative, Node, Number
 from sharp.problems.grammar import Scope, parse_tree
 from sharp.problems.symbolic import to_sympy
 
@@ -163,12 +164,8 @@ def _inexact(tree: Node, exponent: bool = False) -> Node:
             return Negative(_inexact(of, exponent))
         case Binary(op, left, right):
             return Binary(op, _inexact(left), _inexact(right, op == "**"))
-        case Apply(function, arguments):
-            return Apply(function, tuple(_inexact(argument) for argument in arguments))
-        case Derivative(of, by):
-            return Derivative(_inexact(of), by)
         case _:
-            return tree
+            return rebuilt(tree, _inexact)
 
 
 def derived(tree: Node, known: Mapping[str, Any], space: Sequence[str]) -> Any:

@@ -110,8 +110,7 @@ def agent(
     """
     from sharp.errors import ConfigurationError
     from sharp.experiments.agent_benchmark.runner import run_benchmark, work_left
-    from sharp.experiments.agent_benchmark.trial_results import log_file, read_record
-    from sharp.experiments.agent_benchmark.trials import BenchmarkTrial
+    from sharp.experiments.agent_benchmark.trials import BenchmarkTrial, log_file, read_record
 
     if report_only and not log_file(folder).exists():
         raise ConfigurationError(f"--dir {folder}: no benchmark has been begun there")

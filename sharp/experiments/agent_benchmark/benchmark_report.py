@@ -29,8 +29,14 @@ from sharp.experiments.agent_benchmark.benchmark_tables import (
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
 from sharp.experiments.agent_benchmark.held_out import TOLERANCE
 from sharp.experiments.agent_benchmark.metrics.structure import ConstantBaseline, constant_baselines
-from sharp.experiments.agent_benchmark.trial_results import Check, Record, TrialResult
-from sharp.experiments.agent_benchmark.trials import Arm, BenchmarkTrial, short_names
+from sharp.experiments.agent_benchmark.trials import (
+    Arm,
+    BenchmarkTrial,
+    Check,
+    Record,
+    TrialResult,
+    short_names,
+)
 from sharp.experiments.frame import frame_of
 from sharp.experiments.publishing import ExperimentFiles, publish
 from sharp.experiments.run_summary import dtypes_of

@@ -50,19 +50,17 @@ from sharp.experiments.agent_benchmark.runner import (
     run_trial,
     work_left,
 )
-from sharp.experiments.agent_benchmark.trial_results import (
+from sharp.experiments.agent_benchmark.trials import (
+    BenchmarkTrial,
     Check,
     ResultsWriter,
     TrialResult,
-    log_file,
-    read_record,
-)
-from sharp.experiments.agent_benchmark.trials import (
-    BenchmarkTrial,
     arms_of,
     choose_cases,
     list_trials,
+    log_file,
     read_models,
+    read_record,
     short_names,
 )
 from sharp.experiments.frame import plain_rows

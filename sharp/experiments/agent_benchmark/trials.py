@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, cast, get_args
@@ -128,11 +128,7 @@ def arms_of(
 
     Raises `ConfigurationError` for an unknown policy, and for a rate where no model is the rule-based model.
     """
-    for policy in policies:
-        if policy not in POLICIES:
-            raise ConfigurationError(
-                f"unknown policy '{policy}'; {valid_values('policies', policy, POLICIES)}"
-            )
+    _check_known("policy", "policies", policies, POLICIES)
     if any(rates) and not any(RULE_BASED in models for models in teams):
         raise ConfigurationError(
             "an error rate is the rule-based model's, and no model is the rule-based model"
@@ -144,6 +140,12 @@ def arms_of(
         for policy in policies
     )
     return tuple(dict.fromkeys(arms))
+
+
+def _check_known(what: str, plural: str, names: Iterable[str], valid: Collection[str]) -> None:
+    for name in names:
+        if name not in valid:
+            raise ConfigurationError(f"unknown {what} '{name}'; {valid_values(plural, name, valid)}")
 
 
 def choose_cases(names: Sequence[str]) -> tuple[BenchmarkCase, ...]:
@@ -171,9 +173,7 @@ def list_trials(
 
     Raises `ConfigurationError` for an unknown style, and where no case has a statement in any of them.
     """
-    for style in styles:
-        if style not in _STYLES:
-            raise ConfigurationError(f"unknown style '{style}'; {valid_values('styles', style, _STYLES)}")
+    _check_known("style", "styles", styles, _STYLES)
     tasks = tuple(
         BenchmarkTrial(arm, case, statement, seed)
         for case in cases

@@ -204,10 +204,8 @@ def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def _sum(terms: Iterable[Node]) -> Node:
-    total: Node = _ZERO
-    for term in terms:
-        total = _plus(total, term)
-    return total
+    zero: Node = _ZERO
+    return reduce(_plus, terms, zero)
 
 
 def _plus(left: Node, right: Node) -> Node:

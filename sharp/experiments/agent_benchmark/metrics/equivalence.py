@@ -9,7 +9,7 @@ some points. Points where one of the two has no value are left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -68,15 +68,12 @@ def same_expression(first: str, second: str, symbols: Symbols) -> bool:
     """
     sides = [symbols.calculus.carried_out(parse_tree(text, symbols.scope)) for text in (first, second)]
     pairs = [pair for draw in _values(sides[0], sides[1], symbols) for pair in draw]
-    noise = _NOISE * (min(_largest(values) for values in zip(*pairs, strict=True)) or 1.0) if pairs else 0.0
+    largest = (max(abs(each.value) for each in values) for values in zip(*pairs, strict=True))
+    noise = _NOISE * (min(largest, default=0.0) or 1.0)
     return len(pairs) >= LEAST_POINTS and all(
         abs(one.value - other.value) <= max(noise, TOLERANCE * max(one.size, other.size))
         for one, other in pairs
     )
-
-
-def _largest(values: Iterable[_Sum]) -> float:
-    return max(abs(each.value) for each in values)
 
 
 @lru_cache(_REMEMBERED)

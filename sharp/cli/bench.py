@@ -186,7 +186,7 @@ def _show_plan(tasks: Sequence[BenchmarkTrial], left: int, folder: Path, as_json
 
 
 def _show(data: BenchmarkReportData, files: ExperimentFiles, as_json: bool) -> None:
-    from sharp.experiments.agent_benchmark.benchmark_tables import arm_summary
+    from sharp.experiments.agent_benchmark.benchmark_report import arm_summary
     from sharp.experiments.frame import plain_rows
 
     arms = plain_rows(arm_summary(data.runs))

@@ -9,7 +9,7 @@ from pandas import DataFrame
 from hpc.errors import RunDirectoryError
 from sharp.experiments.agent_benchmark import trials
 from sharp.experiments.agent_benchmark.benchmark_report import trial_frame
-from sharp.experiments.comparison.compared_runs import compare
+from sharp.experiments.comparison import compare
 from sharp.experiments.sweeps.folder import is_sweep
 from sharp.experiments.sweeps.sweep_log import read_record
 from sharp.experiments.sweeps.sweep_report import sweep_rows

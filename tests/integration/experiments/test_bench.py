@@ -21,14 +21,10 @@ from sharp.document import render_html, render_markdown
 from sharp.errors import ConfigurationError, SpecificationError
 from sharp.experiments.agent_benchmark import runner
 from sharp.experiments.agent_benchmark.benchmark_report import (
-    BenchmarkReportData,
-    build_report,
-    publish_benchmark,
-    trial_frame,
-)
-from sharp.experiments.agent_benchmark.benchmark_tables import (
     PARAMETERS,
+    BenchmarkReportData,
     arm_summary,
+    build_report,
     chain_scores,
     chain_table,
     first_runs,
@@ -36,8 +32,10 @@ from sharp.experiments.agent_benchmark.benchmark_tables import (
     paired_table,
     passes,
     passes_table,
+    publish_benchmark,
     solved_by_all,
     solved_by_group,
+    trial_frame,
 )
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
 from sharp.experiments.agent_benchmark.held_out import held_out_reference

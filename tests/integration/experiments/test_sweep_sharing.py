@@ -15,7 +15,7 @@ from hpc.quiescence import QuiescenceTracker
 from sharp.config import RunConfig
 from sharp.errors import ModelRefused
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
-from sharp.experiments.comparison.compared_runs import compare
+from sharp.experiments.comparison import compare
 from sharp.experiments.sweeps.fingerprint import ResourceCache, cell_fingerprint
 from sharp.experiments.sweeps.plan import SweepPlan
 from sharp.experiments.sweeps.prefix_graph import CellFingerprint, Graph, PrefixNode, SharedPrefix

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binomtest
 
 from sharp.errors import DataError
-from sharp.experiments.agent_benchmark.benchmark_tables import mcnemar_test, pass_at_k
+from sharp.experiments.agent_benchmark.benchmark_report import mcnemar_test, pass_at_k
 
 
 @pytest.mark.parametrize("passed", range(6))

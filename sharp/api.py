@@ -122,7 +122,7 @@ def diagnosed(problem: ProblemLike) -> tuple[Diagnosis, str]:
     if found.verdict == "reject":
         raise SpecificationError("\n".join(found.lines("reject")))
     if found.problem is not None and not isinstance(problem, Problem):
-        check_id(problem, path, found.problem)
+        check_id(problem, path, found.problem.id)
     return found, text
 
 

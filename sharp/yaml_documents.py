@@ -74,7 +74,8 @@ def validate(document: Document, model: type[Model], error: type[Exception], wha
     try:
         return model.model_validate(document.data)
     except ValidationError as failure:
-        raise error("\n".join(_complaints(document, model, failure, what))) from None
+        lines = (_sentence(document, model, fault, what) for fault in failure.errors())
+        raise error("\n".join(lines)) from None
 
 
 def read_named(
@@ -89,7 +90,11 @@ def read_named(
     A named document has a key `name`, which must be that of its file. Raises `error`, which names file and line or
     lists the known names.
     """
-    path = _located(str(name_or_path), known, error, what)
+    path = Path(name_or_path)
+    if path.suffix not in (".yaml", ".yml"):
+        if (name := str(name_or_path)) not in known:
+            raise error(f"there is no {what.removeprefix('a ')} {name!r}{hint(name, known)}")
+        path = known[name]
     value = validate(read_document(path, error, what), model, error, what)
     name = getattr(value, "name")  # noqa: B009  every named document has one
     if name != path.stem:
@@ -102,14 +107,6 @@ def hint(name: str, valid: Iterable[str]) -> str:
     valid = list(valid)
     close = get_close_matches(name, valid, n=1)
     return (f"; did you mean {close[0]!r}?" if close else ".") + f" Valid: {', '.join(valid)}"
-
-
-def _located(name: str, known: Mapping[str, Path], error: type[Exception], what: str) -> Path:
-    if name.endswith((".yaml", ".yml")):
-        return Path(name)
-    if name not in known:
-        raise error(f"there is no {what.removeprefix('a ')} {name!r}{hint(name, known)}")
-    return known[name]
 
 
 def dotted(place: Place) -> str:
@@ -140,34 +137,33 @@ def _with(data: Any, place: Place, value: Any) -> Any:
     return {**members, place[0]: _with(members.get(place[0]), place[1:], value)}
 
 
-def _complaints(
-    document: Document, model: type[BaseModel], failure: ValidationError, what: str
-) -> Iterable[str]:
-    for item in failure.errors():
-        place = tuple(part for part in item["loc"] if part != "[key]")
-        sentence = _sentence(model, place, item["type"], item["msg"], item["input"], what)
-        yield f"{document.location_of(place)}: {sentence}"
+def _sentence(document: Document, model: type[BaseModel], fault: Any, what: str) -> str:
+    place = tuple(part for part in fault["loc"] if part != "[key]")
+    return f"{document.location_of(place)}: {_complaint(model, place, fault, what)}"
 
 
-def _sentence(model: type[BaseModel], place: Place, kind: str, message: str, value: Any, what: str) -> str:
-    name = dotted(place)
+def _complaint(model: type[BaseModel], place: Place, fault: Any, what: str) -> str:
+    name, kind, message = dotted(place), fault["type"], fault["msg"]
     if kind == "missing":
         return f"{name} is missing"
     if kind == "extra_forbidden":
-        return f"{name} is not a key of {what}{hint(str(place[-1]), _valid_keys(model, place[:-1]))}"
+        return (
+            f"{name} is not a key of {what}{hint(str(place[-1]), model_at(model, place[:-1]).model_fields)}"
+        )
     if kind == "value_error":
         return f"{name}: {message.removeprefix('Value error, ')}".removeprefix(": ")
-    found = "" if _SECRET in place else f", found {value!r}"
+    found = "" if _SECRET in place else f", found {fault['input']!r}"
     return f"{name}: {message[:1].lower()}{message[1:]}{found}"
 
 
-def _valid_keys(model: type[BaseModel], place: Place) -> list[str]:
+def model_at(model: type[BaseModel], place: Place, variant: str | None = None) -> type[BaseModel]:
+    """Return the model of the mapping at a place; where there are several, the one with the name of the variant."""
     for name in place:
         field = model.model_fields.get(str(name))
-        if field is None:
-            continue  # an item of a list or a key of a mapping
-        model = next(iter(_models_in(field.annotation)), model)
-    return list(model.model_fields)
+        if field is not None:  # otherwise an item of a list or a key of a mapping
+            found = _models_in(field.annotation) or [model]
+            model = next((each for each in found if each.__name__.lower() == variant), found[0])
+    return model
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

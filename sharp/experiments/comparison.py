@@ -44,9 +44,8 @@ from sharp.llm.break_even import BreakEven
 from sharp.llm.cards import ModelCard
 from sharp.llm.ledger import Ledger
 from sharp.llm.model_costs import model_costs, total
+from sharp.report.costs import hours_of, price_table
 from sharp.report.data_error_flags import LEGEND, floor_levels, marked_error
-from sharp.report.prices import price_table
-from sharp.report.servers import hours_of
 from sharp.runs.budget import ledger_of, paid_ledger
 from sharp.runs.directory import Run, load_run
 from sharp.runs.execute import replay

@@ -12,31 +12,24 @@ _OPERATORS = ("grad", "div", "lap")
 
 def order(equations: Iterable[Equation], field: str, coordinate: str, space: tuple[str, ...]) -> int | None:
     """Return the highest derivative of a field along a coordinate, or None where the field does not occur."""
-    sides = [side for equation in equations for side in (equation.left, equation.right)]
-    return _highest(_order(side, field, coordinate, space) for side in sides)
+    orders = [_order(equation, field, coordinate, space) for equation in equations]
+    return max((found for found in orders if found is not None), default=None)
 
 
-def _order(node: Node, field: str, coordinate: str, space: tuple[str, ...]) -> int | None:
+def _order(node: Node | Equation, field: str, coordinate: str, space: tuple[str, ...]) -> int | None:
     if isinstance(node, Name):
         return 0 if node.name == field else None
-    inner = _highest(_order(child, field, coordinate, space) for child in children(node))
-    return None if inner is None else inner + _raised(node, coordinate, space)
-
-
-def _raised(node: Node, coordinate: str, space: tuple[str, ...]) -> int:
+    orders = [_order(child, field, coordinate, space) for child in children(node)]
+    inner = max((found for found in orders if found is not None), default=None)
+    if inner is None:
+        return None
     match node:
         case Derivative(_, by):
-            return by.count(coordinate)
-        case Apply("grad" | "div", _):
-            return int(coordinate in space)
-        case Apply("lap", _):
-            return 2 * int(coordinate in space)
+            return inner + by.count(coordinate)
+        case Apply("grad" | "div" | "lap" as operator, _):
+            return inner + (2 if operator == "lap" else 1) * (coordinate in space)
         case _:
-            return 0
-
-
-def _highest(orders: Iterable[int | None]) -> int | None:
-    return max((value for value in orders if value is not None), default=None)
+            return inner
 
 
 def equivalent(
@@ -77,8 +70,7 @@ def transport_speed(
 
 def _polynomial(equation: Equation) -> bool:
     """Whether an equation has no functions but the differential operators, so that expanding it is safe."""
-    parts = (part for side in (equation.left, equation.right) for part in walk(side))
-    return all(part.function in _OPERATORS for part in parts if isinstance(part, Apply))
+    return all(part.function in _OPERATORS for part in walk(equation) if isinstance(part, Apply))
 
 
 def _residual(equation: Equation, fields: Sequence[str], space: Sequence[str], time: str | None) -> Any:

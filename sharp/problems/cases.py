@@ -15,14 +15,14 @@ from typing import Any, Literal
 from sharp.error_messages import valid_values
 from sharp.errors import SpecificationError
 from sharp.problems.diagnosis import Diagnosis, diagnose_source
-from sharp.problems.loader import catalogue, list_problems, load_problem, read_text
+from sharp.problems.loader import catalogue, check_id, list_problems, load_problem, read_text, validate_form
 from sharp.problems.problem import Problem
-from sharp.problems.schema_validation import form_faults
 from sharp.problems.spec import Expected, ProblemStatement
 from sharp.resources import list_resources
 from sharp.yaml_source import ValidationIssue, YamlSource, read_yaml
 
 ILL_POSED = "ill-posed"
+EntryKind = Literal["dataset", "case", "ill-posed"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def load_case(name: str) -> BenchmarkCase:
     """
     path = _path(name, list_cases())
     case = BenchmarkCase(load_problem(path), path.parent.name)
-    _check_id(path, case.id)
+    check_id(name, path, case.id)
     if not case.statements:
         raise SpecificationError(f"{path}: statements: expected the problem in words, found nothing")
     if case.problem.specification.reference.kind == "data":
@@ -98,7 +98,7 @@ def load_ill_posed(name: str) -> IllPosedCase:
     """Load the ill-posed case of an id; raises `SpecificationError` for an unknown id and as `parse_ill_posed` does."""
     path = _path(name, list_ill_posed())
     case = parse_ill_posed(path.read_text(encoding="utf-8"), str(path))
-    _check_id(path, case.id)
+    check_id(name, path, case.id)
     return case
 
 
@@ -109,25 +109,19 @@ def parse_ill_posed(text: str, name: str) -> IllPosedCase:
     """
     source = read_yaml(text, name)
     own = ("id", "statements", "expected")
-    faults = [fault for fault in form_faults(source) if fault.path[:1] in [(key,) for key in own]]
-    missing = [key for key in own if not source.value.get(key)]
-    faults += [
-        ValidationIssue((key,), "a case that is wrong on purpose takes this key")
-        for key in missing
-        if key != "id"
-    ]
+    form = validate_form(source)
+    faults = (
+        [fault for fault in form if fault.path and fault.path[0] in own] if isinstance(form, list) else []
+    )
+    missing = [key for key in ("statements", "expected") if not source.value.get(key)]
+    faults += [ValidationIssue((key,), "a case that is wrong on purpose takes this key") for key in missing]
     if faults:
         raise source.error(faults)
     document = dict(source.value)
     expected = Expected.model_validate(document.pop("expected"))
     statements = tuple(map(ProblemStatement.model_validate, document.pop("statements")))
-    return IllPosedCase(
-        document["id"],
-        expected.verdict,
-        expected.kind,
-        statements,
-        YamlSource(source.name, document, source.lines),
-    )
+    problem = YamlSource(source.name, document, source.lines)
+    return IllPosedCase(document["id"], expected.verdict, expected.kind, statements, problem)
 
 
 @dataclass(frozen=True)
@@ -140,7 +134,7 @@ class CatalogueEntry:
 
     id: str
     title: str
-    kind: Literal["dataset", "case", "ill-posed"]
+    kind: EntryKind
     category: str
     tags: tuple[str, ...]
     parameters: Mapping[str, Any]
@@ -149,30 +143,18 @@ class CatalogueEntry:
 def list_entries() -> list[CatalogueEntry]:
     """Return all problems of the catalogue; raises `SpecificationError` for a file that is no YAML."""
     datasets, ill_posed = list_problems(), list_ill_posed()
-    return [
-        _entry(name, path, "dataset" if name in datasets else "ill-posed" if name in ill_posed else "case")
-        for name, path in catalogue().items()
-    ]
-
-
-def _entry(name: str, path: Path, kind: Literal["dataset", "case", "ill-posed"]) -> CatalogueEntry:
-    document = read_yaml(read_text(path), str(path)).value
-    found = document if isinstance(document, dict) else {}
-    category = "" if kind == "dataset" else path.parent.name
-    tags = tuple(map(str, found.get("tags") or ()))
-    return CatalogueEntry(
-        name, str(found.get("title", "")), kind, category, tags, found.get("parameters") or {}
-    )
+    entries = []
+    for name, path in catalogue().items():
+        kind: EntryKind = "dataset" if name in datasets else "ill-posed" if name in ill_posed else "case"
+        document = read_yaml(read_text(path), str(path)).value
+        found = document if isinstance(document, dict) else {}
+        category = "" if kind == "dataset" else path.parent.name
+        title, tags = str(found.get("title", "")), tuple(map(str, found.get("tags") or ()))
+        entries.append(CatalogueEntry(name, title, kind, category, tags, found.get("parameters") or {}))
+    return entries
 
 
 def _path(name: str, known: dict[str, Path]) -> Path:
     if name not in known:
         raise SpecificationError(f"unknown case '{name}'; {valid_values('cases', name, known)}")
     return known[name]
-
-
-def _check_id(path: Path, found: str) -> None:
-    if found != path.stem:
-        raise SpecificationError(
-            f"{path}: expected the id '{path.stem}', as the file is called, found '{found}'"
-        )

@@ -7,20 +7,27 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from sharp.error_messages import valid_values
 from sharp.errors import SpecificationError
 from sharp.problems.analysis import order
-from sharp.problems.domains import Domain
+from sharp.problems.domains import (
+    BoxDomain,
+    Domain,
+    PolygonDomain,
+    RoundDomain,
+    crosses_itself,
+    signed_area,
+)
 from sharp.problems.expressions import Equation, Node, names_in
 from sharp.problems.grammar import RESERVED, Scope, evaluate_tree, parse_equation_tree, parse_tree
-from sharp.problems.spec import Specification
+from sharp.problems.spec import Annulus, Box, Disk, Polygon, Specification
 from sharp.yaml_source import Path, ValidationIssue
 
 _UNKNOWN_NAME = re.compile(r"unknown name '(\w+)'")
-_Given = ParamSpec("_Given")
 _Computed = TypeVar("_Computed")
+_DOMAIN = ("domain",)
 
 
 @dataclass
@@ -56,7 +63,7 @@ class ValidationContext:
     @property
     def coordinates(self) -> tuple[str, ...]:
         """The space coordinates, then time."""
-        return (*self.space, *([self.time_name] if self.time_name else []))
+        return self.spec.coordinates.names
 
     def order(self, name: str, coordinate: str) -> int | None:
         """Return the highest derivative of a field along a coordinate, None where it does not occur."""
@@ -66,23 +73,15 @@ class ValidationContext:
         """Note a fault."""
         self.faults.append(ValidationIssue(path, message, kind, question))
 
-    def capture_error(
-        self, path: Path, compute: Callable[_Given, _Computed], *args: _Given.args, **kwargs: _Given.kwargs
+    def attempt(
+        self, path: Path, compute: Callable[..., _Computed], *arguments: Any, kind: str = "form"
     ) -> _Computed | None:
-        """Return what `compute` returns, or None after noting its error as a fault."""
-        return self.attempt_as("form", path, compute, *args, **kwargs)
+        """Return what `compute` returns, or None after noting its error as a fault of a kind.
 
-    def attempt_as(
-        self,
-        kind: str,
-        path: Path,
-        compute: Callable[_Given, _Computed],
-        *args: _Given.args,
-        **kwargs: _Given.kwargs,
-    ) -> _Computed | None:
-        """Do the same with faults of a kind; a name that nobody has declared is always one of its own."""
+        A name that is declared nowhere is always a fault of its own kind.
+        """
         try:
-            return compute(*args, **kwargs)
+            return compute(*arguments)
         except SpecificationError as error:
             unknown = _UNKNOWN_NAME.search(str(error))
             if unknown:
@@ -97,14 +96,14 @@ class ValidationContext:
 
     def expression(self, path: Path, text: str, coordinates: Iterable[str] = ()) -> Node | None:
         """Parse an expression of the parameters and some coordinates."""
-        return self.capture_error(path, parse_tree, text, self.scope(coordinates))
+        return self.attempt(path, parse_tree, text, self.scope(coordinates))
 
     def number(self, path: Path, text: str) -> float | None:
         """Evaluate an expression of the parameters; None where it or a parameter in it is wrong."""
         tree = self.expression(path, text)
         if tree is None or not names_in(tree) <= self.parameters.keys():
             return None
-        return self.capture_error(path, evaluate_tree, tree, self.parameters)
+        return self.attempt(path, evaluate_tree, tree, self.parameters)
 
     def interval(self, path: Path, ends: tuple[str, str]) -> tuple[float, float] | None:
         """Evaluate two ends; the first must be less than the second."""
@@ -182,7 +181,12 @@ def check_parameters(checked: ValidationContext) -> None:
             pending[name] = tree
     while ready := [name for name, tree in pending.items() if names_in(tree) <= checked.parameters.keys()]:
         for name in ready:
-            _set_parameter(checked, name, pending.pop(name))
+            tree, place = pending.pop(name), ("parameters", name)
+            value = checked.attempt(
+                place, evaluate_tree, tree, checked.parameters, kind="singular-coefficient"
+            )
+            if value is not None:
+                checked.parameters[name], checked.trees[name] = value, tree
     for name, tree in pending.items():
         circle = sorted(names_in(tree) & pending.keys())
         if names_in(tree) <= pending.keys() | checked.parameters.keys():
@@ -191,11 +195,81 @@ def check_parameters(checked: ValidationContext) -> None:
             )
 
 
-def _set_parameter(checked: ValidationContext, name: str, tree: Node) -> None:
-    place = ("parameters", name)
-    value = checked.attempt_as("singular-coefficient", place, evaluate_tree, tree, checked.parameters)
-    if value is not None:
-        checked.parameters[name], checked.trees[name] = value, tree
+def check_domain(checked: ValidationContext) -> None:
+    """The domain has a size in every direction, and fits the number of space coordinates."""
+    written = checked.spec.domain
+    if isinstance(written, Box):
+        checked.domain = _box(checked, written)
+    elif len(checked.space) != 2:
+        found = f"{len(checked.space)} in coordinates.space"
+        checked.add_issue(
+            _DOMAIN, f"expected two space coordinates for a domain of type {written.type}, found {found}"
+        )
+    elif isinstance(written, Polygon):
+        checked.domain = _polygon(checked, written)
+    else:
+        checked.domain = _round(checked, written)
+
+
+def _box(checked: ValidationContext, written: Box) -> Domain | None:
+    checked.same_keys(
+        (*_DOMAIN, "bounds"),
+        written.bounds,
+        checked.space,
+        "a space coordinate",
+        ("form", "missing-domain"),
+        "From where to where does {} run?",
+    )
+    found = {
+        name: checked.interval((*_DOMAIN, "bounds", name), ends) for name, ends in written.bounds.items()
+    }
+    return BoxDomain({name: pair for name in checked.space if (pair := found.get(name)) is not None})
+
+
+def _round(checked: ValidationContext, written: Disk | Annulus) -> Domain | None:
+    center = _point(checked, (*_DOMAIN, "center"), written.center)
+    if isinstance(written, Disk):
+        inner, outer = None, _positive(checked, "radius", written.radius)
+    else:
+        inner, outer = (_positive(checked, key, getattr(written, key)) for key in ("inner", "outer"))
+        if inner is not None and outer is not None and inner >= outer:
+            checked.add_issue(
+                _DOMAIN, f"expected an inner radius below the outer one, found {inner:g} and {outer:g}"
+            )
+            return None
+    if center is None or outer is None or (inner is None and isinstance(written, Annulus)):
+        return None
+    return RoundDomain((checked.space[0], checked.space[1]), center, inner, outer)
+
+
+def _polygon(checked: ValidationContext, written: Polygon) -> Domain | None:
+    path = (*_DOMAIN, "vertices")
+    found = [_point(checked, (*path, index), pair) for index, pair in enumerate(written.vertices)]
+    vertices = tuple(point for point in found if point is not None)
+    if len(vertices) < len(found):
+        return None
+    if len(set(vertices)) < len(vertices) or crosses_itself(vertices):
+        checked.add_issue(path, "expected different vertices and edges that do not cross")
+        return None
+    if signed_area(vertices) <= 0:
+        checked.add_issue(
+            path, "expected the vertices in counter-clockwise order, found clockwise order or no area"
+        )
+        return None
+    return PolygonDomain((checked.space[0], checked.space[1]), vertices)
+
+
+def _point(checked: ValidationContext, path: Path, pair: tuple[str, str]) -> tuple[float, float] | None:
+    x, y = (checked.number((*path, index), text) for index, text in enumerate(pair))
+    return None if x is None or y is None else (x, y)
+
+
+def _positive(checked: ValidationContext, key: str, text: str) -> float | None:
+    value = checked.number((*_DOMAIN, key), text)
+    if value is not None and value <= 0:
+        checked.add_issue((*_DOMAIN, key), f"expected a length above 0, found {value:g}")
+        return None
+    return value
 
 
 def check_time(checked: ValidationContext) -> None:
@@ -225,7 +299,7 @@ def check_equations(checked: ValidationContext) -> None:
     names = [*spec.parameters, *unknown]
     scope = Scope.of(names, (*spec.fields, *spec.coefficients), checked.coordinates)
     for index, text in enumerate(spec.equations):
-        equation = checked.capture_error(("equations", index), parse_equation_tree, text, scope)
+        equation = checked.attempt(("equations", index), parse_equation_tree, text, scope)
         if equation is not None:
             checked.equations.append(equation)
     if len(checked.equations) < len(spec.equations):
@@ -278,6 +352,5 @@ def _check_eigenvalue(checked: ValidationContext) -> None:
         checked.add_issue(
             ("eigenvalue",), "expected a steady problem, as eigenvalues are of those; found a time coordinate"
         )
-    sides = (side for equation in checked.equations for side in (equation.left, equation.right))
-    if not any(unknown.name in names_in(side) for side in sides):
+    if not any(unknown.name in names_in(equation) for equation in checked.equations):
         checked.add_issue(("eigenvalue", "name"), f"'{unknown.name}' occurs in no equation")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from sharp.problems.problem import Problem
 from sharp.problems.sampling import (
     Array,
     BoundaryQuadrature,
+    at_start,
     at_times,
     conditions_at,
     face,
@@ -22,7 +23,6 @@ from sharp.problems.sampling import (
     part_name,
     periodic_axes,
     shown,
-    times,
     values,
 )
 from sharp.problems.spec import Boundary
@@ -34,23 +34,28 @@ _JUMP, _ROUNDING = 1e-3, 1e-8
 
 @dataclass(frozen=True)
 class _Difference:
-    """Two values [n] that ought to be equal at points [n, d], and the range of the data they belong to."""
+    """The largest difference of two values that ought to be equal, as a share of the range of the data."""
 
-    points: Array
-    first: Array
-    second: Array
-    spread: float
+    point: Array
+    first: float
+    second: float
+    size: float
 
-    @property
-    def worst(self) -> int:
-        """The place of the largest difference."""
-        return int(np.argmax(np.nan_to_num(np.abs(self.first - self.second), nan=-1.0)))
+    def concern(self, kind: str, path: Path, message: str, question: str) -> Diagnostic:
+        """Return what is to be asked where the difference is a jump, and to be known where it is small."""
+        verdict: Verdict = "clarify" if self.size > _JUMP else "warn"
+        return Diagnostic(kind, verdict, path, message, question if verdict == "clarify" else "")
 
-    @property
-    def size(self) -> float:
-        """The largest difference as a share of the range."""
-        found = float(np.abs(self.first - self.second)[self.worst])
-        return found / self.spread if found > 0 and self.spread > 0 else 0.0
+
+def _difference(points: Array, first: Array, second: Array, *data: Array) -> _Difference:
+    """Compare values [n] at points [n, d], in the range of the data that they belong to."""
+    worst = int(np.argmax(np.nan_to_num(np.abs(first - second), nan=-1.0)))
+    known = np.concatenate(data)
+    known = known[np.isfinite(known)]
+    spread = float(np.ptp(known)) if len(known) else 0.0
+    found = abs(float(first[worst] - second[worst]))
+    size = found / spread if found > 0 and spread > 0 else 0.0
+    return _Difference(points[worst], float(first[worst]), float(second[worst]), size)
 
 
 def compatibility_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
@@ -65,164 +70,127 @@ def _all_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
     problem = system.problem
     jump_is_meant = "corner-jump" in problem.specification.allow
     for part in open_parts(problem):
+        side = face(problem.domain, part)
         for index, condition in conditions_at(problem, part):
+            path = ("boundary", index)
             if condition.type == "dirichlet" and not jump_is_meant:
-                yield from _initial_jump(system, part, index, condition)
+                yield from _initial_jump(problem, side, path, condition)
             if condition.type == "dirichlet":
-                yield from _velocity_jump(system, part, index, condition)
+                yield from _velocity_jump(system, side, path, condition)
             if condition.type == "neumann":
-                yield from _slope_jump(system, part, index, condition)
+                yield from _slope_jump(system, side, path, condition)
     if not jump_is_meant:
         yield from _corner_jumps(problem)
     for axis in sorted(periodic_axes(problem)):
         yield from _not_periodic(problem, axis)
 
 
-def _initial(problem: Problem, key: str, points: Array) -> Array | None:
-    """Return an initial value at points; None where it is sampled or not given."""
+def _initial(problem: Problem, key: str, *places: Array) -> list[Array] | None:
+    """Return an initial value at the points of several places; None where it is sampled or not given."""
     given = problem.specification.initial.get(key)
     if given is None or given.expression is None:
         return None
-    return values(problem, problem.tree(given.expression), points)
-
-
-def _spread(*found: Array) -> float:
-    known = np.concatenate(found)
-    known = known[np.isfinite(known)]
-    return float(np.ptp(known)) if len(known) else 0.0
-
-
-def _start(problem: Problem, points: Array) -> Array:
-    assert problem.time is not None, "only a problem with time has an initial state"
-    return at_times(points, np.array(problem.time[:1]))
+    return [values(problem, given.expression, points) for points in places]
 
 
 def _initial_jump(
-    system: LinearisedSystem, part: str, index: int, condition: Boundary
+    problem: Problem, side: BoundaryQuadrature, path: Path, condition: Boundary
 ) -> Iterator[Diagnostic]:
-    problem, field = system.problem, str(condition.field)
-    side = face(problem.domain, part)
-    initial = _initial(problem, field, side.points)
-    if initial is None:
+    field = str(condition.field)
+    given = _initial(problem, field, side.points, inner_points(problem.domain))
+    if given is None:
         return
-    here = _start(problem, side.points)
-    boundary = values(problem, problem.tree(str(condition.value)), here)
-    inside = _initial(problem, field, inner_points(problem.domain))
-    assert inside is not None, "an initial value is an expression everywhere or nowhere"
-    found = _Difference(here, initial, boundary, _spread(initial, boundary, inside))
-    if found.size <= _ROUNDING:
-        return
-    first, second = (f"{part[found.worst]:.6g}" for part in (initial, boundary))
-    place = shown(problem, here[found.worst])
-    message = f"at {place} the initial value of '{field}' is {first}, the boundary value {second}"
-    question = f"What is {field} at {place}: {first} as in the domain, {second} as on the boundary, or is a jump meant?"
-    yield _of_size("corner-jump", found.size, ("boundary", index), message, question)
-
-
-def _of_size(kind: str, size: float, path: Path, message: str, question: str) -> Diagnostic:
-    verdict: Verdict = "clarify" if size > _JUMP else "warn"
-    return Diagnostic(kind, verdict, path, message, question if verdict == "clarify" else "")
+    here = at_start(problem, side.points)
+    boundary = values(problem, condition.value, here)
+    found = _difference(here, given[0], boundary, given[0], boundary, given[1])
+    if found.size > _ROUNDING:
+        first, second, place = f"{found.first:.6g}", f"{found.second:.6g}", shown(problem, found.point)
+        message = f"at {place} the initial value of '{field}' is {first}, the boundary value {second}"
+        known = f"{first} as in the domain, {second} as on the boundary"
+        question = f"What is {field} at {place}: {known}, or is a jump meant?"
+        yield found.concern("corner-jump", path, message, question)
 
 
 def _velocity_jump(
-    system: LinearisedSystem, part: str, index: int, condition: Boundary
+    system: LinearisedSystem, side: BoundaryQuadrature, path: Path, condition: Boundary
 ) -> Iterator[Diagnostic]:
     """Compare the initial velocity with that of the boundary value: where they differ, a kink runs into the domain."""
-    problem, field, time = system.problem, str(condition.field), str(system.problem.time_name)
-    points = face(problem.domain, part).points
-    initial = _initial(problem, f"{field}_{time}", points)
-    if initial is None:
+    problem, field = system.problem, condition.field
+    given = _initial(problem, f"{field}_{problem.time_name}", side.points, inner_points(problem.domain))
+    if given is None:
         return
-    here = _start(problem, points)
+    here = at_start(problem, side.points)
     velocity = expression(problem, str(condition.value)).diff(system.symbols[-1])
     boundary = compiled(system.symbols, [velocity])(*here.T)[0]
-    inside = _initial(problem, f"{field}_{time}", inner_points(problem.domain))
-    assert inside is not None, "an initial value is an expression everywhere or nowhere"
-    found = _Difference(here, initial, boundary, _spread(initial, boundary, inside, np.zeros(1)))
+    found = _difference(here, given[0], boundary, given[0], boundary, given[1], np.zeros(1))
     if found.size > _JUMP:
         message = (
-            f"at {shown(problem, here[found.worst])} the initial velocity of '{field}' is {initial[found.worst]:.6g}, "
-            f"that of the boundary value {boundary[found.worst]:.6g}: a kink runs into the domain"
+            f"at {shown(problem, found.point)} the initial velocity of '{field}' is {found.first:.6g}, "
+            f"that of the boundary value {found.second:.6g}: a kink runs into the domain"
         )
-        yield Diagnostic("velocity-jump", "warn", ("boundary", index), message)
+        yield Diagnostic("velocity-jump", "warn", path, message)
 
 
-def _slope_jump(system: LinearisedSystem, part: str, index: int, condition: Boundary) -> Iterator[Diagnostic]:
-    """Compare the slope of the initial state with the one prescribed."""
-    problem, field = system.problem, str(condition.field)
-    given = problem.specification.initial.get(field)
+def _slope_jump(
+    system: LinearisedSystem, side: BoundaryQuadrature, path: Path, condition: Boundary
+) -> Iterator[Diagnostic]:
+    """Compare the outward slope of the initial state with the one prescribed."""
+    problem, field = system.problem, condition.field
+    given = problem.specification.initial.get(str(field))
     if given is None or given.expression is None:
         return
-    side = face(problem.domain, part)
-    here = _start(problem, side.points)
-    initial, inside = _slopes(system, given.expression, side)
-    boundary = values(problem, problem.tree(str(condition.value)), here)
-    found = _Difference(here, initial, boundary, _spread(boundary, inside, np.zeros(1)))
+    here, space = at_start(problem, side.points), system.symbols[: len(problem.space)]
+    gradient = compiled(space, [expression(problem, given.expression).diff(symbol) for symbol in space])
+    initial = np.sum(gradient(*side.points.T).T * side.normals, axis=1)
+    inside = gradient(*inner_points(problem.domain).T).ravel()
+    boundary = values(problem, condition.value, here)
+    found = _difference(here, initial, boundary, boundary, inside, np.zeros(1))
     if found.size > _JUMP:
         message = (
-            f"at {shown(problem, here[found.worst])} the initial slope of '{field}' is {initial[found.worst]:.6g}, "
-            f"the one prescribed {boundary[found.worst]:.6g}: the solution is not smooth there at first"
+            f"at {shown(problem, found.point)} the initial slope of '{field}' is {found.first:.6g}, "
+            f"the one prescribed {found.second:.6g}: the solution is not smooth there at first"
         )
-        yield Diagnostic("slope-jump", "warn", ("boundary", index), message)
-
-
-def _slopes(system: LinearisedSystem, text: str, side: BoundaryQuadrature) -> tuple[Array, Array]:
-    """Return the outward slope of an initial state on a side, and its derivatives in the domain."""
-    problem = system.problem
-    space = system.symbols[: len(problem.space)]
-    gradient: Callable[..., Array] = compiled(space, [expression(problem, text).diff(s) for s in space])
-    outward = np.sum(gradient(*side.points.T).T * side.normals, axis=1)
-    return outward, gradient(*inner_points(problem.domain).T).ravel()
+        yield Diagnostic("slope-jump", "warn", path, message)
 
 
 def _corner_jumps(problem: Problem) -> Iterator[Diagnostic]:
-    for first, second, points in meeting_parts(problem.domain):
-        held = [_dirichlet(problem, part) for part in (first, second)]
+    for *parts, points in meeting_parts(problem.domain):
+        held = [_dirichlet(problem, part) for part in parts]
         for field in sorted(held[0].keys() & held[1].keys()):
-            index, _ = held[1][field]
-            here = at_times(points, times(problem))
-            a, b = (
-                values(problem, problem.tree(str(conditions[field][1].value)), here) for conditions in held
+            here = at_times(problem, points)
+            a, b = (values(problem, conditions[field][1], here) for conditions in held)
+            along = (
+                values(problem, conditions[field][1], at_times(problem, face(problem.domain, part, 5).points))
+                for conditions, part in zip(held, parts, strict=True)
             )
-            found = _Difference(here, a, b, _spread(a, b, *_along(problem, field, held, (first, second))))
-            if found.size <= _ROUNDING:
-                continue
-            names = [part_name(problem, part) for part in (first, second)]
-            low, high = (f"{part[found.worst]:.6g}" for part in (a, b))
-            place = shown(problem, here[found.worst])
-            message = f"'{field}' at {place} is {low} on {names[0]} and {high} on {names[1]}"
-            question = f"What is {field} at the corner {place}: {low}, {high}, or is a jump meant?"
-            yield _of_size("corner-jump", found.size, ("boundary", index), message, question)
+            found = _difference(here, a, b, a, b, *along)
+            if found.size > _ROUNDING:
+                names = [part_name(problem, part) for part in parts]
+                low, high, place = f"{found.first:.6g}", f"{found.second:.6g}", shown(problem, found.point)
+                message = f"'{field}' at {place} is {low} on {names[0]} and {high} on {names[1]}"
+                question = f"What is {field} at the corner {place}: {low}, {high}, or is a jump meant?"
+                yield found.concern("corner-jump", ("boundary", held[1][field][0]), message, question)
 
 
-def _dirichlet(problem: Problem, part: str) -> dict[str, tuple[int, Boundary]]:
+def _dirichlet(problem: Problem, part: str) -> dict[str, tuple[int, str]]:
+    """Return what holds the value of each field on a part that is not periodic: the number of the condition, and it."""
     return {
-        str(condition.field): (index, condition)
+        str(condition.field): (index, str(condition.value))
         for index, condition in conditions_at(problem, part)
         if condition.type == "dirichlet" and part in open_parts(problem)
     }
 
 
-def _along(
-    problem: Problem, field: str, held: list[dict[str, tuple[int, Boundary]]], parts: tuple[str, str]
-) -> Iterator[Array]:
-    """Yield the values of a field along two parts of the boundary."""
-    for conditions, part in zip(held, parts, strict=True):
-        points = at_times(face(problem.domain, part, 5).points, times(problem))
-        yield values(problem, problem.tree(str(conditions[field][1].value)), points)
-
-
 def _not_periodic(problem: Problem, axis: str) -> Iterator[Diagnostic]:
     low, high = (face(problem.domain, axis + side).points for side in "-+")
     for key in problem.specification.initial:
-        first, second = (_initial(problem, key, points) for points in (low, high))
-        inside = _initial(problem, key, inner_points(problem.domain))
-        if first is None or second is None or inside is None:
+        given = _initial(problem, key, low, high, inner_points(problem.domain))
+        if given is None:
             continue
-        found = _Difference(low, first, second, _spread(first, second, inside))
+        found = _difference(low, given[0], given[1], *given)
         if found.size > _ROUNDING:
-            a, b = (f"{part[found.worst]:.6g}" for part in (first, second))
             ends = " and ".join(f"{axis} = {end:g}" for end in problem.bounds[axis])
-            message = f"the axis {axis} is periodic, and the initial '{key}' is {a} and {b} at {ends}"
+            apart = f"{found.first:.6g} and {found.second:.6g}"
+            message = f"the axis {axis} is periodic, and the initial '{key}' is {apart} at {ends}"
             question = f"Which initial {key} repeats along {axis}: what is it at {ends}, or is a jump meant?"
-            yield _of_size("not-periodic", found.size, ("initial", key), message, question)
+            yield found.concern("not-periodic", ("initial", key), message, question)

@@ -62,7 +62,7 @@ def check_exact(checked: ValidationContext) -> None:
             parse_tree(part, checked.scope(checked.coordinates)) for part in (text, given.expression)
         )
         place = ("reference", "value", name)
-        checked.attempt_as("wrong-reference", place, _compare, checked, exact, start, checked.time[0])
+        checked.attempt(place, _compare, checked, exact, start, checked.time[0], kind="wrong-reference")
 
 
 def _compare(checked: ValidationContext, exact: Node, start: Node, time: float) -> None:
@@ -156,29 +156,22 @@ def _parts_at(
     checked: ValidationContext, path: Path, where: str, periodic: Collection[str]
 ) -> tuple[str, ...] | None:
     """Return the parts at `x = 0`."""
-    found = checked.capture_error(path, _coordinate_value, checked, where)
+    found, domain = checked.attempt(path, _coordinate_value, checked, where), checked.domain
     if found is None:
         return None
     axis, value = found
     if axis in periodic:
         checked.add_issue(path, f"the axis {axis} is periodic and has no ends")
         return None
-    if axis not in checked.bounds or checked.domain is None:
+    if domain is None or axis not in domain.bounds:
         return None
-    parts = checked.domain.on_axis(axis, value)
+    parts = domain.on_axis(axis, value)
     if not parts:
-        checked.add_issue(
-            path, f"'{where}' is no end of the domain; valid places: {', '.join(_valid(checked, axis))}"
-        )
-        return None
-    return parts
-
-
-def _valid(checked: ValidationContext, axis: str) -> tuple[str, ...]:
-    domain = checked.domain
-    if isinstance(domain, BoxDomain):
-        return ("all", *(f"{axis} = {end:g}" for end in domain.bounds[axis]))
-    return ("all", *(domain.parts if domain else ()))
+        box = isinstance(domain, BoxDomain)
+        valid = (f"{axis} = {end:g}" for end in domain.bounds[axis]) if box else domain.parts
+        message = f"'{where}' is no end of the domain; valid places: {', '.join(['all', *valid])}"
+        checked.add_issue(path, message)
+    return parts or None
 
 
 def _coordinate_value(checked: ValidationContext, where: str) -> tuple[str, float]:
@@ -228,9 +221,8 @@ def _check_kinds(checked: ValidationContext, placed: Placed) -> None:
 
 def _check_counts(checked: ValidationContext, placed: Placed, periodic: set[str]) -> None:
     if isinstance(checked.domain, BoxDomain):
-        for name, axis in product(
-            checked.spec.fields, [axis for axis in checked.bounds if axis not in periodic]
-        ):
+        axes = [axis for axis in checked.bounds if axis not in periodic]
+        for name, axis in product(checked.spec.fields, axes):
             _check_ends(checked, name, axis, [len(placed.get((name, axis + side), ())) for side in "-+"])
     elif checked.domain is not None:
         for name, part in product(checked.spec.fields, checked.domain.parts):
@@ -266,20 +258,18 @@ def _check_part(checked: ValidationContext, name: str, part: str, count: int) ->
     order = _order_across(checked, name, part)
     if order > 1 and count != order // 2:
         message = f"'{name}' has derivatives of order {order}: expected {order // 2} on {part}, found {count}"
-        if count < order // 2:
-            question = f"What holds for {name} on {part}?"
-            checked.add_issue(("boundary",), message, "missing-boundary-condition", question)
-        else:
-            checked.add_issue(("boundary",), message, "too-many-conditions")
+        missing = ("missing-boundary-condition", f"What holds for {name} on {part}?")
+        checked.add_issue(
+            ("boundary",), message, *(missing if count < order // 2 else ("too-many-conditions",))
+        )
 
 
 def _check_inflow(checked: ValidationContext, name: str, axis: str, counts: list[int]) -> None:
     """A single transported field is given where it enters the domain; with several, waves decide."""
-    speed = None
-    if len(checked.spec.fields) == len(checked.equations) == 1 and checked.time_name:
-        speed = transport_speed(
-            checked.equations[0], name, axis, checked.time_name, checked.space, checked.parameters
-        )
+    if len(checked.spec.fields) > 1 or len(checked.equations) > 1 or not checked.time_name:
+        return
+    equation, time = checked.equations[0], checked.time_name
+    speed = transport_speed(equation, name, axis, time, checked.space, checked.parameters)
     if speed is None:
         return
     wanted = [1, 0] if speed > 0 else [0, 1]

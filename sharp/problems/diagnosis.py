@@ -49,7 +49,7 @@ def diagnose_file(name_or_path: str | FilePath) -> Diagnosis:
     path, text = read_specification(name_or_path)
     found = diagnose(text, str(path))
     if found.problem is not None:
-        check_id(name_or_path, path, found.problem)
+        check_id(name_or_path, path, found.problem.id)
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Points = NDArray[np.float64]
+
+Vertex = tuple[float, float]
 
 # How far from a line or a circle a point may be, relative to the size of the domain, and still lie on it.
 ON_BOUNDARY = 1e-12
@@ -85,7 +86,7 @@ class PolygonDomain:
     """A simple polygon with vertices [n, 2] counter-clockwise; `edge 0` runs from vertex 0 to vertex 1."""
 
     axes: tuple[str, str]
-    vertices: tuple[tuple[float, float], ...]
+    vertices: tuple[Vertex, ...]
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:
@@ -108,9 +109,9 @@ class PolygonDomain:
         )
 
     @property
-    def edges(self) -> tuple[tuple[tuple[float, float], tuple[float, float]], ...]:
+    def edges(self) -> tuple[tuple[Vertex, Vertex], ...]:
         """The two ends of every edge."""
-        return tuple(zip(self.vertices, (*self.vertices[1:], self.vertices[0]), strict=True))
+        return _edges(self.vertices)
 
     def inside(self, points: Points) -> NDArray[np.bool_]:
         """Return which of the points [n, 2] are in the domain, its boundary included (even-odd rule)."""
@@ -139,7 +140,7 @@ def same(first: float, second: float, size: float) -> bool:
     return abs(first - second) <= ON_BOUNDARY * max(abs(first), abs(second), size)
 
 
-def distance_to_edge(points: Points, start: tuple[float, float], end: tuple[float, float]) -> Any:
+def distance_to_edge(points: Points, start: Vertex, end: Vertex) -> Any:
     """Return the distance of points [n, 2] from a line segment."""
     import numpy as np
 
@@ -148,15 +149,18 @@ def distance_to_edge(points: Points, start: tuple[float, float], end: tuple[floa
     return np.hypot(*(points - start - share[:, None] * along).T)
 
 
-def signed_area(vertices: tuple[tuple[float, float], ...]) -> float:
+def signed_area(vertices: tuple[Vertex, ...]) -> float:
     """Return the area of a polygon, positive where its vertices run counter-clockwise (shoelace formula)."""
-    following = (*vertices[1:], vertices[0])
-    return sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in zip(vertices, following, strict=True)) / 2
+    return sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in _edges(vertices)) / 2
 
 
-def crosses_itself(vertices: tuple[tuple[float, float], ...]) -> bool:
+def _edges(vertices: tuple[Vertex, ...]) -> tuple[tuple[Vertex, Vertex], ...]:
+    return tuple(zip(vertices, (*vertices[1:], vertices[0]), strict=True))
+
+
+def crosses_itself(vertices: tuple[Vertex, ...]) -> bool:
     """Return whether two edges that are no neighbours meet."""
-    edges = list(zip(vertices, (*vertices[1:], vertices[0]), strict=True))
+    edges = _edges(vertices)
     count = len(edges)
     pairs = ((i, j) for i in range(count) for j in range(i + 2, count) if (i, j) != (0, count - 1))
     return any(_meet(*edges[i], *edges[j]) for i, j in pairs)
@@ -171,9 +175,6 @@ def _meet(a: Any, b: Any, c: Any, d: Any) -> bool:
     return boxes and not apart
 
 
-def _turn(a: Any, b: Any, c: Any) -> float:
-    return math.copysign(1.0, turn) if (turn := _cross(a, b, c)) else 0.0
-
-
-def _cross(a: Any, b: Any, c: Any) -> float:
-    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
+def _turn(a: Any, b: Any, c: Any) -> int:
+    cross = (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+    return int(cross > 0) - int(cross < 0)

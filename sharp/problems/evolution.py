@@ -6,12 +6,17 @@ bound as |k| grows does not depend continuously on its data (I. G. Petrovsky; H.
 *Initial-Boundary Value Problems and the Navier-Stokes Equations*, 1989, ch. 2). At an end of an axis as many
 conditions are needed as solutions exp(s*t + λ*x) with large Re s die away from that end into the domain
 (Kreiss and Lorenz, ch. 7).
+
+A single field of first order is given where it enters the domain, and nowhere else. Its velocity is the vector of
+the coefficients of u_x, u_y, …, over that of u_t. Where it points into the domain a value is needed; where it points
+out, a value would contradict what arrives there (R. J. LeVeque, *Finite Volume Methods for Hyperbolic Problems*,
+2002, ch. 2).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -26,6 +31,7 @@ from sharp.problems.sampling import (
     conditions_at,
     face,
     inner_points,
+    largest,
     open_parts,
     part_name,
     shown,
@@ -38,26 +44,8 @@ Symbol = NDArray[np.complex128]
 _SHORT, _SHORTER = 1e4, 1e5
 # Rates below this share of the largest are rounding of what neither grows nor decays.
 _NOISE = 1e-6
-
-
-@dataclass(frozen=True)
-class _Growth:
-    """The fastest growth of short and of shorter waves, and whether decay is as fast as growth.
-
-    `point` is where, None where the coefficients are the same everywhere.
-    """
-
-    short: float
-    shorter: float
-    point: Array | None
-    balanced: bool
-
-    @property
-    def power(self) -> float:
-        """The power of the wave number by which rates grow; 0 where short waves do not grow."""
-        if self.shorter <= 0:
-            return 0.0
-        return float(np.log(self.shorter / max(self.short, 1e-300)) / np.log(_SHORTER / _SHORT))
+# A speed across the boundary below this share of the largest is that of a flow along it.
+_SLOW = 1e-6
 
 
 def evolution_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
@@ -65,58 +53,55 @@ def evolution_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
     problem = system.problem
     if problem.time_name is None:
         return
-    points = at_times(inner_points(problem.domain), times(problem))
-    growth = _growth(system, points)
-    if growth is None or growth.power < 0.3:
+    points = at_times(problem, inner_points(problem.domain))
+    points, frozen = system.distinct(points, initial_state(problem))
+    if not len(points):
         return
+    found = [[_all_rates(system, column, number) for number in (_SHORT, _SHORTER)] for column in frozen.T]
+    least, most = (max(_NOISE * largest(np.abs(pair[k])) for pair in found) for k in (0, 1))
+    tops = np.array([[float(part.real.max(initial=-np.inf)) for part in pair] for pair in found])
+    worst = int(np.argmax(tops[:, 1]))
+    short, shorter = max(tops[worst, 0], least), tops[worst, 1]
+    # The power of the wave number by which rates grow.
+    power = np.log(shorter / max(short, 1e-300)) / np.log(_SHORTER / _SHORT) if shorter > most else 0.0
+    if power < 0.3:
+        return
+    balanced = -float(found[worst][1].real.min()) > 0.5 * shorter  # decay is as fast as growth
     second = any(system.order(field, problem.time_name) > 1 for field in problem.fields)
-    elliptic = growth.balanced and (second or growth.power < 1.5)
-    length = _longest(system) / _SHORT
-    place = "" if growth.point is None else f"at {shown(problem, growth.point)} "
+    place = f"at {shown(problem, points[worst])} " if len(points) > 1 else ""
     message = (
         f"the problem cannot be solved forward in time: {place}a disturbance of wave length "
-        f"{length:.3g} grows at the rate {growth.short:.3g}, one of a tenth of that length {growth.shorter:.3g}; "
+        f"{_longest(system) / _SHORT:.3g} grows at the rate {short:.3g}, one of a tenth of that length {shorter:.3g}; "
     )
-    meant = (
-        "an equation that is elliptic in time and space has conditions at the final time as well; "
-        f"or the other sign of the derivatives along {', '.join(problem.space)} is meant"
-        if elliptic
-        else "the other sign of its diffusion is meant, or conditions at the final time and not the initial one"
-    )
-    yield Diagnostic(
-        "elliptic-in-time" if elliptic else "backward-parabolic", "reject", ("equations",), message + meant
-    )
+    if balanced and (second or power < 1.5):
+        kind = "elliptic-in-time"
+        message += (
+            "an equation that is elliptic in time and space has conditions at the final time as well; "
+            f"or the other sign of the derivatives along {', '.join(problem.space)} is meant"
+        )
+    else:
+        kind = "backward-parabolic"
+        message += "the other sign of its diffusion is meant, or conditions at the final time and not the initial one"
+    yield Diagnostic(kind, "reject", ("equations",), message)
 
 
 def _longest(system: LinearisedSystem) -> float:
     return max(high - low for low, high in system.problem.bounds.values())
 
 
-def _growth(system: LinearisedSystem, points: Array) -> _Growth | None:
-    """Return the fastest growth over the points where the coefficients are known, None where they nowhere are."""
-    points, frozen = system.distinct(points, initial_state(system.problem))
-    if not len(points):
-        return None
-    found = [[_all_rates(system, column, number) for number in (_SHORT, _SHORTER)] for column in frozen.T]
-    largest = [max(float(np.abs(pair[k]).max(initial=0.0)) for pair in found) for k in (0, 1)]
-    tops = np.array([[float(part.real.max(initial=-np.inf)) for part in pair] for pair in found])
-    worst = int(np.argmax(tops[:, 1]))
-    if tops[worst, 1] <= _NOISE * largest[1]:
-        return _Growth(0.0, 0.0, None, False)
-    short = max(tops[worst, 0], _NOISE * largest[0])
-    decay = -float(found[worst][1].real.min())
-    place = points[worst] if len(points) > 1 else None
-    return _Growth(short, tops[worst, 1], place, decay > 0.5 * tops[worst, 1])
-
-
-def _all_rates(system: LinearisedSystem, coefficients: Array, number: float) -> Symbol:
+def _all_rates(system: LinearisedSystem, frozen: Array, number: float) -> Symbol:
     """Return the rates of waves of that wave number in all directions."""
     wave = 2 * np.pi * number / _longest(system)
-    found = [
-        rates(_in_time(system, coefficients, 1j * wave * direction.astype(complex)), _time_orders(system))
-        for direction in _directions(len(system.problem.space))
-    ]
-    return np.concatenate(found)
+    return np.concatenate(
+        [_rates_of(system, frozen, wave * each) for each in _directions(len(system.problem.space))]
+    )
+
+
+def _rates_of(system: LinearisedSystem, frozen: Array, wave: Array) -> Symbol:
+    """Return the rates of waves of that wave vector."""
+    time = str(system.problem.time_name)
+    orders = [system.order(field, time) for field in system.problem.fields]
+    return rates(system.symbol(frozen, len(wave), np.append(1j * wave.astype(complex), 0)), orders)
 
 
 def _directions(dimension: int) -> list[Array]:
@@ -128,24 +113,6 @@ def _directions(dimension: int) -> list[Array]:
         return [np.array([np.cos(angle), np.sin(angle)]) for angle in np.pi * np.arange(8) / 8]
     vectors = [v for v in product((-1, 0, 1), repeat=dimension) if v > (0,) * dimension]
     return [np.array(v) / np.linalg.norm(v) for v in vectors]
-
-
-def _time_orders(system: LinearisedSystem) -> list[int]:
-    problem = system.problem
-    return [system.order(field, str(problem.time_name)) for field in problem.fields]
-
-
-def _in_time(system: LinearisedSystem, coefficients: Array, exponents: Symbol) -> Symbol:
-    """Return the symbol as matrices [m + 1, equations, fields] by powers of s, for exp(exponents·x)."""
-    problem = system.problem
-    matrices = np.zeros(
-        (max(_time_orders(system)) + 1, len(problem.equations), len(problem.fields)), dtype=complex
-    )
-    for (row, jet, _), value in zip(system.coefficients, coefficients, strict=True):
-        column = problem.fields.index(jet.field)
-        space = jet.orders[: len(problem.space)]
-        matrices[jet.orders[len(problem.space)], row, column] += value * np.prod(exponents**space)
-    return matrices
 
 
 def rates(symbol: Symbol, orders: list[int]) -> Symbol:
@@ -215,71 +182,144 @@ def _count_at(system: LinearisedSystem, part: str, orders: list[int]) -> Iterato
     problem = system.problem
     conditions = list(conditions_at(problem, part))
     given = len(conditions)
-    least, most = _needed(system, part, orders)
-    place = part_name(problem, part)
-    fields = ", ".join(problem.fields)
+    least, most = _needed(system, part, sum(orders))
+    place, fields = part_name(problem, part), ", ".join(problem.fields)
+    expected = f"expected as many conditions on {fields} at {place} as waves enter there"
     if given > most:
         kind = "outflow-condition" if max(orders) == 1 else "wrong-end"
-        path = ("boundary", conditions[-1][0])
-        message = (
-            f"expected as many conditions on {fields} at {place} as waves enter there, {most}; found {given}"
+        yield Diagnostic(
+            kind, "reject", ("boundary", conditions[-1][0]), f"{expected}, {most}; found {given}"
         )
-        yield Diagnostic(kind, "reject", path, message)
     elif given < least:
-        message = (
-            f"expected as many conditions on {fields} at {place} as waves enter there, {least}; found {given}"
-        )
         question = f"What{' else' * bool(given)} holds for {fields} at {place}?"
+        message = f"{expected}, {least}; found {given}"
         yield Diagnostic("missing-boundary-condition", "clarify", ("boundary",), message, question)
 
 
-def _needed(system: LinearisedSystem, part: str, orders: list[int]) -> tuple[int, int]:
+def _needed(system: LinearisedSystem, part: str, order: int) -> tuple[int, int]:
     """Return the least and the largest number of conditions that the points of an end may take."""
     problem = system.problem
     dirichlet = {str(c.field): str(c.value) for _, c in conditions_at(problem, part) if c.type == "dirichlet"}
-    points = at_times(face(problem.domain, part, 3).points, times(problem))
+    points = at_times(problem, face(problem.domain, part, 3).points)
     _, frozen = system.distinct(points, boundary_state(problem, dirichlet))
     if not frozen.size:
-        return 0, sum(orders)
-    found = [_entering(system, column, part, sum(orders)) for column in frozen.T]
+        return 0, order
+    found = [_entering(system, column, part, order) for column in frozen.T]
     # Where the number changes along the end or with time, any of the numbers may be meant.
     return min(least for least, _ in found), max(most for _, most in found)
 
 
-def _entering(system: LinearisedSystem, coefficients: Array, part: str, order: int) -> tuple[int, int]:
+def _entering(system: LinearisedSystem, frozen: Array, part: str, order: int) -> tuple[int, int]:
     """Return the least and largest number of conditions at a point of an end.
 
     Solutions that neither grow nor die along the axis, and waves that run along the end, may count or not.
     """
-    problem = system.problem
-    axis = problem.space.index(part[:-1])
-    wave = 2 * np.pi / _longest(system)
+    space = system.problem.space
+    axis, wave = space.index(part[:-1]), 2 * np.pi / _longest(system)
     slow, fast = (
-        np.abs(
-            rates(
-                _in_time(system, coefficients, 1j * wave * k * np.eye(len(problem.space))[axis]),
-                _time_orders(system),
-            )
-        )
+        np.abs(_rates_of(system, frozen, wave * k * np.eye(len(space))[axis])).max(initial=1.0)
         for k in (1.0, 10.0)
     )
-    s = 10 * max(slow.max(initial=1.0), fast.max(initial=1.0))
-    symbol = _along_axis(system, coefficients, axis, s)
-    exponents = roots(determinant(symbol * wave ** np.arange(len(symbol))[:, None, None]))
-    inward = exponents.real * (1 if part[-1] == "+" else -1)
-    clear = np.abs(exponents.real) > 1e-6 * np.maximum(np.abs(exponents), 1e-3)
+    # Solutions that change along this axis and time alone.
+    exponents = np.zeros(len(space) + 1, dtype=complex)
+    exponents[-1] = 10 * max(slow, fast)
+    symbol = system.symbol(frozen, axis, exponents)
+    found = roots(determinant(symbol * wave ** np.arange(len(symbol))[:, None, None]))
+    inward = found.real * (1 if part[-1] == "+" else -1)
+    clear = np.abs(found.real) > 1e-6 * np.maximum(np.abs(found), 1e-3)
     entering = int(np.sum(clear & (inward > 0)))
-    return entering, entering + int(np.sum(~clear)) + order - len(exponents)
+    return entering, entering + int(np.sum(~clear)) + order - len(found)
 
 
-def _along_axis(system: LinearisedSystem, coefficients: Array, axis: int, s: float) -> Symbol:
-    """Return the symbol as matrices by powers of λ, for exp(s*t + λ*x) along one axis."""
+@dataclass(frozen=True)
+class _Edge:
+    """A part of the boundary: the outward speeds at its points [n] (NaN where not known), its condition."""
+
+    part: str
+    outward: Array
+    condition: int | None
+
+    @property
+    def overdetermined(self) -> bool:
+        """Whether a value is prescribed though the field leaves everywhere."""
+        return self.condition is not None and bool((self.outward > 0).all())
+
+    @property
+    def open(self) -> bool:
+        """Whether the field enters somewhere and has no value."""
+        return self.condition is None and bool((self.outward < 0).any())
+
+
+def transport_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
+    """Yield a concern for each part of the boundary where a transported field has a value too many or too few."""
+    if not is_transport(system):
+        return
+    problem, edges = system.problem, _edges(system)
+    if problem.time_name is None:
+        reversed_ = [replace(edge, outward=-edge.outward) for edge in edges]
+        if not any(edge.overdetermined or edge.open for edge in reversed_):
+            # A steady equation has no direction: its two sides may be meant the other way round.
+            return
+    field = problem.fields[0]
+    for edge in edges:
+        place = part_name(problem, edge.part)
+        if edge.overdetermined:
+            message = (
+                f"'{field}' has a value at {place}, where it flows out with the speed {largest(edge.outward):.3g}: "
+                "what arrives there would contradict it; a value where it enters may be meant"
+            )
+            yield Diagnostic("outflow-condition", "reject", ("boundary", edge.condition or 0), message)
+        if edge.open:
+            speed = -np.nanmin(edge.outward)
+            message = f"'{field}' has no value at {place}, where it enters with the speed {speed:.3g}"
+            question = f"What is {field} at {place}, where it enters the domain?"
+            yield Diagnostic("missing-boundary-condition", "clarify", ("boundary",), message, question)
+
+
+def is_transport(system: LinearisedSystem) -> bool:
+    """Return whether a problem has one field, and derivatives of first order only."""
     problem = system.problem
-    highest = max(system.order(field, problem.space[axis]) for field in problem.fields)
-    matrices = np.zeros((highest + 1, len(problem.equations), len(problem.fields)), dtype=complex)
-    for (row, jet, _), value in zip(system.coefficients, coefficients, strict=True):
-        along, space = jet.orders[axis], jet.orders[: len(problem.space)]
-        if sum(space) == along:
-            power = s ** jet.orders[len(problem.space)]
-            matrices[along, row, problem.fields.index(jet.field)] += value * power
-    return matrices
+    if len(problem.fields) > 1 or problem.specification.eigenvalue:
+        return False
+    orders = [sum(jet.orders[: len(problem.space)]) for jet in system.jets]
+    time = system.order(problem.fields[0], problem.time_name) if problem.time_name else 1
+    return max(orders) == 1 and time == 1
+
+
+def _edges(system: LinearisedSystem) -> list[_Edge]:
+    found = []
+    for part in open_parts(system.problem):
+        conditions = list(conditions_at(system.problem, part))
+        known = {str(condition.field): str(condition.value) for _, condition in conditions}
+        found.append(_Edge(part, _outward(system, part, known), conditions[0][0] if conditions else None))
+    slow = _SLOW * max((largest(edge.outward) for edge in found), default=0.0)
+    return [replace(e, outward=np.where(np.abs(e.outward) > slow, e.outward, 0)) for e in found]
+
+
+def _outward(system: LinearisedSystem, part: str, known: Mapping[str, str]) -> Array:
+    """Return the outward speed at points and times of a part: by the values prescribed there and by the initial ones.
+
+    A value is prescribed in vain only if what is in the domain leaves as well.
+    """
+    problem = system.problem
+    side = face(problem.domain, part)
+    points, normals = (
+        at_times(problem, side.points),
+        np.repeat(side.normals, max(len(times(problem)), 1), axis=0),
+    )
+    states = [known, {}] if known and not system.linear else [known]
+    return np.concatenate([_normal_speed(system, points, normals, state) for state in states])
+
+
+def _normal_speed(system: LinearisedSystem, points: Array, normals: Array, known: Mapping[str, str]) -> Array:
+    frozen = system.frozen(points, boundary_state(system.problem, known))
+    steady = system.problem.time_name is None
+    velocity, storage = np.zeros_like(normals), np.full(len(points), float(steady))
+    for (_, jet, _), values in zip(system.coefficients, frozen, strict=True):
+        space = jet.orders[: normals.shape[1]]
+        if sum(space) == 1:
+            velocity[:, space.index(1)] = values
+        elif sum(jet.orders) == 1:
+            storage = values
+    with np.errstate(all="ignore"):
+        return np.asarray(np.sum(velocity * normals, axis=1) / storage)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import comb
+from itertools import combinations_with_replacement
+from math import factorial, prod
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sharp.problems.linearisation import LinearisedSystem, compiled, exact_state
 from sharp.problems.problem import Problem
 from sharp.problems.sampling import (
     Array,
-    BoundaryQuadrature,
+    at_start,
     at_times,
     conditions_at,
     face,
@@ -47,7 +48,19 @@ def check_exact_solution(system: LinearisedSystem) -> Iterator[Diagnostic]:
             here, terms = _boundary_terms(system, part, condition)
             name = f"the condition at {part_name(problem, part)}"
             yield from _mismatch(problem, here, terms, name, ("boundary", index))
-    yield from _other_conditions(system)
+    for field, text in problem.specification.reference.value.items():
+        exact = expression(problem, text)
+        yield from _initial_velocity(system, field, exact)
+        for axis in sorted(periodic_axes(problem)):
+            low, high = (at_times(problem, face(problem.domain, axis + side).points) for side in "-+")
+            parts = [
+                _at(system, exact, low),
+                -_at(system, exact, high),
+                *_weight(_inside(system, exact, 0), low),
+            ]
+            yield from _mismatch(problem, low, np.array(parts), f"the periodic axis {axis}", ("boundary",))
+        if field in problem.specification.mean:
+            yield from _mean(system, field, exact)
 
 
 def _random_points(problem: Problem) -> Array:
@@ -83,59 +96,41 @@ _ORDERS = {"dirichlet": 0, "neumann": 1, "robin": 1}
 def _boundary_terms(system: LinearisedSystem, part: str, condition: Boundary) -> tuple[Array, Array]:
     """Return points, and the terms [k, n] of a boundary condition there, which cancel where it is satisfied."""
     problem = system.problem
-    side = _at_all_times(problem, face(problem.domain, part))
+    side = face(problem.domain, part)
+    points, normals = (
+        at_times(problem, side.points),
+        np.repeat(side.normals, max(len(times(problem)), 1), axis=0),
+    )
     exact = expression(problem, problem.specification.reference.value[str(condition.field)])
-    value = values(problem, problem.tree(str(condition.value)), side.points)
     order = _ORDERS.get(condition.type, condition.order or 0)
     if condition.type == "robin":
-        a, b = (values(problem, problem.tree(str(text)), side.points) for text in (condition.a, condition.b))
-        left = [a * _outward(system, exact, side, 0), b * _outward(system, exact, side, 1)]
+        a, b = (values(problem, text, points) for text in (condition.a, condition.b))
+        left = [a * _at(system, exact, points), b * _outward(system, exact, points, normals, 1)]
     else:
-        left = [_outward(system, exact, side, order)]
+        left = [_outward(system, exact, points, normals, order)]
     # What is zero on the boundary is compared with the size of such derivatives inside.
-    size = largest(_inside(system, exact, order))
-    return side.points, np.array([*left, -value, *_weight(size, len(value))])
+    weight = _weight(_inside(system, exact, order), points)
+    return points, np.array([*left, -values(problem, condition.value, points), *weight])
 
 
-def _at_all_times(problem: Problem, side: BoundaryQuadrature) -> BoundaryQuadrature:
-    """Return the points and normals of a side once for each time."""
-    moments = times(problem)
-    count = max(len(moments), 1)
-    return BoundaryQuadrature(
-        at_times(side.points, moments), np.repeat(side.normals, count, axis=0), np.repeat(side.weights, count)
-    )
+def _weight(inside: Array, points: Array) -> Array:
+    """Return two terms [2, n] that cancel: they lend the size of values inside to terms that are small by chance."""
+    size = np.full(len(points), largest(inside) / 2)
+    return np.array([size, -size])
 
 
-def _weight(size: float, count: int) -> Array:
-    """Return two terms [2, n] that cancel: they lend their size to terms that are small by chance."""
-    return np.array([np.full(count, size / 2), np.full(count, -size / 2)])
-
-
-def _outward(system: LinearisedSystem, exact: Any, side: BoundaryQuadrature, order: int) -> Array:
+def _outward(system: LinearisedSystem, exact: Any, points: Array, normals: Array, order: int) -> Array:
     """Return the derivative of that order along the outward normal: (n·∇)^order."""
     space = system.symbols[: len(system.problem.space)]
-    found = np.zeros(len(side.points))
-    for counts, ways in _powers(len(space), order):
-        factor = np.prod(side.normals ** np.array(counts), axis=1)
-        if factor.any():
-            found = found + ways * factor * _at(system, _derivative(exact, space, counts), side.points)
+    found = np.zeros(len(points))
+    for factors in combinations_with_replacement(range(len(space)), order):
+        counts = [factors.count(axis) for axis in range(len(space))]
+        ways = factorial(order) // prod(map(factorial, counts))  # the multinomial coefficient
+        weight = np.prod(normals ** np.array(counts), axis=1)
+        if weight.any():
+            derivative = exact.diff(*(space[axis] for axis in factors)) if factors else exact
+            found = found + ways * weight * _at(system, derivative, points)
     return found
-
-
-def _powers(dimension: int, order: int) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield the exponents of a sum of `dimension` terms raised to `order`, with their multinomial coefficients."""
-    if dimension == 1:
-        yield (order,), 1
-        return
-    for first in range(order + 1):
-        for rest, ways in _powers(dimension - 1, order - first):
-            yield (first, *rest), comb(order, first) * ways
-
-
-def _derivative(exact: Any, symbols: tuple[Any, ...], counts: tuple[int, ...]) -> Any:
-    for symbol, count in zip(symbols, counts, strict=True):
-        exact = exact.diff(symbol, count)
-    return exact
 
 
 def _at(system: LinearisedSystem, exact: Any, points: Array) -> Array:
@@ -149,47 +144,25 @@ def _inside(system: LinearisedSystem, exact: Any, order: int) -> Array:
     return compiled(system.symbols, [exact.diff(symbol, order) for symbol in space])(*points.T)
 
 
-def _other_conditions(system: LinearisedSystem) -> Iterator[Diagnostic]:
-    """Yield concerns about initial velocities, periodic axes and means; initial states are compared on reading."""
-    problem = system.problem
-    for field, text in problem.specification.reference.value.items():
-        exact = expression(problem, text)
-        yield from _initial_velocity(system, field, exact)
-        for axis in sorted(periodic_axes(problem)):
-            yield from _repetition(system, axis, exact)
-        if field in problem.specification.mean:
-            yield from _mean(system, field, exact)
-
-
 def _initial_velocity(system: LinearisedSystem, field: str, exact: Any) -> Iterator[Diagnostic]:
+    """Compare initial velocities; initial states are compared on reading."""
     problem = system.problem
     key = f"{field}_{problem.time_name}"
     given = problem.specification.initial.get(key)
     if given is None or given.expression is None or problem.time is None:
         return
-    points = _random_points(problem)
+    points, velocity = _random_points(problem), exact.diff(system.symbols[-1])
+    weight = _weight(_at(system, velocity, points), points)
     points[:, -1] = problem.time[0]
-    velocity = exact.diff(system.symbols[-1])
-    wanted = values(problem, problem.tree(given.expression), points)
-    weight = _weight(largest(_at(system, velocity, _random_points(problem))), len(points))
-    terms = np.array([_at(system, velocity, points), -wanted, *weight])
+    terms = np.array([_at(system, velocity, points), -values(problem, given.expression, points), *weight])
     yield from _mismatch(problem, points, terms, f"the initial {key}", ("initial", key))
-
-
-def _repetition(system: LinearisedSystem, axis: str, exact: Any) -> Iterator[Diagnostic]:
-    problem = system.problem
-    low, high = (at_times(face(problem.domain, axis + side).points, times(problem)) for side in "-+")
-    weight = _weight(largest(_inside(system, exact, 0)), len(low))
-    terms = np.array([_at(system, exact, low), -_at(system, exact, high), *weight])
-    yield from _mismatch(problem, low, terms, f"the periodic axis {axis}", ("boundary",))
 
 
 def _mean(system: LinearisedSystem, field: str, exact: Any) -> Iterator[Diagnostic]:
     problem = system.problem
     points, weights = integration(problem.domain, 24)
-    moments = np.array(problem.time[:1]) if problem.time else np.empty(0)
-    here = at_times(points, moments)
-    found = float(weights @ _at(system, exact, here)) / float(weights.sum())
-    wanted = values(problem, problem.tree(problem.specification.mean[field]), here[:1])[0]
-    terms = np.array([[found], [-wanted], *_weight(largest(_at(system, exact, here)), 1)])
+    here = at_start(problem, points)
+    inside = _at(system, exact, here)
+    wanted = values(problem, problem.specification.mean[field], here[:1])
+    terms = np.array([[float(weights @ inside) / float(weights.sum())], -wanted, *_weight(inside, wanted)])
     yield from _mismatch(problem, here[:1], terms, f"the mean of '{field}'", ("mean", field))

@@ -85,25 +85,10 @@ _ARITHMETIC: Mapping[str, Callable[[float, float], float]] = {
 }
 
 
-def _bessel(order: int) -> Callable[[float], float]:
-    def value(x: float) -> float:
-        from scipy.special import jv
+def _bessel(order: int, x: float) -> float:
+    from scipy.special import jv
 
-        return float(jv(order, x))
-
-    return value
-
-
-def _heaviside(x: float) -> float:
-    return 0.5 if x == 0 else float(x > 0)
-
-
-def _sign(x: float) -> float:
-    return 0.0 if x == 0 else math.copysign(1.0, x)
-
-
-def _extreme(choose: Callable[[tuple[float, ...]], float]) -> Callable[..., float]:
-    return lambda *values: choose(values)
+    return float(jv(order, x))
 
 
 FUNCTIONS: Mapping[str, Callable[..., float]] = {
@@ -111,12 +96,12 @@ FUNCTIONS: Mapping[str, Callable[..., float]] = {
     **{name: getattr(math, name) for name in ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh")},
     **{name: getattr(math, name) for name in ("exp", "log", "sqrt", "erf", "erfc")},
     "abs": abs,
-    "sign": _sign,
-    "min": _extreme(min),
-    "max": _extreme(max),
-    "Heaviside": _heaviside,
-    "J0": _bessel(0),
-    "J1": _bessel(1),
+    "sign": lambda x: 0.0 if x == 0 else math.copysign(1.0, x),
+    "min": lambda *values: min(values),
+    "max": lambda *values: max(values),
+    "Heaviside": lambda x: 0.5 if x == 0 else float(x > 0),
+    "J0": partial(_bessel, 0),
+    "J1": partial(_bessel, 1),
 }
 
 # How tightly operators bind. A sign binds less tightly than a power; names and calls bind tightest.
@@ -131,12 +116,12 @@ PRECEDENCE: Mapping[str, int] = {
 SIGN, ATOM = 6, 8
 
 
-def children(node: Node) -> tuple[Node, ...]:
-    """Return the operands of a node."""
+def children(node: Node | Equation) -> tuple[Node, ...]:
+    """Return the operands of a node, or the sides of an equation."""
     match node:
         case Negative(of) | Derivative(of, _):
             return (of,)
-        case Binary(_, left, right):
+        case Binary(_, left, right) | Equation(left, right):
             return (left, right)
         case Apply(_, arguments):
             return arguments
@@ -144,15 +129,31 @@ def children(node: Node) -> tuple[Node, ...]:
             return ()
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """Yield a node and everything below it, parents first."""
-    yield node
+def with_operands(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Return a node of the same kind with each of its operands changed."""
+    match node:
+        case Negative(of):
+            return Negative(change(of))
+        case Binary(op, left, right):
+            return Binary(op, change(left), change(right))
+        case Apply(function, arguments):
+            return Apply(function, tuple(map(change, arguments)))
+        case Derivative(of, by):
+            return Derivative(change(of), by)
+        case _:
+            return node
+
+
+def walk(node: Node | Equation) -> Iterator[Node]:
+    """Yield a node and everything below it, parents first; of an equation what is below it."""
+    if not isinstance(node, Equation):
+        yield node
     for child in children(node):
         yield from walk(child)
 
 
-def names_in(node: Node) -> set[str]:
-    """Return all names of an expression but the constants'."""
+def names_in(node: Node | Equation) -> set[str]:
+    """Return all names of an expression or equation but the constants'."""
     return {part.name for part in walk(node) if isinstance(part, Name)} - CONSTANTS.keys()
 
 
@@ -242,14 +243,14 @@ def _piecewise(arguments: tuple[Node, ...], values: Mapping[str, float]) -> floa
 def _holds(condition: Node, values: Mapping[str, float]) -> bool:
     match condition:
         case Binary("and" | "or" as op, left, right):
-            return decided(op, (partial(_holds, left, values), partial(_holds, right, values)))
+            return _decided(op, (partial(_holds, left, values), partial(_holds, right, values)))
         case Binary(op, left, right):
             return COMPARISONS[op](value_of(left, values), value_of(right, values))
         case _:
             raise ValueError(f"'{to_text(condition)}' is not a condition")
 
 
-def decided(op: str, parts: Iterable[Callable[[], bool]]) -> bool:
+def _decided(op: str, parts: Iterable[Callable[[], bool]]) -> bool:
     """Join conditions by `and` or `or`, in any order: one without a value counts only if no other decides."""
     failure = None
     for part in parts:

@@ -12,7 +12,7 @@ from sharp.problems.expressions import Derivative, Node, names_in, walk
 from sharp.problems.grammar import evaluate_tree
 from sharp.problems.numpy_printer import CodegenError, Printer, free_names
 from sharp.problems.problem import Problem
-from sharp.problems.sampling import parts_at
+from sharp.problems.sampling import parts_at, periodic_axes
 from sharp.problems.spec import Boundary
 
 _FACTORS = {"dirichlet": ("1", "0"), "neumann": ("0", "1")}
@@ -78,8 +78,7 @@ class SemiDiscreteFormulation:
     def names(self) -> dict[str, str]:
         """What the names of coordinates, fields and parameters are in the program."""
         problem = self.problem
-        coordinates = [*problem.space, *([problem.time_name] if problem.time_name else [])]
-        return free_names([*coordinates, *problem.fields, *problem.parameters], self.taken)
+        return free_names([*problem.coordinates, *problem.fields, *problem.parameters], self.taken)
 
     @cached_property
     def printer(self) -> Printer:
@@ -141,17 +140,15 @@ class SemiDiscreteFormulation:
     @cached_property
     def viscous(self) -> bool:
         """Whether a velocity is differentiated in space, so that its values at the ends matter."""
-        sides = (side for equation in self.problem.equations for side in (equation.left, equation.right))
         return bool(self.velocities) and any(
             isinstance(part, Derivative) and self.problem.time_name in part.by and len(set(part.by)) > 1
-            for side in sides
-            for part in walk(side)
+            for equation in self.problem.equations
+            for part in walk(equation)
         )
 
     def periodic(self, axis: str) -> bool:
         """Whether everything repeats along an axis."""
-        conditions = self.problem.specification.boundary
-        return any(condition.type == "periodic" and condition.axis == axis for condition in conditions)
+        return axis in periodic_axes(self.problem)
 
     @cached_property
     def held(self) -> tuple[ConstrainedField, ...]:

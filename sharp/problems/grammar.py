@@ -9,50 +9,70 @@
                 | "lap(" expression ")" | "grad(" expression ")" | "div(" vector ")"
     piecewise(value, condition, value, condition, …, otherwise)
 
-`^` means `**`, which binds to the right and tighter than a sign: `-x**2` is `-(x**2)`. Nesting is bounded
-here, length in `tokens`, powers and constants in `rules`, so that no text can stall whoever reads it. The
-method is top-down operator precedence (V. R. Pratt, POPL 1973).
+`^` means `**`, which binds to the right and tighter than a sign: `-x**2` is `-(x**2)`. The method is top-down operator
+precedence (V. R. Pratt, POPL 1973). Every part knows its kind (number, vector or condition), its value if it is
+constant, and the largest product of nested constant exponents in it. Length, nesting, powers and constants are
+bounded, so that no text can stall whoever reads it: `9**9**9**9` is refused before anything computes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from sharp.error_messages import clip, valid_values
 from sharp.errors import SpecificationError
-from sharp.problems import expression_typing
-from sharp.problems.expression_typing import TypedExpression
 from sharp.problems.expressions import (
+    COMPARISONS,
     CONSTANTS,
     FUNCTIONS,
     PRECEDENCE,
     SIGN,
+    Apply,
+    Binary,
+    Derivative,
     Equation,
     Name,
+    Negative,
     Node,
+    Number,
+    finite,
+    operate,
     to_text,
     value_of,
+    walk,
 )
-from sharp.problems.tokens import GrammarError, Token, tokenize
 
-if TYPE_CHECKING:
-    import sympy
-
+MAX_LENGTH = 2000
+MAX_TOKENS = 300
 MAX_NESTING = 40
+MAX_DIGITS = 40
+MAX_ORDER = 8
+MAX_EXPONENT = 100
+MAX_TOTAL_EXPONENT = 1000
 
 DERIVATIVES = ("D", "lap", "grad", "div")
 RESERVED = frozenset({*FUNCTIONS, *CONSTANTS, *DERIVATIVES, "piecewise", "and", "or"})
 
+_Kind = Literal["number", "vector", "condition"]
 _ARITY: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys([*FUNCTIONS, *DERIVATIVES], (1, 1)),
     "atan2": (2, 2),
     "min": (1, 50),
     "max": (1, 50),
     "piecewise": (3, 49),
-    "D": (2, 1 + expression_typing.MAX_ORDER),
+    "D": (2, 1 + MAX_ORDER),
 }
+_TOKENS = 300
+
+_TOKEN = re.compile(
+    r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<name>[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*)"
+    r"|(?P<mark>_[A-Za-z][A-Za-z0-9]*)"
+    r"|(?P<symbol>\*\*|[<>=!]=|[-+*/^(),<>=])"
+)
 
 
 @dataclass(frozen=True)
@@ -80,71 +100,91 @@ def parse_tree(text: str, scope: Scope) -> Node:
 
     Raises `SpecificationError` naming the column, what was expected and the valid names.
     """
-    try:
-        parser = _Parser(text, scope)
-        tree = parser.number(0).node
-        parser.expect("end", "an operator or the end of the expression")
-    except GrammarError as error:
-        raise _located(text, error) from None
-    return tree
+    return _parse(text, scope, equation=False)[0]
 
 
 def parse_equation_tree(text: str, scope: Scope) -> Equation:
     """Parse `left = right`; raises `SpecificationError` like `parse_tree`."""
-    try:
-        parser = _Parser(text, scope)
-        left = parser.number(0).node
-        parser.expect("=", "an operator, or '=' and the right side of the equation")
-        right = parser.number(0).node
-        parser.expect("end", "an operator or the end of the equation")
-    except GrammarError as error:
-        raise _located(text, error) from None
+    left, right = _parse(text, scope, equation=True)
     return Equation(left, right)
 
 
-def parse_expression(text: str, names: Iterable[str]) -> sympy.Expr:
-    """Parse an expression in some names to sympy, where each name is a plain `Symbol`.
-
-    Nothing is evaluated: the result has the structure of the text, and `.doit()` simplifies it. Raises
-    `SpecificationError` naming the column, what was expected and the valid names.
-    """
-    from sharp.problems.symbolic import to_sympy
-
-    names = tuple(names)
-    if hidden := sorted(RESERVED.intersection(names)):
-        raise SpecificationError(f"{', '.join(hidden)}: words of the grammar cannot be names of values")
-    return to_sympy(parse_tree(text, Scope.of(names)))
-
-
-def evaluate(expression: sympy.Expr, values: Mapping[str, float]) -> float:
-    """Return the value of what `parse_expression` returned, in float arithmetic.
-
-    Raises `SpecificationError` for a name without a value and where the result is not a finite real number.
-    """
-    from sharp.problems.symbolic import float_value
-
-    return _real_value(lambda: float_value(expression, values), lambda: str(expression), values)
+def _parse(text: str, scope: Scope, *, equation: bool) -> list[Node]:
+    try:
+        parser = _Parser(text, scope)
+        sides = [parser.number(0).node]
+        if equation:
+            parser.expect("=", "an operator, or '=' and the right side of the equation")
+            sides.append(parser.number(0).node)
+        parser.expect("end", f"an operator or the end of the {'equation' if equation else 'expression'}")
+    except GrammarError as error:
+        raise SpecificationError(f"column {error.column} of '{clip(text)}': {error.message}") from None
+    return sides
 
 
 def evaluate_tree(tree: Node, values: Mapping[str, float]) -> float:
-    """Return the value of a tree without derivatives; raises `SpecificationError` like `evaluate`."""
-    return _real_value(lambda: value_of(tree, values), lambda: to_text(tree), values)
+    """Return the value of a tree without derivatives, in float arithmetic.
 
-
-def _real_value(compute: Callable[[], float], show: Callable[[], str], values: Mapping[str, float]) -> float:
+    Raises `SpecificationError` for a name without a value and where the result is not a finite real number.
+    """
     try:
-        return compute()
+        return value_of(tree, values)
     except KeyError as error:
         name = str(error.args[0])
         known = valid_values("names", name, values)
-        raise SpecificationError(f"'{clip(show())}' needs a value of '{name}'; {known}") from None
+        raise SpecificationError(f"'{clip(to_text(tree))}' needs a value of '{name}'; {known}") from None
     except (ArithmeticError, ValueError) as error:
         given = ", ".join(f"{name} = {value:g}" for name, value in values.items()) or "no values"
-        raise SpecificationError(f"'{clip(show())}' has no finite real value with {given}: {error}") from None
+        shown = clip(to_text(tree))
+        raise SpecificationError(f"'{shown}' has no finite real value with {given}: {error}") from None
 
 
-def _located(text: str, error: GrammarError) -> SpecificationError:
-    return SpecificationError(f"column {error.column} of '{clip(text)}': {error.message}")
+class GrammarError(Exception):
+    """A text is not of the grammar: what is wrong and at which column, counted from 1."""
+
+    def __init__(self, column: int, message: str) -> None:
+        super().__init__(message)
+        self.column = column
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A number, a name, a derivative mark such as `_xx`, a symbol (which is its own kind), or the end."""
+
+    kind: str
+    text: str
+    column: int
+
+    def __str__(self) -> str:
+        return "the end" if self.kind == "end" else f"'{self.text}'"
+
+    @property
+    def after(self) -> int:
+        """The column that follows the token."""
+        return self.column + len(self.text)
+
+
+def _tokenize(text: str) -> list[Token]:
+    """Split a text; the last token is the end. Raises `GrammarError`."""
+    if len(text) > MAX_LENGTH:
+        raise GrammarError(MAX_LENGTH, f"the text is longer than {MAX_LENGTH} characters")
+    tokens, position = [], 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is not None:
+            kind = match.group() if match.lastgroup == "symbol" else str(match.lastgroup)
+            tokens.append(Token(kind, match.group(), position + 1))
+        elif not text[position].isspace():
+            raise GrammarError(
+                position + 1,
+                f"unexpected character {text[position]!r}; expected numbers, names of ASCII letters, "
+                "parentheses, commas, + - * / ** and comparisons",
+            )
+        position = match.end() if match else position + 1
+    if len(tokens) > MAX_TOKENS:
+        raise GrammarError(tokens[MAX_TOKENS].column, f"the text has more than {MAX_TOKENS} symbols")
+    return [*tokens, Token("end", "", len(text) + 1)]
 
 
 class _Parser:
@@ -152,7 +192,7 @@ class _Parser:
 
     def __init__(self, text: str, scope: Scope) -> None:
         self.scope = scope
-        self.tokens = tokenize(text)
+        self.tokens = _tokenize(text)
         self.position = 0
         self.nesting = 0
 
@@ -178,12 +218,12 @@ class _Parser:
             return "; a derivative follows a field or a closing parenthesis at once: u_xx, (u**2)_x"
         return {"==": "; the two sides of an equation are separated by one '='"}.get(self.token.kind, "")
 
-    def number(self, binding: int) -> TypedExpression:
+    def number(self, binding: int) -> _Typed:
         part = self.parse(binding)
-        expression_typing.require(part, "number")
+        _require(part, "number")
         return part
 
-    def parse(self, binding: int) -> TypedExpression:
+    def parse(self, binding: int) -> _Typed:
         """Read the longest expression whose operators bind tighter than `binding`."""
         self.nesting += 1
         if self.nesting > MAX_NESTING:
@@ -192,7 +232,7 @@ class _Parser:
         while (op := self.operator()) is not None and PRECEDENCE[op] > binding:
             column = self.take().column
             right = self.parse(PRECEDENCE[op] - (op == "**"))
-            left = expression_typing.binary(op, left, right, column)
+            left = _binary(op, left, right, column)
         self.nesting -= 1
         return left
 
@@ -201,25 +241,25 @@ class _Parser:
         text = "**" if token.text == "^" else token.text
         return text if text in PRECEDENCE else None
 
-    def operand(self) -> TypedExpression:
+    def operand(self) -> _Typed:
         token = self.take()
         match token.kind:
             case "number":
-                part = expression_typing.number(token.text, token.column)
+                part = _number(token.text, token.column)
             case "name" if token.text not in ("and", "or"):
                 part = self.named(token)
             case "(":
                 part = self.parse(0)
                 self.expect(")", "an operator or ')'")
             case "-":
-                return expression_typing.negative(self.parse(SIGN), token.column)
+                return _negative(self.parse(SIGN), token.column)
             case "+":
                 return self.parse(SIGN)
             case _:
                 raise GrammarError(token.column, f"expected a number, a name, '(' or a sign, found {token}")
         return self.subscripts(part)
 
-    def subscripts(self, part: TypedExpression) -> TypedExpression:
+    def subscripts(self, part: _Typed) -> _Typed:
         """Read the derivative marks that follow at once: `(u**2)_x`."""
         previous = self.tokens[self.position - 1]
         while self.token.kind == "mark" and self.token.column == previous.after:
@@ -228,28 +268,28 @@ class _Parser:
             part = self.derivative(part, by, previous.column)
         return part
 
-    def derivative(self, part: TypedExpression, by: list[str], column: int) -> TypedExpression:
+    def derivative(self, part: _Typed, by: list[str], column: int) -> _Typed:
         if isinstance(part.node, Name) and part.node.name not in self.scope.fields:
             name = part.node.name
             valid = valid_values("fields", name, self.scope.fields)
             raise GrammarError(part.column, f"'{name}' is not a field that could be differentiated; {valid}")
-        return expression_typing.derivative(part, by, column)
+        return _derivative(part, by, column)
 
-    def named(self, token: Token) -> TypedExpression:
+    def named(self, token: Token) -> _Typed:
         text, scope = token.text, self.scope
         if self.token.kind == "(" and scope.functions:
             return self.call(token)
         if text in scope.names:
-            return expression_typing.name(text, token.column)
+            return _name(text, token.column)
         if text in RESERVED and scope.functions:
             raise GrammarError(token.column, f"'{text}' is a function: write {text}(…)")
         field, _, suffix = text.rpartition("_")
         if field in scope.fields:
             by = self.coordinates(suffix, token.column + len(field) + 1)
-            return expression_typing.derivative(expression_typing.name(field, token.column), by, token.column)
+            return _derivative(_name(field, token.column), by, token.column)
         raise GrammarError(token.column, f"unknown name '{text}'; {valid_values('names', text, scope.names)}")
 
-    def call(self, token: Token) -> TypedExpression:
+    def call(self, token: Token) -> _Typed:
         name = token.text
         self.check_callable(token)
         self.take()
@@ -262,7 +302,7 @@ class _Parser:
         if name == "D":
             by = [self.coordinate(argument) for argument in arguments[1:]]
             return self.derivative(arguments[0], by, token.column)
-        return expression_typing.apply(name, arguments, token.column)
+        return _apply(name, arguments, token.column)
 
     def check_callable(self, token: Token) -> None:
         name = token.text
@@ -276,7 +316,7 @@ class _Parser:
                 token.column, f"unknown function '{name}'; {valid_values('functions', name, valid)}"
             )
 
-    def coordinate(self, part: TypedExpression) -> str:
+    def coordinate(self, part: _Typed) -> str:
         text = to_text(part.node)
         if text not in self.scope.coordinates:
             valid = valid_values("coordinates", text, self.scope.coordinates)
@@ -309,3 +349,115 @@ def _check_count(function: str, found: int, column: int) -> None:
         raise GrammarError(
             column, "'piecewise' takes value, condition, …, otherwise: an odd number of arguments"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """A tree and what the checks need to know of it; `column` is where its text begins."""
+
+    node: Node
+    column: int
+    kind: _Kind = "number"
+    constant: float | None = None
+    power: float = 1.0
+
+
+def _number(text: str, column: int) -> _Typed:
+    """Build a literal: an integer where it is written without point and exponent."""
+    if len(text) > MAX_DIGITS:
+        raise GrammarError(column, f"a number has at most {MAX_DIGITS} digits here")
+    value = int(text) if text.isdigit() else float(text)
+    return _Typed(Number(value), column, constant=_constant(lambda: finite(float(value)), column))
+
+
+def _name(text: str, column: int) -> _Typed:
+    return _Typed(Name(text), column, constant=CONSTANTS.get(text))
+
+
+def _negative(of: _Typed, column: int) -> _Typed:
+    if of.kind == "condition":
+        _require(of, "number")
+    constant = None if of.constant is None else -of.constant
+    return _Typed(Negative(of.node), column, of.kind, constant, of.power)
+
+
+def _binary(op: str, left: _Typed, right: _Typed, column: int) -> _Typed:
+    kind = _kind(op, left, right)
+    constant, power = None, max(left.power, right.power)
+    if kind == "number" and left.constant is not None and right.constant is not None:
+        a, b = left.constant, right.constant
+        constant = _constant(lambda: operate(op, a, b), column)
+    if op == "**" and right.constant is not None:
+        power = _bounded_power(left.power, right.constant, right.column)
+    return _Typed(Binary(op, left.node, right.node), left.column, kind, constant, power)
+
+
+def _apply(function: str, arguments: Sequence[_Typed], column: int) -> _Typed:
+    _check_arguments(function, arguments)
+    kind: _Kind = "vector" if function == "grad" else "number"
+    constants = [argument.constant for argument in arguments]
+    known = [value for value in constants if value is not None]
+    constant = None
+    if function in FUNCTIONS and len(known) == len(constants):
+        constant = _constant(lambda: finite(FUNCTIONS[function](*known)), column)
+    node = Apply(function, tuple(argument.node for argument in arguments))
+    return _Typed(node, column, kind, constant, max(argument.power for argument in arguments))
+
+
+def _derivative(of: _Typed, by: Sequence[str], column: int) -> _Typed:
+    """Differentiate a number along coordinates; the derivatives of one expression are merged."""
+    _require(of, "number")
+    inner = of.node if isinstance(of.node, Derivative) else Derivative(of.node, ())
+    node = Derivative(inner.of, (*inner.by, *by))
+    if len(node.by) > MAX_ORDER:
+        raise GrammarError(column, f"derivatives of an order above {MAX_ORDER} are not understood")
+    return _Typed(node, of.column, power=of.power)
+
+
+def _require(part: _Typed, kind: _Kind) -> None:
+    if part.kind != kind:
+        hint = "; join comparisons with 'and'" if part.kind == "condition" else ""
+        raise GrammarError(part.column, f"expected a {kind}, found a {part.kind}{hint}")
+
+
+def _kind(op: str, left: _Typed, right: _Typed) -> _Kind:
+    wanted: _Kind = "condition" if op in ("and", "or") else "number"
+    if op in "+-" and "vector" in (left.kind, right.kind):
+        wanted = "vector"
+    elif op in "*/" and left.kind == "vector":
+        _require(right, "number")
+        return "vector"
+    elif op == "*" and right.kind == "vector":
+        _require(left, "number")
+        return "vector"
+    _require(left, wanted)
+    _require(right, wanted)
+    return "condition" if op in COMPARISONS else wanted
+
+
+def _check_arguments(function: str, arguments: Sequence[_Typed]) -> None:
+    for index, argument in enumerate(arguments):
+        if function == "piecewise" and index % 2 == 1 and index < len(arguments) - 1:
+            _require(argument, "condition")
+            if any(isinstance(part, Apply) and part.function == "piecewise" for part in walk(argument.node)):
+                raise GrammarError(argument.column, "expected a condition without another piecewise in it")
+        else:
+            _require(argument, "vector" if function == "div" else "number")
+
+
+def _bounded_power(inner: float, exponent: float, column: int) -> float:
+    if abs(exponent) > MAX_EXPONENT:
+        raise GrammarError(column, f"exponents are at most {MAX_EXPONENT} in size here, found {exponent:g}")
+    total = inner * max(1.0, abs(exponent))
+    if total > MAX_TOTAL_EXPONENT:
+        raise GrammarError(column, f"nested exponents multiply to more than {MAX_TOTAL_EXPONENT}")
+    return total
+
+
+def _constant(value: Callable[[], float], column: int) -> float:
+    try:
+        return value()
+    except ZeroDivisionError:
+        raise GrammarError(column, "division by zero") from None
+    except (ArithmeticError, ValueError):
+        raise GrammarError(column, "this constant is not a finite real number in floating point") from None

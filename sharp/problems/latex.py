@@ -1,9 +1,11 @@
-"""Expression trees as LaTeX, in the order in which they were written."""
+"""Expression trees and whole problems as LaTeX, in the order in which they were written."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from sharp.problems.domains import BoxDomain, PolygonDomain, RoundDomain
 from sharp.problems.expressions import (
     ATOM,
     PRECEDENCE,
@@ -18,7 +20,19 @@ from sharp.problems.expressions import (
     Number,
     precedence,
 )
+from sharp.problems.problem import Problem
+from sharp.problems.spec import Boundary, FunctionSpec
 
+SAMPLED = {
+    "sine-sums": "a random sum of two sine waves with up to 8 periods in the domain; "
+    "some samples have kinks or are confined to a part of the domain",
+    "unit-sine-sums": "a random sum of two sine waves with up to 8 periods in the domain, "
+    "shifted and scaled to values between 0 and 1; some samples have kinks",
+    "positive-sine-sums": "a random sum of sine waves about a random mean, positive everywhere; "
+    "some samples have steep parts",
+    "two-phase-gaussian": "a Gaussian random field cut at a threshold: "
+    "piecewise constant with two positive values",
+}
 _GREEK = re.compile(
     "alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|mu|nu|xi|rho|sigma|tau|upsilon|phi|chi|psi|omega|pi|"
     "Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Upsilon|Phi|Psi|Omega"
@@ -112,3 +126,73 @@ def _enclosed(node: Node, level: int) -> str:
     fraction = isinstance(node, Binary) and node.op == "/" and level <= SIGN + 1
     tight = precedence(node) >= level and not (isinstance(node, Derivative) and level == ATOM)
     return text if tight or fraction else rf"\left({text}\right)"
+
+
+def render_latex(problem: Problem) -> str:
+    """Return equations, domain and conditions as one LaTeX `aligned` block."""
+    return aligned([*map(to_latex, problem.equations), *_latex_ranges(problem), *_latex_conditions(problem)])
+
+
+def aligned(rows: list[str]) -> str:
+    """Return formulas below each other."""
+    return "\\begin{aligned}\n" + " \\\\\n".join(f"& {row}" for row in rows) + "\n\\end{aligned}"
+
+
+def _latex_ranges(problem: Problem) -> Iterator[str]:
+    point = rf"\left({', '.join(map(symbol, problem.space))}\right)"
+    match problem.domain:
+        case BoxDomain(bounds):
+            for name, (low, high) in bounds.items():
+                yield rf"{symbol(name)} \in ({low:g}, {high:g})"
+        case RoundDomain(_, (x, y), inner, outer):
+            least = f"{inner:g} < " if inner is not None else ""
+            yield rf"{least}\left| {point} - ({x:g}, {y:g}) \right| < {outer:g}"
+        case PolygonDomain(_, vertices):
+            corners = ", ".join(f"({x:g}, {y:g})" for x, y in vertices)
+            yield rf"{point} \in \text{{polygon }} {corners}"
+    if problem.time is not None:
+        yield rf"{symbol(str(problem.time_name))} \in ({problem.time[0]:g}, {problem.time[1]:g}]"
+    for name, value in problem.parameters.items():
+        yield f"{symbol(name)} = {value:.10g}"
+
+
+def _latex_conditions(problem: Problem) -> Iterator[str]:
+    spec = problem.specification
+    for name, given in spec.coefficients.items():
+        yield f"{symbol(name)} = {_latex_given(problem, given)}"
+    for name, given in spec.initial.items():
+        field, _, marks = name.partition("_") if name not in problem.fields else (name, "", "")
+        left = to_latex(
+            Derivative(Name(field), (str(problem.time_name),) * len(marks)) if marks else Name(name)
+        )
+        start = f"{symbol(str(problem.time_name))} = {problem.time[0]:g}" if problem.time else ""
+        yield rf"\left. {left} \right|_{{{start}}} = {_latex_given(problem, given)}"
+    yield from (_latex_boundary(problem, condition) for condition in spec.boundary)
+
+
+def _latex_given(problem: Problem, given: FunctionSpec) -> str:
+    if given.expression is None:
+        return rf"\text{{{SAMPLED[str(given.family)].partition(';')[0]}}}"
+    return to_latex(problem.tree(given.expression))
+
+
+def _latex_boundary(problem: Problem, condition: Boundary) -> str:
+    if condition.type == "periodic":
+        return rf"\text{{periodic along }} {symbol(str(condition.axis))}"
+    field = symbol(str(condition.field))
+    normal = rf"\partial_{{n}} {field}"
+    a, b, value = (
+        to_latex(problem.tree(text))
+        for text in (condition.a or "1", condition.b or "1", condition.value or "0")
+    )
+    left = {
+        "dirichlet": field,
+        "neumann": normal,
+        "robin": rf"\left({a}\right) {field} + \left({b}\right) {normal}",
+        "derivative": rf"\partial_{{n}}^{{{condition.order}}} {field}",
+    }
+    where = str(condition.where)
+    place = r"\partial \Omega" if where == "all" else rf"\text{{{where}}}"
+    if "=" in where:
+        place = to_latex(problem.place(where))
+    return rf"\left. {left[condition.type]} \right|_{{{place}}} = {value}"

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 import sympy
+from numpy.typing import NDArray
 
 from sharp.errors import SpecificationError
-from sharp.problems.expressions import Apply, Binary, Derivative, Name, Negative, Node, Number
+from sharp.problems.expressions import Binary, Name, Negative, Node, Number, with_operands
 from sharp.problems.problem import Problem
 from sharp.problems.programs import ExpressionProgram, compile_expressions
-from sharp.problems.sampling import Array, coordinates
+from sharp.problems.sampling import Array
 from sharp.problems.symbolic import to_sympy
 
 
@@ -89,8 +90,27 @@ class LinearisedSystem:
 
     def order(self, field: str, coordinate: str) -> int:
         """Return the highest derivative of a field along a coordinate."""
-        column = coordinates(self.problem).index(coordinate)
+        column = self.problem.coordinates.index(coordinate)
         return max((jet.orders[column] for jet in self.jets if jet.field == field), default=0)
+
+    def symbol(
+        self, frozen: Array, column: int, exponents: NDArray[np.complex128], *, principal: bool = False
+    ) -> NDArray[np.complex128]:
+        """Return what the equations become for exp(exponents·(x, t)), as matrices by powers of one of the exponents.
+
+        The matrices are [order + 1, equations, fields], `frozen` the coefficients at a point, and `column` the number
+        of the coordinate whose exponent is left open. With `principal`, highest derivatives alone are taken.
+        """
+        problem = self.problem
+        shape = max(jet.orders[column] for jet in self.jets) + 1, len(problem.equations), len(problem.fields)
+        matrices = np.zeros(shape, dtype=complex)
+        for (row, jet, _), value in zip(self.coefficients, frozen, strict=True):
+            if not principal or sum(jet.orders) == max(
+                sum(other.orders) for other in self.jets if other.field == jet.field
+            ):
+                powers = np.delete(exponents, column) ** np.delete(jet.orders, column)
+                matrices[jet.orders[column], row, problem.fields.index(jet.field)] += value * np.prod(powers)
+        return matrices
 
     def frozen(self, points: Array, state: State) -> Array:
         """Return the coefficients [entries, n] at points [n, d] and a state, NaN where not known."""
@@ -156,23 +176,12 @@ def _filled(problem: Problem, tree: Node, exponent: bool = False) -> Node:
             value = problem.parameters[name]
             whole = value.is_integer() and (exponent or value in (0, 1))
             return Number(int(value) if whole else value)
-        case Name(name) if given := _coefficient(problem, name):
-            return _filled(problem, problem.tree(given))
-        case Negative(of):
-            return Negative(_filled(problem, of, exponent))
-        case Binary(op, left, right):
-            return Binary(op, _filled(problem, left), _filled(problem, right, op == "**"))
-        case Apply(function, arguments):
-            return Apply(function, tuple(_filled(problem, argument) for argument in arguments))
-        case Derivative(of, by):
-            return Derivative(_filled(problem, of), by)
-        case _:
-            return tree
-
-
-def _coefficient(problem: Problem, name: str) -> str | None:
-    given = problem.specification.coefficients.get(name)
-    return given.expression if given else None
+        case Name(name) if given := problem.specification.coefficients.get(name):
+            return _filled(problem, problem.tree(given.expression)) if given.expression else tree
+        case Binary("**", left, right):
+            return Binary("**", _filled(problem, left), _filled(problem, right, exponent=True))
+    inherited = exponent and isinstance(tree, Negative)
+    return with_operands(tree, lambda part: _filled(problem, part, inherited))
 
 
 def _with_jets(
@@ -211,7 +220,9 @@ def compiled(arguments: Sequence[Any], expressions: Sequence[Any]) -> Callable[.
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = [np.nan if program is None else program(*columns)[0] for program in programs]
-        return np.array([_real(row, len(columns[0])) for row in found]).reshape(len(expressions), -1)
+        rows = np.array([np.broadcast_to(row, columns[0].shape) for row in found]).reshape(len(found), -1)
+        known = np.isfinite(rows) & (rows.imag == 0)
+        return np.where(known, rows.real, np.nan).astype(float)
 
     return evaluate
 
@@ -225,18 +236,18 @@ def _program(arguments: tuple[Any, ...], expression: Any) -> ExpressionProgram |
         return None
 
 
-def _real(row: Any, count: int) -> Array:
-    found = np.broadcast_to(np.asarray(row), (count,))
-    if np.iscomplexobj(found):
-        found = np.where(found.imag == 0, found.real, np.nan)
-    return np.where(np.isfinite(found), found, np.nan).astype(float)
-
-
 def initial_state(problem: Problem) -> State:
     """Return the initial state; derivatives along time are known where the specification gives them."""
+    return boundary_state(problem, {})
+
+
+def boundary_state(problem: Problem, values: Mapping[str, str]) -> State:
+    """Return the initial state with other values of the fields in `values`."""
     given, space = problem.specification.initial, _symbols(problem)[: len(problem.space)]
 
     def known(jet: DerivativeSymbol) -> Any:
+        if jet.field in values and not any(jet.orders):
+            return expression(problem, values[jet.field])
         marks = str(problem.time_name) * sum(jet.orders[len(space) :])
         condition = given.get(f"{jet.field}_{marks}" if marks else jet.field)
         if condition is None or condition.expression is None:
@@ -252,19 +263,8 @@ def exact_state(problem: Problem) -> State:
     return lambda jet: _derivative(expression(problem, values[jet.field]), _symbols(problem), jet.orders)
 
 
-def boundary_state(problem: Problem, known: Mapping[str, str]) -> State:
-    """Return the initial state with other values of the fields in `known`."""
-    initial = initial_state(problem)
-
-    def value(jet: DerivativeSymbol) -> Any:
-        given = None if any(jet.orders) else known.get(jet.field)
-        return initial(jet) if given is None else expression(problem, given)
-
-    return value
-
-
 def _symbols(problem: Problem) -> tuple[Any, ...]:
-    return tuple(sympy.Symbol(name, real=True) for name in coordinates(problem))
+    return tuple(sympy.Symbol(name, real=True) for name in problem.coordinates)
 
 
 def _derivative(expression: Any, symbols: Sequence[Any], orders: Sequence[int]) -> Any:

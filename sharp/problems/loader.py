@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, get_args, get_origin
 
-from sharp.error_messages import valid_values
+from pydantic import BaseModel, ValidationError
+
+from sharp.error_messages import describe, valid_values
 from sharp.errors import SpecificationError
-from sharp.problems import checks, conditions, defaults, families, geometry, ports, units
+from sharp.problems import checks, conditions, families, ports, units
 from sharp.problems.checks import ValidationContext
 from sharp.problems.limits import ResourceLimits
-from sharp.problems.problem import ArrayPort, DataLayout, Interface, OutputGrid, Problem, coarsened
-from sharp.problems.schema_validation import validate_document
-from sharp.problems.spec import DataSection, InterfaceSection, Outputs, PortSection
+from sharp.problems.problem import Problem, coarsened
+from sharp.problems.spec import PATTERNS, Specification
 from sharp.resources import list_resources
-from sharp.yaml_source import YamlSource, read_yaml
+from sharp.yaml_documents import model_at
+from sharp.yaml_source import Path as Place
+from sharp.yaml_source import ValidationIssue, YamlSource, read_yaml
 
 # In this order: later checks use what earlier ones found out.
 _CHECKS: tuple[Callable[[ValidationContext], None], ...] = (
     checks.check_names,
     checks.check_parameters,
-    geometry.check_domain,
+    checks.check_domain,
     checks.check_time,
     checks.check_equations,
     checks.check_expressions,
@@ -59,7 +63,7 @@ def load_problem(name_or_path: str | Path, coarsen: int = 1) -> Problem:
     """
     path, text = read_specification(name_or_path)
     problem = parse_problem(text, str(path))
-    check_id(name_or_path, path, problem)
+    check_id(name_or_path, path, problem.id)
     return coarsened(problem, coarsen)
 
 
@@ -79,11 +83,11 @@ def read_text(path: Path) -> str:
         raise SpecificationError(f"{path}: is not UTF-8 text, at byte {error.start}") from None
 
 
-def check_id(name_or_path: str | Path, path: Path, problem: Problem) -> None:
+def check_id(name_or_path: str | Path, path: Path, found: str) -> None:
     """Raise `SpecificationError` where a problem that was called by its id lies in a file of another name."""
-    if name_or_path == path.stem != problem.id:
+    if name_or_path == path.stem != found:
         raise SpecificationError(
-            f"{path}: expected the id '{path.stem}', as the file is called, found '{problem.id}'"
+            f"{path}: expected the id '{path.stem}', as the file is called, found '{found}'"
         )
 
 
@@ -94,7 +98,10 @@ def parse_problem(text: str, name: str) -> Problem:
 
 def build_problem(source: YamlSource) -> Problem:
     """Build a problem from a parsed document; raises `InvalidSpecification`, which lists all that is wrong."""
-    checked = ValidationContext(validate_document(source))
+    specification = validate_form(source)
+    if not isinstance(specification, Specification):
+        raise source.error(specification)
+    checked = ValidationContext(specification)
     for check in _CHECKS:
         check(checked)
     # Where equations are wrong or missing, nothing can be said about the conditions that they need.
@@ -140,7 +147,7 @@ def _find(name_or_path: str | Path) -> Path:
 def _problem(checked: ValidationContext) -> Problem:
     spec = checked.spec
     assert checked.domain is not None, "a specification without faults has a domain"
-    interface = _interface(spec.interface) if spec.interface else defaults.interface(checked)
+    interface = spec.interface or ports.default_interface(checked)
     return Problem(
         specification=spec,
         parameters={name: checked.parameters[name] for name in spec.parameters},
@@ -148,29 +155,98 @@ def _problem(checked: ValidationContext) -> Problem:
         time=checked.time,
         equations=tuple(checked.equations),
         interface=interface,
-        data=_layout(spec.data) if spec.data else defaults.layout(interface),
-        grid=_grid(checked, spec.outputs) if spec.outputs else defaults.grid(checked),
+        data=spec.data or ports.default_layout(interface),
+        grid=ports.grid_of(checked),
         limits=ResourceLimits(spec.limits.wall_s, spec.limits.memory_mb, spec.limits.threads),
     )
 
 
-def _interface(written: InterfaceSection) -> Interface:
-    return Interface(
-        written.function,
-        _ports(written.inputs),
-        written.coordinates,
-        written.parameters,
-        _ports(written.returns),
-    )
+# From plain values to the models of the format, with one sentence for everything that does not fit.
 
 
-def _layout(written: DataSection) -> DataLayout:
-    return DataLayout(written.inputs, written.returns, written.time_key, written.space_keys)
+def validate_form(source: YamlSource) -> Specification | list[ValidationIssue]:
+    """Return a document as a specification, or all that is wrong with its form."""
+    if not isinstance(source.value, dict):
+        return [ValidationIssue((), f"expected a mapping of keys to values, found {describe(source.value)}")]
+    try:
+        return Specification.model_validate(source.value)
+    except ValidationError as error:
+        return [_fault(part, source.value) for part in error.errors(include_url=False)]
 
 
-def _ports(written: Sequence[PortSection]) -> tuple[ArrayPort, ...]:
-    return tuple(ArrayPort(port.name, port.field, port.shape) for port in written)
+def _fault(error: Any, document: Any) -> ValidationIssue:
+    path = tuple(part for part in error["loc"] if part != "[key]")
+    domain = document.get("domain")
+    if path[:1] == ("domain",) and isinstance(domain, dict) and path[1:2] == (domain.get("type"),):
+        path = (path[0], *path[2:])  # pydantic puts the type of the domain into paths below it
+    message = _sentence(error["type"], path, error["input"], error.get("ctx", {}), document)
+    return ValidationIssue(_as_written(path, document), message)
 
 
-def _grid(checked: ValidationContext, written: Outputs) -> OutputGrid:
-    return OutputGrid(written.grid, {name: written.points[name] for name in checked.space}, written.times)
+def _as_written(path: Place, value: Any) -> Place:
+    """Drop what stands below a scalar: `nu: 0.1` is short for `nu: {value: 0.1}`."""
+    for depth, part in enumerate(path):
+        if not isinstance(value, (dict, list)):
+            return path[:depth]
+        entries = value if isinstance(value, dict) else dict(enumerate(value))
+        value = entries.get(part, {})
+    return path
+
+
+def _sentence(kind: str, path: Place, found: Any, context: Mapping[str, Any], document: Any) -> str:
+    match kind:
+        case "union_tag_not_found":
+            return f"expected a key type; {valid_values('values', '', _DOMAINS)}"
+        case "union_tag_invalid":
+            return (
+                f"found type {describe(context['tag'])}; {valid_values('values', context['tag'], _DOMAINS)}"
+            )
+        case "missing":
+            key = "entry" if isinstance(path[-1], int) else "key"
+            return f"this {key} is required, and missing"
+        case "extra_forbidden":
+            return f"unknown key; {valid_values('keys', str(path[-1]), _model(path, document).model_fields)}"
+        case "value_error":
+            return str(context["error"])
+        case "literal_error":
+            return f"found {describe(found)}; {valid_values('values', str(found), _choices(path, document))}"
+        case "string_pattern_mismatch":
+            return f"expected {PATTERNS[context['pattern']]}, found {describe(found)}"
+        case "too_short":
+            return f"expected at least {context['min_length']} entries, found {context['actual_length']}"
+        case "too_long":
+            return f"expected at most {context['max_length']} entries, found {context['actual_length']}"
+        case _:
+            return (
+                f"expected {_EXPECTED.get(kind, 'another value').format(**context)}, found {describe(found)}"
+            )
+
+
+_DOMAINS = ("box", "disk", "annulus", "polygon")
+_EXPECTED = {
+    "string_type": "a text",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a smaller whole number",
+    "int_from_float": "a whole number",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "greater_than": "a number above {gt}",
+    "greater_than_equal": "a number of at least {ge}",
+}
+
+
+def _choices(path: Place, document: Any) -> tuple[str, ...]:
+    """Return the words that the literal at a path admits."""
+    annotation = _model(path, document).model_fields[str(path[-1])].annotation
+    literals = (annotation, *get_args(annotation))
+    return next(tuple(map(str, get_args(part))) for part in literals if "Literal" in str(get_origin(part)))
+
+
+def _model(path: Place, document: Any) -> type[BaseModel]:
+    """Return the model of the mapping that holds a key."""
+    return model_at(Specification, path[:-1], document.get("domain", {}).get("type"))

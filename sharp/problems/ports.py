@@ -1,4 +1,4 @@
-"""Checks of the solver's interface, the data layout and the output grid."""
+"""The solver's interface, the data layout and the output grid: checks of them, and what they are by default."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ from collections.abc import Iterable, Sequence
 from sharp.error_messages import valid_values
 from sharp.problems.checks import ValidationContext, only_with_time
 from sharp.problems.conditions import initial_keys
-from sharp.problems.spec import InterfaceSection, PortSection
+from sharp.problems.problem import OutputGrid
+from sharp.problems.spec import ArrayPort, DataLayout, Interface
 from sharp.yaml_source import Path
+
+# Nodes along each axis in one, two and three space dimensions, and output times, that are enough to draw a solution.
+_POINTS = {1: 101, 2: 41, 3: 17}
+_TIMES = 11
 
 
 def check_outputs(checked: ValidationContext) -> None:
@@ -45,7 +50,7 @@ def check_interface(checked: ValidationContext) -> None:
 
 
 def _check_ports(
-    checked: ValidationContext, side: str, ports: Sequence[PortSection], known: Sequence[str], fault: str
+    checked: ValidationContext, side: str, ports: Sequence[ArrayPort], known: Sequence[str], fault: str
 ) -> None:
     for index, port in enumerate(ports):
         path: Path = ("interface", side, index)
@@ -75,7 +80,7 @@ def _check_different(checked: ValidationContext, path: Path, names: Iterable[str
             checked.add_issue(path, f"'{name}' is a keyword of Python and cannot name one of the {what}")
 
 
-def _check_complete(checked: ValidationContext, interface: InterfaceSection, given: Sequence[str]) -> None:
+def _check_complete(checked: ValidationContext, interface: Interface, given: Sequence[str]) -> None:
     spec = checked.spec
     functions = {**spec.initial, **spec.coefficients}
     sampled = {name for name in given if name in functions and functions[name].family is not None}
@@ -112,3 +117,37 @@ def check_data(checked: ValidationContext) -> None:
             ("data", "space_keys"),
             f"expected a key for each of {', '.join(checked.space)}, or none; found {found}",
         )
+
+
+def grid_of(checked: ValidationContext) -> OutputGrid:
+    """Return the output grid as written, or one that is enough to draw the solution."""
+    if outputs := checked.spec.outputs:
+        points = {name: outputs.points[name] for name in checked.space}
+        return OutputGrid(outputs.grid, points, outputs.times)
+    count = _POINTS[len(checked.space)]
+    return OutputGrid("nodes", dict.fromkeys(checked.space, count), _TIMES if checked.time_name else None)
+
+
+def default_interface(checked: ValidationContext) -> Interface:
+    """Return the signature whose inputs are the initial states and the coefficients, and whose parameters are all."""
+    axes = tuple("N" if len(checked.space) == 1 else f"N{name}" for name in checked.space)
+    times = ("T+1",) if checked.time_name else ()
+    inputs = [(f"{name}0_batch", name) for name in initial_keys(checked)]
+    inputs += [(name, name) for name in checked.spec.coefficients]
+    return Interface(
+        inputs=tuple(ArrayPort(name=name, field=held, shape=("batch", *axes)) for name, held in inputs),
+        coordinates=f"{checked.time_name}_coordinate" if checked.time_name else None,
+        parameters=tuple(checked.spec.parameters),
+        returns=tuple(
+            ArrayPort(name=name, field=name, shape=("batch", *times, *axes)) for name in checked.spec.fields
+        ),
+    )
+
+
+def default_layout(interface: Interface) -> DataLayout:
+    """Return a layout with an array of its own for each port."""
+    return DataLayout(
+        inputs={port.name: port.name for port in interface.inputs},
+        returns={port.name: port.name for port in interface.returns},
+        time_key="t" if interface.coordinates else None,
+    )

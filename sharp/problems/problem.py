@@ -13,51 +13,12 @@ from sharp.problems.domains import Domain
 from sharp.problems.expressions import Equation, Node
 from sharp.problems.grammar import Scope, parse_equation_tree, parse_tree
 from sharp.problems.limits import ResourceLimits
-from sharp.problems.spec import Family, Outputs, PublishedError, Specification
+from sharp.problems.spec import DataLayout, Family, Interface, Outputs, PublishedError, Specification
 
 # Fewer points along an axis are no grid.
 _FEWEST = 4
 # What neither a prompt nor an evaluation ever sees does not change what was asked.
 _NOT_HASHED = {"published", "tags", "statements", "expected"}
-
-
-@dataclass(frozen=True)
-class ArrayPort:
-    """An array of the interface: its name in the signature, what it holds, its axes as `("batch", "N")`."""
-
-    name: str
-    field: str
-    shape: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Interface:
-    """The signature of a solver: `function(*inputs, coordinates, *parameters) -> returns`."""
-
-    function: str
-    inputs: tuple[ArrayPort, ...]
-    coordinates: str | None
-    parameters: tuple[str, ...]
-    returns: tuple[ArrayPort, ...]
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """All positional arguments in order."""
-        times = (self.coordinates,) if self.coordinates else ()
-        return (*(port.name for port in self.inputs), *times, *self.parameters)
-
-
-@dataclass(frozen=True)
-class DataLayout:
-    """HDF5 keys of a data file: of each port, of the times (None in steady problems), of each space axis.
-
-    `space_keys` follows the order of the space coordinates and is empty where files hold no coordinates.
-    """
-
-    inputs: Mapping[str, str]
-    returns: Mapping[str, str]
-    time_key: str | None
-    space_keys: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -130,6 +91,11 @@ class Problem:
         return self.specification.coordinates.time
 
     @property
+    def coordinates(self) -> tuple[str, ...]:
+        """The space coordinates, then time."""
+        return self.specification.coordinates.names
+
+    @property
     def bounds(self) -> Mapping[str, tuple[float, float]]:
         """The two ends of every space coordinate: of the domain, or of the smallest box around it."""
         return self.domain.bounds
@@ -155,7 +121,7 @@ class Problem:
 
     @property
     def _scope(self) -> Scope:
-        return Scope.of([*self.parameters, *self.space, *([self.time_name] if self.time_name else [])])
+        return Scope.of([*self.parameters, *self.coordinates])
 
 
 def coarsened(problem: Problem, factor: int) -> Problem:

@@ -1,35 +1,20 @@
-"""A problem in words for prompts, and in LaTeX to be shown back to the user."""
+"""A problem in words for prompts, and the Python template that every solver of it fills in."""
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator
 
 from sharp.problems.domains import BoxDomain, PolygonDomain, RoundDomain
 from sharp.problems.expressions import Apply, Derivative, Name, walk
-from sharp.problems.interface_text import (
-    TIMES,
-    axes_text,
-    input_text,
-    return_text,
-    shape,
-    signature,
-    sizes_text,
-)
-from sharp.problems.latex import symbol, to_latex
+from sharp.problems.latex import SAMPLED, aligned, to_latex
 from sharp.problems.problem import Problem
-from sharp.problems.spec import Boundary, FunctionSpec
+from sharp.problems.spec import ArrayPort, Boundary, FunctionSpec
 from sharp.yaml_source import plain_number
 
-SAMPLED = {
-    "sine-sums": "a random sum of two sine waves with up to 8 periods in the domain; "
-    "some samples have kinks or are confined to a part of the domain",
-    "unit-sine-sums": "a random sum of two sine waves with up to 8 periods in the domain, "
-    "shifted and scaled to values between 0 and 1; some samples have kinks",
-    "positive-sine-sums": "a random sum of sine waves about a random mean, positive everywhere; "
-    "some samples have steep parts",
-    "two-phase-gaussian": "a Gaussian random field cut at a threshold: "
-    "piecewise constant with two positive values",
-}
+_TIMES = "the output times in increasing order, the first being the initial time"
+_WIDTH = 96
 
 
 def render_description(problem: Problem) -> str:
@@ -50,25 +35,15 @@ def render_description(problem: Problem) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def render_latex(problem: Problem) -> str:
-    """Return equations, domain and conditions as one LaTeX `aligned` block."""
-    rows = [*map(to_latex, problem.equations), *_latex_ranges(problem), *_latex_conditions(problem)]
-    return _aligned(rows)
-
-
-def _aligned(rows: list[str]) -> str:
-    return "\\begin{aligned}\n" + " \\\\\n".join(f"& {row}" for row in rows) + "\n\\end{aligned}"
-
-
 def _equations(problem: Problem) -> str:
     text = "\n".join(problem.specification.equations)
-    formulas = _aligned([to_latex(equation) for equation in problem.equations])
+    formulas = aligned([to_latex(equation) for equation in problem.equations])
     notes = "\n".join(f"- {note}" for note in (*_notation(problem), *problem.specification.notes))
     return "\n\n".join([f"```\n{text}\n```", f"$$\n{formulas}\n$$", *([notes] if notes else [])])
 
 
 def _notation(problem: Problem) -> Iterator[str]:
-    parts = [part for equation in problem.equations for part in (*walk(equation.left), *walk(equation.right))]
+    parts = [part for equation in problem.equations for part in walk(equation)]
     marks = [part for part in parts if isinstance(part, Derivative)]
     field, axis = problem.fields[0], problem.space[0]
     if marks:
@@ -155,15 +130,15 @@ def _interface(problem: Problem) -> Iterator[str]:
     interface = problem.interface
     yield f"`{signature(problem)}` returns `{', '.join(port.name for port in interface.returns)}`.\n"
     for port in interface.inputs:
-        yield f"- `{port.name}`, array of shape {shape(port)}: {input_text(problem, port)}."
+        yield f"- `{port.name}`, array of shape {_shape(port)}: {_input_text(problem, port)}."
     if interface.coordinates:
-        yield f"- `{interface.coordinates}`, array of shape [T+1]: {TIMES}."
+        yield f"- `{interface.coordinates}`, array of shape [T+1]: {_TIMES}."
     for name in interface.parameters:
         yield f"- `{name}`, a number: the parameter above."
     for port in interface.returns:
-        yield f"- returned `{port.name}`, array of shape {shape(port)}: {return_text(problem, port)}."
-    yield f"\n{axes_text(problem)}"
-    yield f"\n{sizes_text(problem)}"
+        yield f"- returned `{port.name}`, array of shape {_shape(port)}: {_return_text(problem, port)}."
+    yield f"\n{_axes_text(problem)}"
+    yield f"\n{_sizes_text(problem)}"
     if problem.time is not None:
         yield (
             "\nOutput times are not time steps: between two of them the solver may take as many smaller "
@@ -186,70 +161,112 @@ def _scoring(problem: Problem) -> str:
     )
 
 
-def _latex_ranges(problem: Problem) -> Iterator[str]:
-    yield from _latex_domain(problem)
-    if problem.time is not None:
-        yield rf"{symbol(str(problem.time_name))} \in ({problem.time[0]:g}, {problem.time[1]:g}]"
-    for name, value in problem.parameters.items():
-        yield f"{symbol(name)} = {value:.10g}"
+def signature(problem: Problem) -> str:
+    """Return the call of a solver, as `solver(u0_batch, t_coordinate, nu)`."""
+    return f"{problem.interface.function}({', '.join(problem.interface.arguments)})"
 
 
-def _latex_domain(problem: Problem) -> Iterator[str]:
-    point = rf"\left({', '.join(map(symbol, problem.space))}\right)"
-    match problem.domain:
-        case BoxDomain(bounds):
-            for name, (low, high) in bounds.items():
-                yield rf"{symbol(name)} \in ({low:g}, {high:g})"
-        case RoundDomain(_, (x, y), inner, outer):
-            least = f"{inner:g} < " if inner is not None else ""
-            yield rf"{least}\left| {point} - ({x:g}, {y:g}) \right| < {outer:g}"
-        case PolygonDomain(_, vertices):
-            corners = ", ".join(f"({x:g}, {y:g})" for x, y in vertices)
-            yield rf"{point} \in \text{{polygon }} {corners}"
+def _shape(port: ArrayPort) -> str:
+    return f"[{', '.join(port.shape)}]"
 
 
-def _latex_conditions(problem: Problem) -> Iterator[str]:
-    spec = problem.specification
-    for name, given in spec.coefficients.items():
-        yield f"{symbol(name)} = {_latex_given(problem, given)}"
-    for name, given in spec.initial.items():
-        field, _, marks = name.partition("_") if name not in problem.fields else (name, "", "")
-        left = to_latex(
-            Derivative(Name(field), (str(problem.time_name),) * len(marks)) if marks else Name(name)
-        )
-        start = f"{symbol(str(problem.time_name))} = {problem.time[0]:g}" if problem.time else ""
-        yield rf"\left. {left} \right|_{{{start}}} = {_latex_given(problem, given)}"
-    yield from (_latex_boundary(problem, condition) for condition in spec.boundary)
+def _input_text(problem: Problem, port: ArrayPort) -> str:
+    if port.field in problem.specification.coefficients:
+        return f"the coefficient `{port.field}` of each sample at the grid points"
+    return f"`{port.field}` of each sample at the initial time"
 
 
-def _latex_given(problem: Problem, given: FunctionSpec) -> str:
-    if given.expression is None:
-        return rf"\text{{{SAMPLED[str(given.family)].partition(';')[0]}}}"
-    return to_latex(problem.tree(given.expression))
+def _return_text(problem: Problem, port: ArrayPort) -> str:
+    """Return what a returned array holds, and that it begins with the initial state."""
+    if problem.time is None:
+        return f"`{port.field}` of each sample at the grid points"
+    start = [given.name for given in problem.interface.inputs if given.field == port.field]
+    equal = f"; `{port.name}[:, 0]` equals `{start[0]}`" if start else ""
+    return f"`{port.field}` of each sample at all output times{equal}"
 
 
-def _latex_boundary(problem: Problem, condition: Boundary) -> str:
-    if condition.type == "periodic":
-        return rf"\text{{periodic along }} {symbol(str(condition.axis))}"
-    field = symbol(str(condition.field))
-    normal = rf"\partial_{{n}} {field}"
-    a, b, value = (
-        to_latex(problem.tree(text))
-        for text in (condition.a or "1", condition.b or "1", condition.value or "0")
+def _axes_text(problem: Problem) -> str:
+    times = ["output time (in returned arrays)"] if problem.time is not None else []
+    axes = ", ".join(["sample", *times, *(f"`{name}`" for name in problem.space)])
+    return " ".join([f"Array axes: {axes}.", *_grid_lines(problem)])
+
+
+def _grid_lines(problem: Problem) -> Iterator[str]:
+    for name in problem.space:
+        low, high = problem.bounds[name]
+        count = "N" if "N" in problem.interface.returns[0].shape else f"N{name}"
+        start = f"{low:g} + " if low else ""
+        if problem.grid.kind == "cells":
+            yield (
+                f"Along `{name}` the points are the centres of {count} equal cells: "
+                f"`{name}_i = {start}(i + 1/2)*d{name}` with `d{name} = {high - low:g}/{count}`."
+            )
+        else:
+            yield (
+                f"Along `{name}` there are {count} nodes, both ends included: "
+                f"`{name}_i = {start}i*d{name}` with `d{name} = {high - low:g}/({count} - 1)`."
+            )
+
+
+def _sizes_text(problem: Problem) -> str:
+    sizes = " x ".join(str(problem.grid.points[name]) for name in problem.space)
+    spacing = ", ".join(f"d{name} = {gap:.6g}" for name, gap in problem.spacing.items())
+    times, grids = "", "grids"
+    if problem.time is not None and problem.grid.times is not None:
+        step = (problem.time[1] - problem.time[0]) / (problem.grid.times - 1)
+        times, grids = f" and T+1 = {problem.grid.times} output times, {step:g} apart", "grids and times"
+    return (
+        f"The data have {sizes} grid points ({spacing}){times}. "
+        f"Read all sizes from the arrays: the solver has to work for other {grids} as well."
     )
-    left = {
-        "dirichlet": field,
-        "neumann": normal,
-        "robin": rf"\left({a}\right) {field} + \left({b}\right) {normal}",
-        "derivative": rf"\partial_{{n}}^{{{condition.order}}} {field}",
-    }
-    place = _latex_place(problem, str(condition.where))
-    return rf"\left. {left[condition.type]} \right|_{{{place}}} = {value}"
 
 
-def _latex_place(problem: Problem, where: str) -> str:
-    if where == "all":
-        return r"\partial \Omega"
-    if "=" in where:
-        return to_latex(problem.place(where))
-    return rf"\text{{{where}}}"
+def render_template(problem: Problem) -> str:
+    """Return the source of a Python module: the solver's signature and documentation, without a body."""
+    title = problem.title.replace("\\", "\\\\").replace('"', '\\"')
+    lines = [
+        f'"""{title}."""',
+        "",
+        "import numpy as np",
+        "",
+        "",
+        f"def {signature(problem)}:",
+        *(f"    {line}".rstrip() for line in _docstring(problem)),
+        "    raise NotImplementedError",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _docstring(problem: Problem) -> Iterator[str]:
+    interface = problem.interface
+    yield '"""Solve the problem for a batch of samples at once.'
+    yield ""
+    for equation in problem.specification.equations:
+        yield from _wrapped(equation, "    ", "        ")
+    yield ""
+    yield "Arguments:"
+    for port in interface.inputs:
+        yield from _entry(port.name, f"array {_shape(port)}, {_input_text(problem, port)}.")
+    if interface.coordinates:
+        yield from _entry(interface.coordinates, f"array [T+1], {_TIMES}.")
+    for name in interface.parameters:
+        yield from _entry(name, "a number, the parameter of the equations.")
+    yield ""
+    yield "Returns:" if len(interface.returns) == 1 else "Returns a tuple of:"
+    for port in interface.returns:
+        yield from _entry(port.name, f"array {_shape(port)}, {_return_text(problem, port)}.")
+    yield ""
+    yield from _wrapped(_axes_text(problem))
+    yield from _wrapped(_sizes_text(problem))
+    yield '"""'
+
+
+def _entry(name: str, text: str) -> list[str]:
+    return _wrapped(f"{name}: {text}", "    ", "        ")
+
+
+def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
+    """Break text into lines, but for what is marked as code with backticks, which are dropped."""
+    kept = re.sub(r"`[^`]*`", lambda code: code.group()[1:-1].replace(" ", "\0"), text)
+    lines = textwrap.wrap(kept, _WIDTH, initial_indent=first, subsequent_indent=rest)
+    return [line.replace("\0", " ") for line in lines]

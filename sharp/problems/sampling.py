@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -53,21 +54,22 @@ def times(problem: Problem) -> Array:
     return start + (end - start) * np.array(_TIMES)
 
 
-def at_times(points: Array, moments: Array) -> Array:
-    """Return every point at every time: rows [n*m, d + 1]; the points alone in steady problems."""
+def at_times(problem: Problem, points: Array, moments: Array | None = None) -> Array:
+    """Return every point at every time, those of `times` by default: rows [n*m, d + 1]; the points where steady."""
+    moments = times(problem) if moments is None else moments
     if not len(moments):
         return points
     return np.column_stack([np.repeat(points, len(moments), axis=0), np.tile(moments, len(points))])
 
 
-def coordinates(problem: Problem) -> tuple[str, ...]:
-    """Return the names of the columns of points: space, then time."""
-    return (*problem.space, *([problem.time_name] if problem.time_name else []))
+def at_start(problem: Problem, points: Array) -> Array:
+    """Return the points at the initial time; as they are in steady problems."""
+    return at_times(problem, points, np.array(problem.time[:1] if problem.time else ()))
 
 
 def named(problem: Problem, point: Array) -> dict[str, float]:
     """Return a point as values of coordinates."""
-    return dict(zip(coordinates(problem), map(float, point), strict=False))
+    return dict(zip(problem.coordinates, map(float, point), strict=False))
 
 
 def shown(problem: Problem, point: Array) -> str:
@@ -75,16 +77,14 @@ def shown(problem: Problem, point: Array) -> str:
     return ", ".join(f"{name} = {value:.4g}" for name, value in named(problem, point).items())
 
 
-def values(problem: Problem, tree: Node, points: Array) -> Array:
-    """Return an expression's values [n] at points, NaN where it has none."""
-    return np.array([_value(tree, {**problem.parameters, **named(problem, point)}) for point in points])
-
-
-def _value(tree: Node, names: Mapping[str, float]) -> float:
-    try:
-        return evaluate_tree(tree, names)
-    except SpecificationError:
-        return np.nan
+def values(problem: Problem, given: Node | str | None, points: Array) -> Array:
+    """Return the values [n] of an expression of the specification at points, NaN where it has none."""
+    tree = problem.tree(str(given)) if isinstance(given, str | None) else given
+    found = np.full(len(points), np.nan)
+    for index, point in enumerate(points):
+        with suppress(SpecificationError):
+            found[index] = evaluate_tree(tree, {**problem.parameters, **named(problem, point)})
+    return found
 
 
 def largest(found: Array) -> float:
@@ -142,9 +142,7 @@ def face(domain: Domain, part: str, count: int = 9) -> BoundaryQuadrature:
 def _side(domain: BoxDomain, part: str, count: int) -> BoundaryQuadrature:
     axis, names = part[:-1], list(domain.bounds)
     end = "-+".index(part[-1])
-    rules = [_gauss(*domain.bounds[name], count) for name in names if name != axis]
-    points = np.array(list(product(*(nodes for nodes, _ in rules))))
-    weights = np.array([np.prod(row) for row in product(*(weights for _, weights in rules))])
+    points, weights = _gauss_grid([domain.bounds[name] for name in names if name != axis], count)
     column = names.index(axis)
     normals = np.zeros((len(points), len(names)))
     normals[:, column] = 2 * end - 1
@@ -154,13 +152,16 @@ def _side(domain: BoxDomain, part: str, count: int) -> BoundaryQuadrature:
 def _circle(domain: RoundDomain, part: str, count: int) -> BoundaryQuadrature:
     radius = domain.inner if part == "inner" else domain.outer
     assert radius is not None, "a disk has no inner circle"
-    number = 4 * count
-    angle = 2 * np.pi * (np.arange(number) + 0.5) / number
-    outward = np.column_stack([np.cos(angle), np.sin(angle)])
-    weights = np.full(number, 2 * np.pi * radius / number)
-    return BoundaryQuadrature(
-        domain.center + radius * outward, outward * (-1 if part == "inner" else 1), weights
-    )
+    directions = _directions(4 * count)
+    weights = np.full(4 * count, 2 * np.pi * radius / (4 * count))
+    normals = -directions if part == "inner" else directions
+    return BoundaryQuadrature(domain.center + radius * directions, normals, weights)
+
+
+def _directions(count: int) -> Array:
+    """Return unit vectors [n, 2] all around."""
+    angle = 2 * np.pi * (np.arange(count) + 0.5) / count
+    return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
 def _edge(domain: PolygonDomain, part: str, count: int) -> BoundaryQuadrature:
@@ -177,6 +178,13 @@ def _gauss(low: float, high: float, count: int) -> tuple[Array, Array]:
     return low + (high - low) * (nodes + 1) / 2, weights * (high - low) / 2
 
 
+def _gauss_grid(ends: list[tuple[float, float]], count: int) -> tuple[Array, Array]:
+    """Return the points [n, d] and weights [n] of a product of Gauss' rules."""
+    rules = [_gauss(low, high, count) for low, high in ends]
+    points = np.array(list(product(*(nodes for nodes, _ in rules))))
+    return points, np.array([np.prod(row) for row in product(*(weights for _, weights in rules))])
+
+
 def integration(domain: Domain, count: int) -> tuple[Array, Array]:
     """Return points [n, d] and weights [n] of an integral over the domain, `count` along each direction.
 
@@ -185,22 +193,14 @@ def integration(domain: Domain, count: int) -> tuple[Array, Array]:
     """
     match domain:
         case BoxDomain():
-            rules = [_gauss(low, high, count) for low, high in domain.bounds.values()]
-            points = np.array(list(product(*(nodes for nodes, _ in rules))))
-            return points, np.array([np.prod(row) for row in product(*(weights for _, weights in rules))])
+            return _gauss_grid([*domain.bounds.values()], count)
         case RoundDomain():
-            return _polar(domain, count)
+            radii, weights = _gauss(domain.inner or 0.0, domain.outer, count)
+            points = (radii[:, None, None] * _directions(4 * count)).reshape(-1, 2)
+            return domain.center + points, np.repeat(weights * radii, 4 * count) * 2 * np.pi / (4 * count)
         case PolygonDomain():
             parts = [_triangle(domain.vertices[0], *edge, count) for edge in domain.edges[1:-1]]
             return np.vstack([points for points, _ in parts]), np.hstack([weights for _, weights in parts])
-
-
-def _polar(domain: RoundDomain, count: int) -> tuple[Array, Array]:
-    radii, weights = _gauss(domain.inner or 0.0, domain.outer, count)
-    angle = 2 * np.pi * (np.arange(4 * count) + 0.5) / (4 * count)
-    outward = np.column_stack([np.cos(angle), np.sin(angle)])
-    points = domain.center + (radii[:, None, None] * outward).reshape(-1, 2)
-    return points, np.repeat(weights * radii, 4 * count) * 2 * np.pi / (4 * count)
 
 
 def _triangle(
@@ -218,20 +218,15 @@ def _triangle(
 def meeting_parts(domain: Domain) -> Iterator[tuple[str, str, Array]]:
     """Yield pairs of parts that meet at corners, and points [n, d] where they do."""
     match domain:
-        case BoxDomain():
-            yield from _corners(domain)
+        case BoxDomain(bounds):
+            for (first, second), sides in product(combinations(bounds, 2), product("-+", repeat=2)):
+                fixed = dict(zip((first, second), sides, strict=True))
+                axes = [
+                    [ends["-+".index(fixed[axis])]] if axis in fixed else _between(*ends, 3)
+                    for axis, ends in bounds.items()
+                ]
+                yield first + sides[0], second + sides[1], np.array(list(product(*axes)))
         case PolygonDomain():
             count = len(domain.vertices)
             for index, vertex in enumerate(domain.vertices):
                 yield f"edge {(index - 1) % count}", f"edge {index}", np.array([vertex])
-
-
-def _corners(domain: BoxDomain) -> Iterator[tuple[str, str, Array]]:
-    for first, second in combinations(domain.bounds, 2):
-        for one, other in product("-+", repeat=2):
-            fixed = {first: "-+".index(one), second: "-+".index(other)}
-            axes = [
-                [ends[fixed[axis]]] if axis in fixed else _between(*ends, 3)
-                for axis, ends in domain.bounds.items()
-            ]
-            yield first + one, second + other, np.array(list(product(*axes)))

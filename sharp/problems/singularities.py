@@ -20,6 +20,7 @@ from sharp.problems.expressions import (
     names_in,
     to_text,
     walk,
+    with_operands,
 )
 from sharp.problems.grammar import DERIVATIVES, evaluate_tree
 from sharp.problems.problem import Problem
@@ -27,13 +28,11 @@ from sharp.problems.sampling import (
     Array,
     at_times,
     conditions_at,
-    coordinates,
     face,
     inner_points,
     named,
     open_parts,
     shown,
-    times,
     values,
 )
 from sharp.yaml_source import Path
@@ -44,12 +43,12 @@ _STEPS, _HALVINGS = 40, 60
 
 def singularity_concerns(problem: Problem) -> Iterator[Diagnostic]:
     """Yield a concern for each equation, initial and boundary value that is singular or complex in its domain."""
-    inside = at_times(inner_points(problem.domain), times(problem))
+    inside = at_times(problem, inner_points(problem.domain))
     lines = _lines(problem)
     for path, tree in _given_inside(problem):
         yield from _first(problem, path, tree, inside, lines)
     for part in open_parts(problem):
-        here = at_times(face(problem.domain, part).points, times(problem))
+        here = at_times(problem, face(problem.domain, part).points)
         for index, condition in conditions_at(problem, part):
             for key in ("a", "b", "value"):
                 text = getattr(condition, key)
@@ -65,16 +64,11 @@ def _given_inside(problem: Problem) -> Iterator[tuple[Path, Node]]:
         for name, given in (*spec.initial.items(), *spec.coefficients.items())
         if given.expression is not None
     }
-    for name, given in spec.coefficients.items():
-        if given.expression is not None:
-            yield ("coefficients", name), state[name]
-    for name, given in spec.initial.items():
-        if given.expression is not None:
-            yield ("initial", name), state[name]
+    for section, names in (("coefficients", spec.coefficients), ("initial", spec.initial)):
+        yield from (((section, name), state[name]) for name in names if name in state)
     for index, equation in enumerate(problem.equations):
-        for side in (equation.left, equation.right):
-            for tree in _without_derivatives(side):
-                yield ("equations", index), _replaced(tree, state)
+        for side in children(equation):
+            yield from ((("equations", index), _replaced(t, state)) for t in _without_derivatives(side))
 
 
 def _without_derivatives(tree: Node) -> Iterator[Node]:
@@ -98,26 +92,19 @@ def _differential(tree: Node) -> bool:
 
 
 def _replaced(tree: Node, state: Mapping[str, Node]) -> Node:
-    match tree:
-        case Name(name):
-            return state.get(name, tree)
-        case Negative(of):
-            return Negative(_replaced(of, state))
-        case Binary(op, left, right):
-            return Binary(op, _replaced(left, state), _replaced(right, state))
-        case Apply(function, arguments):
-            return Apply(function, tuple(_replaced(argument, state) for argument in arguments))
-        case _:
-            return tree
+    if isinstance(tree, Name):
+        return state.get(tree.name, tree)
+    return with_operands(tree, lambda part: _replaced(part, state))
 
 
 def _first(
     problem: Problem, path: Path, tree: Node, points: Array, lines: list[Array]
 ) -> Iterator[Diagnostic]:
     """Yield a concern for the first place at which an expression has no value."""
-    if not names_in(tree) <= {*problem.parameters, *coordinates(problem)} or not len(points):
+    varying = set(problem.coordinates)
+    if not names_in(tree) <= {*problem.parameters, *varying} or not len(points):
         return
-    if not names_in(tree) & set(coordinates(problem)):
+    if not names_in(tree) & varying:
         points, lines = points[:1], []
     for point in points:
         try:
@@ -126,7 +113,7 @@ def _first(
             message = f"'{to_text(tree)}' has no finite real value at {shown(problem, point)}"
             yield Diagnostic("singular-coefficient", "reject", path, message)
             return
-    for divisor, divided in _divisors(tree, set(coordinates(problem))):
+    for divisor, divided in _divisors(tree, varying):
         zero = next((z for line in lines if (z := _zero(problem, divisor, line)) is not None), None)
         if zero is not None:
             yield _division(problem, path, divisor, divided, zero)
@@ -147,7 +134,7 @@ def _divisors(tree: Node, varying: set[str]) -> Iterator[tuple[Node, Node]]:
 
 def _lines(problem: Problem) -> list[Array]:
     """Return lines of points through the domain along each coordinate: arrays [n, d]."""
-    inside = at_times(inner_points(problem.domain), times(problem))
+    inside = at_times(problem, inner_points(problem.domain))
     chosen = inside[:: max(1, len(inside) // 7)]
     ends = [*problem.bounds.values(), *([problem.time] if problem.time else [])]
     lines = []

@@ -18,10 +18,6 @@ Sampled = Literal["sine-sums", "unit-sine-sums", "positive-sine-sums", "two-phas
 BoundaryType = Literal["periodic", "dirichlet", "neumann", "robin", "derivative"]
 
 
-def _prose(value: Any) -> str:
-    return _uniform(value, "a text")
-
-
 def _expression(value: Any) -> str:
     """Accept a number for an expression, however it is written: `1`, `1.0` and `"1e0"` are the same."""
     text = _uniform(value, "a number or an expression")
@@ -39,18 +35,13 @@ def _uniform(value: Any, expected: str) -> str:
     raise ValueError(f"expected {expected}, found {describe(value)}")
 
 
-def given_form(value: Any) -> Any:
-    """Take an expression for `{expression: …}`."""
-    return value if isinstance(value, dict) else {"expression": value}
-
-
-def quantity_form(value: Any) -> Any:
-    """Take a number or an expression for `{value: …}`."""
-    return value if isinstance(value, dict) else {"value": value}
+def _short_for(key: str) -> BeforeValidator:
+    """Take a number or an expression for a mapping with one key."""
+    return BeforeValidator(lambda value: value if isinstance(value, dict) else {key: value})
 
 
 Expression = Annotated[str, BeforeValidator(_expression)]
-Prose = Annotated[str, BeforeValidator(_prose)]
+Prose = Annotated[str, BeforeValidator(lambda value: _uniform(value, "a text"))]
 _NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*$"
 _ID_PATTERN = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 PATTERNS = {
@@ -73,6 +64,11 @@ class Coordinates(SpecModel):
     space: Annotated[tuple[Identifier, ...], Field(min_length=1, max_length=3)]
     time: Identifier | None = None
     system: Literal["cartesian"] = "cartesian"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The space coordinates, then time."""
+        return (*self.space, *([self.time] if self.time else []))
 
 
 class Quantity(SpecModel):
@@ -142,6 +138,8 @@ class FunctionSpec(SpecModel):
         return self
 
 
+GivenFunction = Annotated[FunctionSpec, _short_for("expression")]
+GivenQuantity = Annotated[Quantity, _short_for("value")]
 _BOUNDARY_KEYS: dict[str, tuple[str, ...]] = {
     "periodic": ("axis",),
     "dirichlet": ("where", "field", "value"),
@@ -172,9 +170,7 @@ class Boundary(SpecModel):
     @model_validator(mode="after")
     def _keys_of_the_type(self) -> Boundary:
         wanted = _BOUNDARY_KEYS[self.type]
-        found = [
-            name for name in type(self).model_fields if name != "type" and getattr(self, name) is not None
-        ]
+        found = [name for name, value in self if name != "type" and value is not None]
         if sorted(found) != sorted(wanted):
             raise ValueError(
                 f"a {self.type} condition has the keys type, {', '.join(wanted)}; "
@@ -222,26 +218,35 @@ class ReferenceSpec(SpecModel):
         return self
 
 
-class PortSection(SpecModel):
-    """An array that goes into the solver or comes out: its name in the signature, its field, its axes."""
+class ArrayPort(SpecModel):
+    """An array of the interface: its name in the signature, what it holds, its axes as `("batch", "N")`."""
 
     name: Identifier
     field: Identifier
     shape: Annotated[tuple[str, ...], Field(min_length=2)]
 
 
-class InterfaceSection(SpecModel):
-    """The signature of a solver: arrays, output times, parameters, in this order."""
+class Interface(SpecModel):
+    """The signature of a solver: `function(*inputs, coordinates, *parameters) -> returns`."""
 
     function: Identifier = "solver"
-    inputs: tuple[PortSection, ...] = ()
+    inputs: tuple[ArrayPort, ...] = ()
     coordinates: Identifier | None = None
     parameters: tuple[Identifier, ...] = ()
-    returns: Annotated[tuple[PortSection, ...], Field(min_length=1)]
+    returns: Annotated[tuple[ArrayPort, ...], Field(min_length=1)]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """All positional arguments in order."""
+        times = (self.coordinates,) if self.coordinates else ()
+        return (*(port.name for port in self.inputs), *times, *self.parameters)
 
 
-class DataSection(SpecModel):
-    """Keys of an HDF5 file that hold the arrays of the interface, the times and the space coordinates."""
+class DataLayout(SpecModel):
+    """HDF5 keys of a data file: of each port, of the times (None in steady problems), of each space axis.
+
+    `space_keys` follows the order of the space coordinates and is empty where files hold no coordinates.
+    """
 
     inputs: dict[Identifier, str]
     returns: dict[Identifier, str]
@@ -282,21 +287,21 @@ class Specification(SpecModel):
     notes: tuple[Prose, ...] = ()
     coordinates: Coordinates
     fields: Annotated[tuple[Identifier, ...], Field(min_length=1)]
-    coefficients: dict[Identifier, Annotated[FunctionSpec, BeforeValidator(given_form)]] = {}
-    parameters: dict[Identifier, Annotated[Quantity, BeforeValidator(quantity_form)]] = {}
+    coefficients: dict[Identifier, GivenFunction] = {}
+    parameters: dict[Identifier, GivenQuantity] = {}
     units: dict[Identifier, Expression] = {}
     equations: Annotated[tuple[Expression, ...], Field(min_length=1)]
     domain: Annotated[Box | Disk | Annulus | Polygon, Field(discriminator="type")]
     time: tuple[Expression, Expression] | None = None
-    initial: dict[Identifier, Annotated[FunctionSpec, BeforeValidator(given_form)]] = {}
+    initial: dict[Identifier, GivenFunction] = {}
     boundary: tuple[Boundary, ...]
     mean: dict[Identifier, Expression] = {}
     eigenvalue: Eigenvalue | None = None
     outputs: Outputs | None = None
     reference: ReferenceSpec = ReferenceSpec()
     accuracy: Annotated[float, Field(gt=0, lt=1)] = 1e-6
-    interface: InterfaceSection | None = None
-    data: DataSection | None = None
+    interface: Interface | None = None
+    data: DataLayout | None = None
     limits: LimitsSection = LimitsSection(wall_s=300)
     allow: tuple[Literal["corner-jump"], ...] = ()
     statements: tuple[ProblemStatement, ...] = ()

@@ -8,7 +8,6 @@ away from each side. A linear problem whose homogeneous form has a solution othe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -17,13 +16,11 @@ import sympy
 
 from sharp.problems.diagnostics import Diagnostic
 from sharp.problems.domains import BoxDomain
-from sharp.problems.evolution import Symbol, determinant, roots
+from sharp.problems.evolution import determinant, is_transport, roots
 from sharp.problems.linearisation import DerivativeSymbol, LinearisedSystem, compiled, initial_state
-from sharp.problems.problem import Problem
 from sharp.problems.sampling import (
     Array,
     conditions_at,
-    coordinates,
     face,
     inner_points,
     integration,
@@ -33,7 +30,6 @@ from sharp.problems.sampling import (
     values,
 )
 from sharp.problems.spec import Boundary
-from sharp.problems.transport import is_transport
 
 # An eigenvalue that is hit up to rounding leaves no unique solution; closer than the second, solutions are large.
 _HIT, _NEAR = 1e-9, 1e-3
@@ -68,24 +64,11 @@ def _has_waves(system: LinearisedSystem, coefficients: Array, axis: str) -> bool
     for angle in np.pi * np.arange(8) / 8 if len(others) > 1 else [0.0]:
         wave = np.zeros(len(problem.space))
         wave[others] = [np.cos(angle), np.sin(angle)][: len(others)]
-        exponents = roots(determinant(_along(system, coefficients, column, 1j * wave.astype(complex))))
+        symbol = system.symbol(coefficients, column, 1j * wave.astype(complex), principal=True)
+        exponents = roots(determinant(symbol))
         if np.any(np.abs(exponents.real) < 1e-6 * np.abs(exponents)):
             return True
     return False
-
-
-def _along(system: LinearisedSystem, coefficients: Array, axis: int, wave: Symbol) -> Symbol:
-    """Return the principal part as matrices by powers of λ, for exp(λ*x + wave·y)."""
-    problem = system.problem
-    order = max(sum(jet.orders) for jet in system.jets)
-    matrices = np.zeros((order + 1, len(problem.equations), len(problem.fields)), dtype=complex)
-    for (row, jet, _), value in zip(system.coefficients, coefficients, strict=True):
-        if sum(jet.orders) == max(sum(other.orders) for other in system.jets if other.field == jet.field):
-            across = np.array(jet.orders)
-            across[axis] = 0
-            factor = np.prod(wave**across)
-            matrices[jet.orders[axis], row, problem.fields.index(jet.field)] += value * factor
-    return matrices
 
 
 def constant_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
@@ -94,21 +77,20 @@ def constant_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
     if problem.specification.eigenvalue or is_transport(system):
         return
     for field in problem.fields:
+        has_mean = field in problem.specification.mean
         if not _only_derivatives(system, field) or _pinned(system, field):
-            yield from _mean_too_much(problem, field)
+            if has_mean:
+                message = (
+                    f"a mean of '{field}' is given, and equations and conditions fix '{field}' without it"
+                )
+                yield Diagnostic("too-many-conditions", "reject", ("mean", field), message)
             continue
         if problem.time_name is None:
             yield from _balance_concerns(system, field)
-        if field not in problem.specification.mean:
+        if not has_mean:
             message = f"equations and conditions fix '{field}' up to a constant only, and 'mean' gives none"
             question = f"What is the mean value of {field} over the domain?"
             yield Diagnostic("undetermined-constant", "clarify", ("mean",), message, question)
-
-
-def _mean_too_much(problem: Problem, field: str) -> Iterator[Diagnostic]:
-    if field in problem.specification.mean:
-        message = f"a mean of '{field}' is given, and equations and conditions fix '{field}' without it"
-        yield Diagnostic("too-many-conditions", "reject", ("mean", field), message)
 
 
 def _only_derivatives(system: LinearisedSystem, field: str) -> bool:
@@ -126,32 +108,21 @@ def _pinned(system: LinearisedSystem, field: str) -> bool:
 
 
 def _balance_concerns(system: LinearisedSystem, field: str) -> Iterator[Diagnostic]:
-    """Yield a concern where sources and fluxes do not cancel: the integral of a divergence is that of the flux."""
-    found = _imbalance(system)
-    if found is None:
+    """Yield a concern where sources and fluxes do not cancel: the integral of a divergence is that of the flux.
+
+    Equations that are not div(A grad u) = f with a diagonal and known A are not judged.
+    """
+    if len(system.problem.fields) > 1 or not system.linear or not _divergence_form(system):
         return
-    source, flux, tolerance = found
-    if abs(source - flux) > tolerance:
+    coarse, fine = (_integrals(system, count) for count in (24, 40))
+    source, flux, size = fine
+    tolerance = _BALANCE * size + 10 * (abs(source - coarse[0]) + abs(flux - coarse[1]))
+    if np.isfinite([*coarse, *fine]).all() and abs(source - flux) > tolerance:
         message = (
             f"no solution exists: the sources of '{field}' need a flux of {source:.6g} through the boundary, the "
             f"conditions give {flux:.6g}"
         )
         yield Diagnostic("incompatible-flux", "reject", ("boundary",), message)
-
-
-def _imbalance(system: LinearisedSystem) -> tuple[float, float, float] | None:
-    """Return the integrals of f and of the flux in div(A grad u) = f with a diagonal A, and how near they are known.
-
-    None where the equation is not of this form, or its coefficients are not known.
-    """
-    if len(system.problem.fields) > 1 or not system.linear or not _divergence_form(system):
-        return None
-    coarse, fine = (_integrals(system, count) for count in (24, 40))
-    if not np.isfinite([*coarse, *fine]).all():
-        return None
-    source, flux, size = fine
-    rounding = 10 * (abs(source - coarse[0]) + abs(flux - coarse[1]))
-    return source, flux, _BALANCE * size + rounding
 
 
 def _divergence_form(system: LinearisedSystem) -> bool:
@@ -176,7 +147,7 @@ def _integrals(system: LinearisedSystem, count: int) -> tuple[float, float, floa
     """Return the integrals of f, of the flux A du/dn, and of the size of both."""
     problem = system.problem
     points, weights = integration(problem.domain, count)
-    f = -sum(system.terms(points, _zero)[0])
+    f = -sum(system.terms(points, _zero_state)[0])
     source, size = float(weights @ f), float(np.abs(weights) @ np.abs(f))
     flux = 0.0
     for part in open_parts(problem):
@@ -189,28 +160,21 @@ def _integrals(system: LinearisedSystem, count: int) -> tuple[float, float, floa
 def _flux(system: LinearisedSystem, part: str, condition: Boundary, count: int) -> tuple[float, float]:
     problem = system.problem
     side = face(problem.domain, part, count)
-    slope = values(problem, problem.tree(str(condition.value)), side.points)
+    slope = values(problem, condition.value, side.points)
     if condition.type == "robin":
-        slope = slope / values(problem, problem.tree(str(condition.b)), side.points)
-    frozen = system.frozen(side.points, _zero)
+        slope = slope / values(problem, condition.b, side.points)
+    frozen = system.frozen(side.points, _zero_state)
     diffusivity = np.zeros(len(side.points))
     for (_, jet, _), value in zip(system.coefficients, frozen, strict=True):
         if sum(jet.orders) == 2:
             diffusivity = diffusivity + value * side.normals[:, jet.orders.index(2)] ** 2
-    return float(side.weights @ (diffusivity * slope)), float(side.weights @ np.abs(diffusivity * slope))
+    flux = diffusivity * slope
+    return float(side.weights @ flux), float(side.weights @ np.abs(flux))
 
 
-def _zero(jet: DerivativeSymbol) -> Any:
+def _zero_state(jet: DerivativeSymbol) -> Any:
     del jet
     return sympy.Integer(0)
-
-
-@dataclass(frozen=True)
-class _Mode:
-    """An eigenvalue of minus the second derivatives, and how often the wave turns along each axis."""
-
-    value: float
-    numbers: tuple[float, ...]
 
 
 def resonance_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
@@ -219,15 +183,20 @@ def resonance_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
     if found is None:
         return
     second, zeroth = found
-    mode = _nearest_mode(system, second, zeroth)
-    if mode is None:
+    problem = system.problem
+    choices = [
+        _half_waves(system, axis, np.sqrt(zeroth / a)) for axis, a in zip(problem.space, second, strict=True)
+    ]
+    lengths = np.array([high - low for low, high in problem.bounds.values()])
+    modes = [
+        (float(np.sum(second * (np.pi * np.array(row) / lengths) ** 2)), row) for row in product(*choices)
+    ]
+    if not modes:
         return
-    distance = abs(mode.value - zeroth) / abs(zeroth)
-    field = system.problem.fields[0]
-    waves = ", ".join(
-        f"{number:g} along {axis}" for axis, number in zip(system.problem.space, mode.numbers, strict=True)
-    )
-    coefficient = f"the coefficient {zeroth:.10g} of '{field}' is"
+    eigenvalue, numbers = min(modes, key=lambda mode: abs(mode[0] - zeroth))
+    distance = abs(eigenvalue - zeroth) / abs(zeroth)
+    waves = ", ".join(f"{n:g} along {axis}" for axis, n in zip(problem.space, numbers, strict=True))
+    coefficient = f"the coefficient {zeroth:.10g} of '{problem.fields[0]}' is"
     wave = f"the eigenvalue of the wave with as many half waves as {waves}"
     if distance <= _HIT:
         message = f"{coefficient} {wave}: any multiple of it can be added, a source that contains it has no solution"
@@ -237,7 +206,7 @@ def resonance_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
         yield Diagnostic("resonance", "warn", ("equations",), message)
 
 
-def _constant_coefficients(system: LinearisedSystem) -> tuple[list[float], float] | None:
+def _constant_coefficients(system: LinearisedSystem) -> tuple[Array, float] | None:
     """Return the a_k and c of an equation Σ a_k u_kk + c u = f on a box, of one sign; None for any other."""
     problem = system.problem
     if problem.time_name or len(problem.fields) > 1 or not isinstance(problem.domain, BoxDomain):
@@ -246,43 +215,29 @@ def _constant_coefficients(system: LinearisedSystem) -> tuple[list[float], float
     if problem.specification.eigenvalue or not all(value.is_number for value in parts.values()):
         return None
     second = [float(parts.pop(tuple(2 * row), 0)) for row in np.eye(len(problem.space), dtype=int)]
-    zeroth = float(parts.pop((0,) * len(coordinates(problem)), 0))
+    zeroth = float(parts.pop((0,) * len(problem.coordinates), 0))
     if parts or not (min(second) > 0 or max(second) < 0) or zeroth * second[0] <= 0:
         return None
-    return [abs(value) for value in second], abs(zeroth)
+    return np.abs(second), abs(zeroth)
 
 
-def _nearest_mode(system: LinearisedSystem, second: list[float], target: float) -> _Mode | None:
-    """Return the mode whose eigenvalue is nearest; None where a condition has no waves of half-integral number."""
-    problem = system.problem
-    choices = []
-    for axis, a in zip(problem.space, second, strict=True):
-        numbers = _half_waves(system, axis, np.sqrt(target / a))
-        if numbers is None:
-            return None
-        choices.append(numbers)
-    lengths = [high - low for low, high in problem.bounds.values()]
-    modes = (
-        _Mode(
-            sum(a * (np.pi * n / length) ** 2 for a, n, length in zip(second, row, lengths, strict=True)), row
-        )
-        for row in product(*choices)
-    )
-    return min(modes, key=lambda mode: abs(mode.value - target))
+def _half_waves(system: LinearisedSystem, axis: str, wave_number: float) -> list[float]:
+    """Return how many half waves fit along an axis, up to those that are shorter than the wave number's.
 
-
-def _half_waves(system: LinearisedSystem, axis: str, wave_number: float) -> list[float] | None:
-    """Return how many half waves fit along an axis, up to those that are shorter than the wave number's."""
+    None do where conditions have no waves whose number of halves is whole or a half.
+    """
     problem = system.problem
     low, high = problem.bounds[axis]
-    most = int(wave_number * (high - low) / np.pi) + 2
+    numbers = np.arange(int(wave_number * (high - low) / np.pi) + 2, dtype=float)
     if axis in periodic_axes(problem):
-        return [float(2 * n) for n in range(most)]
+        return list(2 * numbers)
     types = [[c.type for _, c in conditions_at(problem, axis + side)] for side in "-+"]
-    if types == [["dirichlet"], ["dirichlet"]]:
-        return [float(n) for n in range(1, most + 1)]
-    if types == [["neumann"], ["neumann"]]:
-        return [float(n) for n in range(most)]
-    if sorted(types) == [["dirichlet"], ["neumann"]]:
-        return [n + 0.5 for n in range(most)]
-    return None
+    match sorted(types):
+        case [["dirichlet"], ["dirichlet"]]:
+            return list(numbers + 1)
+        case [["neumann"], ["neumann"]]:
+            return list(numbers)
+        case [["dirichlet"], ["neumann"]]:
+            return list(numbers + 0.5)
+        case _:
+            return []

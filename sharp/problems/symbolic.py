@@ -6,16 +6,13 @@ Nothing is evaluated on the way: sympy would otherwise turn short hostile texts 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import sympy
 
 from sharp.problems.expressions import (
-    COMPARISONS,
-    FUNCTIONS,
     Apply,
     Binary,
     Derivative,
@@ -24,9 +21,6 @@ from sharp.problems.expressions import (
     Negative,
     Node,
     Number,
-    decided,
-    finite,
-    operate,
 )
 
 _CONSTANTS = {"pi": sympy.pi, "E": sympy.E}
@@ -51,14 +45,6 @@ _CLASSES: Mapping[str, Any] = {
     "min": sympy.Min,
     "max": sympy.Max,
 }
-_FLOAT_RULES: Mapping[Any, Callable[..., float]] = {
-    sympy.Add: lambda *terms: finite(sum(terms)),
-    sympy.Mul: lambda *factors: finite(math.prod(factors)),
-    sympy.Pow: lambda base, exponent: operate("**", base, exponent),
-    sympy.besselj: lambda order, x: FUNCTIONS[f"J{order:.0f}"](x),
-    **{cls: FUNCTIONS[name] for name, cls in _CLASSES.items()},
-    sympy.Heaviside: lambda x, at_zero: at_zero if x == 0 else FUNCTIONS["Heaviside"](x),
-}
 
 
 def to_sympy(tree: Node, names: Mapping[str, Any] | None = None, space: Sequence[str] = ()) -> Any:
@@ -77,35 +63,6 @@ def equation_to_sympy(
     names = {name: sympy.Function(name)(*coordinates) for name in fields}
     left, right = (to_sympy(side, names, space) for side in (equation.left, equation.right))
     return sympy.Eq(left, right, evaluate=False)
-
-
-def float_value(expression: Any, values: Mapping[str, float]) -> float:
-    """Return the value of an expression in float arithmetic; raises like `expressions.value_of`."""
-    match expression:
-        case sympy.Symbol():
-            return float(values[expression.name])
-        case sympy.Piecewise():
-            chosen = next(value for value, condition in expression.args if _holds(condition, values))
-            return float_value(chosen, values)
-    if expression.func in _FLOAT_RULES:
-        arguments = [float_value(argument, values) for argument in expression.args]
-        return finite(_FLOAT_RULES[expression.func](*arguments))
-    try:
-        return finite(float(expression))
-    except TypeError:
-        raise ValueError(f"'{expression}' is not a real number") from None
-
-
-def _holds(condition: Any, values: Mapping[str, float]) -> bool:
-    match condition:
-        case sympy.And() | sympy.Or():
-            op = "and" if isinstance(condition, sympy.And) else "or"
-            return decided(op, [partial(_holds, part, values) for part in condition.args])
-        case sympy.core.relational.Relational():
-            left, right = (float_value(side, values) for side in condition.args)
-            return COMPARISONS[condition.rel_op](left, right)
-        case _:
-            return bool(condition == sympy.true)
 
 
 class _Builder:

@@ -228,11 +228,11 @@ def check_units(checked: ValidationContext) -> None:
         quantities = Quantities(units, checked.space)
         for index, equation in enumerate(checked.equations):
             sides = (equation.left, equation.right)
-            checked.attempt_as("unit-mismatch", ("equations", index), quantities.common, *sides)
+            checked.attempt(("equations", index), quantities.common, *sides, kind="unit-mismatch")
 
 
 def _set_unit(checked: ValidationContext, units: dict[str, Unit], path: Path, name: str, text: str) -> None:
-    unit = checked.capture_error(path, parse_unit, text)
+    unit = checked.attempt(path, parse_unit, text)
     if unit is not None:
         units[name] = unit
 
@@ -243,7 +243,7 @@ def _derive(checked: ValidationContext, units: dict[str, Unit]) -> None:
     for name, tree in checked.trees.items():
         if not names_in(tree) or not names_in(tree) <= units.keys():
             continue
-        found = checked.attempt_as("unit-mismatch", ("parameters", name), quantities.unit, tree)
+        found = checked.attempt(("parameters", name), quantities.unit, tree, kind="unit-mismatch")
         if found is not None and not matches(found, units.setdefault(name, found)):
             message = f"the value is in {unit_text(found)}, the unit is given as {unit_text(units[name])}"
             checked.add_issue(("parameters", name), message, "unit-mismatch")

@@ -13,13 +13,12 @@ import numpy as np
 
 from sharp.problems.compatibility import compatibility_concerns
 from sharp.problems.diagnostics import Diagnostic
-from sharp.problems.evolution import count_concerns, evolution_concerns
+from sharp.problems.evolution import count_concerns, evolution_concerns, transport_concerns
 from sharp.problems.exact_solution import check_exact_solution
 from sharp.problems.linearisation import LinearisedSystem, linearised_system
 from sharp.problems.problem import Problem
 from sharp.problems.singularities import singularity_concerns
 from sharp.problems.steady import constant_concerns, resonance_concerns, type_concerns
-from sharp.problems.transport import transport_concerns
 
 _CHECKS: tuple[Callable[[LinearisedSystem], Iterator[Diagnostic]], ...] = (
     evolution_concerns,

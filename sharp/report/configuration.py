@@ -1,27 +1,46 @@
-"""The problem, and everything that was decided before the run began."""
+"""The problem, what was decided before the run began, what the data are worth, and how to get the run again."""
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
+from hashlib import sha256
+from statistics import fmean, median
+from typing import Any
 
-from sharp.config import RunConfig, SynthesisOptions
-from sharp.document import Block, Code, Details, Facts, Heading, Paragraph, Section, Table
+import yaml
+
+from hpc.files import write_atomic
+from hpc.journal import canonical_json, encode_text
+from sharp.config import RunConfig, SynthesisOptions, to_plain
+from sharp.document import Block, Code, Details, Facts, Heading, Note, Paragraph, Section, Table
 from sharp.document.text import MISSING, count_text, duration_text, error_text, plural
+from sharp.errors import SharpError
 from sharp.evaluation.protocol import Evaluation
 from sharp.llm.context import count_tokens, strip_droppable_markers
 from sharp.llm.protocol import Message
 from sharp.problems import render_description
-from sharp.problems.interface_text import signature
+from sharp.problems.render import signature
+from sharp.reference.audit import Audit, audit_dataset
 from sharp.reference.datasets import make_splits
+from sharp.reference.families import FAMILIES
 from sharp.report.report_data import ReportData
 from sharp.runs.directory import Run
 
+SAMPLES = 8
 DATA_KINDS = {
     "pdebench": "generated with the scheme of the published data set, its errors included",
     "reference": "generated: self-converged solutions",
     "imported": "a file that was brought along",
+}
+MEASURES = {
+    "error": "data from reference",
+    "data_error": "reference against data",
+    "reference_error": "error of reference",
+    "residual": "residual of data",
+    "reference_residual": "of reference",
 }
 
 
@@ -99,10 +118,8 @@ def _data(run: Run) -> Iterator[tuple[str, str]]:
     data, options = run.manifest["data"], run.config.evaluation
     splits = make_splits(data["samples"], options.test, options.validation, options.smoke)
     yield "Data set", f"{data['label']}: {DATA_KINDS.get(data['kind'], data['kind'])}"
-    yield (
-        "Samples",
-        f"{data['samples']} in all; test {_range(splits.test)}, validation {_range(splits.validation)}",
-    )
+    used = f"test {_range(splits.test)}, validation {_range(splits.validation)}"
+    yield "Samples", f"{data['samples']} in all; {used}"
     shortened = ", the first tenth of the output times" if run.problem.time else ""
     yield "Smoke runs", f"samples {_range(splits.smoke)}{shortened}"
     yield "Limits of one run", limits_text(run)
@@ -113,15 +130,28 @@ def _options(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield "Method", config.method
     yield "Seed", f"{config.seed} (data: {options.data_seed})"
     yield f"Feedback to {'judges' if judged else 'models'}", " and ".join(config.feedback.metrics)
-    yield from _stages(config) if judged else _other_method(config)
+    yield from _tournament(config) if judged else _other_method(config)
     yield "64-bit mode of JAX", {None: "as written in each program", True: "on", False: "off"}[options.x64]
 
 
-def _stages(config: RunConfig) -> Iterator[tuple[str, str]]:
+def _tournament(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield "Prompts of the analysis", config.analysis.prompting
     yield "Candidates", count_text(config.genesis.candidates)
-    yield from _tournament(config.synthesis)
+    yield from _rounds(config.synthesis)
     yield _repairs(config)
+
+
+def _rounds(options: SynthesisOptions) -> Iterator[tuple[str, str]]:
+    if options.mode == "best-of-n":
+        yield "Tournament", "none: every candidate is run and the best is taken"
+        return
+    limits = (
+        f"at most {plural(options.max_rounds, 'round')} in a cycle and {plural(options.max_cycles, 'cycle')}"
+    )
+    yield "Criteria of judges", options.criteria
+    yield "Tournament", f"{limits}; another cycle follows: {options.next_cycle}"
+    stale = f"{plural(options.patience, 'round')} (later cycles: {options.later_patience})"
+    yield "Saturation", f"after {stale} with a gain below {options.min_relative_gain:.3g}"
 
 
 def _other_method(config: RunConfig) -> Iterator[tuple[str, str]]:
@@ -151,20 +181,6 @@ def _prior(run: Run) -> Iterator[Block]:
     yield Details("What they were told of it", (Code(told, "markdown", wrap=True),))
 
 
-def _tournament(options: SynthesisOptions) -> Iterator[tuple[str, str]]:
-    if options.mode == "best-of-n":
-        yield "Tournament", "none: every candidate is run and the best is taken"
-        return
-    rounds, cycles = plural(options.max_rounds, "round"), plural(options.max_cycles, "cycle")
-    yield "Criteria of judges", options.criteria
-    yield (
-        "Tournament",
-        f"at most {rounds} in a cycle and {cycles}; another cycle follows: {options.next_cycle}",
-    )
-    stale = f"{plural(options.patience, 'round')} (later cycles: {options.later_patience})"
-    yield "Saturation", f"after {stale} with a gain below {options.min_relative_gain:.3g}"
-
-
 def _environment(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
     yield "First call", duration_text(evaluation.run_time_s)
     yield "Further calls", steady_text(evaluation.repeat_times_s)
@@ -182,3 +198,124 @@ def steady_text(times_s: Sequence[float]) -> str:
 
 def _range(samples: range) -> str:
     return f"{samples.start}–{samples.stop - 1}" if len(samples) > 1 else str(samples.start)
+
+
+def data_audit(evidence: ReportData) -> Section:
+    """Return what the data set is worth as a reference, by its first validation samples."""
+    found = audit_of(evidence.run)
+    blocks = (Note(found),) if isinstance(found, str) else _audit(found)
+    return Section("audit", "The reference data", blocks)
+
+
+def audit_of(run: Run) -> Audit | str:
+    """Return the audit of a run's data, made once and kept in `audit.json`; or why there is none.
+
+    Only stored truth is compared with: solving for it would take minutes.
+    """
+    path = run.path / "audit.json"
+    try:
+        return Audit.from_json(json.loads(path.read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not made yet, or damaged: it is made again
+    try:
+        dataset = run.dataset()
+        if dataset.truth_path is None:
+            remedy = ", and none follows from its values"
+            if run.problem.family in FAMILIES:
+                remedy = f"; `sharp data audit {dataset.path}` solves for it"
+            return f"The data set has no truth stored beside it{remedy}."
+        first = run.splits(dataset).validation.start
+        audit = audit_dataset(run.problem, dataset.path, samples=SAMPLES, first=first)
+    except (SharpError, OSError) as error:
+        return f"The data set could not be audited: {error}"
+    write_atomic(path, json.dumps(audit.to_json(), indent=1).encode())
+    return audit
+
+
+def _audit(audit: Audit) -> tuple[Block, ...]:
+    columns = ("sample", *(MEASURES[name] for name in audit.measures))
+    rows = [*zip(map(str, audit.samples), *audit.measures.values(), strict=True)]
+    rows.append(("mean", *map(fmean, audit.measures.values())))
+    caption = (
+        "Relative distances, and PDE residuals on the output grid, of validation samples. Residual: "
+        f"{audit.residual_note}"
+    )
+    texts = tuple((str(name), *map(error_text, values)) for name, *values in rows)
+    return (Paragraph(_worth(audit)), Table(columns, texts, columns, caption))
+
+
+def _worth(audit: Audit) -> str:
+    if audit.is_truth:
+        return (
+            "The data are the self-converged solution itself, whose error is estimated at "
+            f"{error_text(fmean(audit.reference_error))}: scores below that are no greater accuracy."
+        )
+    return (
+        f"The data are {error_text(fmean(audit.error))} away from the solution of the equation, which scores "
+        f"{error_text(fmean(audit.data_error))} against them: this floor is the lowest honest score, and what lies "
+        "below it imitates the errors of the data."
+    )
+
+
+def reproduction(evidence: ReportData) -> Section:
+    """Return the command of the run, the versions and hashes that it rests on, and how to replay its record."""
+    path = shlex.quote(str(evidence.run.path))
+    blocks: tuple[Block, ...] = (
+        Paragraph("The same run, from the beginning, in a new directory:"),
+        Code(command(evidence), "sh", wrap=True),
+        Paragraph(
+            "The recorded run again, without a call and without running a program, to be compared state by state:"
+        ),
+        Code(f"sharp replay {path}", "sh", wrap=True),
+        Facts(tuple(_hashes(evidence))),
+    )
+    return Section("reproduction", "How to reproduce", blocks)
+
+
+def command(evidence: ReportData) -> str:
+    """Return the command that repeats a run: the problem, and every key that is not at its default."""
+    config, known = evidence.run.config, evidence.run.problem.id
+    shipped = config.problem == known
+    problem = known if shipped else str(evidence.run.path / "problem.yaml")
+    defaults = to_plain(RunConfig(problem=config.problem))
+    changes = dict(_changes(to_plain(config), defaults))
+    if not shipped:
+        # The run's own specification has the coarser grid already.
+        changes.pop("evaluation.coarsen", None)
+    words = ["sharp", "run", problem, "--run-dir", "NEW-RUN"]
+    for key, value in changes.items():
+        words += ["--set", f"{key}={_yaml(value)}"]
+    return shlex.join(words)
+
+
+def _changes(
+    values: Mapping[str, Any], defaults: Mapping[str, Any], above: str = ""
+) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        default, key = defaults.get(name), f"{above}{name}"
+        if isinstance(value, dict) and isinstance(default, dict) and default:
+            yield from _changes(value, default, f"{key}.")
+        elif value != default:
+            yield key, value
+
+
+def _yaml(value: Any) -> str:
+    """Return a value as YAML on one line."""
+    return yaml.safe_dump(value, default_flow_style=True, width=10**9).removesuffix("...\n").strip()
+
+
+def _hashes(evidence: ReportData) -> Iterator[tuple[str, str]]:
+    manifest = evidence.run.manifest
+    yield "Begun", str(manifest["created"])
+    yield "Software", f"pde-sharp {manifest['software']}, Python {manifest['python']}"
+    yield "Problem", f"{manifest['problem']['id']}, SHA-256 {manifest['problem']['hash']}"
+    yield "Data set", str(manifest["data"]["label"])
+    prompts = manifest["prompts"]
+    digest = sha256(canonical_json(prompts).encode()).hexdigest()
+    yield "Prompts", f"{len(prompts)}, SHA-256 of their hashes {digest}"
+    winner = evidence.winner
+    if winner is not None:
+        yield "Winner's code", f"SHA-256 {sha256(encode_text(winner.code)).hexdigest()}"
+    if evidence.record.barriers:
+        last = evidence.record.barriers[-1]
+        yield "State", f"{last.digest} at checkpoint {last.number}, “{last.name}”"

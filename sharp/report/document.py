@@ -5,44 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sharp.document import Report, Section
-from sharp.report.analysis import analysis
-from sharp.report.audit import data_audit
-from sharp.report.composition import shares
-from sharp.report.configuration import setting
-from sharp.report.failures_and_costs import discarded, failures, ledger, second_scoring
-from sharp.report.feedback_metrics import measured
-from sharp.report.figures import errors, lineage
-from sharp.report.order import order
-from sharp.report.programs import programs
+from sharp.report.configuration import data_audit, reproduction, setting
+from sharp.report.costs import ledger
+from sharp.report.figures import errors, lineage, pictures
+from sharp.report.programs import discarded, failures, measured, order, programs, second_scoring, shares
 from sharp.report.report_data import ReportData
-from sharp.report.report_summary import headline, notes, summary
-from sharp.report.reproduction import reproduction
-from sharp.report.rounds import reasons, results, rounds, strategies
-from sharp.report.search import SEARCHES, search
-from sharp.report.solution_plots import pictures
+from sharp.report.report_summary import analysis, headline, notes, summary
+from sharp.report.rounds import SEARCHES, reasons, results, rounds, search, strategies
 
 SECTIONS = (
-    summary,
-    setting,
-    data_audit,
-    errors,
-    lineage,
-    strategies,
-    rounds,
-    search,
-    results,
-    measured,
-    programs,
-    analysis,
-    reasons,
-    pictures,
-    failures,
-    second_scoring,
-    order,
-    ledger,
-    discarded,
-    shares,
-    reproduction,
+    *(summary, setting, data_audit, errors, lineage, strategies, rounds, search, results, measured, programs),
+    *(analysis, reasons, pictures, failures, second_scoring, order, ledger, discarded, shares, reproduction),
 )
 
 
@@ -51,7 +24,7 @@ def build_report(evidence: ReportData) -> Report:
     return Report(
         title=f"{evidence.run.problem.title}: report of {evidence.run.path.resolve().name}",
         headline=headline(evidence),
-        notes=notes(evidence),
+        notes=tuple(notes(evidence)),
         sections=tuple(section(evidence) for section in sections_for(evidence.run.config.method)),
     )
 

@@ -1,19 +1,55 @@
-"""What the figures show, taken from the record: errors against evaluations, the lineage, the winner's solution."""
+"""What the figures show: errors against evaluations, the lineage of programs, and the winner's solution."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
 from math import isfinite
+from typing import Any
 
-from sharp.document import Curve, CurveStyle, Figure, Level, Panels, Paragraph, ScatterPanel, Section, Spot
-from sharp.document.text import error_text, plural
+import numpy as np
+from numpy.typing import NDArray
+
+from sharp.document import (
+    Block,
+    Curve,
+    CurvePanel,
+    CurveStyle,
+    Figure,
+    Graph,
+    GraphEdge,
+    GraphNode,
+    GraphRow,
+    Level,
+    MapPanel,
+    Panel,
+    Panels,
+    Paragraph,
+    ScatterPanel,
+    Section,
+    Spot,
+    Table,
+)
+from sharp.document.text import clip, error_text, plural
+from sharp.evaluation.protocol import EvaluationRequest
+from sharp.evaluation.task_folder import read_picture, task_folder
 from sharp.report.data_error_flags import floor_levels
-from sharp.report.lineage import lineage_of
-from sharp.report.report_data import ReportData
-from sharp.tournament.state import Execution
+from sharp.report.report_data import ReportData, root_of
+from sharp.tournament.state import Candidate, Execution
+
+Array = NDArray[Any]
+Fields = Mapping[str, Array]
+# Cycle, round (of a search: generation), and how often repaired: programs with the same place share a layer.
+Place = tuple[int, int, int]
 
 TRUTH = "best so far, against the true solution"
 DATA = "best so far, against the data set"
+LONGEST_TIP = 300
+# What the file of a solution calls the arrays, and what the report calls them.
+KINDS = {"prediction": "solver", "data": "data set", "reference": "true solution"}
+_STYLES: dict[str, CurveStyle] = {"data set": "broad", "true solution": "dashed"}
 
 
 def errors(evidence: ReportData) -> Section:
@@ -27,9 +63,8 @@ def errors(evidence: ReportData) -> Section:
         "Each mark is a validation run, filled for the error against the data set and hollow for that against the "
         "true solution. The lines follow the program that leads after each evaluation. Failed runs are above the chart."
     )
-    chart = Panels(
-        "error-chart", title, "error (nRMSE)", (panel,), "evaluation (run on validation data)", wide=True
-    )
+    across = "evaluation (run on validation data)"
+    chart = Panels("error-chart", title, "error (nRMSE)", (panel,), across, wide=True)
     return Section("errors", title, (Figure(chart, caption, _trace_text(evidence, panel)),))
 
 
@@ -38,17 +73,62 @@ def error_panel(evidence: ReportData) -> ScatterPanel:
     runs = evidence.validations
     spots = tuple(_spot(evidence, number, run) for number, run in enumerate(runs, start=1))
     leaders = [(number, scores) for number, run in _leaders(runs) if (scores := run.evaluation.scores)]
-    truth = [
-        (number, scores.nrmse_reference) for number, scores in leaders if scores.nrmse_reference is not None
-    ]
-    data = [(number, scores.nrmse) for number, scores in leaders]
-    styles: tuple[CurveStyle, ...] = ("dashed", "solid")
-    lines = (
-        Curve.of(name, [x for x, _ in line], [y for _, y in line], style)
-        for name, line, style in zip((TRUTH, DATA), (truth, data), styles, strict=True)
-        if line
-    )
+    truth = [(n, scores.nrmse_reference) for n, scores in leaders if scores.nrmse_reference is not None]
+    lines = []
+    if truth:
+        lines.append(Curve.of(TRUTH, [n for n, _ in truth], [error for _, error in truth], "dashed"))
+    if leaders:
+        lines.append(Curve.of(DATA, [n for n, _ in leaders], [scores.nrmse for _, scores in leaders]))
     return ScatterPanel("", spots, tuple(_levels(evidence)), tuple(lines), counted=True)
+
+
+def _spot(evidence: ReportData, number: int, run: Execution) -> Spot:
+    scores, judges = run.evaluation.scores, evidence.judges_of(run.candidate)
+    chosen = any(evidence.judges_of(each.candidate) for each in evidence.validations)
+    group, made_for = "program that no judge chose" if chosen else "program", ""
+    if judges:
+        group = f"judge {judges[0]} ({evidence.run.config.models.judges[judges[0] - 1]})"
+        made_for = f" (judge {', '.join(map(str, judges))})"
+    return Spot(
+        group,
+        "",
+        f"{run.candidate}{made_for}",
+        number,
+        scores.nrmse if scores else None,
+        scores.nrmse_reference if scores else None,
+        best=run.candidate == evidence.run_for(evidence.state.best),
+    )
+
+
+def _leaders(runs: Sequence[Execution]) -> Iterator[tuple[int, Execution]]:
+    """Yield the number of each run, from the first with a result on, with the best run so far."""
+    best: Execution | None = None
+    for number, run in enumerate(runs, start=1):
+        if isfinite(run.metric) and (best is None or run.metric < best.metric):
+            best = run
+        if best is not None:
+            yield number, best
+
+
+def _levels(evidence: ReportData) -> Iterator[Level]:
+    floors = (run.evaluation.scores.data_error for run in evidence.validations if run.evaluation.scores)
+    yield from floor_levels(next((floor for floor in floors if floor is not None), None))
+    published = evidence.run.problem.published
+    if published is not None:
+        yield Level(f"best published error, {published.source}", "published", published.nrmse)
+
+
+def _trace_text(evidence: ReportData, panel: ScatterPanel) -> str:
+    leaders: dict[str, tuple[int, Execution]] = {}
+    for number, run in _leaders(evidence.validations):
+        leaders.setdefault(run.candidate, (number, run))
+    trace = ", ".join(
+        f"{error_text(scores.nrmse)} ({name}, run {number})"
+        for name, (number, run) in leaders.items()
+        if (scores := run.evaluation.scores)
+    )
+    levels = "".join(f"; {level.name}: {error_text(level.value)}" for level in panel.levels)
+    return f"Best so far: {trace}{levels}."
 
 
 def lineage(evidence: ReportData) -> Section:
@@ -73,53 +153,152 @@ def lineage(evidence: ReportData) -> Section:
     return Section("lineage", "Lineage", (Figure(graph, caption, instead),))
 
 
-def _spot(evidence: ReportData, number: int, run: Execution) -> Spot:
-    scores, judges = run.evaluation.scores, evidence.judges_of(run.candidate)
-    made_for = f" (judge {', '.join(map(str, judges))})" if judges else ""
-    return Spot(
-        _group(evidence, judges),
-        "",
-        f"{run.candidate}{made_for}",
-        number,
-        scores.nrmse if scores else None,
-        scores.nrmse_reference if scores else None,
-        best=run.candidate == evidence.run_for(evidence.state.best),
+def lineage_of(evidence: ReportData) -> Graph:
+    """Return nominees, hybrids, programs of a search, repairs, whatever these were made of, and the winner."""
+    state, generations = evidence.state, _generations(evidence)
+    related = [program for program in state.candidates.values() if program.parents]
+    names = {selection.nominee for selection in state.selections} | {state.best}
+    names |= {name for program in related for name in (program.id, *program.parents)}
+    shown = [program for name, program in state.candidates.items() if name in names]
+    layers: dict[Place, list[Candidate]] = defaultdict(list)
+    for program in sorted(shown, key=lambda each: (each.judge, each.id)):
+        root = root_of(program.id)
+        repairs = program.id[len(root) :].count("d")
+        layers[program.cycle, generations.get(root, program.round), repairs].append(program)
+    rows = (
+        GraphRow(_layer_name(place), tuple(_node(evidence, program) for program in layer))
+        for place, layer in sorted(layers.items(), key=lambda item: item[0])
     )
+    edges = (edge for program in shown for edge in _edges(evidence, program))
+    return Graph("lineage-drawing", "Lineage of the programs", tuple(rows), tuple(edges))
 
 
-def _group(evidence: ReportData, judges: tuple[int, ...]) -> str:
-    if judges:
-        return f"judge {judges[0]} ({evidence.run.config.models.judges[judges[0] - 1]})"
-    chosen = any(evidence.judges_of(run.candidate) for run in evidence.validations)
-    return "program that no judge chose" if chosen else "program"
+def _generations(evidence: ReportData) -> dict[str, int]:
+    """Return how many programs of a search lie on the longest way to each of them, itself included."""
+    found: dict[str, int] = {}
+    for candidate in evidence.state.candidates.values():
+        if candidate.origin == "search":
+            found[candidate.id] = 1 + max((found.get(root_of(p), 0) for p in candidate.parents), default=0)
+    return found
 
 
-def _leaders(runs: Sequence[Execution]) -> Iterator[tuple[int, Execution]]:
-    """Yield the number of each run, from the first with a result on, with the best run so far."""
-    best: Execution | None = None
-    for number, run in enumerate(runs, start=1):
-        if isfinite(run.metric) and (best is None or run.metric < best.metric):
-            best = run
-        if best is not None:
-            yield number, best
+def _layer_name(place: Place) -> str:
+    cycle, round_, repaired = place
+    name = f"round {cycle}.{round_}" if cycle else f"generation {round_}" if round_ else "genesis"
+    return f"{name}, repair {repaired}" if repaired else name
 
 
-def _levels(evidence: ReportData) -> Iterator[Level]:
-    floors = (run.evaluation.scores.data_error for run in evidence.validations if run.evaluation.scores)
-    floor = next((floor for floor in floors if floor is not None), None)
-    yield from floor_levels(floor)
-    published = evidence.run.problem.published
-    if published is not None:
-        yield Level(f"best published error, {published.source}", "published", published.nrmse)
+def _edges(evidence: ReportData, program: Candidate) -> Iterator[GraphEdge]:
+    for position, parent in enumerate(program.parents):
+        if parent in evidence.state.candidates:
+            words = "takes ideas from" if position else "was made from"
+            yield GraphEdge(parent, program.id, f"{program.id} {words} {parent}", minor=position > 0)
 
 
-def _trace_text(evidence: ReportData, panel: ScatterPanel) -> str:
-    leaders = {run.candidate: number for number, run in reversed(list(_leaders(evidence.validations)))}
-    errors = {run.candidate: run.evaluation.scores for run in evidence.validations}
-    trace = ", ".join(
-        f"{error_text(scores.nrmse)} ({name}, run {number})"
-        for name, number in reversed(leaders.items())
-        if (scores := errors[name])
+def _node(evidence: ReportData, candidate: Candidate) -> GraphNode:
+    name, judges = candidate.id, evidence.judges_of(candidate.id)
+    evaluation, scores = evidence.evaluation_of(name), evidence.scores_of(name)
+    what = clip("; ".join(change.what for change in candidate.changes) or candidate.strategy, LONGEST_TIP)
+    if evaluation is None:
+        return GraphNode(name, "not run", "open", what, judges)
+    if evaluation.failure is not None:
+        return GraphNode(name, evaluation.failure.kind, "failed", what, judges)
+    result = error_text(scores.nrmse) if scores else "passed"
+    return GraphNode(name, result, "best" if name == evidence.state.best else "done", what, judges)
+
+
+def pictures(evidence: ReportData) -> Section:
+    """Return the winner's solution at several times, or as maps, beside the data set and the true solution."""
+    title, best = "The winner's solution", evidence.state.best
+    places = [("finalize/test", "test")]
+    if best in evidence.runs:
+        places.append((evidence.runs[best].path, evidence.runs[best].split))
+    for path, words in places:
+        arrays = _load(evidence, path)
+        if arrays is not None:
+            intro = Paragraph(f"The first sample of the {words} data, thinned out for this page.")
+            return Section("pictures", title, (intro, *_solution(evidence, arrays)))
+    reason = "There is no winner." if best is None else "The pictures of its runs are gone."
+    return Section("pictures", title, (Paragraph(reason),))
+
+
+def _load(evidence: ReportData, path: str) -> dict[str, Array] | None:
+    """Return the arrays of an evaluation's picture; None where there is none that can be read."""
+    effect = evidence.effect(path)
+    if effect is None:
+        return None
+    request = EvaluationRequest.from_json(effect.request)
+    try:
+        data = read_picture(task_folder(evidence.run.path, request))
+        with np.load(BytesIO(data), allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def _solution(evidence: ReportData, arrays: Fields) -> Iterator[Block]:
+    rows: list[tuple[str, ...]] = []
+    for port in evidence.run.problem.interface.returns:
+        kinds = {kind: arrays[f"{kind}.{port.name}"] for kind in KINDS if f"{kind}.{port.name}" in arrays}
+        if "prediction" in kinds and "data" in kinds:
+            yield from _figures(port.name, kinds, arrays)
+            rows += _distances(port.name, kinds, arrays.get("t"))
+    columns = (
+        *("field", "time", "solver from data set"),
+        *("solver from true solution", "data set from true solution"),
     )
-    levels = "".join(f"; {level.name}: {error_text(level.value)}" for level in panel.levels)
-    return f"Best so far: {trace}{levels}."
+    yield Table(columns, tuple(rows), columns[1:], "Relative distances in the 2-norm, of the sample shown")
+
+
+def _figures(field: str, kinds: Fields, arrays: Fields) -> Iterator[Figure]:
+    """Yield a figure of the field, and one of the differences of the solver from the others."""
+    t, x = arrays.get("t"), arrays.get("x")
+    named = {KINDS[kind]: values for kind, values in kinds.items()}
+    apart = {f"solver − {name}": named["solver"] - named[name] for name in named if name != "solver"}
+    others = " and ".join(name for name in named if name != "solver")
+    dimensions = kinds["prediction"].ndim - (t is not None)
+    told = (
+        ("values", f"{field}: the solver's result beside {others}.", named),
+        ("differences", f"{field}: differences of the solver from {others}.", apart),
+    )
+    for what, caption, values in told:
+        panels: tuple[Panel, ...] = ()
+        if dimensions == 2:
+            panels = tuple(_maps(field, values, t, signed=what == "differences"))
+        elif dimensions == 1 and x is not None and t is not None:
+            panels = tuple(_lines(values, x, t))
+        if panels:
+            across = "x" if dimensions == 1 else ""
+            chart = Panels(f"picture-{field}-{what}", f"{field}: {what}", field, panels, across)
+            yield Figure(chart, caption, "The table below says how far the curves are apart.")
+
+
+def _maps(field: str, named: Fields, t: Array | None, *, signed: bool) -> Iterator[MapPanel]:
+    for name, values in named.items():
+        title = name if t is None else f"{name}, {field} at t = {t[-1]:.3g}"
+        yield MapPanel(title, values if t is None else values[-1], signed=signed)
+
+
+def _lines(named: Fields, x: Array, t: Array) -> Iterator[CurvePanel]:
+    # The solver comes last, so that it is seen above what it should agree with.
+    names = sorted(named, key=lambda name: name == "solver")
+    for index, time in enumerate(t):
+        curves = tuple(Curve.of(name, x, named[name][index], _STYLES.get(name, "solid")) for name in names)
+        yield CurvePanel(f"t = {time:.3g}", curves, logarithmic=False)
+
+
+def _distances(field: str, kinds: Fields, t: Array | None) -> Iterator[tuple[str, ...]]:
+    times: list[tuple[str, Any]] = [("", slice(None))]
+    if t is not None:
+        times = [(f"{time:.3g}", index) for index, time in enumerate(t)]
+    for name, index in times:
+        at = {kind: values[index] for kind, values in kinds.items()}
+        pairs = (("prediction", "data"), ("prediction", "reference"), ("data", "reference"))
+        yield field, name, *(error_text(_distance(at.get(first), at.get(second))) for first, second in pairs)
+
+
+def _distance(first: Array | None, second: Array | None) -> float | None:
+    if first is None or second is None:
+        return None
+    size = float(np.linalg.norm(second.astype(np.float64)))
+    return float(np.linalg.norm(first.astype(np.float64) - second)) / size if size else None

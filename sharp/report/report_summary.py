@@ -1,15 +1,28 @@
-"""The top of the report: where the run stands, what won, and what the reporter model wrote about it."""
+"""The top of the report: where the run stands and what won; what models wrote of the problem and of the outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import Any
 
-from sharp.document import Bullets, Heading, Headline, ModelText, Note, Paragraph, Section
-from sharp.document.text import duration_text, error_text, plural
+from sharp.document import (
+    Block,
+    Bullets,
+    Details,
+    Heading,
+    Headline,
+    ModelText,
+    Note,
+    Paragraph,
+    Section,
+    Table,
+)
+from sharp.document.text import duration_text, error_text, number_text, one_line, plural
 from sharp.evaluation.protocol import Evaluation
 from sharp.report.data_error_flags import flag_of
 from sharp.report.report_data import ReportData
+from sharp.tournament.state import GeneratedPrompts, StabilityBound
 
 BELOW_FLOOR = "below the floor: imitates the data set's errors"
 AT_FLOOR = "at the floor: as far from the data set as the true solution is"
@@ -18,9 +31,9 @@ _REMARKS = {"below": BELOW_FLOOR, "at": AT_FLOOR, "": ""}
 
 def headline(evidence: ReportData) -> Headline:
     """Return the outcome of a run, or how far it came."""
-    parts = (_outcome(evidence), floor_remark(evidence.state.test), _effort(evidence))
-    below = floor_remark(evidence.state.test) == BELOW_FLOOR
-    return Headline("; ".join(part for part in parts if part) + ".", below)
+    remark = floor_remark(evidence.state.test)
+    parts = (_outcome(evidence), remark, _effort(evidence))
+    return Headline("; ".join(filter(None, parts)) + ".", remark == BELOW_FLOOR)
 
 
 def floor_remark(evaluation: Evaluation | None) -> str:
@@ -29,21 +42,12 @@ def floor_remark(evaluation: Evaluation | None) -> str:
     return _REMARKS[flag_of(scores.nrmse, scores.data_error)] if scores else ""
 
 
-def notes(evidence: ReportData) -> tuple[Note, ...]:
-    """Return what a reader must know before all else."""
-    return tuple(_notes(evidence))
-
-
 def summary(evidence: ReportData) -> Section:
     """Return the executive summary: a model's prose, labelled as such."""
-    prose, model = evidence.state.prose, evidence.run.config.models.reporter
-    if prose is None:
-        return Section("summary", "Executive summary", (Paragraph(_no_summary(evidence)),))
-    author = evidence.author(model)
-    return Section(
-        "summary",
-        "Executive summary",
-        (
+    prose, author = evidence.state.prose, evidence.author(evidence.run.config.models.reporter)
+    blocks: tuple[Block, ...] = (Paragraph(_no_summary(evidence)),)
+    if prose is not None:
+        blocks = (
             Paragraph(f"Written by {author}. No figure elsewhere in the report is taken from this text."),
             ModelText(prose.summary, author),
             Heading("Findings"),
@@ -52,27 +56,25 @@ def summary(evidence: ReportData) -> Section:
             ModelText(prose.efficiency, author),
             Heading("Conclusions"),
             ModelText(prose.conclusions, author),
-        ),
-    )
+        )
+    return Section("summary", "Executive summary", blocks)
 
 
 def elapsed(evidence: ReportData) -> float | None:
     """Return the seconds between the beginning of the first effect and the end of the last, pauses included."""
-    spans = [_span(effect.meta) for effect in evidence.record.effects.values()]
-    if not spans:
-        return None
-    return max(end for _, end in spans) - min(start for start, _ in spans)
+    spans = _spans(evidence)
+    return max(end for _, end in spans) - min(start for start, _ in spans) if spans else None
 
 
 def ended(evidence: ReportData) -> float | None:
     """Return when the last effect ended, in seconds since 1970."""
-    return max((_span(effect.meta)[1] for effect in evidence.record.effects.values()), default=None)
+    return max((end for _, end in _spans(evidence)), default=None)
 
 
-def _span(meta: object) -> tuple[float, float]:
-    assert isinstance(meta, dict)
-    start = datetime.fromisoformat(meta["started"]).timestamp()
-    return start, start + meta["seconds"]
+def _spans(evidence: ReportData) -> list[tuple[float, float]]:
+    metas = [effect.meta for effect in evidence.record.effects.values()]
+    starts = [datetime.fromisoformat(meta["started"]).timestamp() for meta in metas]
+    return [(start, start + meta["seconds"]) for start, meta in zip(starts, metas, strict=True)]
 
 
 def _outcome(evidence: ReportData) -> str:
@@ -112,7 +114,9 @@ def _effort(evidence: ReportData) -> str:
     return f"{runs} in {duration_text(elapsed(evidence))}"
 
 
-def _notes(evidence: ReportData) -> Iterator[Note]:
+def notes(evidence: ReportData) -> Iterator[Note]:
+    """Yield what a reader must know before all else."""
+    test = evidence.state.test
     if evidence.run.config.models.override is not None:
         yield Note(
             "The rule-based model answered for every model, under that model's name; no language model took part.",
@@ -126,19 +130,18 @@ def _notes(evidence: ReportData) -> Iterator[Note]:
             f"This report shows what there is. Continue with: sharp resume {evidence.run.path}",
             "warning",
         )
-    if floor_remark(evidence.state.test) == BELOW_FLOOR:
+    if floor_remark(test) == BELOW_FLOOR:
         yield Note(
             f"The winner's error is {BELOW_FLOOR}. The data set is nearer to this program than to the true solution, "
             "so a smaller error here is no greater accuracy.",
             "warning",
         )
-    if floor_remark(evidence.state.test) == AT_FLOOR:
+    if floor_remark(test) == AT_FLOOR:
         yield Note(
             f"The winner's error is {AT_FLOOR}. What is left of it is the data set's error, not the program's."
         )
-    if evidence.state.test is not None and evidence.state.test.failure is not None:
-        failure = evidence.state.test.failure
-        yield Note(f"The winner failed on test data ({failure.kind}): {failure.message}", "warning")
+    if test is not None and test.failure is not None:
+        yield Note(f"The winner failed on test data ({test.failure.kind}): {test.failure.message}", "warning")
     yield from (Note(warning, "warning") for warning in evidence.record.warnings)
 
 
@@ -148,3 +151,60 @@ def _no_summary(evidence: ReportData) -> str:
     if evidence.state.best is None:
         return "There is no winner to write about."
     return "The reporter model gave no readable answer."
+
+
+BRANCH = {
+    "analytical": "programs evaluate an analytical solution",
+    "transformed": "programs solve a transformed equation",
+    "hybrid": "programs split the problem into parts",
+    "numerical": "programs solve the equation numerically",
+}
+
+
+def analysis(evidence: ReportData) -> Section:
+    """Return what the analysis found: each check's verdict, the bounds on the time step, and the whole answers."""
+    title, found = "Analysis of the problem", evidence.state.analysis
+    if found is None:
+        return Section("analysis", title, (Paragraph("The analysis has not been finished."),))
+    author = evidence.author(evidence.run.config.models.analyst)
+    branch = f"Branch taken: {found.strategy} ({BRANCH[found.strategy]}). The checks were made by {author}."
+    table = Table(("check", "verdict"), tuple((step.name, _verdict(step.verdict)) for step in found.steps))
+    answers = (Details(f"{step.name}: whole answer", (ModelText(step.text, author),)) for step in found.steps)
+    prompts, bounds = _prompts(evidence, found.written), _bounds(found.bounds)
+    return Section("analysis", title, (Paragraph(branch), *prompts, table, *bounds, *answers))
+
+
+def _prompts(evidence: ReportData, written: GeneratedPrompts | None) -> Iterator[Block]:
+    if written is None:
+        return
+    author = evidence.author(evidence.run.config.models.writer)
+    if written.unreadable:
+        yield Paragraph(
+            f"{author} was to write the prompts of the analysis and gave none that could be read. Our own were used. "
+            f"{written.unreadable}"
+        )
+        return
+    yield Paragraph(f"The prompts were written by {author}; only the form of the answer was added to them.")
+    for name, text in written.prompts.items():
+        yield Details(f"{name}: prompt", (ModelText(text, author),))
+
+
+def _bounds(bounds: tuple[StabilityBound, ...]) -> Iterator[Block]:
+    rows = tuple((bound.scheme, bound.expression, number_text(bound.value), bound.note) for bound in bounds)
+    caption = "Bounds on the time step, with their values on the grid of the data"
+    if rows:
+        yield Table(("scheme", "bound", "value", "note"), rows, ("value",), caption)
+
+
+def _verdict(verdict: Mapping[str, Any]) -> str:
+    return "\n".join(
+        f"{name}: {_inline(value)}" for name, value in verdict.items() if name != "bounds" and value
+    )
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_inline(item)}" for name, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_inline(item) for item in value)
+    return one_line(str(value))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -14,12 +14,21 @@ from sharp.document import markdown_environment
 from sharp.document.text import clean, error_text, one_line
 from sharp.evaluation.code import libraries_imported
 from sharp.problems import Problem
-from sharp.problems.interface_text import signature
+from sharp.problems.render import signature
+from sharp.problems.spec import ArrayPort
 from sharp.report.configuration import limits_text
 from sharp.report.report_data import ReportData
 from sharp.report.report_summary import floor_remark
-from sharp.report.sample import example_values
 from sharp.tournament.state import Candidate
+
+# `wave` is a product of sines with one period along each axis, shifted from sample to sample.
+SAMPLED = {
+    "sine-sums": "wave",
+    "unit-sine-sums": "0.5 + 0.4 * wave",
+    "positive-sine-sums": "1.0 + 0.2 * wave",
+    "two-phase-gaussian": "np.where(wave > 0, 12.0, 3.0)",
+}
+POINTS = {1: 64, 2: 32, 3: 16}
 
 
 def write_solver(evidence: ReportData) -> Path | None:
@@ -50,26 +59,31 @@ def header(evidence: ReportData, winner: Candidate) -> str:
 
 def readme(evidence: ReportData, winner: Candidate) -> str:
     """Return what a user of the solver has to know, in Markdown."""
-    return (
-        markdown_environment(Path(__file__).parent)
-        .get_template("solver.md.j2")
-        .render(
-            problem=evidence.run.problem,
-            signature=signature(evidence.run.problem),
-            run=evidence.run.path.resolve().name,
-            winner=winner,
-            origin=origin(evidence, winner),
-            errors=tuple(errors(evidence)),
-            lineage=tuple(ancestry(evidence, winner)),
-            limits=limits_text(evidence.run),
-            libraries=libraries_imported(winner.code),
-        )
+    template = markdown_environment(Path(__file__).parent).get_template("solver.md.j2")
+    return template.render(
+        problem=evidence.run.problem,
+        signature=signature(evidence.run.problem),
+        run=evidence.run.path.resolve().name,
+        errors=tuple(errors(evidence)),
+        lineage=tuple(ancestry(evidence, winner)),
+        limits=limits_text(evidence.run),
+        libraries=libraries_imported(winner.code),
     )
 
 
 def example(problem: Problem) -> str:
     """Return a program that calls the solver on a small made-up sample; it needs NumPy and the solver's libraries."""
-    return _plain().get_template("example.py.j2").render(problem=problem, values=example_values(problem))
+    # A Python program: nothing a model wrote goes in, and every value is put in as its literal.
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=False,  # noqa: S701
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    values = _example_values(problem)
+    return environment.get_template("example.py.j2").render(problem=problem, values=values)
 
 
 def origin(evidence: ReportData, program: Candidate) -> str:
@@ -114,14 +128,31 @@ def ancestry(evidence: ReportData, program: Candidate) -> Iterator[str]:
         current = evidence.state.candidates.get(current.parents[0]) if current.parents else None
 
 
-@cache
-def _plain() -> Environment:
-    # A Python program: nothing a model wrote goes in, and every value is put in as its literal.
-    return Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=False,  # noqa: S701
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+def _example_values(problem: Problem) -> dict[str, Any]:
+    """Return what the template of the example needs: modules, sizes, axes, and an expression for each input."""
+    nodes = problem.grid.kind == "nodes"
+    inputs = [(port.name, _expression(problem, port)) for port in problem.interface.inputs]
+    return {
+        "imports": ["scipy.special"] if any("scipy.special." in text for _, text in inputs) else [],
+        "points": POINTS[len(problem.space)] + nodes,
+        "axes": [(name, low, high) for name, (low, high) in problem.bounds.items()],
+        "nodes": nodes,
+        "inputs": inputs,
+        "parameters": [(name, problem.parameters[name]) for name in problem.interface.parameters],
+    }
+
+
+def _expression(problem: Problem, port: ArrayPort) -> str:
+    """Return an input in NumPy, with the numbers of the parameters put in."""
+    given = {**problem.specification.initial, **problem.specification.coefficients}[port.field]
+    if given.family:
+        return SAMPLED[given.family]
+    import sympy
+    from sympy.printing.numpy import SciPyPrinter
+
+    from sharp.problems.symbolic import to_sympy
+
+    names = {name: sympy.Float(value) for name, value in problem.parameters.items()}
+    expression = to_sympy(problem.tree(str(given.expression)), names)
+    text = str(SciPyPrinter().doprint(expression))
+    return text.replace("scipy.constants.", "np.").replace("numpy.", "np.")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sharp.document import Block, Code, Details, Facts, Headline, Note, Paragraph, Report, Section, Table
 from sharp.document.text import MISSING, count_text, duration_text
-from sharp.problems.render import render_latex
+from sharp.problems.latex import render_latex
 from sharp.solvers.exact import known_eigenvalues
 from sharp.solvers.figures import figures
 from sharp.solvers.problem_summary import problem_summary

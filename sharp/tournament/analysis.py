@@ -11,7 +11,8 @@ from sharp.llm.prompts import render
 from sharp.llm.protocol import Message
 from sharp.llm.replies import Strategy, read_verdict
 from sharp.llm.reply_retries import Conversation
-from sharp.problems.grammar import evaluate, parse_expression
+from sharp.problems.expressions import names_in
+from sharp.problems.grammar import Scope, evaluate_tree, parse_tree
 from sharp.tournament.prompt_generation import SINGLE, generate_prompts
 from sharp.tournament.run_context import RunContext, ask_and_read, system_prompt
 from sharp.tournament.state import Analysis, AnalysisStep, GeneratedPrompts, StabilityBound
@@ -145,13 +146,13 @@ def _bounds(session: RunContext, steps: tuple[AnalysisStep, ...]) -> tuple[Stabi
 
 
 def _bound(session: RunContext, item: Mapping[str, Any]) -> StabilityBound:
-    """Check a bound symbolically and evaluate it on the data's grid; u_max has no value before data are seen."""
+    """Parse a bound and evaluate it on the data's grid; u_max has no value before data are seen."""
     scheme, text = str(item.get("scheme", "unnamed scheme")), str(item.get("bound", ""))
     try:
-        expression = parse_expression(text, bound_names(session))
+        tree = parse_tree(text, Scope.of(bound_names(session)))
         values = {"dx": min(session.problem.spacing.values()), **session.problem.parameters}
-        if {str(symbol) for symbol in expression.free_symbols} <= set(values):
-            return StabilityBound(scheme, text, evaluate(expression, values))
+        if names_in(tree) <= set(values):
+            return StabilityBound(scheme, text, evaluate_tree(tree, values))
         return StabilityBound(scheme, text, None, "depends on the solution")
     except SpecificationError as error:
         return StabilityBound(scheme, text, None, str(error))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from sharp.agent.tools import Parameters, Tool, ToolContext, ToolError, ToolPort, ToolResult
 from sharp.problems.diagnosis import diagnose
@@ -21,12 +21,10 @@ from sharp.problems.spec import (
     Disk,
     Eigenvalue,
     Expression,
-    FunctionSpec,
+    GivenFunction,
+    GivenQuantity,
     Identifier,
     Polygon,
-    Quantity,
-    given_form,
-    quantity_form,
 )
 from sharp.solvers.problem_summary import problem_summary
 from sharp.yaml_source import show
@@ -37,12 +35,8 @@ class EquationArgs(Parameters):
 
     coordinates: Coordinates
     fields: Annotated[tuple[Identifier, ...], Field(min_length=1)]
-    parameters: dict[Identifier, Annotated[Quantity, BeforeValidator(quantity_form)]] = Field(
-        default_factory=dict
-    )
-    coefficients: dict[Identifier, Annotated[FunctionSpec, BeforeValidator(given_form)]] = Field(
-        default_factory=dict
-    )
+    parameters: dict[Identifier, GivenQuantity] = Field(default_factory=dict)
+    coefficients: dict[Identifier, GivenFunction] = Field(default_factory=dict)
     units: dict[Identifier, Expression] = Field(default_factory=dict)
     equations: Annotated[tuple[Expression, ...], Field(min_length=1)]
     eigenvalue: Eigenvalue | None = None

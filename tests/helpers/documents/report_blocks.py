@@ -1,12 +1,19 @@
 """Reading a report as a document: its blocks, rows and words."""
 
 from hpc.journal import read_run
-from sharp.document import Details, Paragraph
+from sharp.document import Details, Facts, Paragraph
+from sharp.report.document import build_report
 from sharp.report.report_data import ReportData
+from tests.helpers.documents.report_runs import play
 
 
 def evidence_of(run, state):
     return ReportData(run, state, read_run(run.path))
+
+
+def report_of(path, story=None, **options):
+    """The report of a run that is played into a directory."""
+    return build_report(evidence_of(*play(path, story, **options)))
 
 
 def blocks_of(report, anchor, kind):
@@ -28,3 +35,7 @@ def rows_of(table):
 
 def words_of(report, anchor):
     return " ".join(block.text for block in blocks_of(report, anchor, Paragraph))
+
+
+def facts_of(report, anchor):
+    return dict(pair for block in blocks_of(report, anchor, Facts) for pair in block.pairs)

@@ -8,7 +8,7 @@ from hpc.journal import read_run
 from sharp.document import Note, Paragraph, Table
 from sharp.reference.audit import Audit
 from sharp.reference.generation import make_dataset
-from sharp.report.audit import audit_of, data_audit
+from sharp.report.configuration import audit_of, data_audit
 from sharp.report.report_data import ReportData
 from tests.helpers.documents.report_runs import Script, play
 

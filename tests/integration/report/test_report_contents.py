@@ -2,22 +2,27 @@
 
 import shlex
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 
 from hpc.journal import read_run
 from sharp.document import Bullets, CurvePanel, Diff, Facts, Figure, MapPanel, ModelText, Note, Table
 from sharp.evaluation.protocol import CandidateFailure, Convergence
+from sharp.report.configuration import command
 from sharp.report.document import build_report
-from sharp.report.figures import error_panel
-from sharp.report.lineage import lineage_of
+from sharp.report.figures import error_panel, lineage_of
 from sharp.report.report_summary import headline
-from sharp.report.reproduction import command
 from sharp.runs.configure import load_config
-from tests.helpers.documents.report_blocks import blocks_of, evidence_of, rows_of, words_of
+from tests.helpers.documents.report_blocks import (
+    blocks_of,
+    evidence_of,
+    facts_of,
+    report_of,
+    rows_of,
+    words_of,
+)
 from tests.helpers.documents.report_runs import Script, draw_test_picture, play
-from tests.helpers.models.scripted import ANALYSIS, evaluation, fenced, program
+from tests.helpers.models.scripted import ANALYSIS, evaluation, fenced, patch, program, selection
 from tests.helpers.models.scripted import verdict as answer_of
 
 
@@ -78,10 +83,6 @@ def test_without_truth_nothing_is_said_of_it(evidence):
     assert "floor" not in found.sentence
 
 
-def test_a_finished_run_is_not_called_unfinished(report):
-    assert not any("unfinished" in note.text for note in report.notes)
-
-
 def test_prose_is_labelled_with_its_author(report, evidence):
     assert {block.author for block in blocks_of(report, "summary", ModelText)} == {
         "the rule-based model, no language model"
@@ -93,7 +94,7 @@ def test_prose_is_labelled_with_its_author(report, evidence):
 
 
 def test_the_setting_names_equation_splits_limits_and_where_the_winner_ran(report):
-    facts = dict(pair for block in blocks_of(report, "setting", Facts) for pair in block.pairs)
+    facts = facts_of(report, "setting")
     assert facts["Equation"] == "u_t + beta*u_x = 0"
     assert facts["Samples"] == "200 in all; test 0–99, validation 100–199"
     assert facts["Limits of one run"] == "20 min 0 s, 8000 MB, 1 thread"
@@ -120,11 +121,6 @@ def test_the_chart_holds_every_validation_run_in_order(evidence):
     assert truth == [error / 2 for error in data]
     assert [spot.tip for spot in chart.spots if spot.best] == ["h1.2.3d1 (judge 3)"]
     assert {level.short: level.value for level in chart.levels} == {"floor": 0.01, "published": 5.24e-4}
-
-
-def test_the_leader_never_gets_worse(evidence):
-    errors = [point.median for point in error_panel(evidence).leaders[-1].points]
-    assert all(after <= before for before, after in pairwise(errors))
 
 
 def test_the_lineage_keeps_dead_ends_and_tells_donors_from_bases(evidence):
@@ -213,9 +209,7 @@ def test_the_analysis_has_its_verdicts_and_bounds(report):
 
 def _written_report(tmp_path, reply):
     rules = {r"^analysis/write": reply}
-    return build_report(
-        evidence_of(*play(tmp_path, Script(rules=rules), analysis={"prompting": "written-multi"}))
-    )
+    return report_of(tmp_path, Script(rules=rules), analysis={"prompting": "written-multi"})
 
 
 def test_prompts_that_a_model_wrote_stand_in_the_report_with_its_name(tmp_path):
@@ -224,7 +218,7 @@ def test_prompts_that_a_model_wrote_stand_in_the_report_with_its_name(tmp_path):
     assert "prompts were written by the rule-based model" in words_of(report, "analysis")
     shown = {block.text for block in blocks_of(report, "analysis", ModelText)}
     assert set(prompts.values()) <= shown
-    setting = dict(pair for block in blocks_of(report, "setting", Facts) for pair in block.pairs)
+    setting = facts_of(report, "setting")
     assert setting["Prompts of the analysis"] == "written-multi"
     roles = {row["model"]: row["roles"] for row in rows_of(blocks_of(report, "setting", Table)[0])}
     assert "writer of the analysis" in roles["rule-based"]
@@ -294,8 +288,8 @@ def test_the_ledger_counts_calls_runs_and_seconds(report):
 
 
 def test_the_ledger_has_what_was_used_of_every_budget_with_a_limit_or_without(tmp_path):
-    run, state = play(tmp_path / "run", budget={"calls": 50, "wall_time": "2h"})
-    *_, budgets = blocks_of(build_report(evidence_of(run, state)), "ledger", Table)
+    report = report_of(tmp_path / "run", budget={"calls": 50, "wall_time": "2h"})
+    *_, budgets = blocks_of(report, "ledger", Table)
     rows = {row["budget"]: (row["used"], row["limit"], row["left"]) for row in rows_of(budgets)}
     assert rows["calls"] == ("21", "50", "29")
     assert rows["tokens"] == ("2,310", "none", "–")
@@ -320,8 +314,7 @@ def test_what_came_from_the_cache_took_no_time_and_is_said_to(tmp_path):
         cached = {"cached": True} if request.split == "validation" else {}
         return replace(found, environment={"device": "cpu", **cached})
 
-    run, state = play(tmp_path / "run", Script(score=known))
-    report = build_report(evidence_of(run, state))
+    report = report_of(tmp_path / "run", Script(score=known))
     _, _, runs, _ = blocks_of(report, "ledger", Table)
     rows = {
         row["runs"]: (row["number"], row["of these from the cache"], row["seconds"]) for row in rows_of(runs)
@@ -337,7 +330,7 @@ def test_the_winners_run_time_is_told_apart_from_its_first_call(tmp_path):
         return replace(evaluation(request), repeat_times_s=times, environment={"hostname": "node7"})
 
     def facts(name, **options):
-        report = build_report(evidence_of(*play(tmp_path / name, Script(score=timed), **options)))
+        report = report_of(tmp_path / name, Script(score=timed), **options)
         return dict(blocks_of(report, "setting", Facts)[-1].pairs)
 
     often = facts("often")
@@ -348,8 +341,8 @@ def test_the_winners_run_time_is_told_apart_from_its_first_call(tmp_path):
 
 
 def test_dollars_that_nobody_knows_are_unknown(tmp_path):
-    run, state = play(tmp_path / "run", models={"generator": "local"})
-    calls = rows_of(blocks_of(build_report(evidence_of(run, state)), "ledger", Table)[0])
+    report = report_of(tmp_path / "run", models={"generator": "local"})
+    calls = rows_of(blocks_of(report, "ledger", Table)[0])
     assert {row["dollars"] for row in calls if row["model"] == "local"} == {"unknown"}
     assert calls[-1]["dollars"] == "unknown"
 
@@ -365,8 +358,8 @@ def test_order_that_was_measured(report):
 
 
 def test_order_that_was_not_measured(tmp_path):
-    run, state = play(tmp_path / "run", evaluation={"convergence_check": False})
-    assert words_of(build_report(evidence_of(run, state)), "order") == "It was not measured."
+    report = report_of(tmp_path / "run", evaluation={"convergence_check": False})
+    assert words_of(report, "order") == "It was not measured."
 
 
 ORDER = Convergence((17, 33, 65, 129), (1e-2, 2.5e-3, 6e-4), (2.0, 2.06), 2.06)
@@ -428,14 +421,11 @@ def test_libraries_that_programs_use(tmp_path):
         "share of programs": "33%",
         "mean share of calls": "50%",
     }
-    libraries = rows_of(blocks_of(build_report(evidence_of(run, state)), "shares", Table)[1])
-    assert libraries == [{"library": name, "winner's calls": "–", **expected} for name in ("NumPy", "SciPy")]
-    won = rows_of(blocks_of(build_report(evidence_of(run, replace(state, best="c001"))), "shares", Table)[1])
-    assert won == [{"library": name, "winner's calls": "50%", **expected} for name in ("NumPy", "SciPy")]
-    other = rows_of(
-        blocks_of(build_report(evidence_of(run, replace(state, best="c002"))), "shares", Table)[1]
-    )
-    assert [row["winner's calls"] for row in other] == ["0%", "0%"]
+    for best, share in ((None, "–"), ("c001", "50%"), ("c002", "0%")):
+        report = build_report(evidence_of(run, replace(state, best=best)))
+        assert rows_of(blocks_of(report, "shares", Table)[1]) == [
+            {"library": name, "winner's calls": share, **expected} for name in ("NumPy", "SciPy")
+        ]
 
 
 def test_lines_and_time_steps_of_the_winner_and_of_all(tmp_path):
@@ -448,13 +438,8 @@ def test_lines_and_time_steps_of_the_winner_and_of_all(tmp_path):
         row.pop("measure"): row
         for row in rows_of(blocks_of(build_report(evidence_of(run, state)), "shares", Table)[1])
     }
-    assert sizes["lines"] == {
-        "winner": "10",
-        "programs": "10",
-        "smallest": "10",
-        "median": "10",
-        "largest": "10",
-    }
+    columns = ("winner", "programs", "smallest", "median", "largest")
+    assert sizes["lines"] == dict.fromkeys(columns, "10")
     assert sizes["lines of code"]["winner"] == "4"
     assert sizes["lines of comment"]["winner"] == "4"
     assert state.best == "h1.2.3d1"
@@ -505,12 +490,11 @@ def test_what_the_run_froze_on_a_coarser_grid_is_not_coarsened_again(evidence):
 
 
 def test_equal_programs_of_two_judges_are_each_their_own(tmp_path):
-    same = {r"round-2/judge-3$": _copy_of_judge_1}
-    run, state = play(
-        tmp_path / "run",
-        Script(rules={r"select/judge-3$": _nominate_c001(), **same}, until="cycle-1/round-2"),
-    )
-    evidence = evidence_of(run, state)
+    rules = {
+        r"select/judge-3$": selection(["c001", "c002"]),
+        r"round-2/judge-3$": patch("c001", "ERROR = 0.1", "ERROR = 0.03", "the same idea"),
+    }
+    evidence = evidence_of(*play(tmp_path / "run", Script(rules=rules, until="cycle-1/round-2")))
     turns = rows_of(blocks_of(build_report(evidence), "rounds", Table)[0])
     assert [turn["program"] for turn in turns[3:]] == ["h1.2.1", "h1.2.2", "h1.2.3"]
     assert turns[5]["changes and notes"].endswith("Note: same program as h1.2.1; result reused")
@@ -519,44 +503,27 @@ def test_equal_programs_of_two_judges_are_each_their_own(tmp_path):
     assert evidence.judges_of("c001") == (1, 3)
 
 
-def _nominate_c001():
-    from tests.helpers.models.scripted import selection
-
-    return selection(["c001", "c002"])
-
-
-def _copy_of_judge_1(_path, _request):
-    from tests.helpers.models.scripted import patch
-
-    return patch("c001", "ERROR = 0.1", "ERROR = 0.03", "the same idea")
-
-
 def _failing_on(split):
     def score(request):
         found = evaluation(request)
-        return (
-            replace(found, scores=None, failure=CandidateFailure("timeout", "too slow"))
-            if request.split == split
-            else found
-        )
+        failed = replace(found, scores=None, failure=CandidateFailure("timeout", "too slow"))
+        return failed if request.split == split else found
 
     return score
 
 
 def test_a_winner_that_fails_on_test_data_is_reported_as_such(tmp_path):
-    run, state = play(tmp_path / "run", Script(score=_failing_on("test")))
-    report = build_report(evidence_of(run, state))
+    report = report_of(tmp_path / "run", Script(score=_failing_on("test")))
     assert report.headline.sentence.startswith("Winner h1.2.3d1 failed on test data (timeout)")
     assert any("too slow" in note.text and note.level == "warning" for note in report.notes)
 
 
 def test_a_run_in_which_everything_fails_has_no_winner(tmp_path):
-    run, state = play(
+    report = report_of(
         tmp_path / "run",
         Script(score=_failing_on("smoke")),
         synthesis={"max_cycles": 1, "repairs": 0, "max_rounds": 1},
     )
-    report = build_report(evidence_of(run, state))
     assert report.headline.sentence.startswith("No winner: no candidate ran successfully")
     assert "nothing to draw" in words_of(report, "errors")
     assert rows_of(blocks_of(report, "failures", Table)[0])[0]["runs"] == "3"
@@ -566,19 +533,15 @@ def test_best_of_n_has_its_programs_in_place_of_rounds(tmp_path):
     run, state = play(tmp_path / "run", synthesis={"mode": "best-of-n"})
     evidence = evidence_of(run, state)
     report = build_report(evidence)
-    assert [row["program"] for row in rows_of(blocks_of(report, "rounds", Table)[0])] == [
-        "c001",
-        "c002",
-        "c003",
-    ]
+    programs_run = [row["program"] for row in rows_of(blocks_of(report, "rounds", Table)[0])]
+    assert programs_run == ["c001", "c002", "c003"]
     assert "No judge took part" in words_of(report, "strategies")
     assert {spot.name for spot in error_panel(evidence).spots} == {"program"}
     assert [row.nodes[0].id for row in lineage_of(evidence).rows] == ["c001"]
 
 
 def test_without_feedback_no_error_is_made_up(tmp_path):
-    run, state = play(tmp_path / "run", feedback={"metrics": ["none"]})
-    report = build_report(evidence_of(run, state))
+    report = report_of(tmp_path / "run", feedback={"metrics": ["none"]})
     assert {row["error"] for row in rows_of(blocks_of(report, "rounds", Table)[0])} == {"–"}
     rows = rows_of(blocks_of(report, "x64", Table)[0])
     assert {row["precision"] for row in rows} == {"JAX in 64-bit mode"}
@@ -610,8 +573,9 @@ def test_every_field_of_every_problem_has_its_picture(tmp_path, problem, fields)
     }
 
 
-def test_notes_have_a_level(report):
+def test_notes_have_a_level_and_a_finished_run_is_not_called_unfinished(report):
     assert {type(note) for note in report.notes} == {Note}
+    assert not any("unfinished" in note.text for note in report.notes)
     assert {note.level for note in report.notes} == {"warning"}
 
 

@@ -5,15 +5,21 @@ from math import inf
 
 import pytest
 
-from sharp.document import Bullets, Details, Facts, Note, Table, svg_file
+from sharp.document import Bullets, Details, Note, Table, svg_file
 from sharp.report import write_report
 from sharp.report.document import build_report
-from sharp.report.figures import errors
-from sharp.report.lineage import lineage_of
-from sharp.report.search import improving
+from sharp.report.figures import errors, lineage_of
+from sharp.report.rounds import improving
 from sharp.report.solver_folder import ancestry
 from sharp.tournament.state import SearchStep
-from tests.helpers.documents.report_blocks import blocks_of, evidence_of, rows_of, words_of
+from tests.helpers.documents.report_blocks import (
+    blocks_of,
+    evidence_of,
+    facts_of,
+    report_of,
+    rows_of,
+    words_of,
+)
 from tests.helpers.documents.report_runs import Script, play
 from tests.helpers.models.scripted import fenced, program
 
@@ -87,7 +93,7 @@ def test_the_report_speaks_of_no_judge_no_reporter_and_no_tournament(played, met
 @pytest.mark.parametrize("method", OPTIONS)
 def test_the_setting_names_the_method_its_options_and_the_one_model_that_is_asked(played, method):
     report = composed(played, method)
-    facts = dict(pair for block in blocks_of(report, "setting", Facts) for pair in block.pairs)
+    facts = facts_of(report, "setting")
     assert facts["Method"] == method
     models = rows_of(blocks_of(report, "setting", Table)[0])
     assert [(row["model"], row["roles"]) for row in models] == [
@@ -179,16 +185,13 @@ def test_where_no_refinement_ran_the_report_warns_that_a_sample_is_reported(tmp_
 
 def test_a_search_that_could_not_begin_says_why(tmp_path):
     broken = {r"^genesis": fenced(program(1, crash="boom")), "debug": "None."}
-    run, state = play(tmp_path / "run", Script(rules=broken), method="funsearch")
-    assert "No program ran that the search could have begun with." in words_of(
-        build_report(evidence_of(run, state)), "search"
-    )
+    words = words_of(report_of(tmp_path / "run", Script(rules=broken), method="funsearch"), "search")
+    assert "No program ran that the search could have begun with." in words
 
 
 def test_an_unfinished_search_has_the_steps_of_its_last_checkpoint(tmp_path):
     story = Script(rules=RULES, until="search/step-16")
-    run, state = play(tmp_path / "run", story, method="aide", **OPTIONS["aide"])
-    report = build_report(evidence_of(run, state))
+    report = report_of(tmp_path / "run", story, method="aide", **OPTIONS["aide"])
     assert "Unfinished: best so far s016" in report.headline.sentence
     assert [row["step"] for row in rows_of(blocks_of(report, "search", Table)[0])][-1] == "16"
 

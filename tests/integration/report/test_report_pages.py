@@ -155,19 +155,18 @@ def test_best_of_many_is_still_a_small_page(tmp_path):
     check_page(render_html(build_report(ReportData(run, crowded, read_run(run.path)))))
 
 
-def test_importing_the_package_loads_nothing_heavy():
-    code = "import sys, sharp.report; print(sorted({'jinja2', 'numpy', 'zarr', 'jax', 'sympy'} & set(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
-    )
-    assert done.stdout.strip() == "[]"
-
-
-def test_writing_a_report_loads_neither_jax_nor_zarr(finished):
-    code = (
-        "import sys; from pathlib import Path; import sharp.report.document, sharp.document, "
-        "sharp.report.solver_folder; print(sorted({'jax', 'torch', 'openai', 'matplotlib'} & set(sys.modules)))"
-    )
+@pytest.mark.parametrize(
+    ("modules", "heavy"),
+    [
+        ("sharp.report", {"jinja2", "numpy", "zarr", "jax", "sympy"}),
+        (
+            "sharp.report.document, sharp.document, sharp.report.solver_folder",
+            {"jax", "torch", "openai", "matplotlib"},
+        ),
+    ],
+)
+def test_importing_what_writes_reports_loads_nothing_heavy(modules, heavy):
+    code = f"import sys, {modules}; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
     )

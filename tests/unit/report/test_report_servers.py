@@ -15,9 +15,8 @@ from sharp.document import Paragraph, Table
 from sharp.llm.cards import GpuPrice, load_card
 from sharp.llm.ledger import CallTotals, Ledger
 from sharp.llm.protocol import TokenUsage
-from sharp.report.failures_and_costs import ledger
+from sharp.report.costs import hours_of, ledger, servers
 from sharp.report.report_data import ReportData
-from sharp.report.servers import hours_of, servers
 from tests.helpers.documents.report_runs import play
 
 ACCOUNTS = {

@@ -11,14 +11,11 @@ round, medians over the repetitions. Everything lies in a temporary folder; data
 
 from __future__ import annotations
 
-import argparse
-import os
-import statistics
-import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
+
+from measuring import Cost, Table, command_line, cost_of, scratch
 
 from sharp.runs.configure import load_config
 from sharp.runs.creation import create_run
@@ -34,66 +31,38 @@ SMALL = (
 )
 
 
-@dataclass
-class Rounds:
-    """Wall seconds between barriers; only those after a round of the tournament count."""
-
-    last: float = field(default_factory=time.perf_counter)
-    seconds: list[float] = field(default_factory=list)
-
-    def __call__(self, progress: ProgressEvent) -> None:
-        """Note the moment of a barrier."""
-        if progress.phase == "barrier":
-            now = time.perf_counter()
-            if "round" in progress.path:
-                self.seconds.append(now - self.last)
-            self.last = now
-
-
-def main() -> None:
+def main(problem: str = "reaction-diffusion", repeat: int = 5) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    with scratch("SHARP_CACHE") as folder:
+        first = folder / "first"
+        paid, _ = play(problem, first)
+        again = [play(problem, folder / f"{n}", f"models.replay_from={first}") for n in range(repeat)]
+    rounds_s = [seconds for _, rounds in again for seconds in rounds]
+    table = Table("what", "wall s:.3f", "processor s:.2f")
+    table.row("first run, models and programs", paid.wall_s, paid.cpu_s)
+    costs = [cost for cost, _ in again]
+    table.row(
+        "again, from its own answers",
+        median(cost.wall_s for cost in costs),
+        median(cost.cpu_s for cost in costs),
     )
-    parser.add_argument("--problem", default="reaction-diffusion")
-    parser.add_argument("--repeat", type=int, default=5)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        os.environ["SHARP_CACHE"] = str(Path(scratch, "cache"))
-        first = Path(scratch, "first")
-        paid, _ = play(options.problem, first, ())
-        repeated = [
-            play(options.problem, Path(scratch, f"again-{n}"), (f"models.replay_from={first}",))
-            for n in range(options.repeat)
-        ]
-    print(f"{'':<34}{'wall s':>9}{'cpu s':>9}")
-    print(f"{'first run, models and programs':<34}{paid.wall_s:>9.2f}{paid.cpu_s:>9.2f}")
-    print(f"{'again, from its own answers':<34}{_median(repeated, 0):>9.2f}{_median(repeated, 1):>9.2f}")
-    rounds = [round_s for _, seconds in repeated for round_s in seconds]
-    print(f"rounds a run: {len(rounds) // options.repeat}")
-    print(f"{'one round':<34}{statistics.median(rounds):>9.3f}")
-    print(f"{'the slowest round':<34}{max(rounds):>9.3f}")
+    table.row(f"one round of {len(rounds_s) // repeat}, median", median(rounds_s), None)
+    table.row("the slowest round", max(rounds_s), None)
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Seconds of a whole run, in this process."""
-
-    wall_s: float
-    cpu_s: float
-
-
-def play(problem: str, path: Path, overrides: Sequence[str]) -> tuple[Cost, list[float]]:
-    """Play a run; return what it cost and the seconds of its rounds."""
+def play(problem: str, path: Path, *overrides: str) -> tuple[Cost, list[float]]:
+    """Play a run; return what it cost and the wall seconds of its rounds."""
     run = create_run(load_config(problem, (*SMALL, *overrides)), path)
-    rounds, wall, cpu = Rounds(), time.perf_counter(), time.process_time()
-    execute(run, listener=rounds)
-    return Cost(time.perf_counter() - wall, time.process_time() - cpu), rounds.seconds
+    moments, rounds = [time.perf_counter()], []
 
+    def listen(progress: ProgressEvent) -> None:
+        if progress.phase == "barrier":
+            moments.append(time.perf_counter())
+            if "round" in progress.path:
+                rounds.append(moments[-1] - moments[-2])
 
-def _median(repeated: Sequence[tuple[Cost, list[float]]], which: int) -> float:
-    return statistics.median((cost.wall_s, cost.cpu_s)[which] for cost, _ in repeated)
+    return cost_of(lambda: execute(run, listener=listen)), rounds
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

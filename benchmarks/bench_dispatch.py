@@ -14,27 +14,26 @@ All three are taken one after the other in each repetition, so that they see the
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import math
 import os
-import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "slurm"))
-from private_slurm import PrivateSlurm, missing, started
+from measuring import Table, command_line, scratch
 
 from hpc.queue import Dispatcher, PilotOptions, WorkItem, serve
 from hpc.quiescence import QuiescenceTracker
 from hpc.slurm import Campaign, ClusterProfile, Commands, Slurm, acquire_control, create_campaign
 from sharp.runs.cluster.profiles import render_script
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.helpers.cluster.private_slurm import PrivateSlurm, missing, started
 
 REQUIRED = 1.5
 LOOK_S = 0.1
@@ -50,42 +49,32 @@ def element(terms: Mapping[str, Any]) -> None:
     asyncio.run(serve(PilotOptions(**terms), touch))
 
 
-def main() -> None:
+def main(tasks: int = 500, elements: int = 8, single: int = 60, repeat: int = 3) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Time many trivial tasks on a private Slurm.")
-    parser.add_argument("--tasks", type=int, default=500)
-    parser.add_argument("--elements", type=int, default=8)
-    parser.add_argument("--single", type=int, default=60)
-    parser.add_argument("--repeat", type=int, default=3)
-    options = parser.parse_args()
     if reason := missing():
-        parser.exit(1, reason + "\n")
-    with ExitStack() as stack:
-        cluster = started()
-        stack.callback(cluster.stop)
-        rows = [_row(cluster, options) for _ in range(options.repeat)]
-    names = ("packed", "bare", "single")
-    middle = {name: statistics.median(row[name] for row in rows) for name in names}
-    for name in names:
-        each = ", ".join(f"{row[name]:.1f}" for row in rows)
-        print(f"{name:8}{middle[name]:8.1f} s   ({each})")
-    to_bare = statistics.median(row["packed"] / row["bare"] for row in rows)
-    to_single = statistics.median(row["single"] / row["packed"] for row in rows)
-    print(f"packed / bare: {to_bare:.2f} (at most {REQUIRED} is required); single / packed: {to_single:.1f}")
-    print(
-        f"{options.tasks} tasks, {options.elements} elements, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}"
+        sys.exit(reason)
+    cluster = started()
+    seconds: dict[str, list[float]] = {"packed": [], "bare": [], "single": []}
+    try:
+        for _ in range(repeat):
+            with scratch() as folder:
+                packed = asyncio.run(_packed(cluster, folder, tasks, elements))
+            cluster.wait_until_idle()
+            bare = _submitted(cluster, [f"--array=0-{tasks - 1}", "--wrap=true"])
+            alone = _submitted(cluster, *[[f"--wrap={sys.executable} -P -c pass"]] * single)
+            for kept, value in zip(seconds.values(), (packed, bare, alone * tasks / single), strict=True):
+                kept.append(value)
+    finally:
+        cluster.stop()
+    table = Table("how", "seconds:.1f", "all")
+    for name, values in seconds.items():
+        table.row(name, median(values), ", ".join(f"{value:.1f}" for value in values))
+    to_bare, to_single = (
+        median(one / other for one, other in zip(seconds[first], seconds[second], strict=True))
+        for first, second in (("packed", "bare"), ("single", "packed"))
     )
-
-
-def _row(cluster: PrivateSlurm, options: argparse.Namespace) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as folder:
-        packed = asyncio.run(_packed(cluster, Path(folder), options.tasks, options.elements))
-        cluster.wait_until_idle()
-        bare = _bare(cluster, options.tasks)
-        cluster.wait_until_idle()
-        single = _single(cluster, options.single) * options.tasks / options.single
-        cluster.wait_until_idle()
-    return {"packed": packed, "bare": bare, "single": single}
+    print(f"packed / bare: {to_bare:.2f} (at most {REQUIRED} is required); single / packed: {to_single:.1f}")
+    print(f"{tasks} tasks, {elements} elements, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
 
 
 async def _packed(cluster: PrivateSlurm, folder: Path, tasks: int, elements: int) -> float:
@@ -120,29 +109,17 @@ def _campaign(folder: Path, pack: int, parallel: int) -> Campaign:
     return create_campaign(folder, ClusterProfile.model_validate({**fields, "roles": roles}))
 
 
-def _bare(cluster: PrivateSlurm, tasks: int) -> float:
+def _submitted(cluster: PrivateSlurm, *jobs: list[str]) -> float:
+    """Return the seconds from the first sbatch to the end of the last job as squeue shows it."""
     start = time.perf_counter()
-    _submit(cluster, f"--array=0-{tasks - 1}", "--wrap=true")
-    _await_end(cluster)
-    return time.perf_counter() - start
-
-
-def _single(cluster: PrivateSlurm, tasks: int) -> float:
-    start = time.perf_counter()
-    for _ in range(tasks):
-        _submit(cluster, f"--wrap={sys.executable} -P -c pass")
-    _await_end(cluster)
-    return time.perf_counter() - start
-
-
-def _submit(cluster: PrivateSlurm, *arguments: str) -> None:
-    cluster.command("sbatch", "--output=/dev/null", "--mem=100", "--time=10", *arguments)
-
-
-def _await_end(cluster: PrivateSlurm) -> None:
+    for arguments in jobs:
+        cluster.command("sbatch", "--output=/dev/null", "--mem=100", "--time=10", *arguments)
     while cluster.command("squeue", "-h", "-u", str(os.getuid())):
         time.sleep(LOOK_S)
+    seconds = time.perf_counter() - start
+    cluster.wait_until_idle()
+    return seconds
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

@@ -20,30 +20,28 @@ last of their processes was gone. `shards` splits one compute-bound evaluation o
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
-import resource
 import shutil
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as in a worker; read when NumPy is loaded
 
 import numpy as np
+from measuring import Table, command_line, cost_of, scratch, shares
 
 from hpc.processes import descendants
 from hpc.sandbox import SandboxLimits, SandboxPolicy, open_interpreter
-from sharp.evaluation.cache import EvaluationCache, cache_home
-from sharp.evaluation.cached import CachedEvaluator
+from sharp.evaluation.cache import CachedEvaluator, EvaluationCache, cache_home
 from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest
+from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Evaluator
 from sharp.problems import load_problem
 from sharp.problems.limits import ResourceLimits
 from sharp.reference.datasets import DataSet, make_splits, open_dataset
@@ -142,169 +140,155 @@ while True:
 """
 
 
-def main() -> None:
-    """Print what was asked for."""
-    parser = argparse.ArgumentParser(description="Measure what an evaluation costs.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name, run, options in COMMANDS:
-        command = commands.add_parser(name)
-        command.set_defaults(run=run)
-        for option, default in options.items():
-            command.add_argument(f"--{option}", type=int, default=default)
-    arguments = vars(parser.parse_args())
-    del arguments["command"]
-    run = arguments.pop("run")
-    with tempfile.TemporaryDirectory() as scratch:
-        os.environ["SHARP_DATA"] = os.environ["SHARP_CACHE"] = scratch
-        run(Path(scratch), **arguments)
-
-
-def throughput(scratch: Path, candidates: int, samples: int, rounds: int) -> None:
+def throughput(candidates: int = 20, samples: int = 100, rounds: int = 3) -> None:
     """Compare evaluations per processor-second."""
-    both = make_dataset(PROBLEM, scratch / "advection.hdf5", samples=samples + 2, seed=1, kind="pdebench")
-    subprocess.run([sys.executable, "-c", f"bytearray(b'x') * {TOUCHED}"], check=True)
-    print("Processor seconds an evaluation, and how many times more evaluations a processor-second yields:")
-    print(
-        f"{'candidate':18} {'usual way':>10} {'ours':>7} {'times':>6} {'first':>7} {'further':>8} {'times':>6}"
-    )
-    for name, template, data in (
-        ("NumPy", NUMPY, both),
-        ("NumPy, no solution", NUMPY, without_solution(both, scratch / "alone")),
-        ("JAX", JAX, both),
-    ):
-        kept = []
-        for turn in range(rounds):
-            numbers = range(turn * (candidates + 1), (turn + 1) * (candidates + 1))
-            first, *codes = [template.format(number=number) for number in numbers]
-            kept.append(compared(scratch / f"{name}-{turn}", data, first, codes, samples))
-        medians = [statistics.median(values) for values in zip(*kept, strict=True)]
+    with home() as folder:
+        both = generated(folder, samples + 2)
+        alone = folder / "alone"
+        alone.mkdir()
+        # As published files do, this copy comes without the solution of its samples.
+        bare = open_dataset(Path(shutil.copy(both.path, alone)), PROBLEM)
+        subprocess.run([sys.executable, "-c", f"bytearray(b'x') * {TOUCHED}"], check=True)
         print(
-            "{:18} {:10.3f} {:7.3f} {:6.1f} {:7.3f} {:8.3f} {:6.1f}".format(name, *medians),
-            flush=True,
+            "Processor seconds an evaluation, and how many times more evaluations a processor-second yields:"
         )
+        first_two = ("usual way:.3f", "ours:.3f", "times:.1f", "first:.3f")
+        table = Table("candidate", *first_two, "further:.3f", "times:.1f")
+        for name, template, data in (
+            ("NumPy", NUMPY, both),
+            ("NumPy, no solution", NUMPY, bare),
+            ("JAX", JAX, both),
+        ):
+            kept = []
+            for turn in range(rounds):
+                numbers = range(turn * (candidates + 1), (turn + 1) * (candidates + 1))
+                codes = [template.format(number=number) for number in numbers]
+                kept.append(compared(folder / f"{name}-{turn}", data, codes, samples))
+            table.row(name, *map(median, zip(*kept, strict=True)))
 
 
-def without_solution(data: DataSet, folder: Path) -> DataSet:
-    """Return a copy of a data set that comes, as published files do, without the solution of its samples."""
-    folder.mkdir()
-    return open_dataset(Path(shutil.copy(data.path, folder)), PROBLEM)
-
-
-def compared(
-    folder: Path, data: DataSet, first: str, codes: Sequence[str], samples: int
-) -> tuple[float, float, float, float, float, float]:
+def compared(folder: Path, data: DataSet, codes: Sequence[str], samples: int) -> tuple[float, ...]:
     """Return processor seconds in the usual way and in ours, their ratio; those of a first and further evaluations."""
     folder.mkdir()
-    usual = processor_costs(lambda: naively(folder, data, codes, samples)) / len(codes)
-    alone = processor_costs(lambda: asyncio.run(evaluations(folder / "one", data, [first], samples)))
-    ours = processor_costs(lambda: asyncio.run(evaluations(folder / "all", data, codes, samples)))
-    each, further = ours / len(codes), (ours - alone) / (len(codes) - 1)
+    first, *rest = codes
+    usual = cost_of(lambda: naively(folder, data, rest, samples)).cpu_s / len(rest)
+    alone = cost_of(lambda: evaluated(folder / "one", data, [first], samples)).cpu_s
+    ours = cost_of(lambda: evaluated(folder / "all", data, rest, samples)).cpu_s
+    each, further = ours / len(rest), (ours - alone) / (len(rest) - 1)
     return usual, each, usual / each, alone, further, usual / further
 
 
-def overhead(scratch: Path, repeat: int) -> None:
+def naively(folder: Path, data: DataSet, codes: Sequence[str], samples: int) -> None:
+    """Evaluate programs in the usual way."""
+    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NPROC"), "1")
+    for number, code in enumerate(codes):
+        solver = folder / f"solver_{number}.py"
+        solver.write_text(code)
+        command = [sys.executable, str(NAIVE), str(data.path), str(solver), "--samples", str(samples)]
+        subprocess.run(command, cwd=folder, env={**os.environ, **one}, check=True, stdout=subprocess.DEVNULL)
+
+
+def overhead(repeat: int = 15) -> None:
     """Print wall seconds beyond the solver call."""
-    data = make_dataset(PROBLEM, scratch / "advection.hdf5", samples=10, seed=1, kind="pdebench")
-    quick = [SLEEPING.format(number=number, seconds=0) for number in range(repeat + 1)]
-    warm = asyncio.run(beyond(scratch / "warm", data, quick))
-    cold = [
-        asyncio.run(beyond(scratch / f"cold-{number}", data, [code]))[0]
-        for number, code in enumerate(quick[:5])
-    ]
-    programs = [SLEEPING.format(number=number, seconds=seconds) for number, seconds in enumerate((0, 10))]
-    slow = asyncio.run(beyond(scratch / "slow", data, programs))[1]
-    print(f"warm  {statistics.median(warm[1:]):.3f} s (most {max(warm[1:]):.3f} s); wanted 0.3 s")
-    print(f"cold  {statistics.median(cold):.3f} s (most {max(cold):.3f} s); wanted 1.2 s")
+    with home() as folder:
+        data = generated(folder, 10)
+        quick = [SLEEPING.format(number=number, seconds=0) for number in range(repeat + 1)]
+        _, *warm = beyond(folder / "warm", data, quick)
+        cold = [beyond(folder / f"cold-{number}", data, [code])[0] for number, code in enumerate(quick[:5])]
+        programs = [SLEEPING.format(number=number, seconds=seconds) for number, seconds in enumerate((0, 10))]
+        slow = beyond(folder / "slow", data, programs)[1]
+    print(f"warm  {median(warm):.3f} s (most {max(warm):.3f} s); wanted 0.3 s")
+    print(f"cold  {median(cold):.3f} s (most {max(cold):.3f} s); wanted 1.2 s")
     print(f"a solver of 10 s costs {slow / 10:.1%} extra; wanted 3 %")
 
 
-def scoring(scratch: Path) -> None:
+def beyond(folder: Path, data: DataSet, codes: Sequence[str]) -> list[float]:
+    """Return the wall seconds of each evaluation beyond the solver call."""
+    return [seconds - (result.run_time_s or 0.0) for result, seconds in evaluated(folder, data, codes, 8)]
+
+
+def scoring() -> None:
     """Time the error of a data set of full size."""
-    del scratch
     rng = np.random.default_rng(0)
     reference = {"u": rng.standard_normal((100, 201, 1024), np.float32)}
     prediction = {"u": reference["u"] + np.float32(1e-3)}
-    times = [timed(lambda: relative_errors(prediction, reference)) for _ in range(9)]
-    wall, processor = (statistics.median(values) for values in zip(*times, strict=True))
+    costs = [cost_of(lambda: relative_errors(prediction, reference)) for _ in range(9)]
+    wall, processor = median(cost.wall_s for cost in costs), median(cost.cpu_s for cost in costs)
     print(
         f"scoring 100 x 201 x 1024 float32: {wall:.3f} s ({processor:.3f} s of one processor); wanted 0.1 s"
     )
 
 
-def cache(scratch: Path, repeat: int) -> None:
-    """Time a hit of the evaluation cache."""
-    data = make_dataset(PROBLEM, scratch / "advection.hdf5", samples=102, seed=1, kind="pdebench")
-    times = asyncio.run(hits(scratch, data, repeat))
-    print(f"hit: {statistics.median(times) * 1e3:.2f} ms (most {max(times) * 1e3:.2f} ms); wanted 5 ms")
+def cache(repeat: int = 200) -> None:
+    """Evaluate one program, then ask for it again in as many runs: time the hits of the evaluation cache."""
+
+    async def hits(folder: Path) -> list[float]:
+        data, times = generated(folder, 102), []
+        splits, request = make_splits(data.n_samples, 2, 100), ask(data, NUMPY.format(number=0))
+        for number in range(repeat + 1):
+            run = folder / f"run-{number}"
+            async with LocalEvaluator(run, PROBLEM, data, splits, workers=1) as inner:
+                cache = EvaluationCache(cache_home())
+                cached = CachedEvaluator(inner, cache, run_dir=run, policy=SandboxPolicy())
+                result, seconds = await answer(cached, request)
+                times.append(seconds)
+            assert bool(result.environment.get("cached")) == bool(number)
+        return times[1:]
+
+    with home() as folder:
+        times = asyncio.run(hits(folder))
+    print(f"hit: {median(times) * 1e3:.2f} ms (most {max(times) * 1e3:.2f} ms); wanted 5 ms")
 
 
-def kill(scratch: Path, repeat: int) -> None:
+def kill(repeat: int = 100) -> None:
     """Stop candidates that fight back."""
-    script = scratch / "fighting.py"
-    script.write_text(FIGHTING)
     bounds = SandboxLimits(wall_s=0.5, memory_mb=1000)
     for warm in (True, False):
-        with open_interpreter(SandboxPolicy(), warm=warm) as interpreter:
+        with home() as folder, open_interpreter(SandboxPolicy(), warm=warm) as interpreter:
+            script = folder / "fighting.py"
+            script.write_text(FIGHTING)
             late, left = [], 0
             for number in range(repeat):
-                folder = scratch / f"{warm}-{number}"
-                folder.mkdir()
+                own = folder / f"{number}"
+                own.mkdir()
                 before = set(descendants(os.getpid()))
                 started = time.monotonic()
-                done = interpreter.run(script, scratch=folder, bounds=bounds, environment={})
+                done = interpreter.run(script, scratch=own, bounds=bounds, environment={})
                 late.append(time.monotonic() - started - bounds.wall_s)
                 left += len(set(descendants(os.getpid())) - before) if number else 0
                 assert done.timed_out
-            kind = "warm" if warm else "cold"
             print(
-                f"{interpreter.tier}, {kind}: {sum(s <= 2 for s in late)} of {repeat} gone within 2 s of the limit; "
-                f"median {statistics.median(late):.2f} s, most {max(late):.2f} s; {left} processes left",
+                f"{interpreter.tier}, {'warm' if warm else 'cold'}: {shares([s <= 2 for s in late])} gone within 2 s "
+                f"of the limit; median {median(late):.2f} s, most {max(late):.2f} s; {left} processes left",
                 flush=True,
             )
 
 
-def shards(scratch: Path, repeat: int) -> None:
+def shards(repeat: int = 5) -> None:
     """Compare one process with two, workers started."""
-    data = make_dataset(PROBLEM, scratch / "advection.hdf5", samples=34, seed=1, kind="pdebench")
-    times, scores = asyncio.run(sharded(scratch, data, repeat))
-    one, two = (statistics.median(kept[1:]) for kept in times.values())
+    with home() as folder:
+        data = generated(folder, 34)
+        requests = [
+            replace(ask(data, COMPUTING.format(number=10 * number + count)), shards=count)
+            for number in range(repeat + 1)
+            for count in (1, 2)
+        ]
+        results = evaluated(folder / "run", data, requests, 32)
+    # The first evaluation with each number of shards starts its processes.
+    one, two = (median(seconds for _, seconds in results[start::2]) for start in (2, 3))
+    scores = {result.scores.nrmse_per_sample for result, _ in results if result.scores}
     print(f"one process {one:.2f} s, two {two:.2f} s: {one / two:.2f} times faster; wanted 1.7")
     print(f"scores identical: {len(scores) == 1}")
 
 
-async def sharded(
-    scratch: Path, data: DataSet, repeat: int
-) -> tuple[dict[int, list[float]], set[tuple[float, ...]]]:
-    """Return the seconds of each evaluation by number of shards, the first to warm up, and the scores seen."""
-    splits = make_splits(data.n_samples, 2, 32)
-    times: dict[int, list[float]] = {1: [], 2: []}
-    scores = set()
-    async with LocalEvaluator(scratch / "run", PROBLEM, data, splits, workers=1) as evaluator:
-        for number in range(repeat + 1):
-            for count, kept in times.items():
-                request = replace(ask(data, COMPUTING.format(number=10 * number + count)), shards=count)
-                started = time.monotonic()
-                result = checked(await evaluator.evaluate(request))
-                kept.append(time.monotonic() - started)
-                assert result.scores is not None
-                scores.add(result.scores.nrmse_per_sample)
-    return times, scores
+def home() -> AbstractContextManager[Path]:
+    """Give a temporary folder for everything, data and cache included."""
+    return scratch("SHARP_DATA", "SHARP_CACHE")
 
 
-async def hits(scratch: Path, data: DataSet, repeat: int) -> list[float]:
-    """Evaluate one program, then ask for it again in as many runs; return the seconds of each answer."""
-    splits, times = make_splits(data.n_samples, 2, 100), []
-    request = ask(data, NUMPY.format(number=0))
-    for number in range(repeat + 1):
-        run = scratch / f"run-{number}"
-        async with LocalEvaluator(run, PROBLEM, data, splits, workers=1) as inner:
-            cache = EvaluationCache(cache_home())
-            cached = CachedEvaluator(inner, cache, run_dir=run, task=inner.task, policy=SandboxPolicy())
-            started = time.monotonic()
-            result = checked(await cached.evaluate(request))
-            times.append(time.monotonic() - started)
-        assert bool(result.environment.get("cached")) == bool(number)
-    return times[1:]
+def generated(folder: Path, samples: int) -> DataSet:
+    """Make a data set of the published scheme."""
+    return make_dataset(PROBLEM, folder / "advection.hdf5", samples=samples, seed=1, kind="pdebench")
 
 
 def ask(data: DataSet, code: str) -> EvaluationRequest:
@@ -312,73 +296,28 @@ def ask(data: DataSet, code: str) -> EvaluationRequest:
     return EvaluationRequest(PROBLEM.label, data.label, "validation", code, ResourceLimits(120, 8000, 1))
 
 
-async def evaluations(
+def evaluated(
     folder: Path, data: DataSet, programs: Sequence[str | EvaluationRequest], samples: int
-) -> list[Evaluation]:
-    """Evaluate programs one after the other with one worker."""
-    splits = make_splits(data.n_samples, data.n_samples - samples, samples)
-    async with LocalEvaluator(folder, PROBLEM, data, splits, workers=1) as evaluator:
-        requests = (ask(data, program) if isinstance(program, str) else program for program in programs)
-        return [checked(await evaluator.evaluate(request)) for request in requests]
+) -> list[tuple[Evaluation, float]]:
+    """Evaluate programs one after the other with one worker; return results and wall seconds."""
+
+    async def everything() -> list[tuple[Evaluation, float]]:
+        splits = make_splits(data.n_samples, data.n_samples - samples, samples)
+        async with LocalEvaluator(folder, PROBLEM, data, splits, workers=1) as evaluator:
+            requests = (ask(data, each) if isinstance(each, str) else each for each in programs)
+            return [await answer(evaluator, request) for request in requests]
+
+    return asyncio.run(everything())
 
 
-async def beyond(folder: Path, data: DataSet, codes: Sequence[str]) -> list[float]:
-    """Return the wall seconds of each evaluation beyond the solver call."""
-    splits = make_splits(data.n_samples, 2, 8)
-    times = []
-    async with LocalEvaluator(folder, PROBLEM, data, splits, workers=1) as evaluator:
-        for code in codes:
-            started = time.monotonic()
-            result = checked(await evaluator.evaluate(ask(data, code)))
-            times.append(time.monotonic() - started - (result.run_time_s or 0.0))
-    return times
-
-
-def naively(scratch: Path, data: DataSet, codes: Sequence[str], samples: int) -> None:
-    """Evaluate programs in the usual way."""
-    for number, code in enumerate(codes):
-        solver = scratch / f"solver_{number}.py"
-        solver.write_text(code)
-        command = [sys.executable, str(NAIVE), str(data.path), str(solver), "--samples", str(samples)]
-        one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NPROC"), "1")
-        subprocess.run(command, cwd=scratch, env={**os.environ, **one}, check=True, stdout=subprocess.DEVNULL)
-
-
-def checked(result: Evaluation) -> Evaluation:
-    """Return an evaluation that went well."""
+async def answer(evaluator: Evaluator, request: EvaluationRequest) -> tuple[Evaluation, float]:
+    """Return the result of a program that runs, and the wall seconds it took."""
+    started = time.monotonic()
+    result = await evaluator.evaluate(request)
     if not result.ok:
         raise SystemExit(f"A candidate of this benchmark failed: {result.failure}")
-    return result
+    return result, time.monotonic() - started
 
-
-def processor_costs(work: Callable[[], object]) -> float:
-    """Return the processor seconds of some work, of child processes included."""
-    before = processor_s()
-    work()
-    return processor_s() - before
-
-
-def processor_s() -> float:
-    """Return the processor seconds of this process and of all its children that have ended."""
-    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
-
-
-def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Return wall and processor seconds of some work."""
-    started, before = time.monotonic(), time.process_time()
-    work()
-    return time.monotonic() - started, time.process_time() - before
-
-
-COMMANDS: tuple[tuple[str, Callable[..., None], dict[str, int]], ...] = (
-    ("throughput", throughput, {"candidates": 20, "samples": 100, "rounds": 3}),
-    ("overhead", overhead, {"repeat": 15}),
-    ("scoring", scoring, {}),
-    ("cache", cache, {"repeat": 200}),
-    ("kill", kill, {"repeat": 100}),
-    ("shards", shards, {"repeat": 5}),
-)
 
 if __name__ == "__main__":
-    main()
+    command_line(throughput, overhead, scoring, cache, kill, shards)

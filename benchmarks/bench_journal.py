@@ -2,8 +2,7 @@
 
     python benchmarks/bench_journal.py
 
-prints medians of wall times in seconds (`time.perf_counter`), with zarr imported beforehand except where
-said.
+prints wall seconds, medians of five, with zarr imported beforehand except where said.
 """
 
 from __future__ import annotations
@@ -12,14 +11,13 @@ import asyncio
 import random
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable
+from functools import partial
+from itertools import count
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
+from measuring import Table, command_line, cost_of, median_s, scratch
 
 from hpc.journal import Journal, StateArray, latest_checkpoint, read_checkpoint, read_run
 
@@ -62,16 +60,6 @@ def state(asked: list[Asked]) -> dict[str, StateArray]:
     }
 
 
-def timed(call: Callable[[], Any]) -> float:
-    """Return the median wall time of a call in seconds."""
-    times = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return median(times)
-
-
 async def perform_all(journal: Journal, asked: list[Asked]) -> None:
     """Ask for every effect once."""
     for path, request, reply in asked:
@@ -82,42 +70,38 @@ async def perform_all(journal: Journal, asked: list[Asked]) -> None:
         await journal.perform("chat", path, request, call)
 
 
-def measure(root: Path) -> dict[str, float]:
-    """Return the median times by what was measured."""
-    asked = effects(random.Random(0))
-    columns = state(asked)
-    run_dir = root / "run"
-    result: dict[str, float] = {}
-    with Journal.open(run_dir) as journal:
-        start = time.perf_counter()
-        asyncio.run(perform_all(journal, asked))
-        result["record one effect"] = (time.perf_counter() - start) / len(asked)
-        journal.checkpoint("first", columns)
-        numbers = iter(range(100))
-        result["write a checkpoint"] = timed(lambda: journal.checkpoint(f"again-{next(numbers)}", columns))
-    with Journal.open(run_dir) as journal:
-        start = time.perf_counter()
-        asyncio.run(perform_all(journal, asked))
-        result["answer one effect on resume"] = (time.perf_counter() - start) / len(asked)
-        result["pass a known barrier"] = timed(lambda: journal.checkpoint("first", columns))
-    result["open the run (verifies the checkpoint)"] = timed(lambda: Journal.open(run_dir).close())
-    newest = latest_checkpoint(run_dir / "checkpoints")
-    assert newest is not None
-    result["read and verify a checkpoint"] = timed(lambda: read_checkpoint(newest))
-    result["read the run (status)"] = timed(lambda: read_run(run_dir))
-    command = [sys.executable, "-c", STATUS, str(run_dir)]
-    result["the same in a new process, imports included"] = timed(lambda: subprocess.run(command, check=True))
-    sizes = (run_dir / "journal.jsonl").stat().st_size, newest.stat().st_size
-    print(f"journal {sizes[0] / 1e6:.1f} MB, checkpoint {sizes[1] / 1e6:.2f} MB (1 file)\n")
-    return result
-
-
 def main() -> None:
     """Print the table."""
-    with tempfile.TemporaryDirectory() as root:
-        for what, seconds in measure(Path(root)).items():
-            print(f"{what:45} {seconds:8.4f} s")
+    with scratch() as folder:
+        measure(folder / "run")
+
+
+def measure(run_dir: Path) -> None:
+    """Print a row for each part of the record's work."""
+    asked = effects(random.Random(0))
+    columns, numbers, table = state(asked), count(), Table("what", "seconds:.4f")
+    take = partial(median_s, rounds=REPEATS)
+    with Journal.open(run_dir) as journal:
+        first = cost_of(lambda: asyncio.run(perform_all(journal, asked))).wall_s
+        table.row("record one effect", first / len(asked))
+        journal.checkpoint("first", columns)
+        table.row("write a checkpoint", take(lambda: journal.checkpoint(f"again-{next(numbers)}", columns)))
+    with Journal.open(run_dir) as again:
+        known = cost_of(lambda: asyncio.run(perform_all(again, asked))).wall_s
+        table.row("answer one effect on resume", known / len(asked))
+        table.row("pass a known barrier", take(lambda: again.checkpoint("first", columns)))
+    table.row("open the run (verifies the checkpoint)", take(lambda: Journal.open(run_dir).close()))
+    newest = latest_checkpoint(run_dir / "checkpoints")
+    assert newest is not None
+    table.row("read and verify a checkpoint", take(lambda: read_checkpoint(newest)))
+    table.row("read the run (status)", take(lambda: read_run(run_dir)))
+    command = [sys.executable, "-c", STATUS, str(run_dir)]
+    table.row(
+        "the same in a new process, imports included", take(lambda: subprocess.run(command, check=True))
+    )
+    sizes = (run_dir / "journal.jsonl").stat().st_size, newest.stat().st_size
+    print(f"journal {sizes[0] / 1e6:.1f} MB, checkpoint {sizes[1] / 1e6:.2f} MB (1 file)")
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

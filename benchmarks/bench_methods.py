@@ -1,6 +1,6 @@
 """Compares the tournament with running all 32 of the same candidates: evaluations, and the error at the end.
 
-    python benchmarks/bench_methods.py FOLDER [--play] [--problems NAME ...]
+    python benchmarks/bench_methods.py FOLDER [--play] [--problems NAME …]
 
 With `--play` the sweep is carried out first, or carried on (hours on two cores; it may be interrupted). The table is
 made from the journals of the runs that are finished. The two costly problems are solved on coarser grids, with data
@@ -12,40 +12,23 @@ all models: the figures compare two ways of spending evaluations on its programs
 
 from __future__ import annotations
 
-import argparse
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
 from pathlib import Path
 from statistics import median
 
+from measuring import PROBLEMS, Table, call_sharp, command_line, shares
+
 from hpc.journal import natural_sort_key, read_run
 from sharp.experiments.statistics import evaluations_to_target
 
-PROBLEMS = ("advection", "burgers", "reaction-diffusion", "darcy", "navier-stokes")
 SEEDS = 10
 CANDIDATES = 32
 MOST = 0.4 * CANDIDATES  # evaluations at which at least 60 % are saved
 SAMPLES = {"darcy": 4, "navier-stokes": 4}
 COARSEN = {"darcy": 2, "navier-stokes": 4}
 SWEEP = "sweep"  # a folder of its own beside the file: a new sweep wants an empty one
-COLUMNS = {
-    "problem": 18,
-    "count": 7,
-    "seeds": 6,
-    "needed": 9,
-    "least": 7,
-    "most": 6,
-    "<= 12": 7,
-    "in all": 8,
-    "ratio": 9,
-    "lowest": 9,
-    "highest": 9,
-    "not higher": 12,
-}
 HEAD = """\
 name: equal-candidates
 description: The tournament, and all of the same 32 candidates run, on five problems with ten seeds.
@@ -59,60 +42,31 @@ matrix:
 """
 
 
-@dataclass(frozen=True)
-class Course:
-    """The best validation error of a run after each evaluation, and the data's own distance from the solution."""
-
-    errors: tuple[float, ...]
-    floor: float
-
-    def down_to_floor(self) -> Course:
-        """Return the course with no error below the floor, where a smaller one is no greater accuracy."""
-        return Course(tuple(max(error, self.floor) for error in self.errors), self.floor)
+# The best validation errors of a tournament and of best-of-32 after each evaluation, and the data's own error.
+Pair = tuple[Sequence[float], Sequence[float], float]
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A tournament and best-of-32 on the same candidates."""
-
-    tournament: Course
-    all_run: Course
-
-    @property
-    def needed(self) -> float:
-        """Evaluations until the tournament had the error that best-of-32 ended with; infinite if it never had."""
-        compared = evaluations_to_target(self.tournament.errors, self.all_run.errors)
-        assert compared is not None, "nothing of 32 programs ran"
-        return inf if compared.needed is None else compared.needed
-
-    @property
-    def ratio(self) -> float:
-        """The tournament's last error over that of best-of-32."""
-        return self.tournament.errors[-1] / self.all_run.errors[-1]
-
-    def down_to_floor(self) -> Pair:
-        """Return the pair without what is below the floor."""
-        return Pair(self.tournament.down_to_floor(), self.all_run.down_to_floor())
-
-
-def main() -> None:
+def main(folder: Path, play: bool = False, problems: Sequence[str] = PROBLEMS) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Compare the tournament with best-of-32.")
-    parser.add_argument("folder", type=Path, help="where the sweep is, or goes")
-    parser.add_argument("--play", action="store_true", help="carry the sweep out first")
-    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=PROBLEMS, help="of these alone")
-    arguments = parser.parse_args()
-    if arguments.play:
-        play(arguments.folder, arguments.problems)
-    print("".join(f"{name:>{width}}" for name, width in COLUMNS.items()))
-    for problem in arguments.problems:
-        pairs = tuple(pairs_of(arguments.folder, problem))
-        if pairs:
-            show(problem, "errors", pairs)
-            show("", "floor", tuple(pair.down_to_floor() for pair in pairs))
+    if play:
+        play_sweep(folder, problems)
+    counts = ("needed:g", "least:g", "most:g", f"at most {int(MOST)} of {CANDIDATES}", "in all:g")
+    table = Table(
+        "problem", "counted", "seeds", *counts, "ratio:.2g", "lowest:.2g", "highest:.2g", "not higher"
+    )
+    for problem in problems:
+        if pairs := tuple(pairs_of(folder, problem)):
+            table.row(problem, "errors", *figures(pairs))
+            table.row("", "down to the floor", *figures([down_to_floor(pair) for pair in pairs]))
 
 
-def play(folder: Path, problems: Sequence[str]) -> None:
+def down_to_floor(pair: Pair) -> Pair:
+    """Return a pair with no error below the floor, where a smaller one is no greater accuracy."""
+    first, second, floor = pair
+    return [max(error, floor) for error in first], [max(error, floor) for error in second], floor
+
+
+def play_sweep(folder: Path, problems: Sequence[str]) -> None:
     """Carry the sweep out, or on."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "equal-candidates.yaml"
@@ -123,8 +77,7 @@ def play(folder: Path, problems: Sequence[str]) -> None:
         for size in [SAMPLES.get(name, 8)]
     )
     file.write_text(HEAD + "".join(rows))
-    sharp = [sys.executable, "-P", "-m", "sharp.cli"]
-    subprocess.run([*sharp, "sweep", str(file), "--dir", str(folder / SWEEP), "--yes"], check=True)
+    call_sharp("sweep", file, "--dir", folder / SWEEP, "--yes")
 
 
 def pairs_of(folder: Path, problem: str) -> Iterator[Pair]:
@@ -136,13 +89,13 @@ def pairs_of(folder: Path, problem: str) -> Iterator[Pair]:
             for order in (f"{problem}-{mode}-s{seed}", f"{mode}-s{seed}-{problem}")
             if (path := folder / SWEEP / "runs" / order).is_dir()
         ]
-        first, second = map(course, found) if len(found) == 2 else (None, None)
+        first, second = map(best_errors, found) if len(found) == 2 else (None, None)
         if first and second:
-            yield Pair(first, second)
+            yield first[0], second[0], first[1]
 
 
-def course(path: Path) -> Course | None:
-    """Return the course of a run, None while it is unfinished."""
+def best_errors(path: Path) -> tuple[Sequence[float], float] | None:
+    """Return the best error after each evaluation of a run and the data's own error, None while it is unfinished."""
     record = read_run(path)
     if not record.barriers or record.barriers[-1].name != "done":
         return None
@@ -150,24 +103,27 @@ def course(path: Path) -> Course | None:
     tournament = (run for run in runs if not run.path.startswith("finalize"))
     scores = [run.reply["scores"] for run in sorted(tournament, key=lambda run: natural_sort_key(run.path))]
     errors = accumulate((each["nrmse"] if each else inf for each in scores), min)
-    return Course(tuple(errors), next(each["data_error"] for each in scores if each))
+    return tuple(errors), next(each["data_error"] for each in scores if each)
 
 
-def show(problem: str, counted: str, pairs: Sequence[Pair]) -> None:
-    """Print a row."""
-    needed, ratios = [pair.needed for pair in pairs], [pair.ratio for pair in pairs]
-    cells = (
-        problem,
-        counted,
-        str(len(pairs)),
-        *(f"{of(needed):g}" for of in (median, min, max)),
-        f"{sum(count <= MOST for count in needed)}/{len(pairs)}",
-        f"{median(len(pair.tournament.errors) for pair in pairs):g}",
-        *(f"{of(ratios):.2g}" for of in (median, min, max)),
-        f"{sum(ratio <= 1 for ratio in ratios)}/{len(pairs)}",
-    )
-    print("".join(f"{cell:>{width}}" for cell, width in zip(cells, COLUMNS.values(), strict=True)))
+def figures(pairs: Sequence[Pair]) -> Iterator[str | float]:
+    """Yield what stands in a row: evaluations needed, in all, and the ratios of the last errors."""
+    needed = [evaluations_needed(first, second) for first, second, _ in pairs]
+    ratios = [first[-1] / second[-1] for first, second, _ in pairs]
+    yield len(pairs)
+    yield from (median(needed), min(needed), max(needed))
+    yield shares([count <= MOST for count in needed])
+    yield median(len(first) for first, _, _ in pairs)
+    yield from (median(ratios), min(ratios), max(ratios))
+    yield shares([ratio <= 1 for ratio in ratios])
+
+
+def evaluations_needed(tournament: Sequence[float], all_run: Sequence[float]) -> float:
+    """Return the evaluations until the tournament had the error that best-of-32 ended with, else infinity."""
+    compared = evaluations_to_target(tournament, all_run)
+    assert compared is not None, "nothing of 32 programs ran"
+    return inf if compared.needed is None else compared.needed
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

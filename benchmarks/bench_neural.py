@@ -7,12 +7,11 @@ timed. Seconds are processor seconds of all threads, so that other work on the m
 
 from __future__ import annotations
 
-import argparse
-import tempfile
-import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
+
+from measuring import Table, command_line, cost_of, scratch
 
 from sharp.neural.baseline import Scorer
 from sharp.neural.operator import count_parameters
@@ -24,53 +23,50 @@ from sharp.reference.datasets import make_splits
 from sharp.reference.generation import ensure_dataset
 
 
-def main() -> None:
+def main(
+    problems: Sequence[str] = ["advection"], samples: int = 100, held_out: int = 10, epochs: int = 20
+) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    print(f"{samples} samples to train on; processor seconds")
+    table = Table(
+        "problem",
+        "parameters:,",
+        "compilation:.1f",
+        "a sample, an epoch:.5f",
+        "a prediction:.4f",
+        "checkpoint, MB:.1f",
+        "error on validation:.1e",
     )
-    parser.add_argument("--problems", nargs="+", default=("advection",))
-    parser.add_argument("--samples", type=int, default=100)
-    parser.add_argument("--held-out", type=int, default=10)
-    parser.add_argument("--epochs", type=int, default=20)
-    options = parser.parse_args()
-    print(f"{options.samples} samples to train on; processor seconds")
-    print(f"{'problem':<20}{'parameters':>12}{'compile':>9}{'a sample and epoch':>20}{'a prediction':>14}"
-          f"{'checkpoint':>12}{'error':>10}")  # fmt: skip
-    for name in options.problems:
-        print(measure(load_problem(name), options.samples, options.held_out, options.epochs), flush=True)
+    for name in problems:
+        table.row(name, *figures(load_problem(name), samples, held_out, epochs))
 
 
-def measure(problem: Problem, samples: int, held_out: int, epochs: int) -> str:
-    """Train twice, for ten epochs and for more, whose difference has no compilation; return a line of the table."""
+def figures(problem: Problem, samples: int, held_out: int, epochs: int) -> Iterator[float]:
+    """Train twice, for ten epochs and for more, whose difference has no compilation; yield a row of the table."""
     settings = TrainingConfig(samples=samples, epochs=epochs)
     dataset = ensure_dataset(problem, 2 * held_out, seed=2022, kind="pdebench")
     data = training_set(problem, settings)
     scorer = Scorer(problem, dataset, make_splits(dataset.n_samples, held_out, held_out).validation)
 
-    def trained(count: int) -> Any:
-        chosen = TrainingConfig(samples=samples, epochs=count)
-        with tempfile.TemporaryDirectory() as folder:
-            state = train(data, chosen, Path(folder), lambda _: 0.0, lambda _: None)
-            return state, (Path(folder) / CHECKPOINT).stat().st_size
+    def trained(count: int) -> tuple[Any, int]:
+        with scratch() as folder:
+            chosen = TrainingConfig(samples=samples, epochs=count)
+            state = train(data, chosen, folder, lambda _: 0.0, lambda _: None)
+            return state, (folder / CHECKPOINT).stat().st_size
 
-    _, short = timed(lambda: trained(10))
-    (state, size), long = timed(lambda: trained(10 + epochs))
-    each = (long - short) / (epochs * samples)
+    short = cost_of(partial(trained, 10))
+    long = cost_of(partial(trained, 10 + epochs))
+    state, size = long.result
+    each = (long.cpu_s - short.cpu_s) / (epochs * samples)
     initial = initial_states(problem, scorer.inputs.arrays)
     state.model.predict(initial)
-    _, predicted = timed(lambda: state.model.predict(initial))
-    return (
-        f"{problem.id:<20}{count_parameters(state.model.parameters):>12,}{short - 10 * samples * each:>9.1f}"
-        f"{each:>20.5f}{predicted / held_out:>14.4f}{size / 1e6:>9.1f} MB{scorer.score(state.model).nrmse:>10.1e}"
-    )
-
-
-def timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    """Return the result and the processor seconds it took."""
-    began = time.process_time()
-    return work(), time.process_time() - began
+    yield count_parameters(state.model.parameters)
+    yield short.cpu_s - 10 * samples * each
+    yield each
+    yield cost_of(lambda: state.model.predict(initial)).cpu_s / held_out
+    yield size / 1e6
+    yield scorer.score(state.model).nrmse
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

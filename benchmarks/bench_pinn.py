@@ -10,14 +10,12 @@ errors. Both are as many times larger for the network.
 
 from __future__ import annotations
 
-import argparse
-import json
-import resource
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+
+from measuring import Table, command_line, cost_of, write_rows
 
 from sharp.problems import Problem
 from sharp.problems.cases import load_case
@@ -28,13 +26,13 @@ from sharp.solvers.method import Deadline
 from sharp.solvers.pinn.method import Pinn
 from sharp.solvers.system import system_of
 
-CASES = (
+CASES = [
     "poisson-charged-film",
     "heat-rod-two-ends",
     "viscous-front",
     "wave-hanging-rope",
     "laplace-trough",
-)
+]
 
 
 @dataclass(frozen=True)
@@ -57,56 +55,42 @@ class Row:
     network: Measured
     ended: str
 
-    @property
-    def slower(self) -> float:
-        """How many times more processor time the network takes."""
-        return self.network.cpu / self.classical.cpu
 
-    @property
-    def less_accurate(self) -> float:
-        """How many times larger the error of the network is."""
-        return self.network.error / self.classical.error
-
-
-def main() -> None:
+def main(
+    width: int = 32,
+    seconds: float = 90.0,
+    accuracy: float = 1e-6,
+    case: Sequence[str] = CASES,
+    json: Path | None = None,
+) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--width", type=int, default=32)
-    parser.add_argument("--seconds", type=float, default=90.0)
-    parser.add_argument("--accuracy", type=float, default=1e-6)
-    parser.add_argument("--case", nargs="*", default=list(CASES))
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
     print(", ".join(f"{name} {version(name)}" for name in ("deepxde", "torch", "numpy", "scipy")))
-    print("| case | method | seconds | cpu s | error | network | cpu s | error | time ratio | error ratio |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    rows = []
-    for name in options.case:
-        rows.append(compare(name, options))
-        print(line(rows[-1]), flush=True)
-    met = sum(row.slower >= 100 and row.less_accurate > 1 for row in rows)
+    ways = ("method", "seconds:.2f", "cpu s:.2f", "error:.1e", "network", "cpu s:.0f", "error:.1e")
+    table = Table("case", *ways, "time ratio:.0f", "error ratio:.0e")
+    rows, met = [], 0
+    for name in case:
+        rows.append(row := compare(name, width, seconds, accuracy))
+        one, other = row.classical, row.network
+        slower, less_accurate = other.cpu / one.cpu, other.error / one.error
+        figures = (one.seconds, one.cpu, one.error, f"{other.seconds:.0f} s", other.cpu, other.error)
+        table.row(name, f"{one.method} {one.resolution}", *figures, slower, less_accurate)
+        met += slower >= 100 and less_accurate > 1
     print(f"\n100 times faster at a lower error: the classical method in {met} of {len(rows)} cases")
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
+    write_rows(json, rows)
 
 
-def compare(name: str, options: argparse.Namespace) -> Row:
+def compare(name: str, width: int, seconds: float, accuracy: float) -> Row:
     """Solve a case by both."""
     problem = load_case(name).problem
 
     def classical() -> DiscreteSolution:
-        wanted = SolveOptions(
-            accuracy=options.accuracy, time_limit=options.seconds, cross_check=False, compare=False
-        )
-        found = solve_problem(problem, wanted).solution
+        wanted = SolveOptions(accuracy=accuracy, time_limit=seconds, cross_check=False, compare=False)
+        found = solve_problem(problem, wanted).discrete
         assert found is not None, f"{name} has a classical solution"
         return found
 
     def network() -> DiscreteSolution:
-        deadline = Deadline.within(options.seconds)
-        return Pinn().solve(system_of(problem), options.width, options.accuracy, deadline)
+        return Pinn().solve(system_of(problem), width, accuracy, Deadline.within(seconds))
 
     # What is imported and compiled when first used is not the method's.
     classical()
@@ -117,29 +101,11 @@ def compare(name: str, options: argparse.Namespace) -> Row:
 
 def measured(problem: Problem, solve: Callable[[], DiscreteSolution]) -> tuple[Measured, DiscreteSolution]:
     """Return what a solution took and how good it is."""
-    begun, before = time.perf_counter(), processor_seconds()
-    solution = solve()
-    seconds, cpu = time.perf_counter() - begun, processor_seconds() - before
+    solution, seconds, cpu = cost_of(solve)
     errors = exact_errors(problem, solution)
     assert errors is not None, f"{problem.id} has an exact solution"
     return Measured(solution.method, solution.resolution, seconds, cpu, errors.l2), solution
 
 
-def processor_seconds() -> float:
-    """Return the processor time of this process and of those that it has waited for."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
-
-
-def line(row: Row) -> str:
-    """Return one line of the table."""
-    one, other = row.classical, row.network
-    return (
-        f"| {row.case} | {one.method} {one.resolution} | {one.seconds:.2f} | {one.cpu:.2f} | {one.error:.1e} "
-        f"| {other.seconds:.0f} s | {other.cpu:.0f} | {other.error:.1e} "
-        f"| {row.slower:.0f} | {row.less_accurate:.0e} |"
-    )
-
-
 if __name__ == "__main__":
-    main()
+    command_line(main)

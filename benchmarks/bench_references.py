@@ -9,9 +9,7 @@ output intervals and scaled; ours is timed in full. Run with `python benchmarks/
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -20,69 +18,47 @@ import numpy as np
 import scipy.interpolate
 import scipy.sparse.linalg
 from jax import lax
+from measuring import PROBLEMS, Table, command_line, cost_of
 
 from sharp.problems import Problem, load_problem
 from sharp.reference.families import family_of
 from sharp.reference.generation import output_times
 from sharp.reference.spectral import relative_l2
 
-PROBLEMS = ("advection", "burgers", "reaction-diffusion", "navier-stokes", "darcy")
 Plain = Callable[..., Any]
 Step = Callable[[Any, Any], Any]
 TimeStep = Callable[[Any], Any]
 SAVE_EVERY = np.float32(0.01)
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--problems", nargs="+", default=PROBLEMS, choices=PROBLEMS)
-    parser.add_argument("--samples", type=int, default=4)
-    parser.add_argument(
-        "--intervals", type=int, default=2, help="output intervals of the straightforward loop"
-    )
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    print(f"{options.samples} samples; seconds of wall time a sample (ours with compilation)")
-    print(f"{'problem':<20}{'straightforward':>16}{'ours':>9}{'ratio':>8}{'difference':>12}"
-          f"{'data floor':>12}{'truth':>9}{'its error':>11}")  # fmt: skip
-    for name in options.problems:
-        print(compare(load_problem(name), options.samples, options.intervals, options.seed), flush=True)
+def main(problems: Sequence[str] = PROBLEMS, samples: int = 4, intervals: int = 2, seed: int = 1) -> None:
+    """Print the table; the straightforward loop runs for so many output intervals."""
+    print(f"{samples} samples; seconds of wall time a sample (ours with compilation)")
+    ways = ("straightforward:.2f", "ours:.2f", "ratio:.1f", "difference:.1e")
+    table = Table("problem", *ways, "data error:.2e", "reference solution:.2f", "its error:.1e")
+    for name in problems:
+        table.row(name, *compared(load_problem(name), samples, intervals, seed))
 
 
-def compare(problem: Problem, samples: int, intervals: int, seed: int) -> str:
-    """Time both ways and the truth on the same initial conditions; return a line of the table."""
+def compared(problem: Problem, samples: int, intervals: int, seed: int) -> Iterator[float]:
+    """Time both ways and the reference solution on the same initial conditions; yield a row of the table."""
     family, t = family_of(problem), output_times(problem)
     drawn = family.sample_initial(problem, samples, seed)
-    ours, seconds = timed(lambda: family.solve_pdebench(problem, drawn.arrays, t))
-    truth, truth_seconds = timed(
-        lambda: family.solve_reference(problem, drawn.arrays, t, evaluate=drawn.evaluate)
-    )
-    data, exact = together(ours), together(truth.arrays)
-    plain = straightforward(problem, drawn.arrays, intervals)
-    begun, plain_seconds = timed(plain)
-    if t is not None:
-        plain_seconds *= (len(t) - 1) / intervals
-    difference = relative_l2(begun, data if t is None else data[..., : intervals + 1, :]).max()
-    floor = relative_l2(data, exact).mean()
-    return (
-        f"{problem.id:<20}{plain_seconds / samples:>16.2f}{seconds / samples:>9.2f}"
-        f"{plain_seconds / seconds:>8.1f}{difference:>12.1e}{floor:>12.2e}"
-        f"{truth_seconds / samples:>9.2f}{truth.error.max():>11.1e}"
-    )
+    ours = cost_of(lambda: family.solve_pdebench(problem, drawn.arrays, t))
+    reference = cost_of(lambda: family.solve_reference(problem, drawn.arrays, t, evaluate=drawn.evaluate))
+    data, exact = together(ours.result), together(reference.result.arrays)
+    plain = cost_of(straightforward(problem, drawn.arrays, intervals))
+    plain_s = plain.wall_s * (1 if t is None else (len(t) - 1) / intervals)
+    yield from (plain_s / samples, ours.wall_s / samples, plain_s / ours.wall_s)
+    yield relative_l2(plain.result, data if t is None else data[..., : intervals + 1, :]).max()
+    yield relative_l2(data, exact).mean()
+    yield reference.wall_s / samples
+    yield reference.result.error.max()
 
 
 def together(arrays: Mapping[str, Any]) -> Any:
     """Return all fields of n samples as [n, fields, …] in double precision."""
     return np.stack([np.asarray(array, np.float64) for array in arrays.values()], axis=1)
-
-
-def timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    """Return the result and the seconds it took."""
-    began = time.perf_counter()
-    return work(), time.perf_counter() - began
 
 
 def straightforward(problem: Problem, arrays: Mapping[str, Any], intervals: int) -> Plain:
@@ -270,4 +246,4 @@ def resample(values: Any, at: Any, to: Any) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

@@ -9,39 +9,35 @@ on the machine weighs on all of them alike.
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
+
+from measuring import Table, command_line, scratch, side_by_side
 
 from hpc.sandbox import Interpreter, SandboxLimits, SandboxPolicy, open_interpreter, probe_tiers
 
-COLUMNS = "cold, nothing imported", "cold, NumPy SciPy h5py", "warm, the same", "cold, JAX", "warm, JAX"
 NUMERICS = ("numpy", "scipy", "h5py")
 BOUNDS = SandboxLimits(wall_s=120, memory_mb=4000)
 
 
-def main() -> None:
+def main(repeat: int = 15) -> None:
     """Print a row for each tier."""
-    parser = argparse.ArgumentParser(description="Time an empty program in each sandbox tier.")
-    parser.add_argument("--repeat", type=int, default=15)
-    repeat = parser.parse_args().repeat
-    print(f"{'tier':12}" + "".join(f"{name:>24}" for name in COLUMNS))
+    ways = ("cold, nothing imported", "cold, NumPy SciPy h5py", "warm, the same", "cold, JAX", "warm, JAX")
+    table = Table("tier", *(f"{way}:.0f" for way in ways))
     for probed in probe_tiers():
         if probed.usable:
-            row = measured(probed.tier, repeat)
-            print(f"{probed.tier:12}" + "".join(f"{1e3 * seconds:24.0f}" for seconds in row), flush=True)
+            table.row(probed.tier, *(1e3 * seconds for seconds in measured(probed.tier, repeat)))
         else:
-            print(f"{probed.tier:12} not usable here: {probed.reason}")
+            print(f"{probed.tier} is not usable here: {probed.reason}")
 
 
 def measured(tier: str, repeat: int) -> list[float]:
-    """Return the median seconds of each column."""
+    """Return the median seconds of each way."""
     with ExitStack() as stack:
-        home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        home = stack.enter_context(scratch())
         warm = stack.enter_context(open_interpreter(SandboxPolicy(tier), warm=True))
         assert warm.warm, "this kernel cannot keep forks apart"
         cold = stack.enter_context(open_interpreter(SandboxPolicy(tier), warm=False))
@@ -52,28 +48,25 @@ def measured(tier: str, repeat: int) -> list[float]:
             program(home, cold, ("jax",)),
             program(home, warm, (), ("numpy", "jax")),
         ]
-        for way in ways:
-            way()  # starts launchers, and has files in memory
-        rounds = [[way() for way in ways] for _ in range(repeat)]
-    return [statistics.median(column) for column in zip(*rounds, strict=True)]
+        works = {str(number): way for number, way in enumerate(ways)}
+        side_by_side(works, 1)  # starts launchers, and has files in memory
+        return [median(cost.wall_s for cost in costs) for costs in side_by_side(works, repeat).values()]
 
 
 def program(
     home: Path, interpreter: Interpreter, imports: Sequence[str], preload: Sequence[str] = ()
-) -> Callable[[], float]:
-    """Return what runs a program that only imports, and returns the seconds that it took."""
-    scratch = Path(tempfile.mkdtemp(dir=home))
-    script = scratch / "script.py"
+) -> Callable[[], None]:
+    """Return what runs a program that only imports."""
+    scratch_dir = Path(tempfile.mkdtemp(dir=home))
+    script = scratch_dir / "script.py"
     script.write_text("".join(f"import {name}\n" for name in imports))
 
-    def run() -> float:
-        started = time.monotonic()
-        done = interpreter.run(script, scratch=scratch, bounds=BOUNDS, environment={}, preload=preload)
+    def run() -> None:
+        done = interpreter.run(script, scratch=scratch_dir, bounds=BOUNDS, environment={}, preload=preload)
         assert done.exit_code == 0, done
-        return time.monotonic() - started
 
     return run
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

@@ -10,18 +10,17 @@ the accuracy asked for, or where it is called failed and its error is not.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from measuring import Table, command_line, write_rows
 
 from sharp.errors import InputError
 from sharp.problems.cases import list_cases, load_case
 from sharp.solvers.driver import SolveOptions, solve_problem
 from sharp.solvers.exact import exact_errors
-from sharp.solvers.solution import Solution
 from sharp.solvers.verification import CROSS_CHECK, RESIDUAL
 
 FACTOR = 10.0
@@ -54,76 +53,52 @@ class Row:
         return "failed but right" if self.outcome == "failed" and self.l2 <= FACTOR * self.accuracy else ""
 
 
-def main() -> None:
+def main(
+    category: str = "*",
+    case: Sequence[str] = [],
+    no_cross_check: bool = False,
+    time_limit: float = 60.0,
+    json: Path | None = None,
+) -> None:
     """Print the table and its summary."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--category", default="*")
-    parser.add_argument("--case", nargs="*", default=[])
-    parser.add_argument("--no-cross-check", action="store_true")
-    parser.add_argument("--time-limit", type=float, default=60.0)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    names = options.case or [
-        name for name, path in list_cases().items() if options.category in ("*", path.parent.name)
-    ]
-    wanted = SolveOptions(
-        time_limit=options.time_limit, cross_check=not options.no_cross_check, compare=False
-    )
-    rows = []
+    names = case or [name for name, path in list_cases().items() if category in ("*", path.parent.name)]
+    wanted = SolveOptions(time_limit=time_limit, cross_check=not no_cross_check, compare=False)
+    errors = ("estimate:.1e", "residual:.1e", "second method:.1e", "L2 error:.1e", "maximum:.1e")
+    table, rows = Table("case", "outcome", "method", "resolution", "seconds:.1f", *errors, "note"), []
     for name in names:
-        rows.append(measure(name, wanted))
-        print(line(rows[-1]), flush=True)
+        rows.append(row := measure(name, wanted))
+        note = row.wrong or ("" if row.outcome == "verified" else row.sentence)
+        found = (row.method, row.resolution, row.seconds)
+        table.row(
+            name, row.outcome, *found, row.estimate, row.residual, row.second, row.l2, row.maximum, note
+        )
     print(summary(rows))
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
+    write_rows(json, rows)
 
 
 def measure(name: str, options: SolveOptions) -> Row:
     """Solve one case."""
     try:
-        problem = load_case(name).problem
-        found = solve_problem(problem, options)
+        found = solve_problem(load_case(name).problem, options)
     except InputError as error:
         return Row(name, "error", 0.0, sentence=str(error).partition("\n")[0])
-    return row_of(name, found)
-
-
-def row_of(name: str, found: Solution) -> Row:
-    """Return the row of an answer."""
-    base = Row(
+    row = Row(
         name, found.verdict.status, found.accuracy, seconds=found.seconds, sentence=found.verdict.reason
     )
     if found.discrete is None or found.trial is None:
-        return base
+        return row
     checks = {check.name: check.value for check in found.verdict.checks}
     errors = exact_errors(found.problem, found.discrete)
-    return Row(
-        name,
-        found.verdict.status,
-        found.accuracy,
-        found.discrete.method,
-        found.discrete.resolution,
-        found.seconds,
-        found.trial.refinement.error,
-        checks.get(RESIDUAL),
-        checks.get(CROSS_CHECK),
-        errors.l2 if errors else None,
-        errors.maximum if errors else None,
-        found.verdict.reason,
+    return replace(
+        row,
+        method=found.discrete.method,
+        resolution=found.discrete.resolution,
+        estimate=found.trial.refinement.error,
+        residual=checks.get(RESIDUAL),
+        second=checks.get(CROSS_CHECK),
+        l2=errors.l2 if errors else None,
+        maximum=errors.maximum if errors else None,
     )
-
-
-def line(row: Row) -> str:
-    """Return one line of the table."""
-    figures = " ".join(
-        f"{value:8.1e}" if value is not None else " " * 7 + "-"
-        for value in (row.estimate, row.residual, row.second, row.l2, row.maximum)
-    )
-    note = row.wrong or ("" if row.outcome == "verified" else row.sentence)
-    start = f"{row.case:38} {row.outcome:9} {row.method:10} {row.resolution:5} {row.seconds:6.1f} s"
-    return f"{start} {figures}  {note}"
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -149,4 +124,4 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

@@ -9,10 +9,10 @@ that standard deviation, too. Nominal coverage is 95 %.
 
 from __future__ import annotations
 
-import argparse
 from math import exp
 
 import numpy as np
+from measuring import Table, command_line
 
 from sharp.experiments.statistics import interval
 
@@ -21,16 +21,13 @@ LEAST_PROBLEMS = 5
 TRUE, SPREAD = 0.3, 0.5
 
 
-def main() -> None:
+def main(trials: int = 1000) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Measure the coverage of confidence intervals.")
-    parser.add_argument("--trials", type=int, default=1000, help="simulated comparisons of each kind")
-    trials = parser.parse_args().trials
-    print(f"{'problems':>8} {'seeds':>5} {'these problems':>14} {'problems like these':>19}")
+    table = Table("problems", "seeds", "these problems:.1%", "problems like these:.1%")
     for problems, seeds in SHAPES:
         these = coverage(problems, seeds, trials, of_problems=False)
         like = coverage(problems, seeds, trials, of_problems=True) if problems >= LEAST_PROBLEMS else None
-        print(f"{problems:8} {seeds:5} {these:14.1%} {'' if like is None else format(like, '19.1%')}")
+        table.row(problems, seeds, these, like)
 
 
 def coverage(problems: int, seeds: int, trials: int, *, of_problems: bool) -> float:
@@ -47,4 +44,4 @@ def coverage(problems: int, seeds: int, trials: int, *, of_problems: bool) -> fl
 
 
 if __name__ == "__main__":
-    main()
+    command_line(main)

@@ -3,31 +3,27 @@
     python benchmarks/bench_sweeps.py [--repeat 5]
 
 Sweeps are made of one real run (the rule-based model on advection), whose directory stands for each finished cell by
-hard links; rows of the record are those that such runs leave. Commands are timed as processes of their own, imports
+hard links; the rows of the record are its row with other errors. Commands are timed as processes of their own, imports
 included.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
-import statistics
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from measuring import call_sharp, command_line, print_times, scratch
 
 from sharp.experiments.run_summary import RunSummary
 from sharp.experiments.sweeps.file import read_sweep
 from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.plan import SweepPlan, make_plan
 from sharp.experiments.sweeps.runner import acquire_sweep, keep_file, publish_sweep
+from sharp.experiments.sweeps.sweep_log import read_record
 
-SHARP = [sys.executable, "-P", "-m", "sharp.cli"]
 REQUIRED_S = {"plan 1,000 cells": 5.0, "status of 1,000 runs": 2.0, "resume 100 finished runs": 5.0}
 SMALL = """\
   problem: advection
@@ -43,40 +39,34 @@ THOUSAND = """\
 """
 
 
-def main() -> None:
+def main(repeat: int = 5) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Time what a large sweep costs beside its runs.")
-    parser.add_argument("--repeat", type=int, default=5, help="runs of each; the median counts")
-    repeat = parser.parse_args().repeat
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        os.environ |= {"SHARP_DATA": str(folder / "data"), "SHARP_CACHE": str(folder / "cache")}
-        run = one_run(folder)
-        large = finished(folder, "large", run, f"{THOUSAND}  seed: {list(range(25))}\n")
-        small = finished(folder, "small", run, f"  seed: {list(range(100))}\n")
-        commands = {
-            "plan 1,000 cells": ["sweep", str(large.folder / "sweep.yaml"), "--dry-run", "--json"],
-            "status of 1,000 runs": ["status", str(large.folder)],
-            "resume 100 finished runs": ["sweep", str(small.folder), "--yes"],
-            "resume 1,000 finished runs": ["sweep", str(large.folder), "--yes"],
-        }
-        print(f"{'what':28} {'median s':>9} {'least s':>9} {'required s':>11}")
-        for name, command in commands.items():
-            show(name, [timed(partial(call, command)) for _ in range(repeat)])
+    with scratch("SHARP_DATA", "SHARP_CACHE") as folder:
+        run, row = one_run(folder)
+        large = finished(folder, "large", run, row, f"{THOUSAND}  seed: {list(range(25))}\n")
+        small = finished(folder, "small", run, row, f"  seed: {list(range(100))}\n")
         record = make_plan(large.sweep, large.folder, ResourceCache()).record
-        write = partial(publish_sweep, large.folder, "large", "", record)
-        show("table of 1,000 runs", [timed(write) for _ in range(repeat)])
+        works = {
+            "plan 1,000 cells": partial(
+                call_sharp, "sweep", large.folder / "sweep.yaml", "--dry-run", "--json"
+            ),
+            "status of 1,000 runs": partial(call_sharp, "status", large.folder),
+            "resume 100 finished runs": partial(call_sharp, "sweep", small.folder, "--yes"),
+            "resume 1,000 finished runs": partial(call_sharp, "sweep", large.folder, "--yes"),
+            "table of 1,000 runs": partial(publish_sweep, large.folder, "large", "", record),
+        }
+        print_times(works, repeat, REQUIRED_S)
 
 
-def one_run(folder: Path) -> Path:
-    """Carry out a sweep of one cell, and return the directory of its run."""
+def one_run(folder: Path) -> tuple[Path, RunSummary]:
+    """Carry out a sweep of one cell, and return the directory of its run and its row."""
     path = folder / "one.yaml"
     path.write_text(f"name: one\nbase:\n{SMALL}matrix:\n  seed: [0]\n")
-    call(["sweep", str(path), "--dir", str(folder / "one"), "--yes"])
-    return folder / "one" / "runs" / "s0"
+    call_sharp("sweep", path, "--dir", folder / "one", "--yes")
+    return folder / "one" / "runs" / "s0", read_record(folder / "one").rows["s0"]
 
 
-def finished(folder: Path, name: str, run: Path, matrix: str) -> SweepPlan:
+def finished(folder: Path, name: str, run: Path, row: RunSummary, matrix: str) -> SweepPlan:
     """Make a sweep all of whose cells are finished."""
     path = folder / f"{name}.yaml"
     path.write_text(f"name: {name}\nbase:\n{SMALL}matrix:\n{matrix}")
@@ -85,68 +75,11 @@ def finished(folder: Path, name: str, run: Path, matrix: str) -> SweepPlan:
     for cell in plan.cells:
         shutil.copytree(run, plan.folder / "runs" / cell.id, copy_function=os.link)
     with acquire_sweep(plan) as (writer, _):
-        for number, cell in enumerate(plan.cells):
-            writer.row(cell.id, row(number))
+        for number, cell in enumerate(plan.cells, start=1):
+            errors = tuple(2e-4 * number * (14 - after) for after in range(14))
+            writer.row(cell.id, replace(row, nrmse=1e-4 * number, best_by_evaluation=errors))
     return plan
 
 
-def row(number: int) -> RunSummary:
-    """Return a row as full as those of real runs."""
-    return RunSummary(
-        "finished",
-        problem="advection",
-        method="pde-sharp",
-        roles={"analyst": "o3", "generator": "o3", "judge 1": "o3", "reporter": "o3"},
-        rule_based="none",
-        winner="h1.2.1",
-        winner_strategy="numerical",
-        nrmse=1e-4 * (1 + number),
-        nrmse_reference=1e-4 * (2 + number),
-        data_error=1e-3,
-        flag="below",
-        validation_nrmse=2e-4 * (1 + number),
-        run_time_s=0.25,
-        device="cpu",
-        rounds=4,
-        cycles=1,
-        best_by_evaluation=tuple(2e-4 * (1 + number) * (14 - after) for after in range(14)),
-        best_by_round=(8e-4, 6e-4, 4e-4, 2e-4),
-        evaluations=14,
-        executions=40,
-        calls=60,
-        prompt_tokens=1_000_000 + number,
-        completion_tokens=100_000,
-        dollars=1.25,
-        standalone_dollars=1.25,
-        evaluation_seconds=100.0,
-        seconds=1000.0,
-        strategies={"numerical": 30, "analytical": 2},
-        libraries={"JAX": 0.25, "NumPy": 0.75},
-        winner_libraries={"NumPy": 1.0},
-        failures={"exception": 2},
-        data="advection@275b98f61546",
-        software="0.1.0",
-        prompts="2152bd8097a4",
-    )
-
-
-def show(name: str, seconds: list[float]) -> None:
-    """Print a row of the table."""
-    required = f"{REQUIRED_S[name]:11.1f}" if name in REQUIRED_S else ""
-    print(f"{name:28} {statistics.median(seconds):9.2f} {min(seconds):9.2f} {required}")
-
-
-def call(arguments: list[str]) -> None:
-    """Run the command; fails if it does."""
-    subprocess.run([*SHARP, *arguments], check=True, capture_output=True)
-
-
-def timed(work: Callable[[], object]) -> float:
-    """Return the seconds that something takes."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 if __name__ == "__main__":
-    main()
+    command_line(main)

@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import secrets
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -118,6 +119,15 @@ def truncate_partial_line(path: Path) -> None:
             cut(path, whole)
 
 
+def last_lines(path: Path, count: int) -> list[str]:
+    """Return the last lines of a text file, none where it cannot be read."""
+    try:
+        with path.open(errors="replace") as file:
+            return [line.rstrip("\n") for line in deque(file, count)]
+    except OSError:
+        return []
+
+
 def make_directory(path: Path) -> None:
     """Create a directory for good, unless it is there."""
     if not path.is_dir():
@@ -153,16 +163,13 @@ class AppendFile:
                 write_all(self._fd, line)
                 os.fsync(self._fd)
         except BaseException:
-            self._take_back(start, len(line))
+            # Another size than this line explains means that a successor writes here now: then nothing may be
+            # cut. What cannot be cut stays a torn tail, which the next opening drops.
+            with suppress(OSError):
+                if start < os.fstat(self._fd).st_size <= start + len(line):
+                    os.ftruncate(self._fd, start)
             raise
 
     def close(self) -> None:
         """Release the file."""
         os.close(self._fd)
-
-    def _take_back(self, start: int, length: int) -> None:
-        # Another size than this line explains means that a successor writes here now: then nothing may be
-        # cut. What cannot be cut stays a torn tail, which the next opening drops.
-        with suppress(OSError):
-            if start < os.fstat(self._fd).st_size <= start + length:
-                os.ftruncate(self._fd, start)

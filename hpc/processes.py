@@ -25,13 +25,13 @@ _CHILDREN_LISTED = Path("/proc/thread-self/children").exists()
 
 def descendants(*pids: int) -> list[int]:
     """Return the ids of all processes below some, parents first (zombies included)."""
-    children = children_listed if _CHILDREN_LISTED else children_scanned()
+    below = children_listed if _CHILDREN_LISTED else children_scanned()
     found: list[int] = []
     queue = deque(pids)
     while queue:
-        below = children(queue.popleft())
-        found.extend(below)
-        queue.extend(below)
+        children = below(queue.popleft())
+        found.extend(children)
+        queue.extend(children)
     return found
 
 

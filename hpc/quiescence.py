@@ -1,19 +1,20 @@
-"""Who waits for something outside of this process, and for what.
+"""Which effects wait for something outside of this process, and for what.
 
 A controller that may not stay (a step by hand, a job near its walltime) leaves once nothing is left to
-do but to wait. Effects say that they are at work by `busy`, and, within it, that they only wait by `parked`:
+do but to wait. Effects say that they are at work by `active`, and, within it, that they only wait by `blocked_on`:
 
     with parking.active():                      an effect is being performed
-        await parking.wait_admitted()             never, once the controller is about to leave
-        with parking.parked("3 evaluations: job 17 is pending"):
+        await parking.wait_admitted()           never returns once the controller is about to leave
+        with parking.blocked_on("3 evaluations: job 17 is pending"):
             await result
 """
 
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 
 
@@ -54,7 +55,7 @@ class QuiescenceTracker:
             self._changed.set()
 
     def close(self, reason: str) -> None:
-        """Let nothing new begin: whoever asks for admission from now on waits for what the sentence says."""
+        """Let nothing new begin: admission that is asked for from now on waits for what the sentence says."""
         self._closed = reason
 
     async def wait_admitted(self) -> None:
@@ -81,3 +82,16 @@ async def happens_within(event: asyncio.Event, seconds: float) -> bool:
         async with asyncio.timeout(seconds):
             await event.wait()
     return event.is_set()
+
+
+@contextmanager
+def stop_event(signals: Collection[signal.Signals]) -> Iterator[asyncio.Event]:
+    """Give an event of the running loop that is set by any of some signals."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in signals:
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield stop
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)

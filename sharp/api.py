@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from sharp.config import RunConfig
     from sharp.evaluation.protocol import Evaluation, Split
     from sharp.experiments import Comparison
+    from sharp.experiments.sweeps.workload import SweepWorkload
     from sharp.problems.diagnosis import Diagnosis
     from sharp.report import ReportFiles
-    from sharp.runs.directory import Run as RunDirectory
+    from sharp.runs.cluster.workload import RunWorkload
+    from sharp.runs.directory import RunDirectory
     from sharp.runs.execute import Replay
+    from sharp.runs.solver_evaluation import SolverEvaluation
     from sharp.solvers.driver import SolveOptions
     from sharp.solvers.solution import Solution
     from sharp.solvers.user_solution import Candidate
@@ -55,10 +58,14 @@ Say = Callable[[str], None]
 # After these, resuming the run as it is would end the same way.
 _NOT_RESUMABLE = (LeaseLost, JournalMismatch, RunLocked, RunVersionError)
 TRANSLATION = "translation"
+_TEST_SPLIT = (
+    "this opens the test samples; a choice that is made by them is no longer measured by them (use validation samples "
+    "to compare programs)"
+)
 
 
 def _quiet(_: str) -> None:
-    """Tell nobody."""
+    """Ignore what is said."""
 
 
 # Solutions
@@ -229,17 +236,26 @@ def evaluate(
     Returns an evaluation whose `scores`, or `failure`, are set. Raises `InputError` for what cannot be used, and
     `InfrastructureError` if the machine failed.
     """
+    chosen = {"split": split, "samples": samples, "data": None if data is None else Path(data), **options}
+    found = evaluated(problem, solver, listener, convergence=convergence, **chosen)
+    order = found.study.convergence if found.study is not None else None
+    return replace(found.evaluation, convergence=order)
+
+
+def evaluated(
+    problem: ProblemLike, solver: str | Path, listener: Say | None, **options: Any
+) -> SolverEvaluation:
+    """Run and score a solver program like `evaluate`, and return all that is known of it; raises like that."""
     from sharp.runs.progress import progress_view
     from sharp.runs.solver_evaluation import SolverEvaluationOptions, evaluate_solver, read_solver
 
-    source = solver if isinstance(solver, str) and "\n" in solver else read_solver(Path(solver))
-    wanted = SolverEvaluationOptions(
-        split, None if data is None else Path(data), samples, convergence=convergence, **options
-    )
+    wanted = SolverEvaluationOptions(**options)
     with progress_view(say=listener) as view:
-        found = evaluate_solver(as_problem(problem), source, wanted, view.on_data)
-    order = found.study.convergence if found.study is not None else None
-    return replace(found.evaluation, convergence=order)
+        loaded = as_problem(problem)
+        source = solver if isinstance(solver, str) and "\n" in solver else read_solver(Path(solver))
+        if wanted.split == "test":
+            view.on_warning(_TEST_SPLIT)
+        return evaluate_solver(loaded, source, wanted, view.on_data)
 
 
 # Runs
@@ -341,12 +357,13 @@ def run(
     """
     from sharp.config import RunConfig
     from sharp.runs.configure import changed_config, load_config
+    from sharp.runs.creation import write_specification
 
     path = Path(run_dir) if run_dir is not None else fresh_path(_name(what))
     if isinstance(what, RunConfig):
         return start_run(changed_config(what, config, model=model, base_url=base_url), path, listener)
     if isinstance(what, Problem):
-        source: str | Path = _write_specification(what, path)
+        source: str | Path = write_specification(what, path)
     elif isinstance(what, str) and is_natural_language(what):
         source = _translated(what, path, model, base_url, config, listener or _quiet)
     else:
@@ -389,7 +406,7 @@ def resume(
 
     Raises `RunDirectoryError` where there is no run or it cannot be used, and like `run`.
     """
-    from sharp.runs.amend import amended
+    from sharp.runs.creation import amended
     from sharp.runs.directory import load_run
 
     texts = ([f"{name}={value}" for name, value in (given or {}).items()] for given in (budgets, servers))
@@ -403,7 +420,9 @@ def continue_run(directory: RunDirectory, *, steal_lease: bool = False, listener
     from sharp.runs.execute import execute
     from sharp.runs.progress import progress_view
 
-    with progress_view(directory, listener) as progress, _advice(directory.path):
+    command = f"what was finished is kept; go on with: sharp resume {shlex.quote(str(directory.path))}"
+    helped = advice(command, over_budget=f"{command} --budget NAME=VALUE")
+    with progress_view(directory, listener) as progress, helped:
         changed = changed_prompts(directory)
         if changed:
             progress.on_warning(f"these prompts differ from the run's beginning: {', '.join(changed)}")
@@ -414,18 +433,16 @@ def continue_run(directory: RunDirectory, *, steal_lease: bool = False, listener
 
 
 @contextmanager
-def _advice(path: Path) -> Iterator[None]:
-    """Add to an error that ends a run what was kept and how to go on."""
-    command = f"sharp resume {shlex.quote(str(path))}"
+def advice(*notes: str, over_budget: str | None = None) -> Iterator[None]:
+    """Add to an error that ends something what was kept and how to go on; `over_budget` says it for budgets."""
     try:
         yield
     except _NOT_RESUMABLE:
         raise
-    except BudgetExceeded as error:
-        error.add_note(f"what was finished is kept; go on with: {command} --budget NAME=VALUE")
-        raise
     except BaseException as error:
-        error.add_note(f"what was finished is kept; go on with: {command}")
+        told = (over_budget,) if over_budget and isinstance(error, BudgetExceeded) else notes
+        for note in told:
+            error.add_note(note)
         raise
 
 
@@ -466,6 +483,15 @@ def report_of(run: RunDirectory, state: Tournament) -> Path:
     return write_report(run, state).html
 
 
+def workload_in(folder: Path) -> RunWorkload | SweepWorkload:
+    """Return what a folder holds for a cluster to carry out; raises `RunDirectoryError` where it holds nothing."""
+    from sharp.experiments.sweeps.folder import is_sweep
+    from sharp.experiments.sweeps.workload import SweepWorkload
+    from sharp.runs.cluster.workload import RunWorkload
+
+    return SweepWorkload.of(folder) if is_sweep(folder) else RunWorkload.of(folder, report_of)
+
+
 def compare(paths: Sequence[str | Path | Run], gpu_price: float | None = None) -> Comparison:
     """Compare runs, and all runs of sweeps, from their records: errors, evaluations, tokens, dollars.
 
@@ -484,19 +510,6 @@ def fresh_path(name: str) -> Path:
     from datetime import datetime
 
     return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
-
-
-def _write_specification(problem: Problem, path: Path) -> Path:
-    """Write the specification of a problem where its run will keep it."""
-    from hpc.files import make_directory, write_atomic
-    from sharp.problems.serialisation import to_yaml
-    from sharp.runs.creation import check_unused
-
-    check_unused(path)
-    make_directory(path)
-    stated = path / "problem.yaml"
-    write_atomic(stated, to_yaml(problem).encode())
-    return stated
 
 
 def _translated(

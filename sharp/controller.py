@@ -16,7 +16,7 @@ def main() -> None:
     told = StopSignal()
     told.listen()
     from hpc.campaign import run_controller_job
-    from sharp.cli.workloads import workload_in
+    from sharp.api import workload_in
     from sharp.runs.cluster.profiles import render_script
     from sharp.runs.cluster.workload import CONTROLLER
 

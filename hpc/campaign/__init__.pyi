@@ -1,5 +1,5 @@
 from .accounting import JobAccounting as JobAccounting
-from .accounting import ServerGpuHours as ServerGpuHours
+from .accounting import JobUsage as JobUsage
 from .accounting import SubmissionRow as SubmissionRow
 from .accounting import UsageMeter as UsageMeter
 from .accounting import accounts as accounts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -14,7 +14,7 @@ from hpc.slurm import Job, JobState, QueueSnapshot, Slurm, SlurmError, Submissio
 
 @dataclass(frozen=True)
 class ArrayTaskRow:
-    """A job, or an element of an array, as Slurm describes it; None where it says nothing."""
+    """A job, or a task of an array, as Slurm describes it; None where it says nothing."""
 
     job: str
     state: str
@@ -27,7 +27,7 @@ class ArrayTaskRow:
 
 @dataclass(frozen=True)
 class SubmissionRow:
-    """A submission and what is known of its elements; `ended` and `seconds` (of all elements) are the book's words."""
+    """A submission and what Slurm says of its tasks; `ended` and `seconds` (of all tasks) are by the log."""
 
     token: str
     role: str
@@ -54,7 +54,7 @@ class JobAccounting:
 
 
 def accounts(book: SubmissionState, slurm: Slurm | None, *, kept: bool = True) -> JobAccounting:
-    """Return a campaign's submissions; with Slurm None, by the book alone. What Slurm does not answer is a note.
+    """Return a campaign's submissions; with Slurm None, by the log alone. What Slurm does not answer is a note.
 
     `kept` False: this cluster keeps no accounts, so that they are not asked for.
     """
@@ -77,34 +77,23 @@ def accounts(book: SubmissionState, slurm: Slurm | None, *, kept: bool = True) -
 
 def _row(submission: Submission, jobs: Iterable[Job], memory: Mapping[str, int]) -> SubmissionRow:
     own = [job for job in jobs if submission.job_id is not None and job.array_id == submission.job_id]
-    known = [
-        ArrayTaskRow(j.id, j.state, j.nodes, j.elapsed_s, j.exit_code, j.signal, memory.get(j.id))
-        for j in sorted(own, key=_index)
-    ]
+    own.sort(key=lambda job: int(job.id.partition("_")[2] or 0))
+    same = ("token", "role", "purpose", "elements", "gpus", "intended", "ended", "seconds")
     return SubmissionRow(
-        token=submission.token,
-        role=submission.role,
-        purpose=submission.purpose,
+        **{name: getattr(submission, name) for name in same},
         job=submission.job_id,
-        elements=submission.elements,
-        gpus=submission.gpus,
-        intended=submission.intended,
-        ended=submission.ended,
-        seconds=submission.seconds,
-        known=tuple(known),
+        known=tuple(
+            ArrayTaskRow(j.id, j.state, j.nodes, j.elapsed_s, j.exit_code, j.signal, memory.get(j.id))
+            for j in own
+        ),
     )
-
-
-def _index(job: Job) -> int:
-    return int(job.id.partition("_")[2] or 0)
 
 
 @dataclass(frozen=True)
 class JobUsage:
-    """GPU-hours, and jobs that reached Slurm (each element of an array counted).
+    """GPU-hours, and jobs that reached Slurm (each task of an array counted).
 
-    `unmetered` of the jobs held GPUs and have ended, and nobody knows how long they ran: their GPU-hours are not
-    among the others.
+    `unmetered` of the jobs held GPUs for a time that is not known: their GPU-hours are not among the others.
     """
 
     gpu_hours: float = 0.0
@@ -122,12 +111,13 @@ class _Ran:
 
     def seen(self, job: Job) -> _Ran:
         elapsed = float(job.elapsed_s or 0)
+        # Less than before: Slurm has started the job again, and counts anew.
         before = self.before_s + (self.since_s if elapsed < self.since_s else 0.0)
         return _Ran(before, elapsed, job.state is JobState.RUNNING)
 
 
 class UsageMeter:
-    """Adds up what jobs use, from one look at Slurm to the next; times are seconds of `clock`.
+    """Adds up what jobs use, from one snapshot of Slurm to the next; times are seconds of `clock`.
 
     A job that was running when last seen counts up to now. One that Slurm has forgotten counts as long as it was last
     seen to have run, and one that Slurm has never told of counts nothing yet.
@@ -177,45 +167,27 @@ def usage_now(book: SubmissionState, snapshot: QueueSnapshot) -> JobUsage:
 
 
 def states_of(submission: Submission, snapshot: QueueSnapshot) -> Mapping[JobState, int]:
-    """Return how many elements of a submission that has not ended are in which state, UNKNOWN where nobody says."""
-    found: dict[JobState, int] = {}
-    for job in snapshot.jobs.values():
-        if job.array_id == submission.job_id:
-            found[job.state] = found.get(job.state, 0) + 1
-    silent = submission.elements - sum(found.values())
-    return found if silent <= 0 else {**found, JobState.UNKNOWN: found.get(JobState.UNKNOWN, 0) + silent}
-
-
-@dataclass(frozen=True)
-class ServerGpuHours:
-    """Server jobs of one model, and the GPU-hours that they held; of `unmetered` jobs nobody knows how many."""
-
-    jobs: int = 0
-    gpu_hours: float = 0.0
-    unmetered: int = 0
+    """Return how many tasks of a submission that has not ended are in which state, UNKNOWN where Slurm is silent."""
+    found = Counter(job.state for job in snapshot.jobs.values() if job.array_id == submission.job_id)
+    found[JobState.UNKNOWN] += max(submission.elements - found.total(), 0)
+    return +found
 
 
 def hours_by_model(
     book: SubmissionState, services: Iterable[ServerRegistration], now: float | None = None
-) -> dict[str, ServerGpuHours]:
-    """Return what each model's servers held GPUs for: by the book, and of those that answer now up to now.
+) -> dict[str, JobUsage]:
+    """Return what each model's servers held GPUs for: by the log, and of those that answer now up to now.
 
-    Servers without GPUs do not count.
+    Servers without GPUs do not count. A job that has not ended and does not answer is unmetered.
     """
-    started = {service.job: service.started for service in services}
-    hours: dict[str, ServerGpuHours] = defaultdict(ServerGpuHours)
+    moment = time.time() if now is None else now
+    running_s = {service.job: moment - service.started for service in services}
+    held: dict[str, list[float | None]] = defaultdict(list)
     for submission in book.of_role("server"):
         if submission.job_id is not None and submission.gpus:
-            before, held = hours[submission.purpose], _held(submission, started, now or time.time())
-            hours[submission.purpose] = ServerGpuHours(
-                before.jobs + 1, before.gpu_hours + (held or 0.0), before.unmetered + (held is None)
-            )
-    return dict(hours)
-
-
-def _held(submission: Submission, started: dict[str, float], now: float) -> float | None:
-    """Return the GPU-hours of a job; one that answers nobody any more, or not yet, and has not ended: unknown."""
-    if submission.ended is not None:
-        return submission.gpu_hours
-    began = started.get(submission.job_id or "")
-    return None if began is None else submission.gpus * (now - began) / 3600
+            metered = replace(submission, seconds=running_s.get(submission.job_id))
+            held[submission.purpose].append((submission if submission.ended else metered).gpu_hours)
+    return {
+        model: JobUsage(sum(filter(None, hours)), len(hours), hours.count(None))
+        for model, hours in held.items()
+    }

@@ -1,4 +1,4 @@
-"""Steering a campaign: who may, a step of it by hand, a controller job from its beginning to its end."""
+"""Controlling a campaign: who may, a step of it by hand, a controller job from its beginning to its end."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ from hpc.slurm import (
     find_campaign,
     read_campaign_outcome,
     read_control,
+    worker_name,
     write_campaign_outcome,
 )
 
@@ -54,7 +55,7 @@ FAILED = 1
 BUDGET_USED = 6
 STOPPED = "It was asked to stop."
 
-LOOK_S = 5.0  # between looks at the lease, at people's wishes and at the clock
+LOOK_S = 5.0  # between looks at the lease, at what users ask for and at the clock
 _HOW = {"failed": "ended", "stopped": "was stopped"}
 _SETTLE_S = 0.2  # what `QuiescenceTracker.until_waiting` itself waits to see that nothing more is done
 _PAUSE_S = 30.0  # before the first try after a failure that may pass; doubled each time
@@ -65,25 +66,25 @@ OpenWorkload = Callable[[Path], Workload[Any]]
 
 async def advance_once(
     control: ControllerContext,
-    errand: Workload[Any],
+    workload: Workload[Any],
     leave: Callable[[QuiescenceTracker], Awaitable[tuple[str, ...]]],
     warn: Callable[[str], None],
 ) -> WorkloadProgress:
-    """Carry an errand on until it is done, or `leave` returns or something fails; then leave the cluster's jobs alone.
+    """Carry a workload on until it is done, `leave` returns or something fails; then leave the cluster's jobs alone.
 
     Where no later step is to go on with it, its work is taken back from them.
     """
-    async with errand.backend(control, warn) as site:
+    async with workload.backend(control, warn) as site:
         over = False
         try:
-            step = await errand.step(site, lambda: leave(site.parking), warn)
+            step = await workload.step(site, lambda: leave(site.parking), warn)
             over = step.done or read_control(control.campaign).stop
         except ExpectedError as error:
             over = is_final(error)
             raise
         finally:
             if over:
-                with _saying("Not all work of the campaign could be taken back"):
+                with _logged("Not all work of the campaign could be taken back"):
                     await site.stop_all_jobs()
         return step
 
@@ -100,48 +101,46 @@ def may_pass(error: BaseException) -> bool:
 
 def record_completion(control: ControllerContext, step: WorkloadProgress, own: str | None = None) -> bool:
     """Record it where a campaign is over, cancel all its jobs but one's own, and return whether it is."""
+    stopped = read_control(control.campaign).stop
     if step.done:
         write_campaign_outcome(control.campaign, "finished", step.sentence)
-    elif read_control(control.campaign).stop:
+    elif stopped:
         write_campaign_outcome(control.campaign, "stopped", STOPPED)
-    else:
-        return False
-    cancel_all(control, own)
-    return True
+    if step.done or stopped:
+        cancel_all(control, own)
+    return step.done or stopped
 
 
 def record_failure(control: ControllerContext, sentence: str, own: str | None = None) -> None:
     """Record that a campaign does not go on, and why, and cancel all its jobs but one's own."""
-    if read_control(control.campaign).stop:
-        write_campaign_outcome(control.campaign, "stopped", STOPPED)
-    else:
-        write_campaign_outcome(control.campaign, "failed", sentence)
+    stopped = read_control(control.campaign).stop
+    write_campaign_outcome(control.campaign, *(("stopped", STOPPED) if stopped else ("failed", sentence)))
     cancel_all(control, own)
 
 
 def cancel_all(control: ControllerContext, own: str | None = None) -> None:
     """Cancel all jobs of a campaign but one's own, as far as Slurm answers: one that is left finds nothing to do."""
-    with _saying("Not all jobs of the campaign could be cancelled"):
+    with _logged("Not all jobs of the campaign could be cancelled"):
         jobs = {job.array_id for job in control.slurm.named(control.campaign.prefix) if not job.state.ended}
         control.slurm.cancel(sorted(jobs - {own}))
 
 
 def log_message(sentence: str) -> None:
-    """Tell people who read the job's log, or look on."""
+    """Write a sentence to the job's log, or the terminal."""
     sys.stderr.write(f"{sentence}\n")
     sys.stderr.flush()
 
 
 @contextmanager
-def _saying(what: str) -> Iterator[None]:
-    """Say what could not be done where Slurm fails, and go on."""
+def _logged(what: str) -> Iterator[None]:
+    """Log what could not be done where Slurm fails, and go on."""
     try:
         yield
     except SlurmError as error:
         log_message(f"{what}: {error}")
 
 
-def advance_campaign(campaign: Campaign, errand: Workload[Any]) -> WorkloadProgress:
+def advance_campaign(campaign: Campaign, workload: Workload[Any]) -> WorkloadProgress:
     """Do all that can be done now, and return what came of it or what is waited for.
 
     Where controller jobs, or another process, carry the campaign on, that is what is waited for. Raises what ends a
@@ -155,22 +154,20 @@ def advance_campaign(campaign: Campaign, errand: Workload[Any]) -> WorkloadProgr
         raise RunDirectoryError(f"{campaign.folder}: {what} To let it go on: {campaign.command('launch')}")
     try:
         with acquire_control(campaign) as control:
-            return _advance(control, errand)
+            return _advance(control, workload)
     except RunLocked:
         holder = read_holder(campaign.slurm_dir)
         return WorkloadProgress(False, (f"{holder or 'another process'}, who carries it on",))
 
 
-def _advance(control: ControllerContext, errand: Workload[Any]) -> WorkloadProgress:
-    if control.book.book.of_role("controller"):
-        living = active_controllers(control)
-        if living:
-            return WorkloadProgress(
-                False, tuple(f"controller job {s.job_id}, which carries it on" for s in living)
-            )
+def _advance(control: ControllerContext, workload: Workload[Any]) -> WorkloadProgress:
+    if control.book.book.of_role("controller") and (living := active_controllers(control)):
+        return WorkloadProgress(
+            False, tuple(f"controller job {s.job_id}, which carries it on" for s in living)
+        )
     leave = functools.partial(until_waiting, lease=control.lease)
     try:
-        step = asyncio.run(advance_once(control, errand, leave, log_message))
+        step = asyncio.run(advance_once(control, workload, leave, log_message))
     except ExpectedError as error:
         if is_final(error):
             record_failure(control, str(error))
@@ -180,7 +177,7 @@ def _advance(control: ControllerContext, errand: Workload[Any]) -> WorkloadProgr
 
 
 async def until_waiting(parking: QuiescenceTracker, lease: Lease) -> tuple[str, ...]:
-    """Return once nothing is left to do but to wait, with what for; raises `LeaseLost` once another steers."""
+    """Return once nothing is left to do but to wait, with what for; raises `LeaseLost` once another has control."""
     waiting = asyncio.ensure_future(parking.until_quiescent())
     try:
         while not waiting.done():
@@ -192,9 +189,9 @@ async def until_waiting(parking: QuiescenceTracker, lease: Lease) -> tuple[str, 
 
 
 class ShutdownMonitor:
-    """Tells a controller job when to leave: it was told to, people want the campaign to stop, or its time is nearly up.
+    """Tells a controller job when to leave: on a signal, on a user's request to stop, or when its time is nearly up.
 
-    For the last of `margin_s` seconds before `ends` (since 1970; None: nobody knows) nothing new begins, and what is in
+    For the last of `margin_s` seconds before `ends` (since 1970; None: not known) nothing new begins, and what is in
     flight may come to its end for the first three quarters of them.
     """
 
@@ -202,23 +199,24 @@ class ShutdownMonitor:
         self, campaign: Campaign, lease: Lease, told: StopSignal, ends: float | None, margin_s: float
     ) -> None:
         self._campaign, self._lease, self._told = campaign, lease, told
-        self._ends, self._margin_s = ends, margin_s
+        self._leave_at = float("inf") if ends is None else ends - margin_s
+        self._margin_s = margin_s
 
     @property
     def should_stop(self) -> bool:
         """Whether it is time to leave."""
-        return self._told.received or self._left_s() <= 0 or read_control(self._campaign).stop
+        return self._told.received or time.time() >= self._leave_at or read_control(self._campaign).stop
 
     async def wait_for_stop(self, seconds: float) -> bool:
-        """Wait for so long at most, and return whether it is time to leave; raises `LeaseLost` once another steers."""
+        """Wait for so long at most, and return whether it is time to leave; raises `LeaseLost`."""
         until = time.monotonic() + seconds
         while not self.should_stop and (rest := until - time.monotonic()) > 0:
             self._lease.renew()
-            await self._told.within(max(min(rest, LOOK_S, self._left_s()), 0.0))
+            await self._told.within(max(min(rest, LOOK_S, self._leave_at - time.time()), 0.0))
         return self.should_stop
 
     async def wait(self, parking: QuiescenceTracker) -> tuple[str, ...]:
-        """Return when it is time to leave, with what is waited for then; raises `LeaseLost` once another steers."""
+        """Return when it is time to leave, with what is waited for then; raises `LeaseLost`."""
         while not await self.wait_for_stop(LOOK_S):
             pass
         if not self._told.received:
@@ -228,16 +226,13 @@ class ShutdownMonitor:
                     await parking.until_quiescent()
         return parking.reasons
 
-    def _left_s(self) -> float:
-        return float("inf") if self._ends is None else self._ends - self._margin_s - time.time()
-
 
 def run_controller_job(
-    module: str, folder: Path, token: str, open_errand: OpenWorkload, told: StopSignal, render: Render
+    module: str, folder: Path, token: str, open_workload: OpenWorkload, told: StopSignal, render: Render
 ) -> int:
     """Be the controller job that runs `module` and was submitted with a token, and return its exit code.
 
-    It has a successor before it works. 0 ends the chain because all is done (or people want it to stop), 6 because a
+    It has a successor before it works. 0 ends the chain because all is done (or a user stopped it), 6 because a
     budget is used up, 1 because going on makes no sense otherwise; 75 lets the successor go on. Raises
     `RunDirectoryError` where the folder has no campaign.
     """
@@ -248,11 +243,9 @@ def run_controller_job(
     if lease is None:
         return WAITING
     with acquire_control(campaign, lease) as control:
-        job = _ControllerJob(
-            control, ControllerJob(campaign, module, token), os.environ["SLURM_JOB_ID"], told, render
-        )
+        link, job = ControllerJob(campaign, module, token), os.environ["SLURM_JOB_ID"]
         try:
-            return job.run(open_errand)
+            return _ControllerJob(control, link, job, told, render).run(open_workload)
         except LeaseLost as error:
             log_message(str(error))
             return WAITING
@@ -268,15 +261,15 @@ class _ControllerJob:
     told: StopSignal
     render: Render
 
-    def run(self, open_errand: OpenWorkload) -> int:
-        """Return the exit code of the job; raises `LeaseLost` once another steers."""
+    def run(self, open_workload: OpenWorkload) -> int:
+        """Return the exit code of the job; raises `LeaseLost` once another has control."""
         began = time.monotonic()
         confirm_submission(self.control.book, self.link.token, self.job)
         if read_campaign_outcome(self.control.campaign) is not None:
             cancel_all(self.control, self.job)
             return 0
-        self._queue_successor()
-        code = self._steer(open_errand)
+        self._queue_successor()  # before any work: whatever ends this job, the chain goes on
+        code = self._steer(open_workload)
         if code == WAITING:
             self._queue_successor()
             # A job that was told to leave may have to come back: Slurm may put it into the queue again.
@@ -284,9 +277,9 @@ class _ControllerJob:
                 self.control.book.ended(self.link.token, "left", time.monotonic() - began)
         return code
 
-    def _steer(self, open_errand: OpenWorkload) -> int:
+    def _steer(self, open_workload: OpenWorkload) -> int:
         try:
-            step = asyncio.run(self._go_on(self._counted(open_errand)))
+            step = asyncio.run(self._go_on(self._counted(open_workload)))
         except LeaseLost:
             raise
         except ExpectedError as error:
@@ -300,20 +293,20 @@ class _ControllerJob:
         log_message(f"Leaving for the next controller job.{waiting}")
         return WAITING
 
-    async def _go_on(self, errand: Workload[Any]) -> WorkloadProgress:
+    async def _go_on(self, workload: Workload[Any]) -> WorkloadProgress:
         """Carry on until it is done or time to leave; try again where what was in the way may have passed."""
         control, cluster = self.control, self.control.campaign.cluster
-        failures, progress = 0, errand.progress()
+        failures, progress = 0, workload.progress()
         ends = await asyncio.to_thread(end_of_time, self.job, control.slurm)
         departure = ShutdownMonitor(control.campaign, control.lease, self.told, ends, cluster.margin_s)
         with self.told.in_loop():
             while True:
                 try:
-                    return await advance_once(control, errand, departure.wait, log_message)
+                    return await advance_once(control, workload, departure.wait, log_message)
                 except (ExpectedError, OSError) as error:
                     if not may_pass(error):
                         raise
-                    before, progress = progress, errand.progress()
+                    before, progress = progress, workload.progress()
                     failures = failures + 1 if progress == before else 1
                     if failures >= cluster.controller_chain.max_no_progress:
                         raise InfrastructureError(f"{failures} times in a row: {error}") from error
@@ -322,16 +315,12 @@ class _ControllerJob:
                     if await departure.wait_for_stop(pause_s):
                         return WorkloadProgress(False, (str(error),))
 
-    def _counted(self, open_errand: OpenWorkload) -> Workload[Any]:
-        """Return the errand of a link that is now counted.
-
-        Raises `InfrastructureError` where too many links in a row brought nothing.
-        """
+    def _counted(self, open_workload: OpenWorkload) -> Workload[Any]:
+        """Return the workload; raises `InfrastructureError` where too many links in a row recorded nothing new."""
         campaign = self.control.campaign
-        worker = f"{self.job}.{os.environ.get('SLURM_RESTART_COUNT', '0')}"
         try:
-            errand = open_errand(campaign.folder)
-            links = record_controller_start(campaign, worker, errand.progress())
+            workload = open_workload(campaign.folder)
+            links = record_controller_start(campaign, worker_name(), workload.progress())
         except ExpectedError:
             raise
         except Exception as error:  # a link that could end here uncounted would have successors for ever
@@ -342,26 +331,27 @@ class _ControllerJob:
                 f"Nothing new was recorded in {links.no_progress_count} controller jobs in a row; what they printed is "
                 f"in {campaign.logs}."
             )
-        return errand
+        return workload
 
     def _queue_successor(self) -> None:
         """Queue the next link, as soon as Slurm answers; say so where there can be none."""
-        while not self._has_successor() and not self.told.received:
+        while True:
+            try:
+                ensure_successor(self.link, self.job, self.control, self.render)
+            except SlurmUnreachable as error:
+                log_message(str(error))
+            except WorkCancelled as error:
+                log_message(str(error))
+                break
+            except SlurmError as error:
+                log_message(f"No controller job can follow this one: {error}")
+                break
+            else:
+                break
+            if self.told.received:
+                break
             self.control.lease.renew()
             time.sleep(_RETRY_S)
-
-    def _has_successor(self) -> bool:
-        """Whether the next link is queued, or cannot be."""
-        try:
-            ensure_successor(self.link, self.job, self.control, self.render)
-        except SlurmUnreachable as error:
-            log_message(str(error))
-            return False
-        except WorkCancelled as error:
-            log_message(str(error))
-        except SlurmError as error:
-            log_message(f"No controller job can follow this one: {error}")
-        return True
 
 
 def _when_free(campaign: Campaign, told: StopSignal) -> Lease | None:

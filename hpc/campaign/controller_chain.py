@@ -2,7 +2,7 @@
 
 A link that ends in any way but well lets its successor start (`afternotok`), and one that ends well has it cancelled
 (`kill-on-invalid-dep`). All have one name, of which Slurm runs one at a time (`singleton`). The successor is known by
-its purpose in the book, so a link that Slurm requeued finds the one it has queued before.
+its purpose in the log, so a link that Slurm requeued finds the one it has queued before.
 
 FOLDER/slurm/controllers.json    how many links there were, and how many in a row have recorded nothing new
 """
@@ -91,11 +91,11 @@ def ensure_successor(link: ControllerJob, job: str, control: ControllerContext, 
     """See to it that a successor waits for a link, which runs as `job`, and return the id of the successor's job.
 
     Raises `SlurmUnreachable` while it cannot be known whether there is one, `SlurmRefused` where there can be none,
-    `WorkCancelled` where somebody has cancelled it: people end campaigns by cancelling all of their jobs.
+    `WorkCancelled` where a user has cancelled it: people end campaigns by cancelling all of their jobs.
     """
     for submission in active_controllers(control):
-        if submission.purpose == link.follows:
-            return _id_of(submission)
+        if submission.purpose == link.follows and submission.job_id is not None:
+            return submission.job_id
     known = (s for s in control.book.book.of_role("controller") if s.purpose == link.follows)
     cancelled = next((s for s in known if s.ended == JobState.CANCELLED), None)
     if cancelled is not None:
@@ -108,7 +108,7 @@ def ensure_successor(link: ControllerJob, job: str, control: ControllerContext, 
 
 
 def active_controllers(control: ControllerContext) -> tuple[Submission, ...]:
-    """Return the controller jobs that run or wait, and note in the book that others have ended.
+    """Return the controller jobs that run or wait, and log that others have ended.
 
     Raises `SlurmUnreachable` where Slurm does not say, or may yet have taken one whose submission it has not answered.
     """
@@ -127,7 +127,7 @@ def active_controllers(control: ControllerContext) -> tuple[Submission, ...]:
 
 
 def confirm_submission(book: SubmissionLog, token: str, job: str) -> None:
-    """Note in the book that a submission has reached Slurm: its job itself says so."""
+    """Log that a submission has reached Slurm: its job itself says so."""
     submission = book.book.submissions.get(token)
     if submission is not None and submission.job_id is None:
         book.submitted(token, job)
@@ -157,13 +157,15 @@ def record_controller_start(campaign: Campaign, worker: str, progress: int) -> C
     """Note that a link begins, and return how the chain stands."""
     path = campaign.slurm_dir / "controllers.json"
     last = read_record(path, ChainProgress)
-    if last is None:
-        links = ChainProgress(worker, 1, progress, 0)
-    elif last.worker == worker:
-        links = last
-    else:
-        no_progress = last.no_progress_count + 1 if progress == last.progress else 0
-        links = ChainProgress(worker, last.count + 1, progress, no_progress)
+    if last is not None and last.worker == worker:
+        return last
+    fruitless = last is not None and progress == last.progress
+    links = ChainProgress(
+        worker,
+        count=last.count + 1 if last else 1,
+        progress=progress,
+        no_progress_count=last.no_progress_count + 1 if last and fruitless else 0,
+    )
     write_record(path, links)
     return links
 
@@ -179,8 +181,3 @@ def _submit(link: ControllerJob, control: ControllerContext, script: str, *, pur
         job_id = control.slurm.submit(script, token=link.token)
         submitted(job_id)
     return job_id
-
-
-def _id_of(submission: Submission) -> str:
-    assert submission.job_id is not None, "only what was settled comes here"
-    return submission.job_id

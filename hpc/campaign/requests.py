@@ -1,4 +1,4 @@
-"""What people ask of a campaign from beside whoever steers it: to end its jobs, to run fewer at once."""
+"""What users ask of a campaign while another process controls it: to end its jobs, to run fewer at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import groupby
 from typing import get_args
 
@@ -37,21 +36,24 @@ def living_jobs(campaign: Campaign, slurm: Slurm) -> tuple[Job, ...]:
 
 def count_by_role(campaign: Campaign, jobs: Sequence[Job]) -> Mapping[str, int]:
     """Return how many jobs there are of each role."""
-    beginning = len(campaign.prefix)
-    counts = Counter(job.name[beginning:].partition("-")[0] for job in jobs)
+    counts = Counter(job.name.removeprefix(campaign.prefix).partition("-")[0] for job in jobs)
     return {role: counts[role] for role in get_args(RoleName) if counts[role]}
 
 
 def cancel(campaign: Campaign, slurm: Slurm, wait_s: float = 60.0) -> tuple[Job, ...]:
     """Ask the campaign to stop and cancel its jobs until none is left; return those that still end after `wait_s`.
 
-    The wish to stop is on disk before Slurm is asked: a controller that this misses stops by itself. Where none is
-    left, what the jobs used is noted in the book, and that the campaign was stopped. Raises `SlurmError` where Slurm
-    does not do it; then the wish stands.
+    The request to stop is on disk before Slurm is asked: a controller that this misses stops by itself. Where none is
+    left, what the jobs used is logged, and that the campaign was stopped. Raises `SlurmError` where Slurm does not do
+    it; then the request stands.
     """
     update_control(campaign, stop=True)
     deadline = time.monotonic() + wait_s
-    turn = partial(_turn, campaign.job_name("controller"))
+    controllers = campaign.job_name("controller")
+
+    def turn(job: Job) -> int:  # a controller that ends lets its successor start: those that wait go first
+        return 2 if not job.name.startswith(controllers) else 0 if job.state.waits else 1
+
     while left := living_jobs(campaign, slurm):
         if time.monotonic() > deadline:
             return left
@@ -63,15 +65,8 @@ def cancel(campaign: Campaign, slurm: Slurm, wait_s: float = 60.0) -> tuple[Job,
     return ()
 
 
-def _turn(controllers: str, job: Job) -> int:
-    """Return when a job is cancelled: a controller that ends lets its successor start, so those that wait go first."""
-    if not job.name.startswith(controllers):
-        return 2
-    return 0 if job.state.waits else 1
-
-
 def _close(campaign: Campaign, slurm: Slurm) -> None:
-    """Log how the jobs ended, unless a person steers the campaign by hand just now: that step stops and logs it."""
+    """Log how the jobs ended, unless another process has control just now: that stops and logs it."""
     with suppress(RunLocked), acquire_control(campaign) as control:
         log = control.book
         known = slurm.snapshot(log.book.open_jobs)
@@ -84,7 +79,7 @@ def _close(campaign: Campaign, slurm: Slurm) -> None:
 def throttle(campaign: Campaign, slurm: Slurm, running: int | None) -> tuple[str, ...]:
     """Ask for so many evaluations at once from now on, None for no such limit; return the arrays changed at once.
 
-    The wish is on disk before Slurm is asked, and holds for arrays to come. Raises `SlurmError` where Slurm does not
+    The request is on disk before Slurm is asked, and holds for arrays to come. Raises `SlurmError` where Slurm does not
     answer; then the controller changes the arrays when it does.
     """
     update_control(campaign, throttle=running)
@@ -92,13 +87,9 @@ def throttle(campaign: Campaign, slurm: Slurm, running: int | None) -> tuple[str
         return ()
     open_arrays = read_book(campaign.book).unfinished("evaluate")
     arrays = [array.job_id for array in open_arrays if array.job_id is not None]
-    shared = zip(arrays, split_throttle(running, len(arrays)) if arrays else (), strict=True)
-    return tuple(array for array, share in shared if _was_throttled(slurm, array, share))
-
-
-def _was_throttled(slurm: Slurm, array: str, share: int) -> bool:
-    try:
-        slurm.throttle(array, share)
-    except SlurmRefused:  # it has ended, or is no array
-        return False
-    return True
+    changed = []
+    for array, share in zip(arrays, split_throttle(running, len(arrays)) if arrays else (), strict=True):
+        with suppress(SlurmRefused):  # it has ended, or is no array
+            slurm.throttle(array, share)
+            changed.append(array)
+    return tuple(changed)

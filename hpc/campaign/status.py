@@ -10,25 +10,24 @@ from typing import Any
 
 from hpc.campaign.accounting import states_of, usage_now
 from hpc.journal import LeaseHolder, read_holder
-from hpc.queue import HeartbeatStore, Queue, job_of
-from hpc.serving import ServerRegistration, read_services
+from hpc.queue import HeartbeatStore, Queue
+from hpc.serving import read_services
 from hpc.slurm import (
     Campaign,
     CampaignOutcome,
     Commands,
-    Job,
     JobState,
     QueueSnapshot,
     Slurm,
-    Submission,
     SubmissionState,
+    job_of,
     read_book,
     read_campaign_outcome,
     read_control,
 )
 
 PATIENCE_S = 3.0
-"""Seconds that a person waits for an answer of Slurm's."""
+"""Seconds that a user waits for an answer of Slurm's."""
 UNASKED = QueueSnapshot({}, ("Slurm was not asked.",))
 
 
@@ -65,7 +64,7 @@ class ServerStatus:
 
 @dataclass(frozen=True)
 class QueueStatus:
-    """The queue: entries that nobody has taken, and how many each job has taken, with the node where it runs."""
+    """The queue: items not yet taken, and how many each job has taken, with the node where it runs."""
 
     waiting: int
     taken: Mapping[str, int]
@@ -76,9 +75,9 @@ class QueueStatus:
 class CampaignStatus:
     """A campaign at a glance.
 
-    `holder` is who has the right to steer just now. `unanswered` counts submissions of which it is not known whether
-    they reached Slurm, `unmetered` ended jobs of which nobody knows how long they held GPUs. `stop` and `throttle` are
-    what people have asked, `ending` is how it ended, None while it has not, `notes` what Slurm did not answer.
+    `holder` is the process in control just now. `unanswered` counts submissions of which it is not known whether they
+    reached Slurm, `unmetered` ended jobs that held GPUs for an unknown time. `stop` and `throttle` are what users have
+    asked for, `ending` is how it ended, None while it has not, `notes` what Slurm did not answer.
     """
 
     id: str
@@ -111,7 +110,7 @@ class CampaignStatus:
 
     @property
     def at_work(self) -> bool:
-        """Whether jobs run or wait, as far as anybody knows, or somebody steers by hand."""
+        """Whether jobs run or wait, as far as is known, or a process controls it by hand."""
         states = {JobState(state) for role in self.roles for state in role.now}
         doubted = bool(self.notes) and JobState.UNKNOWN in states
         return (
@@ -127,8 +126,8 @@ def quick_slurm(campaign: Campaign) -> Slurm:
 
 
 def overview(campaign: Campaign, book: SubmissionState, snapshot: QueueSnapshot) -> CampaignStatus:
-    """Return where a campaign stands, by its folder, its book, and what Slurm said of its open jobs."""
-    usage, wishes = usage_now(book, snapshot), read_control(campaign)
+    """Return where a campaign stands, by its folder, its log, and what Slurm said of its open jobs."""
+    usage, requests = usage_now(book, snapshot), read_control(campaign)
     controller, successor = _chain(book, snapshot)
     return CampaignStatus(
         id=campaign.id,
@@ -140,13 +139,16 @@ def overview(campaign: Campaign, book: SubmissionState, snapshot: QueueSnapshot)
         roles=_roles(book, snapshot),
         unanswered=len(book.unanswered),
         work=_work(campaign, snapshot),
-        servers=tuple(map(_server, read_services(campaign.services))),
+        servers=tuple(
+            ServerStatus(server.model, server.url, server.job, server.node, _utc(server.ends))
+            for server in read_services(campaign.services)
+        ),
         gpu_hours=usage.gpu_hours,
         jobs=usage.jobs,
         unmetered=usage.unmetered,
         avoided=book.excluded,
-        stop=wishes.stop,
-        throttle=wishes.throttle,
+        stop=requests.stop,
+        throttle=requests.throttle,
         ending=read_campaign_outcome(campaign),
         notes=snapshot.notes,
     )
@@ -163,24 +165,19 @@ def campaign_status(campaign: Campaign, slurm: Slurm | None) -> CampaignStatus:
 def _chain(
     book: SubmissionState, snapshot: QueueSnapshot
 ) -> tuple[ControllerStatus | None, ControllerStatus | None]:
-    """Return the link that steers and the one that waits to follow it; without Slurm's answer, the first two."""
-    links = [
-        _link(number, submission, snapshot.jobs.get(submission.job_id or ""))
-        for number, submission in enumerate(book.of_role("controller"), 1)
-        if submission in book.open
-    ]
+    """Return the controller at work and the one that waits to follow it; without Slurm's answer, the first two."""
+    links = []
+    for number, submission in enumerate(book.of_role("controller"), 1):
+        if submission in book.open:
+            job_id = submission.job_id or ""
+            job = snapshot.jobs.get(job_id)
+            known = (None, "", "") if job is None else (job.state, job.nodes, job.reason)
+            links.append(ControllerStatus(number, job_id, *known))
     if not snapshot.notes:
         links = [link for link in links if snapshot.jobs.get(link.job) and not snapshot.state(link.job).ended]
     waiting = [link for link in links if snapshot.state(link.job).waits]
     steering = [link for link in links if link not in waiting]
     return next(iter(steering), None), next(iter([*waiting, *steering[1:]]), None)
-
-
-def _link(number: int, submission: Submission, job: Job | None) -> ControllerStatus:
-    known = submission.job_id or ""
-    if job is None:
-        return ControllerStatus(number, known, None, "", "")
-    return ControllerStatus(number, known, job.state, job.nodes, job.reason)
 
 
 def _roles(book: SubmissionState, snapshot: QueueSnapshot) -> tuple[RoleCount, ...]:
@@ -206,6 +203,5 @@ def _work(campaign: Campaign, snapshot: QueueSnapshot) -> QueueStatus:
     return QueueStatus(len(queue.waiting()), dict(taken), {job: nodes[job] for job in taken if job in nodes})
 
 
-def _server(service: ServerRegistration) -> ServerStatus:
-    ends = datetime.fromtimestamp(service.ends, UTC).isoformat(timespec="seconds")
-    return ServerStatus(service.model, service.url, service.job, service.node, ends)
+def _utc(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

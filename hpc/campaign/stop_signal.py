@@ -6,7 +6,6 @@ import asyncio
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 from hpc.quiescence import happens_within
 
@@ -23,7 +22,7 @@ class StopSignal:
     def listen(self) -> None:
         """Take the signals from now on."""
         for number in SIGNALS:
-            signal.signal(number, self._take)
+            signal.signal(number, lambda *_: self._tell())
 
     @contextmanager
     def in_loop(self) -> Iterator[None]:
@@ -45,9 +44,6 @@ class StopSignal:
         assert self._news is not None, "to be asked within `in_loop`"
         await happens_within(self._news, seconds)
         return self.received
-
-    def _take(self, _number: int, _frame: FrameType | None) -> None:
-        self._tell()
 
     def _tell(self) -> None:
         self.received = True

@@ -6,14 +6,15 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import get_args
 
-from hpc.doctor.findings import Finding, carefully, failure, good, note, seen_at, warning
+from hpc.doctor.findings import Finding, carefully, failure, good, note, warning
 from hpc.doctor.machine import CheckRequest
+from hpc.doctor.storage import SKEW_S, seconds_outside
 from hpc.errors import HpcError
-from hpc.files import write_atomic
+from hpc.files import last_lines, write_atomic
 from hpc.slurm import (
     AdaptivePoller,
     ClusterProfile,
@@ -34,9 +35,7 @@ _NAME = "doctor"
 _JOB_MINUTES = 10
 _ASK_S = 3.0
 _LOOK_S = 0.5
-_SKEW_S = 5.0
 _ROLES: tuple[RoleName, ...] = get_args(RoleName)
-_DISPATCH, _SERVING = "section dispatch", "section serving"
 
 
 def examine_submission(slurm: Slurm, cluster: ClusterProfile | None, render: Renderer) -> Iterator[Finding]:
@@ -50,7 +49,9 @@ def examine_submission(slurm: Slurm, cluster: ClusterProfile | None, render: Ren
     yield from carefully("slurm", lambda: _check_answers(slurm))
     yield from carefully("limits of slurm", lambda: _check_config(slurm, cluster))
     yield from _check_submit_limits(slurm, cluster)
-    yield from _check_variables(slurm.commands.environment)
+    if ignored := sorted(name for name in slurm.commands.environment if name.startswith("SBATCH_")):
+        remedy = "Say it in the cluster profile instead; jobs are to be the same whoever submits them."
+        yield note("variables", f"{', '.join(ignored)} will be ignored", remedy)
     if cluster is not None:
         yield from carefully("partitions", lambda: _check_partitions(slurm, cluster))
         for role in _ROLES:
@@ -112,15 +113,16 @@ class NodeCheck:
         seen = time.time()
         answer = json.loads(report.read_bytes())
         where = f"{role} on {answer['node'] or answer['host']}"
-        yield from seen_at((Finding(**finding) for finding in answer["findings"]), where)
-        yield from seen_at([check_clock(answer["time"], submitted, seen)], where)
+        clock = check_clock(answer["time"], submitted, seen)
+        for finding in (*(Finding(**fields) for fields in answer["findings"]), clock):
+            yield replace(finding, where=where)
         log.unlink(missing_ok=True)
 
     def _wait(self, role: RoleName, job: str, report: Path, log: Path) -> Finding | None:
         """Wait for the report; return what to say where none comes."""
         poll = AdaptivePoller(self.slurm, first_s=_ASK_S, most_s=30.0)
         deadline, lost_at = time.monotonic() + self.wait_s, None
-        while not _appears(report):
+        while report not in report.parent.iterdir():  # listing the folder makes NFS look again
             seen = poll.poll([job]).jobs.get(job)
             ended = seen is not None and seen.state.ended
             lost_at = (lost_at or time.monotonic() + self.grace_s) if ended else None
@@ -136,7 +138,7 @@ class NodeCheck:
         return None
 
     def _lost(self, role: RoleName, job: str, said: str, log: Path) -> Finding:
-        end = _tail(log)
+        end = "\n".join(last_lines(log, 10)).strip()[-300:]
         found = f"job {job} ended ({said}) without a report" + (f"; its log ends: {end}" if end else "")
         remedy = (
             f"Correct `setup` or `python` in the cluster profile (log: {log})."
@@ -148,13 +150,11 @@ class NodeCheck:
 
 def check_clock(moment: float, earliest: float, latest: float) -> Finding:
     """Compare the time that a node read within a job with this machine's clock before and after."""
-    skew = min(moment - earliest, 0.0) + max(moment - latest, 0.0)
-    if abs(skew) <= _SKEW_S:
+    skew = seconds_outside(moment, earliest, latest)
+    if abs(skew) <= SKEW_S:
         return good("clock", "the node's clock agrees with this machine's")
-    remedy = (
-        "Tell your administrators to synchronise the clocks; until then trust no time stamp across machines."
-    )
-    return warning("clock", f"the node's clock is {skew:+.0f} s off", remedy)
+    advice = "synchronise the clocks; until then trust no time stamp across machines."
+    return warning("clock", f"the node's clock is {skew:+.0f} s off", f"Tell your administrators to {advice}")
 
 
 def _check_answers(slurm: Slurm) -> Iterator[Finding]:
@@ -208,13 +208,6 @@ def _accounting(config: Mapping[str, str], cluster: ClusterProfile | None) -> Fi
     return note("accounting", "this cluster keeps no accounts", remedy)
 
 
-def _check_variables(environment: Mapping[str, str]) -> Iterator[Finding]:
-    ignored = sorted(name for name in environment if name.startswith("SBATCH_"))
-    if ignored:
-        remedy = "Say it in the cluster profile instead; jobs are to be the same whoever submits them."
-        yield note("variables", f"{', '.join(ignored)} will be ignored", remedy)
-
-
 def _check_partitions(slurm: Slurm, cluster: ClusterProfile) -> Iterator[Finding]:
     partitions = slurm.partitions()
     up = {partition.name for partition in partitions if partition.up}
@@ -240,64 +233,59 @@ def _check_role(slurm: Slurm, cluster: ClusterProfile, role: RoleName, render: R
         yield good(f"{role} script", "sbatch would take it")
 
 
-def _appears(file: Path) -> bool:
-    list(file.parent.iterdir())  # makes NFS look again
-    return file.exists()
-
-
 def _words(job: Job | None) -> str:
     if job is None:
         return "Slurm says nothing of it"
     return f"{job.state}, {job.reason}" if job.reason else str(job.state)
 
 
-def _tail(log: Path) -> str:
-    try:
-        return log.read_text(errors="replace").strip()[-300:]
-    except OSError:
-        return ""
-
-
 def check_profile(cluster: ClusterProfile) -> Iterator[Finding]:
     """Compare the sections `dispatch` and `serving` with the roles and limits that they live by."""
-    for section, faults in ((_DISPATCH, _dispatch(cluster)), (_SERVING, _serving(cluster))):
-        found = list(faults)
-        yield from found or [good(section, "it fits the roles and limits of the profile")]
+    for section, faults in (("dispatch", _dispatch(cluster)), ("serving", _serving(cluster))):
+        broken = [(found, remedy) for applies, found, remedy in faults if applies]
+        for found, remedy in broken:
+            yield warning(f"section {section}", found, remedy)
+        if not broken:
+            yield good(f"section {section}", "it fits the roles and limits of the profile")
 
 
-def _dispatch(cluster: ClusterProfile) -> Iterator[Finding]:
+Fault = tuple[bool, str, str]
+"""Whether it applies, what was found, what to do about it."""
+
+
+def _dispatch(cluster: ClusterProfile) -> Iterator[Fault]:
     dispatch, limit = cluster.dispatch, cluster.limits.max_jobs
     time_s = 60 * cluster.roles.evaluate.time
-    # A controller, its successor, and at least one to evaluate.
     least = 3 if cluster.submit_from_compute else 1
-    if limit is not None and limit < least:
-        found = f"limits.max_jobs is {limit}; a controller, its successor and an evaluation are {least} jobs"
-        yield warning(_DISPATCH, found, f"Set `limits.max_jobs` to {least} or more.")
-    elif limit is not None and dispatch.max_workers > limit:
-        found = f"dispatch.max_workers is {dispatch.max_workers}, but limits.max_jobs {limit}"
-        yield warning(
-            "dispatch", found, f"Set `dispatch.max_workers` to {limit} or less, or raise `limits.max_jobs`."
-        )
-    if dispatch.idle_timeout >= time_s:
-        found = (
-            f"dispatch.idle_timeout is {dispatch.idle_timeout} s, the time of the role evaluate {time_s} s"
-        )
-        yield warning(
-            _DISPATCH, found, "Shorten `dispatch.idle_timeout`: jobs would wait away their whole time."
-        )
+    room = float("inf") if limit is None else limit
+    yield (
+        room < least,
+        f"limits.max_jobs is {limit}; a controller, its successor and an evaluation are {least} jobs",
+        f"Set `limits.max_jobs` to {least} or more.",
+    )
+    yield (
+        least <= room < dispatch.max_workers,
+        f"dispatch.max_workers is {dispatch.max_workers}, but limits.max_jobs {limit}",
+        f"Set `dispatch.max_workers` to {limit} or less, or raise `limits.max_jobs`.",
+    )
+    yield (
+        dispatch.idle_timeout >= time_s,
+        f"dispatch.idle_timeout is {dispatch.idle_timeout} s, the time of the role evaluate {time_s} s",
+        "Shorten `dispatch.idle_timeout`: jobs would wait away their whole time.",
+    )
 
 
-def _serving(cluster: ClusterProfile) -> Iterator[Finding]:
+def _serving(cluster: ClusterProfile) -> Iterator[Fault]:
     serving, time_s = cluster.serving, 60 * cluster.roles.server.time
-    if (reserved_s := serving.renew_before + serving.drain_timeout) >= time_s:
-        found = (
-            f"serving.renew_before and serving.drain_timeout are {reserved_s} s together, the time of the role server "
-            f"is {time_s} s"
-        )
-        remedy = "Shorten them, or give `roles.server` more `time`: servers would be replaced as soon as they answer."
-        yield warning(_SERVING, found, remedy)
-    elif serving.startup_timeout >= time_s:
-        found = (
-            f"serving.startup_timeout is {serving.startup_timeout} s, the time of the role server {time_s} s"
-        )
-        yield warning(_SERVING, found, "Shorten it, or give `roles.server` more `time`.")
+    reserved_s = serving.renew_before + serving.drain_timeout
+    yield (
+        reserved_s >= time_s,
+        f"serving.renew_before and serving.drain_timeout are {reserved_s} s together, the time of the role server "
+        f"is {time_s} s",
+        "Shorten them, or give `roles.server` more `time`: servers would be replaced as soon as they answer.",
+    )
+    yield (
+        reserved_s < time_s <= serving.startup_timeout,
+        f"serving.startup_timeout is {serving.startup_timeout} s, the time of the role server {time_s} s",
+        "Shorten it, or give `roles.server` more `time`.",
+    )

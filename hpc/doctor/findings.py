@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from hpc.errors import HpcError
@@ -48,8 +48,3 @@ def carefully(check: str, examine: Callable[[], Iterable[Finding]]) -> Iterator[
         yield from examine()
     except (HpcError, OSError) as error:
         yield failure(check, str(error), "Mend what the message names, then check again.")
-
-
-def seen_at(findings: Iterable[Finding], where: str) -> Iterator[Finding]:
-    """Yield findings with the place where they were made."""
-    return (replace(finding, where=where) for finding in findings)

@@ -249,13 +249,9 @@ def _fault_of(folder: Path) -> str:
         json.loads((folder / "config.json").read_bytes())
     except (OSError, ValueError) as error:
         return f"{folder / 'config.json'} cannot be read: {error}"
-    return _unreadable(tensors)
-
-
-def _unreadable(files: Sequence[Path]) -> str:
     # A link into a cache of the hub may lead nowhere.
-    bad = [file for file in files if not os.access(file, os.R_OK)]
-    return f"{bad[0]} cannot be read ({len(bad)} of {len(files)} files)" if bad else ""
+    bad = [file for file in tensors if not os.access(file, os.R_OK)]
+    return f"{bad[0]} cannot be read ({len(bad)} of {len(tensors)} files)" if bad else ""
 
 
 def _last_line(*texts: str) -> str:

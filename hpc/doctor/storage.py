@@ -17,7 +17,8 @@ _GB = 1 << 30
 _FREE_GB = 5
 _FREE_FILES = 20_000
 _SLOW_S = 0.25
-_SKEW_S = 5.0
+SKEW_S = 5.0
+"""Clocks that differ by more than this are reported."""
 # A run must be seen by every node that works on it: these file systems belong to one machine.
 _LOCAL = frozenset({"btrfs", "ext3", "ext4", "overlay", "ramfs", "tmpfs", "xfs", "zfs"})
 _ESCAPE = re.compile(r"\\([0-7]{3})")
@@ -116,14 +117,14 @@ def _check_link(probe: Path) -> Iterator[Finding]:
 def _check_server_clock(probe: Path) -> Iterator[Finding]:
     before = time.time()
     probe.touch()
-    skew = _outside(probe.stat().st_mtime, before, time.time())
-    if abs(skew) > _SKEW_S:
+    skew = seconds_outside(probe.stat().st_mtime, before, time.time())
+    if abs(skew) > SKEW_S:
         remedy = "Tell your administrators: heartbeats are compared with the time stamps of files."
         yield warning("storage clock", f"time stamps of files are {skew:+.0f} s off", remedy)
     else:
         yield good("storage clock", "time stamps of files agree with the clock")
 
 
-def _outside(moment: float, earliest: float, latest: float) -> float:
+def seconds_outside(moment: float, earliest: float, latest: float) -> float:
     """Return by how much a moment lies outside an interval, negative where it is too early."""
     return min(moment - earliest, 0.0) + max(moment - latest, 0.0)

@@ -4,6 +4,7 @@ from .checkpoints import read_checkpoint as read_checkpoint
 from .journal import Journal as Journal
 from .journal import ReplayJournal as ReplayJournal
 from .journal import RunRecord as RunRecord
+from .journal import journal_path as journal_path
 from .journal import read_run as read_run
 from .journal_file import decode_event as decode_event
 from .journal_file import encode_event as encode_event
@@ -19,4 +20,3 @@ from .records import encode_text as encode_text
 from .records import first_difference as first_difference
 from .records import natural_sort_key as natural_sort_key
 from .records import to_plain_json as to_plain_json
-from .recovery import journal_path as journal_path

@@ -53,7 +53,7 @@ from hpc.journal.records import (
 if TYPE_CHECKING:
     from zarr.core.buffer import Buffer
 
-_EPOCH_OF_ZIP = (1980, 1, 1, 0, 0, 0)
+_EPOCH_OF_ZIP = (1980, 1, 1, 0, 0, 0)  # one time for all members: equal content gives equal bytes
 KEPT = 8
 """So many of the newest checkpoints are kept."""
 
@@ -89,20 +89,15 @@ def as_array(name: str, column: StateArray) -> NDArray[Any]:
             raise ValueError(
                 f"Column {name!r} holds neither texts nor a numpy array of booleans, integers or floats."
             )
-        array = _storable(array)
+        # Lone surrogates, which models do emit, have no UTF-8: effects keep them, the state shows them escaped.
+        array[...] = np.frompyfunc(lambda text: text.encode("utf-8", "backslashreplace").decode(), 1, 1)(
+            array
+        )
     if column.dimensions and len(column.dimensions) != array.ndim:
         raise ValueError(
             f"Column {name!r} names the dimensions {column.dimensions} and has the shape {array.shape}."
         )
     return array
-
-
-def _storable(texts: NDArray[Any]) -> NDArray[Any]:
-    # Lone surrogates, which models do emit, have no UTF-8: effects keep them, the state shows them escaped.
-    flat = [text.encode("utf-8", "backslashreplace").decode("utf-8") for text in texts.flat]
-    result = np.empty(len(flat), dtype=object)
-    result[:] = flat
-    return result.reshape(texts.shape)
 
 
 def pack_zarr_zip(attributes: Mapping[str, Any], columns: Mapping[str, StateArray]) -> bytes:

@@ -30,8 +30,10 @@ effects may depend on it: `open` then says which line it is and what to do, and 
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping, Set
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -40,8 +42,23 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from hpc.errors import JournalMismatch, ReplayMiss, RunDirectoryError
-from hpc.files import AppendFile, make_directory, remove_leftovers
-from hpc.journal.journal_file import Event, barrier_event, effect_event, encode_event, software_version
+from hpc.files import (
+    AppendFile,
+    cut,
+    make_directory,
+    remove_leftovers,
+    translate_os_errors,
+    write_atomic,
+)
+from hpc.journal.journal_file import (
+    Event,
+    JournalContents,
+    barrier_event,
+    effect_event,
+    encode_event,
+    read_journal,
+    software_version,
+)
 from hpc.journal.lease import Lease, LeaseHolder, read_holder
 from hpc.journal.records import (
     FORMAT,
@@ -51,19 +68,9 @@ from hpc.journal.records import (
     first_difference,
     to_plain_json,
 )
-from hpc.journal.recovery import (
-    RecoveredRecord,
-    checkpoint_directory,
-    journal_path,
-    loss_sentence,
-    merge_records,
-    raise_on_data_loss,
-    recovery_warnings,
-    repair,
-)
 
 if TYPE_CHECKING:
-    from hpc.journal.checkpoints import StateArray
+    from hpc.journal.checkpoints import Checkpoint, StateArray
 
 Call = Callable[[], Awaitable[Mapping[str, Any]]]
 """Pays for an effect and returns its reply."""
@@ -77,9 +84,9 @@ class Journal:
     `warnings` are sentences about what was found wrong, and made good, at opening.
     """
 
-    def __init__(self, run_dir: Path, lease: Lease, joined: RecoveredRecord, texts: Set[str]) -> None:
+    def __init__(self, run_dir: Path, lease: Lease, joined: _RecoveredRecord, texts: Set[str]) -> None:
         self.run_dir = run_dir
-        self.warnings = recovery_warnings(run_dir, joined)
+        self.warnings = _recovery_warnings(run_dir, joined)
         self._lease = lease
         self._effects = dict(joined.effects)
         self._barriers = dict(joined.barriers)
@@ -103,7 +110,7 @@ class Journal:
         while True:
             lease = Lease.acquire(run_dir, steal_lease=steal_lease, above=above)
             try:
-                joined = merge_records(run_dir, verify=True)
+                joined = _merge_records(run_dir, verify=True)
                 if joined.epoch < lease.epoch:
                     return cls._begin(run_dir, lease, joined)
             except BaseException:
@@ -114,13 +121,18 @@ class Journal:
             above = joined.epoch
 
     @classmethod
-    def _begin(cls, run_dir: Path, lease: Lease, joined: RecoveredRecord) -> Self:
-        raise_on_data_loss(run_dir, joined)
+    def _begin(cls, run_dir: Path, lease: Lease, joined: _RecoveredRecord) -> Self:
+        if joined.lost:  # damaged lines of the journal held what nothing else holds
+            raise RunDirectoryError(_loss_sentence(run_dir, joined))
         lease.renew()  # reading took its time; a successor's lines must not be cut off
         remove_leftovers(run_dir)
-        remove_leftovers(checkpoint_directory(run_dir))
-        log = repair(run_dir, joined, lease.epoch)
-        _restore_latest(joined)
+        remove_leftovers(_checkpoints(run_dir))
+        log = _repair(run_dir, joined, lease.epoch)
+        if joined.snapshot:  # LATEST may be missing or name none
+            from hpc.journal.checkpoints import latest_checkpoint, name_latest
+
+            if latest_checkpoint(joined.snapshot.path.parent) is None:
+                name_latest(joined.snapshot.path)
         journal = cls(run_dir, lease, joined, log.texts)
         opening = {"event": "open", "format": FORMAT, "software": software_version(), **asdict(lease.holder)}
         unknown = joined.barriers.keys() - log.barriers.keys()
@@ -173,14 +185,16 @@ class Journal:
         from hpc.journal.checkpoints import prune, state_digest, write_checkpoint
 
         digest = state_digest(state, self._performed.values())
-        record = self._recorded(barrier, digest) or CheckpointRecord(
+        same = (b for b in self._barriers.values() if (b.name, b.digest) == (barrier, digest))
+        record = next(same, None) or CheckpointRecord(
             max(self._barriers, default=0) + 1, barrier, digest, len(self._performed)
         )
         if record.number <= self._intact:
             return None
         self._lease.renew()
         history = [*(known for known in self.barriers if known.number < record.number), record]
-        path = write_checkpoint(checkpoint_directory(self.run_dir), history, state, self._performed.values())
+        # In this order: file, LATEST, journal's line. Wherever it is cut off, the next `open` makes up for the rest.
+        path = write_checkpoint(_checkpoints(self.run_dir), history, state, self._performed.values())
         self._intact = record.number
         if record.number not in self._barriers:
             self._append(barrier_event(record))
@@ -199,12 +213,12 @@ class Journal:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _recorded(self, name: str, digest: str) -> CheckpointRecord | None:
-        same = (b for b in self._barriers.values() if (b.name, b.digest) == (name, digest))
-        return next(same, None)
-
     async def _pay(self, kind: str, path: str, request: Any, call: Call) -> EffectRecord:
-        _check_path(path)
+        if not path or not path.isprintable() or len(path) > _PATH_MAX:
+            raise ValueError(
+                f"The path {path[:80]!r} of an effect must be 1 to {_PATH_MAX} printable characters, such as "
+                "'genesis/17'."
+            )
         if path in self._asking:
             raise ValueError(f"Effect {path!r} is being asked already; every effect needs a path of its own.")
         self._asking.add(path)
@@ -217,20 +231,17 @@ class Journal:
             }
             key = effect_key(kind, request)
             record = EffectRecord(self._next_seq, self.epoch, kind, path, key, request, reply, meta)
-            self._keep(record)
+            event, new_texts = effect_event(record, self._texts)
+            self._append(event)  # on disk before anything in memory says so
+            self._texts |= new_texts
+            self._effects[path] = record
+            self._next_seq += 1
         finally:
             self._asking.remove(path)
         return record
 
-    def _keep(self, record: EffectRecord) -> None:
-        event, new_texts = effect_event(record, self._texts)
-        self._append(event)
-        self._texts |= new_texts
-        self._effects[record.path] = record
-        self._next_seq += 1
-
     def _append(self, event: Event) -> None:
-        self._lease.renew()
+        self._lease.renew()  # the fence: it fails once a successor has removed our claim
         self._file.append(encode_event({**event, "epoch": self.epoch, "seq": self._next_seq}))
 
 
@@ -292,11 +303,11 @@ def read_run(run_dir: Path) -> RunRecord:
     """
     if not run_dir.is_dir():
         raise RunDirectoryError(f"{run_dir} is not a directory; give the directory of a run.")
-    joined = merge_records(run_dir, verify=False)
+    joined = _merge_records(run_dir, verify=False)
     holder = read_holder(run_dir)
-    warnings = recovery_warnings(run_dir, joined, growing=holder is not None)
+    warnings = _recovery_warnings(run_dir, joined, growing=holder is not None)
     if joined.lost:
-        warnings.append(loss_sentence(run_dir, joined))
+        warnings.append(_loss_sentence(run_dir, joined))
     return RunRecord(
         run_dir=run_dir,
         effects=joined.effects,
@@ -304,14 +315,6 @@ def read_run(run_dir: Path) -> RunRecord:
         holder=holder,
         warnings=tuple(warnings),
     )
-
-
-def _restore_latest(joined: RecoveredRecord) -> None:
-    """Let LATEST name the checkpoint that was read, where it is missing or names none."""
-    from hpc.journal.checkpoints import latest_checkpoint, name_latest
-
-    if joined.snapshot and latest_checkpoint(joined.snapshot.path.parent) is None:
-        name_latest(joined.snapshot.path)
 
 
 def _answer(
@@ -334,9 +337,125 @@ def _answer(
     return reply
 
 
-def _check_path(path: str) -> None:
-    if not path or not path.isprintable() or len(path) > _PATH_MAX:
-        raise ValueError(
-            f"The path {path[:80]!r} of an effect must be 1 to {_PATH_MAX} printable characters, such as "
-            "'genesis/17'."
+@dataclass(frozen=True)
+class _RecoveredRecord:
+    """Journal and newest checkpoint together; `lost` numbers the effects (`seq`) known to be in neither."""
+
+    log: JournalContents
+    snapshot: Checkpoint | None
+    effects: Mapping[str, EffectRecord]
+    barriers: Mapping[int, CheckpointRecord]
+    lost: tuple[int, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def epoch(self) -> int:
+        return max([self.log.epoch, *(record.epoch for record in self.effects.values())])
+
+    @property
+    def next_seq(self) -> int:
+        return max([self.log.next_seq, *(record.seq + 1 for record in self.effects.values())])
+
+
+def journal_path(run_dir: Path) -> Path:
+    """Return where a run's journal is."""
+    return run_dir / "journal.jsonl"
+
+
+def _checkpoints(run_dir: Path) -> Path:
+    return run_dir / "checkpoints"
+
+
+def _merge_records(run_dir: Path, *, verify: bool) -> _RecoveredRecord:
+    """Read the journal; also the newest checkpoint if the journal is not whole, or if told to `verify`."""
+    log = read_journal(journal_path(run_dir))
+    whole = journal_path(run_dir).exists() and not log.damaged
+    snapshot, warnings = (None, []) if whole and not verify else _newest_checkpoint(run_dir)
+    kept = snapshot.effects if snapshot else {}
+    effects = {**kept, **log.effects}
+    in_order = sorted(effects.values(), key=lambda record: (record.epoch, record.seq))
+    barriers = {barrier.number: barrier for barrier in snapshot.barriers} if snapshot else {}
+    return _RecoveredRecord(
+        log=log,
+        snapshot=snapshot,
+        effects={record.path: record for record in in_order},
+        barriers={**barriers, **log.barriers},
+        lost=tuple(sorted(log.missing - {record.seq for record in kept.values()})) if log.damaged else (),
+        warnings=tuple(warnings),
+    )
+
+
+def _loss_sentence(run_dir: Path, joined: _RecoveredRecord) -> str:
+    path = journal_path(run_dir)
+    script = ";".join(f"{number}d" for number in joined.log.damaged)
+    return (
+        f"{path} is damaged: {_lines(joined.log.damaged)} cannot be read, and no checkpoint holds what was "
+        f"there: {len(joined.lost)} of {joined.next_seq} effects. Restore a backup of the file. Without one, "
+        f"keep a copy and delete these lines (sed -i '{script}' {shlex.quote(str(path))}): what they held is "
+        "then asked for again."
+    )
+
+
+def _recovery_warnings(run_dir: Path, joined: _RecoveredRecord, *, growing: bool = False) -> list[str]:
+    """Return a sentence about each thing that is not as it was written, and how it is made good.
+
+    The last line of a `growing` file is incomplete by rights.
+    """
+    path, log = journal_path(run_dir), joined.log
+    found = list(joined.warnings)
+    if log.torn and not growing:
+        found.append(
+            f"{path}: the last line is incomplete ({log.torn} bytes), as a killed process leaves it. It does "
+            "not count; the effect that it was to record is asked for again."
         )
+    if log.late:
+        found.append(f"{path}: {log.late} late lines of a controller that had been taken over do not count.")
+    restored = len(joined.effects) - len(log.effects)
+    if joined.snapshot and (log.damaged or restored):
+        what = f"{_lines(log.damaged)} cannot be read" if log.damaged else "effects are missing"
+        found.append(f"{path}: {what}; {restored} effects come from {joined.snapshot.path} instead.")
+    return found
+
+
+def _repair(run_dir: Path, joined: _RecoveredRecord, epoch: int) -> JournalContents:
+    """Make the journal file whole and return what it then holds.
+
+    A torn tail is cut off; a file that lacks anything is rewritten, the damaged one kept beside it.
+    """
+    path, log = journal_path(run_dir), joined.log
+    if log.damaged or len(joined.effects) > len(log.effects):
+        # The damaged file gets its second name before it is replaced, so that it is never without one.
+        with translate_os_errors(path), suppress(FileNotFoundError, FileExistsError):
+            path.with_name(f"journal-damaged-{epoch:06d}.jsonl").hardlink_to(path)
+        write_atomic(path, _rewritten(joined))
+        return read_journal(path)
+    if log.torn:
+        cut(path, log.size)
+    return log
+
+
+def _rewritten(joined: _RecoveredRecord) -> bytes:
+    lines: list[bytes] = []
+    written: set[str] = set()
+    for record in joined.effects.values():
+        event, texts = effect_event(record, written)
+        written |= texts
+        lines.append(encode_event(event))
+    position = {"epoch": joined.epoch, "seq": joined.next_seq}
+    for _, barrier in sorted(joined.barriers.items()):
+        lines.append(encode_event({**barrier_event(barrier), **position}))
+    return b"".join(lines)
+
+
+def _newest_checkpoint(run_dir: Path) -> tuple[Checkpoint | None, list[str]]:
+    directory = _checkpoints(run_dir)
+    if not any(directory.glob("*.zarr.zip")):
+        return None, []
+    from hpc.journal.checkpoints import newest_checkpoint
+
+    return newest_checkpoint(directory)
+
+
+def _lines(numbers: tuple[int, ...]) -> str:
+    listed = ", ".join(map(str, numbers[:20])) + (", …" if len(numbers) > 20 else "")
+    return f"line {listed}" if len(numbers) == 1 else f"lines {listed}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -95,37 +95,40 @@ def read_journal(path: Path) -> JournalContents:
 def _sorted_out(path: Path, events: list[Event | None], size: int, torn: int) -> JournalContents:
     damaged = [number for number, event in enumerate(events, 1) if event is None]
     readable = [(number, event) for number, event in enumerate(events, 1) if event is not None]
-    _check_versions(path, (event for _, event in readable))
-    texts = {name: text for _, event in readable for name, text in event.get("texts", {}).items()}
-    counted = list(_without_late(readable))
+    texts: dict[str, str] = {}
+    for _, event in readable:
+        if event["event"] == "open" and event["format"] != FORMAT:
+            raise RunVersionError(version_sentence(path, event["format"], event["software"]))
+        texts |= event.get("texts", {})
     effects: dict[str, EffectRecord] = {}
-    for number, event in counted:
-        if event["event"] == "effect":
+    barriers: dict[int, CheckpointRecord] = {}
+    epoch = next_seq = late = 0
+    for number, event in readable:
+        if event["epoch"] < epoch:  # of a stale controller, after a newer one has opened the file
+            late += 1
+            continue
+        epoch, kind = event["epoch"], event["event"]
+        next_seq = max(next_seq, event["seq"] + (kind == "effect"))
+        if kind == "checkpoint":
+            fields = (event[name] for name in ("number", "name", "digest", "effects"))
+            barriers[event["number"]] = CheckpointRecord(*fields)
+        elif kind == "effect":
             try:
-                record = _effect_record(event, texts)
-            except KeyError:
+                effects[event["path"]] = _effect_record(event, texts)
+            except KeyError:  # a text that it refers to was in a damaged line
                 damaged.append(number)
-            else:
-                effects[record.path] = record
-    next_seq = max((event["seq"] + (event["event"] == "effect") for _, event in counted), default=0)
     return JournalContents(
         effects=effects,
-        barriers=_barriers(event for _, event in counted),
+        barriers=barriers,
         texts=texts.keys(),
-        epoch=max((event["epoch"] for _, event in counted), default=0),
+        epoch=epoch,
         next_seq=next_seq,
         size=size,
         torn=torn,
         damaged=tuple(sorted(damaged)),
         missing=frozenset(range(next_seq)) - {record.seq for record in effects.values()},
-        late=len(readable) - len(counted),
+        late=late,
     )
-
-
-def _check_versions(path: Path, events: Iterable[Event]) -> None:
-    for event in events:
-        if event["event"] == "open" and event["format"] != FORMAT:
-            raise RunVersionError(version_sentence(path, event["format"], event["software"]))
 
 
 def version_sentence(path: Path, found: object, software: str) -> str:
@@ -147,24 +150,7 @@ def software_version() -> str:
         return "unknown"
 
 
-def _without_late(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, Event]]:
-    epoch = 0
-    for number, event in events:
-        if event["epoch"] >= epoch:
-            epoch = event["epoch"]
-            yield number, event
-
-
 def _effect_record(event: Event, texts: Mapping[str, str]) -> EffectRecord:
     fields = {name: value for name, value in event.items() if name not in ("event", "texts")}
     parts = {name: expand(fields[name], texts) for name in ("request", "reply")}
     return EffectRecord(**{**fields, **parts})
-
-
-def _barriers(events: Iterable[Event]) -> dict[int, CheckpointRecord]:
-    records = (
-        CheckpointRecord(event["number"], event["name"], event["digest"], event["effects"])
-        for event in events
-        if event["event"] == "checkpoint"
-    )
-    return {record.number: record for record in records}

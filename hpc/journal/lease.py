@@ -25,7 +25,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from hpc.errors import HpcError, LeaseLost, RunLocked
 from hpc.files import (
@@ -42,7 +41,7 @@ HEARTBEAT_S = 60.0
 
 _BEAT_S = HEARTBEAT_S / 3
 
-_CLAIMS = 20
+_CLAIMS = 20  # that others win before this one gives up
 _GONE = (errno.ENOENT, errno.ESTALE)
 
 
@@ -117,6 +116,7 @@ class Lease:
             lock_fd = _link_locked(path, json.dumps(asdict(holder)).encode())
         if lock_fd is None:
             return None
+        # A newer claim may have come between the listing and ours; older ones are removed only after this look.
         if max(_epoch_files(directory), default=epoch) > epoch:
             path.unlink(missing_ok=True)
             os.close(lock_fd)
@@ -177,7 +177,7 @@ def read_holder(run_dir: Path) -> LeaseHolder | None:
 
 
 def _link_locked(path: Path, content: bytes) -> int | None:
-    # The lock is taken before the file has its name, so that nobody finds it unlocked.
+    # The lock is taken before the file has its name, so that no other process finds it unlocked.
     draft = temp_path(path)
     fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
     try:
@@ -216,20 +216,15 @@ def _holder_if_alive(path: Path) -> LeaseHolder | None:
     except FileNotFoundError:
         return None
     try:
-        holder = _parsed(os.read(fd, 65536), path)
+        try:
+            holder = LeaseHolder(**json.loads(os.read(fd, 65536)))
+        except (ValueError, TypeError):  # damaged: it may be alive all the same
+            holder = LeaseHolder(int(path.stem), "an unknown host", "", 0, None, None, "an unknown time")
         age = time.time() - os.fstat(fd).st_mtime
         alive = _is_locked(fd) or _is_running(holder, age)
     finally:
         os.close(fd)
     return holder if alive else None
-
-
-def _parsed(content: bytes, path: Path) -> LeaseHolder:
-    try:
-        fields: dict[str, Any] = json.loads(content)
-        return LeaseHolder(**fields)
-    except (ValueError, TypeError):
-        return LeaseHolder(int(path.stem), "an unknown host", "", 0, None, None, "an unknown time")
 
 
 def _is_locked(fd: int) -> bool:

@@ -104,7 +104,7 @@ def intern(value: Any, texts: dict[str, str]) -> Any:
     if isinstance(value, list):
         return [intern(item, texts) for item in value]
     if isinstance(value, dict):
-        return {_escape(name): intern(item, texts) for name, item in value.items()}
+        return {f"{_dollar(name)}{name}": intern(item, texts) for name, item in value.items()}
     return value
 
 
@@ -115,7 +115,7 @@ def expand(value: Any, texts: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         if "$text" in value:
             return texts[value["$text"]]
-        return {_unescape(name): expand(item, texts) for name, item in value.items()}
+        return {name.removeprefix(_dollar(name)): expand(item, texts) for name, item in value.items()}
     return value
 
 
@@ -138,16 +138,12 @@ def first_difference(recorded: Any, now: Any, where: str = "request") -> str:
             if canonical_json(before) != canonical_json(after):
                 return first_difference(before, after, f"{where}[{index}]")
         return f"{where} had {len(recorded)} items and has {len(now)}"
+    place = ""
     if isinstance(recorded, str) and isinstance(now, str):
-        return _text_difference(recorded, now, where)
-    return f"{where} was {_shortened(recorded)} and is {_shortened(now)}"
-
-
-def _text_difference(recorded: str, now: str, where: str) -> str:
-    pairs = zip(recorded, now, strict=False)
-    at = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(recorded), len(now)))
-    place = f" from character {at}" if at else ""
-    return f"{where} was {_shortened(recorded[at:])} and is {_shortened(now[at:])}{place}"
+        pairs = enumerate(zip(recorded, now, strict=False))
+        at = next((i for i, (a, b) in pairs if a != b), min(len(recorded), len(now)))
+        recorded, now, place = recorded[at:], now[at:], f" from character {at}" if at else ""
+    return f"{where} was {_shortened(recorded)} and is {_shortened(now)}{place}"
 
 
 def _shortened(value: Any) -> str:
@@ -155,12 +151,8 @@ def _shortened(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _escape(name: str) -> str:
-    return f"${name}" if _ESCAPED.fullmatch(name) else name
-
-
-def _unescape(name: str) -> str:
-    return name[1:] if _ESCAPED.fullmatch(name) else name
+def _dollar(name: str) -> str:
+    return "$" if _ESCAPED.fullmatch(name) else ""
 
 
 def _sha256(text: str) -> str:

@@ -8,4 +8,3 @@ from .pilot import serve as serve
 from .work_queue import HeartbeatStore as HeartbeatStore
 from .work_queue import Queue as Queue
 from .work_queue import WorkItem as WorkItem
-from .work_queue import job_of as job_of

@@ -1,4 +1,4 @@
-"""Arrays of elements: how many are asked for and on which nodes, their script, their way to Slurm, their files."""
+"""Arrays of tasks: how many are asked for and on which nodes, their script, their submission, their files."""
 
 from __future__ import annotations
 
@@ -37,40 +37,33 @@ Pilot = Callable[[Mapping[str, Any]], None]
 """What elements run: a function of the fields of `PilotOptions`, found by name in a module of compute nodes."""
 
 _PATTERNS = ("%j", "%t", "%A", "%a")  # submitit replaces these in names of folders
-_WARNING_S = 60
+_WARNING_S = 60  # before its end a job is warned, or for a tenth of a shorter time
 _EARLY_S = 60  # Slurm may send a signal by so much earlier than asked
 _CALL = "call.pkl"
 _TIMEOUT_MIN = 5  # submitit's limit for requeueing what can be requeued: nothing of ours is
 _LARGEST = 1001  # Slurm's own default of MaxArraySize
-_BLAMES = 2
+_BLAMES = 2  # losses or faults on a node before it is avoided
 
 
 @dataclass(frozen=True)
 class DispatchTimeouts:
-    """How long is waited for what, in seconds.
+    """How long is waited for what, in seconds."""
 
-    Files are looked at every `tick_s`, elements every `steer_s`, Slurm every `ask_s` up to `ask_most_s`. Entries are
-    collected for `collect_s` before elements are asked for. Elements beat every `beat_s`. An element that Slurm calls
-    gone is believed to be after `grace_s` without a beat, one that it calls running after `silent_s`. An array that
-    Slurm does not know, though it answers, is lost after `unknown_s`, for files and accounts may be behind; one without
-    an answer has not arrived after `arrival_s`. Where a limit on jobs is reached, the next try is after `full_s`. What
-    a machine could not do is tried again after `pause_s`, then twice that, and so on. Losses on a node count as one
-    unless they are `apart_s` apart.
-    """
-
-    tick_s: float = 0.1
-    collect_s: float = 0.1
-    steer_s: float = 1.0
-    ask_s: float = 10.0
+    tick_s: float = 0.1  # between looks at files
+    collect_s: float = 0.1  # for which entries are collected before tasks are asked for
+    steer_s: float = 1.0  # between looks at tasks
+    ask_s: float = 10.0  # between questions to Slurm, and ever more up to `ask_most_s`
     ask_most_s: float = 180.0
-    beat_s: float = 10.0
-    grace_s: float = 30.0
-    silent_s: float = 600.0
-    unknown_s: float = 120.0
-    arrival_s: float = 60.0
-    full_s: float = 60.0
-    pause_s: float = 2.0
-    apart_s: float = 120.0
+    beat_s: float = 10.0  # between heartbeats
+    grace_s: float = 30.0  # without a heartbeat, after which a task that Slurm calls gone is believed to be
+    silent_s: float = 600.0  # the same for one that Slurm calls running
+    unknown_s: float = (
+        120.0  # after which an array that Slurm does not know is lost: files and accounts may lag
+    )
+    arrival_s: float = 60.0  # after which an array whose submission was not answered has not arrived
+    full_s: float = 60.0  # to the next try where a limit on jobs is reached
+    pause_s: float = 2.0  # to the next try of what a machine could not do; then twice that, and so on
+    apart_s: float = 120.0  # losses on a node count as one unless they are so far apart
 
 
 @dataclass(frozen=True)
@@ -139,7 +132,7 @@ class Arrays:
 
         submitit's runner makes the call of an element from the file `JOB_submitted.pkl`, where JOB is known only once
         Slurm has answered. All elements make the same call, from one file that is there before the array is sent: so
-        an array whose answer was lost can be given its files later, by `put_in_place`.
+        an array whose answer was lost can be given its files later, by `write_task_files`.
         """
         from submitit.core.utils import DelayedSubmission
 
@@ -148,13 +141,12 @@ class Arrays:
         call.set_timeout(_TIMEOUT_MIN, 0)
         call.dump(self.folder(token) / _CALL)
         array = self.slurm.submit(script, token=token)
-        self._link_calls(token, array, elements)
+        self._link_calls(token, [f"{array}_{number}" for number in range(elements)])
         return array
 
     def write_task_files(self, submission: Submission) -> None:
         """Give the elements of an array what they need, where the process that sent it did not come so far."""
-        if submission.job_id is not None:
-            self._link_calls(submission.token, submission.job_id, submission.elements)
+        self._link_calls(submission.token, submission.task_ids)
 
     def remove_files(self, submission: Submission, failed: Iterable[str]) -> None:
         """Remove the files of an array that is over, but for the logs of some elements (`17_3`)."""
@@ -165,15 +157,15 @@ class Arrays:
                     path.unlink(missing_ok=True)
             folder.rmdir()
 
-    def _link_calls(self, token: str, array: str, elements: int) -> None:
+    def _link_calls(self, token: str, task_ids: Iterable[str]) -> None:
         folder = self.folder(token)
-        for number in range(elements):
+        for task in task_ids:
             with suppress(FileExistsError, FileNotFoundError):  # done already; or the array is over
-                (folder / f"{array}_{number}_submitted.pkl").hardlink_to(folder / _CALL)
+                (folder / f"{task}_submitted.pkl").hardlink_to(folder / _CALL)
 
 
 class WorkerScaler:
-    """Sends arrays for entries that wait; `warn` is told what a person should know."""
+    """Sends arrays for entries that wait; `warn` is told what a user should know."""
 
     def __init__(
         self,
@@ -218,9 +210,9 @@ class WorkerScaler:
                 self._warn(str(error))
                 return
 
-    async def throttle(self, wishes: ControlRequests, arrays: Sequence[Submission]) -> None:
-        """Let no more elements run at once than people wish, those of arrays that are there included."""
-        limit = wishes.throttle
+    async def throttle(self, requests: ControlRequests, arrays: Sequence[Submission]) -> None:
+        """Let no more tasks run at once than users ask for, those of arrays that are there included."""
+        limit = requests.throttle
         parts = split_throttle(limit, len(arrays)) if limit is not None and arrays else [0] * len(arrays)
         for array, share in zip(arrays, parts, strict=True):
             if array.job_id is not None and share != (self._throttles.get(array.token) or 0):
@@ -265,15 +257,13 @@ class WorkerScaler:
 
     async def _largest_array(self) -> int:
         if self._largest is None:
-            self._largest = self._cluster.limits.max_array_size or await self._asked_largest()
+            self._largest = self._cluster.limits.max_array_size
+        if self._largest is None:
+            self._largest = _LARGEST
+            with suppress(SlurmError, KeyError, ValueError):
+                config = await asyncio.to_thread(self._slurm.config)
+                self._largest = max(int(config["MaxArraySize"]), 1)
         return self._largest
-
-    async def _asked_largest(self) -> int:
-        try:
-            config = await asyncio.to_thread(self._slurm.config)
-            return max(int(config["MaxArraySize"]), 1)
-        except (SlurmError, KeyError, ValueError):
-            return _LARGEST
 
     async def _send(self, size: int) -> None:
         throttle = read_control(self._arrays.campaign).throttle

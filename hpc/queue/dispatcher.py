@@ -8,20 +8,20 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from hpc.errors import InfrastructureError, WorkCancelled
+from hpc.files import last_lines
 from hpc.queue.arrays import Arrays, DispatchTimeouts, Pilot, WorkerScaler, usable_s
 from hpc.queue.monitor import LOST, ArrayTask, WorkerMonitor, expected_throughput
-from hpc.queue.work_queue import ItemKey, Queue, WorkItem, WorkItemFailure, job_of
+from hpc.queue.work_queue import ItemKey, Queue, WorkItem, WorkItemFailure
 from hpc.quiescence import QuiescenceTracker, happens_within
-from hpc.slurm import ControllerContext, FailureClass, Script, SlurmError, Submission, read_control
+from hpc.slurm import ControllerContext, FailureClass, Script, SlurmError, Submission, job_of, read_control
 
 FAULT = "fault"
 """The class of what a worker could not do through no fault of the work, and said so."""
 
-# How often an entry is tried, by what went wrong: preemption is no fault of anybody.
+# How often an entry is tried, by what went wrong; preemption says nothing against the entry.
 TRIES: dict[str, int] = {
     FailureClass.NODE: 5,
     FailureClass.PREEMPTED: 50,
@@ -44,7 +44,7 @@ _BURIAL_S = 60.0  # for cancelled elements to end, so that what they used is kno
 
 @dataclass
 class PendingItem:
-    """Somebody who waits for an entry.
+    """A caller of `Dispatcher.perform` that waits for a work item.
 
     `missing` says since when the queue has no longer held it, with no result there; `again_at` when it is to be offered
     again after a fault.
@@ -53,19 +53,19 @@ class PendingItem:
     entry: WorkItem
     done: Callable[[], bool]
     result: asyncio.Future[None]
-    ordered: asyncio.Event = field(default_factory=asyncio.Event)
+    ordered: asyncio.Future[None]
     missing: float | None = None
     again_at: float | None = None
     tries: Counter[str] = field(default_factory=Counter)
 
     @property
     def doubtful(self) -> bool:
-        """Whether the result may be there although the entry still waits: from someone who was taken for dead."""
+        """Whether the result may be there although the entry still waits: from a worker that was taken for dead."""
         return bool(self.tries)
 
 
 class WorkTracker:
-    """Tells those who wait that entries are done, or could not be.
+    """Tells callers that their items are done, or could not be.
 
     `grace_s` is given to files that are behind; after a fault an entry is offered again in `pause_s`, then twice that,
     and so on. `on_fault` is told each. `fresh` is set when entries have been offered, until elements were counted.
@@ -85,13 +85,14 @@ class WorkTracker:
         if entry.id in self.waiters:
             raise ValueError(f"{entry.id} is being waited for already")
         self._queue.put(entry)
-        waiter = PendingItem(entry, done, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        waiter = PendingItem(entry, done, loop.create_future(), loop.create_future())
         self.waiters[entry.id] = waiter
         self.fresh.set()
         return waiter
 
     def wants(self, entry_id: str) -> bool:
-        """Whether somebody still waits for an entry."""
+        """Whether a caller still waits for an entry."""
         waiter = self.waiters.get(entry_id)
         return waiter is not None and not waiter.result.done()
 
@@ -122,7 +123,7 @@ class WorkTracker:
         self._give_up(waiter, kind, f"the last was {ticket.worker}, which printed to {log}")
 
     def fail_all(self, error: BaseException) -> None:
-        """Tell everybody that it is over."""
+        """Tell all callers that it is over."""
         for waiter in self.waiters.values():
             _settle(waiter, error)
 
@@ -179,9 +180,9 @@ def _settle(waiter: PendingItem, error: BaseException | None = None) -> None:
 class Dispatcher:
     """Has entries of a campaign's queue done by elements of Slurm arrays; one to a process, shared by all runs.
 
-    An async context manager: at its start it adopts what an earlier one left (book, queue, unanswered submissions), at
+    An async context manager: at its start it adopts what an earlier one left (log, queue, unanswered submissions), at
     its end it leaves everything in Slurm as it is. `pilot` is what elements run, `render` makes the text of a batch
-    script. The book is written in the event loop's thread alone. `warn` is told what a person should know.
+    script. The log is written in the event loop's thread alone. `warn` is told what a user should know.
     """
 
     def __init__(
@@ -199,9 +200,11 @@ class Dispatcher:
         self.queue = Queue(self.campaign.queue)
         self._slurm, self._parking, self._warn = control.slurm, parking, warn
         self._arrays = Arrays(self.campaign, control.slurm, pilot, render, self._patience.beat_s)
-        self._watch = WorkerMonitor(control, self._arrays, self._patience)
-        self._orders = WorkerScaler(control, self._arrays, self._patience, warn)
-        self._desk = WorkTracker(self.queue, self._patience.grace_s, self._patience.pause_s, self._on_fault)
+        self._monitor = WorkerMonitor(control, self._arrays, self._patience)
+        self._scaler = WorkerScaler(control, self._arrays, self._patience, warn)
+        self._tracker = WorkTracker(
+            self.queue, self._patience.grace_s, self._patience.pause_s, self._on_fault
+        )
         self._loops: list[asyncio.Task[None]] = []
         self._sending: asyncio.Task[None] | None = None
         self._over: BaseException | None = None
@@ -214,14 +217,12 @@ class Dispatcher:
         return usable_s(self.campaign.cluster)
 
     async def __aenter__(self) -> Self:
-        for array in self._watch.open:
+        for array in self._monitor.open:
             self._arrays.write_task_files(array)
         self._loops = [asyncio.create_task(self._guard(loop)) for loop in (self._steer, self._ask)]
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stand_down()
 
     async def perform(self, entry: WorkItem, done: Callable[[], bool]) -> None:
@@ -238,30 +239,30 @@ class Dispatcher:
             )
         if self._over is not None:
             raise self._over
-        waiter = self._desk.add(entry, done)
+        waiter = self._tracker.add(entry, done)
         try:
-            await _either(waiter.ordered, waiter.result)
+            await asyncio.wait({waiter.ordered, waiter.result}, return_when=asyncio.FIRST_COMPLETED)
             with self._parking.blocked_on(f"evaluations on {self.campaign.cluster.name}"):
                 await waiter.result
         finally:
-            self._desk.remove(waiter)
+            self._tracker.remove(waiter)
 
     async def withdraw_all(self) -> None:
-        """Take all work back: empty the queue, cancel this campaign's elements, note in the book what they used.
+        """Take all work back: empty the queue, cancel this campaign's elements, log what they used.
 
         Where Slurm does not answer, jobs that still run find an empty queue and leave by themselves.
         """
         await self._stand_down()
         self._end(WorkCancelled("The work was taken back."))
         self.queue.clear()
-        await self._watch.resolve_unanswered_arrays(at_once=True)
-        arrays = self._watch.open
+        await self._monitor.resolve_unanswered_arrays(at_once=True)
+        arrays = self._monitor.open
         try:
             await asyncio.to_thread(self._slurm.cancel, [a.job_id for a in arrays if a.job_id is not None])
         except SlurmError as error:
             self._warn(f"{error} Jobs of this campaign may go on for a while.")
             return
-        await self._watch.wait_for_termination(_BURIAL_S)
+        await self._monitor.wait_for_termination(_BURIAL_S)
         self.queue.clear()
 
     async def _stand_down(self) -> None:
@@ -269,16 +270,18 @@ class Dispatcher:
         for loop in loops:
             loop.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
-        if self._sending is not None:  # else the book would not know what Slurm answers
+        if self._sending is not None:  # else the log would lack what Slurm answers
             await asyncio.wait({self._sending}, timeout=_FAREWELL_S)
 
     async def _guard(self, loop: Callable[[], Awaitable[None]]) -> None:
-        """Run a loop, after trouble with storage again; what else goes wrong is told to whoever waits."""
+        """Run a loop, after trouble with storage again; what else goes wrong is told to the callers."""
         while True:
             try:
                 await loop()
             except OSError as error:
-                self._desk.fail_all(InfrastructureError(f"{self.campaign.slurm_dir} cannot be used: {error}"))
+                self._tracker.fail_all(
+                    InfrastructureError(f"{self.campaign.slurm_dir} cannot be used: {error}")
+                )
                 await asyncio.sleep(self._patience.steer_s)
             except Exception as error:  # noqa: BLE001
                 self._end(error)
@@ -290,60 +293,61 @@ class Dispatcher:
         """Look at files often, at elements now and then, and ask for elements where some are missing."""
         due = 0.0
         while True:
-            await self._pause()
+            # Where items come, wait until those that come with them are there.
+            if await happens_within(self._tracker.fresh, self._patience.tick_s):
+                await asyncio.sleep(self._patience.collect_s)
             now = time.monotonic()
-            closely = self._desk.fresh.is_set() or now >= due
-            self._desk.look(now, closely=closely)
+            closely = self._tracker.fresh.is_set() or now >= due
+            self._tracker.look(now, closely=closely)
             if closely:
                 due = now + self._patience.steer_s
                 self._update_workers(now)
 
-    async def _pause(self) -> None:
-        """Wait until files are to be looked at again; where entries come, until those that come with them are there."""
-        if await happens_within(self._desk.fresh, self._patience.tick_s):
-            await asyncio.sleep(self._patience.collect_s)
-
     async def _ask(self) -> None:
-        """Ask Slurm, rarely, and people's wishes."""
+        """Ask Slurm, rarely, and look at what users ask for."""
         while True:
-            wishes = read_control(self.campaign)
-            if wishes.stop:
+            requests = read_control(self.campaign)
+            if requests.stop:
                 self._end(WorkCancelled(f"It is to stop, as was asked by: {self.campaign.command('cancel')}"))
-            await self._watch.resolve_unanswered_arrays()
-            await self._watch.ask()
-            await self._orders.throttle(wishes, self._watch.open)
+            await self._monitor.resolve_unanswered_arrays()
+            await self._monitor.ask()
+            await self._scaler.throttle(requests, self._monitor.open)
             await asyncio.sleep(self._patience.steer_s)
 
     def _update_workers(self, now: float) -> None:
-        claims = self.queue.claims()  # before the roster is read: whoever takes an entry is on it already
-        for element in self._watch.look(now):
+        # Claims first: whoever takes an item has written a heartbeat before, and would else look dead.
+        claims = self.queue.claims()
+        for element in self._monitor.look(now):
             if element.failure is FailureClass.NODE:
-                self._orders.count_node_loss(
+                self._scaler.count_node_loss(
                     element.node, f"jobs were lost there ({element.state} of {element.job})"
                 )
-        for job in self._watch.cancelled():
-            self._stop_on_external_cancel(job)
+        for job in self._monitor.cancelled():
+            if not self._adopting:  # else it was before our time
+                sentence = f"Job {job} was cancelled by somebody, so no more jobs are sent."
+                self._end(WorkCancelled(f"{sentence} To go on: {self.campaign.command('advance')}"))
         for ticket in claims:
-            self._requeue_if_dead(ticket)
-        for array, elements in self._watch.close(now):
+            if (kind := self._monitor.failure_class_of(ticket.worker)) is not None:
+                self._tracker.again(ticket, kind, self._monitor.log(job_of(ticket.worker)))
+        for array, elements in self._monitor.close(now):
             self._check_startup_failures(array, elements)
-        if self._watch.asked:
+        if self._monitor.asked:
             self._adopting = False
-            if not self._watch.awaiting_exit_reason(now):
+            if not self._monitor.awaiting_exit_reason(now):
                 self._scale_out()
 
     def _scale_out(self) -> None:
         """Ask for the elements that are missing; then those who wait have nothing to do but that."""
         if self._sending is not None and not self._sending.done():
             return
-        self._desk.fresh.clear()
-        waiters = tuple(self._desk.waiters.values())
+        self._tracker.fresh.clear()
+        waiters = tuple(self._tracker.waiters.values())
         busy = {job_of(ticket.worker) for ticket in self.queue.claims()}
-        # What nobody waits for was offered by an earlier dispatcher: it will be asked for, or is not wanted any more.
-        waiting = sum(self._desk.wants(ticket.id) for ticket in self.queue.waiting())
+        # What no caller waits for was offered by an earlier dispatcher: it will be asked for, or is no longer wanted.
+        waiting = sum(self._tracker.wants(ticket.id) for ticket in self.queue.waiting())
         pack = self.campaign.cluster.dispatch.items_per_worker
-        expected = expected_throughput(self._watch.elements, busy, pack)
-        count = self._orders.count(waiting, expected, self._watch.live)
+        expected = expected_throughput(self._monitor.elements, busy, pack)
+        count = self._scaler.count(waiting, expected, self._monitor.live)
         if count and self._over is None:
             self._sending = asyncio.create_task(self._guard(lambda: self._send(count, waiters)))
         else:
@@ -352,22 +356,10 @@ class Dispatcher:
     async def _send(self, count: int, waiters: Sequence[PendingItem]) -> None:
         with self._parking.active():
             try:
-                await self._orders.send(count)
+                await self._scaler.send(count)
             except SlurmError as error:
-                self._desk.fail_all(error)
+                self._tracker.fail_all(error)
         _mark(waiters)
-
-    def _requeue_if_dead(self, ticket: ItemKey) -> None:
-        """Take an entry from a worker that is dead."""
-        kind = self._watch.failure_class_of(ticket.worker)
-        if kind is not None:
-            self._desk.again(ticket, kind, self._watch.log(job_of(ticket.worker)))
-
-    def _stop_on_external_cancel(self, job: str) -> None:
-        """Stop where somebody cancels a job, unless that was before our time."""
-        if not self._adopting:
-            sentence = f"Job {job} was cancelled by somebody, so no more jobs are sent."
-            self._end(WorkCancelled(f"{sentence} To go on: {self.campaign.command('advance')}"))
 
     def _check_startup_failures(self, array: Submission, elements: Sequence[ArrayTask]) -> None:
         """Give up where the elements of one array after another end before they could take work."""
@@ -378,10 +370,12 @@ class Dispatcher:
         self._barren += bool(failed)
         if failed and self._barren >= _MAX_FAILED_ARRAYS:
             self._barren = 0
-            log = self._watch.log(failed[-1].job)
-            self._desk.fail_all(
+            log = self._monitor.log(failed[-1].job)
+            printed = [line.strip() for line in last_lines(log, 20) if line.strip()]
+            said = f"It printed: {printed[-1][:300]!r}. " if printed else ""
+            self._tracker.fail_all(
                 InfrastructureError(
-                    f"Jobs end before they take work (job {array.job_id}: {failed[-1].state}). {_last_words(log)}"
+                    f"Jobs end before they take work (job {array.job_id}: {failed[-1].state}). {said}"
                     f"Correct `setup` or `python` in the cluster profile; what jobs printed: {log}"
                 )
             )
@@ -389,33 +383,16 @@ class Dispatcher:
     def _on_fault(self, failure: WorkItemFailure) -> None:
         """Say what a worker could not do, and hold it against its node where others do such work."""
         self._warn(f"{failure.id}: {failure.sentence} ({failure.where})")
-        if self._watch.works_on_other_nodes(failure.node):
-            self._orders.count_node_failure(failure.node, failure.sentence)
+        if self._monitor.works_on_other_nodes(failure.node):
+            self._scaler.count_node_failure(failure.node, failure.sentence)
 
     def _end(self, error: BaseException) -> None:
         """Have nothing more done."""
         self._over = self._over or error
-        self._desk.fail_all(self._over)
+        self._tracker.fail_all(self._over)
 
 
 def _mark(waiters: Sequence[PendingItem]) -> None:
     for waiter in waiters:
-        waiter.ordered.set()
-
-
-def _last_words(log: Path) -> str:
-    """Return the last line of a log as a sentence, or nothing."""
-    try:
-        lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    except OSError:
-        return ""
-    return f"It printed: {lines[-1][:300]!r}. " if lines else ""
-
-
-async def _either(event: asyncio.Event, result: asyncio.Future[None]) -> None:
-    waiting = asyncio.create_task(event.wait())
-    either: set[asyncio.Future[Any]] = {waiting, result}
-    try:
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()
+        if not waiter.ordered.done():
+            waiter.ordered.set_result(None)

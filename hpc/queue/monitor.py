@@ -1,4 +1,4 @@
-"""Watching a campaign's elements: asking Slurm rarely, reading heartbeats often, closing arrays that are over."""
+"""Watching a campaign's array tasks: asking Slurm rarely, reading heartbeats often, closing arrays that are over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from hpc.queue.arrays import Arrays, DispatchTimeouts
-from hpc.queue.work_queue import Heartbeat, HeartbeatStore, job_of
+from hpc.queue.work_queue import Heartbeat, HeartbeatStore
 from hpc.slurm import (
     AdaptivePoller,
     ControllerContext,
@@ -19,20 +19,21 @@ from hpc.slurm import (
     JobState,
     QueueSnapshot,
     Submission,
+    job_of,
 )
 
 LOST = "lost"
-"""The class of what went wrong without anybody saying how."""
+"""The class of what went wrong where neither Slurm nor the worker says how."""
 
-_BEATS = 3  # that may be missing before Slurm is asked at once
+_BEATS = 3  # that may be missing
 _WORTH_READING = (FailureClass.PROGRAM, FailureClass.MEMORY, FailureClass.NODE, FailureClass.WALLTIME)
 
 
 @dataclass(frozen=True)
 class ArrayTask:
-    """One element of an array: still to come, here (it has signed the roster), or gone.
+    """One task of an array: still to come, here (it has written a heartbeat), or gone.
 
-    `state` is Slurm's word, UNKNOWN where it has none; `sign` is the element's own. `job` is empty while it is not
+    `state` is Slurm's word, UNKNOWN where it has none; `sign` is its own heartbeat. `job` is empty while it is not
     known whether Slurm has the array.
     """
 
@@ -56,22 +57,15 @@ class ArrayTask:
 
     @property
     def failure(self) -> FailureClass | None:
-        """Why it is gone; None while it is not, where it left in good order, and where nobody knows."""
+        """Why it is gone; None while it is not, where it left in good order, and where it is not known."""
         return None if self.phase != "gone" or self.exited_cleanly else self.state.failure
 
     @property
     def seconds(self) -> float | None:
-        """How long it ran: as Slurm counts it, else as it said itself; None where nobody knows."""
+        """How long it ran: as Slurm counts it, else by its heartbeats; None where that is not known."""
         if self.state.ended and self.elapsed_s is not None:
             return self.elapsed_s
         return None if self.sign is None else self.sign.seconds
-
-
-def array_task_ids(submission: Submission) -> list[str]:
-    """Return the ids of the elements of an array, as Slurm shows them; none while the array's is not known."""
-    if submission.job_id is None:
-        return []
-    return [f"{submission.job_id}_{number}" for number in range(submission.elements)]
 
 
 def classify_array_task(
@@ -93,26 +87,21 @@ def classify_array_task(
     was submitted.
     """
     state = JobState.UNKNOWN if job is None else job.state
+    unknown = state is JobState.UNKNOWN
+    # Heartbeats are believed more than Slurm: what it says only shortens how long a task may be silent.
+    doubted = state.ended or state.waits or (unknown and answered)
     if sign is None:
-        lost = state is JobState.UNKNOWN and unknown_s > (
-            patience.unknown_s if answered else patience.silent_s
-        )
+        lost = unknown and unknown_s > (patience.unknown_s if answered else patience.silent_s)
         ended = state.ended and age_s > patience.grace_s
         phase: Literal["coming", "here", "gone"] = "gone" if ended or lost else "coming"
     elif sign.left:
         phase = "gone"
-    elif not is_silent(state, silent_s, answered=answered, patience=patience):
+    elif silent_s <= (patience.grace_s if doubted else patience.silent_s):
         phase = "here"
     else:
         phase = "coming" if state.waits else "gone"
     node = sign.node if sign is not None else "" if job is None else job.nodes
     return ArrayTask(token, job_id, phase, state, sign, node, None if job is None else job.elapsed_s)
-
-
-def is_silent(state: JobState, silent_s: float, *, answered: bool, patience: DispatchTimeouts) -> bool:
-    """Whether an element has been silent for so long that it is dead, by what Slurm says of it."""
-    doubted = state.ended or state.waits or (state is JobState.UNKNOWN and answered)
-    return silent_s > (patience.grace_s if doubted else patience.silent_s)
 
 
 def is_final(element: ArrayTask, gone_s: float, patience: DispatchTimeouts) -> bool:
@@ -121,7 +110,7 @@ def is_final(element: ArrayTask, gone_s: float, patience: DispatchTimeouts) -> b
 
 
 def ending(elements: Sequence[ArrayTask]) -> tuple[str, float | None]:
-    """Return how an array ended, and the seconds that its elements ran, together; None where nobody knows any."""
+    """Return how an array ended, and the seconds that its tasks ran, together; None where none is known."""
     states = {
         "COMPLETED" if element.exited_cleanly and not element.state.ended else str(element.state)
         for element in elements
@@ -136,7 +125,7 @@ def expected_throughput(elements: Iterable[ArrayTask], busy: Collection[str], pa
 
 
 class WorkerMonitor:
-    """Knows the elements of all arrays that the book calls open, and writes there which are over.
+    """Knows the tasks of all arrays that the log calls open, and logs which are over.
 
     `elements` is what was found last. `asked` says whether Slurm has been asked since the beginning.
     """
@@ -159,7 +148,7 @@ class WorkerMonitor:
 
     @property
     def open(self) -> tuple[Submission, ...]:
-        """The arrays that are not over, as far as the book knows."""
+        """The arrays that are not over, as far as the log knows."""
         return self._book.book.unfinished("evaluate")
 
     @property
@@ -186,13 +175,16 @@ class WorkerMonitor:
 
     def look(self, now: float) -> list[ArrayTask]:
         """Judge all elements anew at a moment of the monotonic clock; return those that are newly gone."""
-        self._read_roster()
+        self._read_heartbeats()
         self._known |= dict.fromkeys(self._snapshot.jobs, now)
         self.elements = tuple(element for array in self.open for element in self._elements(array, now))
         gone = {element.job: element for element in self.elements if element.phase == "gone"}
         newly = [element for job, element in gone.items() if job not in self._gone]
         self._gone = {job: self._gone.get(job, now) for job in gone}
-        quiet = {element.job for element in self.elements if self._is_quiet(element, now)}
+        # Several heartbeats are missing: Slurm is asked at once.
+        silent_s = _BEATS * self._patience.beat_s
+        here = {e.job: e.sign for e in self.elements if e.phase == "here" and e.sign is not None}
+        quiet = {job for job, sign in here.items() if self._silence(sign, now) > silent_s}
         if quiet - self._quiet or not all(element.state.ended for element in newly):
             self._poll.reset_interval()
         self._quiet = quiet
@@ -214,7 +206,7 @@ class WorkerMonitor:
         job = job_of(worker)
         sign = self._signs.get(job)
         element = next((element for element in self.elements if element.job == job), None)
-        if element is None:  # of an array that is over, or of one that nobody knows the id of yet
+        if element is None:  # of an array that is over, or whose id is not known yet
             silent = sign is None or self._silence(sign, time.monotonic()) > self._patience.silent_s
             return LOST if silent else None
         if element.phase == "gone":
@@ -246,7 +238,11 @@ class WorkerMonitor:
             self.look(time.monotonic())
             for array in self.open:
                 elements = [element for element in self.elements if element.token == array.token]
-                if array.job_id is not None and all(map(self._has_ended, elements)):
+                over = all(
+                    element.state.ended or (element.state is JobState.UNKNOWN and not self._snapshot.notes)
+                    for element in elements
+                )
+                if array.job_id is not None and over:
                     self.end(array, elements, "withdrawn")
             if time.monotonic() > deadline:
                 return
@@ -264,16 +260,13 @@ class WorkerMonitor:
     def _ids(self) -> list[str]:
         return [array.job_id for array in self.open if array.job_id is not None]
 
-    def _read_roster(self) -> None:
-        """Take the newest sign of each job; a listing may miss one that is just being replaced, but not twice."""
-        read = _newest(self._roster.signs())
+    def _read_heartbeats(self) -> None:
+        """Take the newest heartbeat of each job; a listing may miss one that is just being replaced, but not twice."""
+        # Slurm may have started a job again: its newest worker counts.
+        read = {sign.job: sign for sign in sorted(self._roster.signs(), key=lambda sign: sign.began)}
         missed = {job: sign for job, sign in self._signs.items() if job not in read}
         self._signs = {job: sign for job, sign in missed.items() if job not in self._missed} | read
         self._missed = frozenset(missed)
-
-    def _has_ended(self, element: ArrayTask) -> bool:
-        unknown = element.state is JobState.UNKNOWN and not self._snapshot.notes
-        return element.state.ended or unknown
 
     def _over(self, submission: Submission, now: float) -> list[ArrayTask]:
         """Return the elements of an array if they are gone and no more can be learnt of them, and close it."""
@@ -287,7 +280,7 @@ class WorkerMonitor:
     def _elements(self, array: Submission, now: float) -> Iterator[ArrayTask]:
         if array.job_id is None:
             yield from (ArrayTask(array.token, "", "coming") for _ in range(array.elements))
-        for job in array_task_ids(array):
+        for job in array.task_ids:
             sign = self._signs.get(job)
             yield classify_array_task(
                 array.token,
@@ -311,13 +304,3 @@ class WorkerMonitor:
             since, beats = now, True
         self._beats[sign.worker] = (sign.seen, since, beats)
         return now - since if beats else max(now - since, time.time() - sign.seen)
-
-    def _is_quiet(self, element: ArrayTask, now: float) -> bool:
-        if element.phase != "here" or element.sign is None:
-            return False
-        return self._silence(element.sign, now) > _BEATS * self._patience.beat_s
-
-
-def _newest(signs: tuple[Heartbeat, ...]) -> dict[str, Heartbeat]:
-    """Return the newest sign of each job: Slurm may have started it again."""
-    return {sign.job: sign for sign in sorted(signs, key=lambda sign: sign.began)}

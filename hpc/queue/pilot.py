@@ -6,15 +6,15 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hpc.errors import HpcError
-from hpc.queue.work_queue import Claim, Heartbeat, HeartbeatStore, Queue, WorkItem, job_of
-from hpc.quiescence import happens_within
-from hpc.slurm import current_job_id
+from hpc.queue.work_queue import Claim, Heartbeat, HeartbeatStore, Queue, WorkItem
+from hpc.quiescence import happens_within, stop_event
+from hpc.slurm import job_of, node_name, worker_name
 
 Perform = Callable[[WorkItem], Awaitable[None]]
 
@@ -40,21 +40,21 @@ class PilotOptions:
     beat_s: float
 
 
-def worker_name(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the name of the element that this process is: its job's id and how often that was started again."""
-    return f"{current_job_id(environment)}.{environment.get('SLURM_RESTART_COUNT') or 0}"
-
-
 async def serve(terms: PilotOptions, perform: Perform) -> None:
     """Be an element of an array from its beginning to its end; SIGTERM and SIGUSR2 bring the end at once.
 
     The last act of a process: afterwards it no longer heeds these signals.
     """
-    queue, roster = Queue(Path(terms.queue)), HeartbeatStore(Path(terms.queue))
-    presence = _Presence(roster, worker_name(), _node())
-    _take_over(queue, presence.sign.worker)
-    with _signals() as stop, presence.kept(terms.beat_s, stop):
-        until = time.monotonic() + _seconds_left(terms)
+    queue, heartbeats = Queue(Path(terms.queue)), HeartbeatStore(Path(terms.queue))
+    presence = _Presence(heartbeats, worker_name(), node_name())
+    for ticket in queue.claims():  # what this job had taken before Slurm started it again
+        if job_of(ticket.worker) == presence.sign.job:
+            queue.requeue(ticket)
+    with _stop_event() as stop, presence.kept(terms.beat_s, stop):
+        # Newer versions of Slurm say when the job will end.
+        end = os.environ.get("SLURM_JOB_END_TIME", "")
+        whole_s = int(end) - time.time() if end.isdigit() else terms.time_s
+        until = time.monotonic() + whole_s - terms.reserve_s
         await work_loop(
             queue,
             presence.counting(perform),
@@ -89,8 +89,10 @@ async def work_loop(
         if claim is not None:
             faults = 0 if await _attempt(queue, claim, perform, node, stop) else faults + 1
             pauses, idle = _pauses(), time.monotonic()
-        elif left <= 0 or time.monotonic() - idle >= linger_s or _too_long(queue, left):
+        elif left <= 0 or time.monotonic() - idle >= linger_s:
             return
+        elif any(ticket.needs_s > left for ticket in queue.waiting()):
+            return  # another job, with its whole time ahead, has to come for what does not fit
         else:
             await happens_within(stop, next(pauses))
 
@@ -103,7 +105,10 @@ async def _attempt(queue: Queue, claim: Claim, perform: Perform, node: str, stop
     stopping.cancel()
     if not work.done():
         # First of all, as what is left of our time may be short.
-        _hand_back(queue, claim, time.monotonic() - began, node)
+        if time.monotonic() - began > (needs_s := claim.entry.needs_s):  # it would come to no end elsewhere
+            queue.fail(claim, f"It was to need {needs_s} s, and was not done when its job had to end.", node)
+        else:
+            queue.requeue(claim.ticket)
         work.cancel()
         await asyncio.wait({work})
         return True
@@ -115,38 +120,30 @@ async def _attempt(queue: Queue, claim: Claim, perform: Perform, node: str, stop
     if await happens_within(stop, _SIGNAL_S):
         queue.requeue(claim.ticket)
         return True
-    queue.fail(claim, _sentence(error), node)
+    named = str(error) if isinstance(error, HpcError) else f"{type(error).__name__}: {error}"
+    queue.fail(claim, named, node)
     return False
 
 
-def _hand_back(queue: Queue, claim: Claim, took_s: float, node: str) -> None:
-    """Give an entry back; one that has had all the time it was to need, and more, would come to no end elsewhere."""
-    needs_s = claim.entry.needs_s
-    if took_s > needs_s:
-        queue.fail(claim, f"It was to need {needs_s} s, and was not done when its job had to end.", node)
-    else:
-        queue.requeue(claim.ticket)
-
-
 class _Presence:
-    """Keeps the sign of this element."""
+    """Writes the heartbeats of this worker."""
 
-    def __init__(self, roster: HeartbeatStore, worker: str, node: str) -> None:
-        self._roster = roster
+    def __init__(self, heartbeats: HeartbeatStore, worker: str, node: str) -> None:
+        self._heartbeats = heartbeats
         self.sign = Heartbeat(worker, node, began=time.time(), seen=time.time())
 
     @contextmanager
     def kept(self, beat_s: float, stop: asyncio.Event) -> Iterator[None]:
-        """Be on the roster, with a beat now and then; at the end, have left, because told to where `stop` is set.
+        """Write heartbeats; at the end say that the worker has left, because told to where `stop` is set.
 
-        Who fails has not left, and is taken off the roster as if he had never come.
+        A worker that fails has not left: its heartbeat is removed as if it had never come.
         """
         self._write()
         heart = asyncio.create_task(self._beat(beat_s))
         try:
             yield
         except BaseException:
-            self._roster.remove([self.sign.worker])
+            self._heartbeats.remove([self.sign.worker])
             raise
         else:
             self._write(left=True, told=stop.is_set())
@@ -169,42 +166,18 @@ class _Presence:
 
     def _write(self, *, done: int = 0, left: bool = False, told: bool = False) -> None:
         self.sign = replace(self.sign, seen=time.time(), done=self.sign.done + done, left=left, told=told)
-        with suppress(
-            HpcError
-        ):  # without beats it may be taken for dead, and its work be done twice: no harm
-            self._roster.write(self.sign)
-
-
-def _take_over(queue: Queue, worker: str) -> None:
-    """Give back what this job had taken before Slurm started it again."""
-    for ticket in queue.claims():
-        if job_of(ticket.worker) == job_of(worker):
-            queue.requeue(ticket)
-
-
-def _seconds_left(terms: PilotOptions) -> float:
-    """Return for how long entries may run; newer versions of Slurm say when the job will end."""
-    end = os.environ.get("SLURM_JOB_END_TIME", "")
-    whole = int(end) - time.time() if end.isdigit() else terms.time_s
-    return whole - terms.reserve_s
+        with suppress(HpcError):  # without beats it may be taken for dead and its work done twice: no harm
+            self._heartbeats.write(self.sign)
 
 
 @contextmanager
-def _signals() -> Iterator[asyncio.Event]:
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, stop.set)
+def _stop_event() -> Iterator[asyncio.Event]:
     try:
-        yield stop
-    finally:
+        with stop_event(_SIGNALS) as stop:
+            yield stop
+    finally:  # a signal that comes while the process ends must not spoil its exit code
         for number in _SIGNALS:
-            loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)
-
-
-def _too_long(queue: Queue, left_s: float) -> bool:
-    """Whether something waits that needs more time than there is: then another element has to come."""
-    return any(ticket.needs_s > left_s for ticket in queue.waiting())
 
 
 def _pauses() -> Iterator[float]:
@@ -212,11 +185,3 @@ def _pauses() -> Iterator[float]:
     while True:
         yield pause
         pause = min(pause * _LOOK_FACTOR, _LOOK_MOST_S)
-
-
-def _sentence(error: BaseException) -> str:
-    return str(error) if isinstance(error, HpcError) else f"{type(error).__name__}: {error}"
-
-
-def _node() -> str:
-    return os.environ.get("SLURMD_NODENAME") or os.uname().nodename

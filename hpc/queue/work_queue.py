@@ -1,6 +1,6 @@
 """Work for jobs to take, as files on shared storage: an entry is a file, and is taken by renaming it.
 
-QUEUE/waiting/<when>,<needs>,<id>             nobody has taken it
+QUEUE/waiting/<when>,<needs>,<id>             not taken yet
 QUEUE/claimed/<when>,<needs>,<id>,<worker>    a worker has
 QUEUE/failed/<id>,<worker>                    why a worker could not do it, through no fault of the work
 QUEUE/heartbeats/<worker>                     what an element says of itself, written anew with every beat
@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from hpc.files import make_directory, write_atomic
+from hpc.slurm import job_of
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _GONE = (errno.ENOENT, errno.ESTALE)
@@ -137,13 +138,13 @@ class Queue:
             (self._claimed / ticket.name).rename(self._waiting / replace(ticket, worker="").name)
 
     def remove_unclaimed(self, entry_id: str) -> None:
-        """Take an entry back that nobody has taken; who has taken it goes on."""
+        """Withdraw an entry that is not taken yet; a worker that has taken it goes on."""
         for ticket in self.waiting():
             if ticket.id == entry_id:
                 (self._waiting / ticket.name).unlink(missing_ok=True)
 
     def waiting(self) -> tuple[ItemKey, ...]:
-        """Return the entries that nobody has taken, the oldest first."""
+        """Return the entries that are not taken yet, the oldest first."""
         return _tickets(self._waiting, _WAITING)
 
     def claims(self) -> tuple[ItemKey, ...]:
@@ -163,7 +164,13 @@ class Queue:
 
     def failures(self) -> tuple[WorkItemFailure, ...]:
         """Return what kept workers from doing entries."""
-        return tuple(_failures(self._failed))
+        found = []
+        for path in sorted(self._failed.glob("[!.]*")):
+            entry_id, _, worker = path.name.partition(",")
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                content = json.loads(path.read_bytes())
+                found.append(WorkItemFailure(entry_id, worker, content["node"], content["sentence"]))
+        return tuple(found)
 
     def clear_failures(self, failures: Iterable[WorkItemFailure]) -> None:
         """Remove failures that have been dealt with."""
@@ -180,16 +187,13 @@ class Queue:
         target = self._claimed / ticket.name
         try:
             (self._waiting / replace(ticket, worker="").name).rename(target)
-        except OSError as error:
+        except OSError as error:  # on NFS also where it was renamed: the answer of the server was lost
             if not target.exists():
                 if error.errno in _GONE:
                     return None
                 raise
-        return self._read(ticket)
-
-    def _read(self, ticket: ItemKey) -> Claim | None:
         try:
-            content = json.loads((self._claimed / ticket.name).read_bytes())
+            content = json.loads(target.read_bytes())
             entry = WorkItem(ticket.id, Path(content["folder"]), ticket.needs_s, content["options"])
         except FileNotFoundError:  # withdrawn with everything else
             return None
@@ -210,14 +214,6 @@ def _tickets(place: Path, parts: int) -> tuple[ItemKey, ...]:
     ours = (words for words in names if len(words) == parts and words[1].isdigit())
     tickets = (ItemKey(when, int(needs), *rest) for when, needs, *rest in ours)
     return tuple(sorted(tickets, key=lambda ticket: ticket.when))
-
-
-def _failures(place: Path) -> Iterator[WorkItemFailure]:
-    for path in sorted(place.glob("[!.]*")):
-        entry_id, _, worker = path.name.partition(",")
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            content = json.loads(path.read_bytes())
-            yield WorkItemFailure(entry_id, worker, content["node"], content["sentence"])
 
 
 def put(path: Path, content: Mapping[str, object]) -> None:
@@ -251,13 +247,8 @@ class Heartbeat:
         return max(self.seen - self.began, 0.0)
 
 
-def job_of(worker: str) -> str:
-    """Return the id, as Slurm shows it, of the job that a worker is."""
-    return worker.rpartition(".")[0]
-
-
 class HeartbeatStore:
-    """The signs of a queue's elements."""
+    """The heartbeats of a queue's workers."""
 
     def __init__(self, queue: Path) -> None:
         self._folder = queue / "heartbeats"
@@ -269,15 +260,14 @@ class HeartbeatStore:
         put(self._folder / sign.worker, content)
 
     def signs(self) -> tuple[Heartbeat, ...]:
-        """Return all signs that can be read."""
-        return tuple(self._read())
-
-    def remove(self, workers: Iterable[str]) -> None:
-        """Remove the signs of elements that nobody asks about any more."""
-        for worker in workers:
-            (self._folder / worker).unlink(missing_ok=True)
-
-    def _read(self) -> Iterator[Heartbeat]:
+        """Return all heartbeats that can be read."""
+        found = []
         for path in sorted(self._folder.glob("[!.]*")):
             with suppress(OSError, ValueError, TypeError):
-                yield Heartbeat(worker=path.name, **json.loads(path.read_bytes()))
+                found.append(Heartbeat(worker=path.name, **json.loads(path.read_bytes())))
+        return tuple(found)
+
+    def remove(self, workers: Iterable[str]) -> None:
+        """Remove the heartbeats of workers whose arrays are over."""
+        for worker in workers:
+            (self._folder / worker).unlink(missing_ok=True)

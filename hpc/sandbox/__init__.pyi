@@ -1,9 +1,9 @@
 from .disk import DiskUsageMonitor as DiskUsageMonitor
 from .interpreter import ForkServerInterpreter as ForkServerInterpreter
 from .interpreter import FreshInterpreter as FreshInterpreter
+from .interpreter import Interpreter as Interpreter
 from .protocol import ANSWERS_FD as ANSWERS_FD
 from .protocol import EVENTS_FD as EVENTS_FD
-from .protocol import Interpreter as Interpreter
 from .protocol import PipeResponder as PipeResponder
 from .protocol import SandboxLimits as SandboxLimits
 from .protocol import SandboxResult as SandboxResult
@@ -16,6 +16,8 @@ from .tiers import ApptainerSandbox as ApptainerSandbox
 from .tiers import BubblewrapSandbox as BubblewrapSandbox
 from .tiers import LandlockSandbox as LandlockSandbox
 from .tiers import RlimitsSandbox as RlimitsSandbox
+from .tiers import RunTerms as RunTerms
 from .tiers import Tier as Tier
+from .view import AccessPaths as AccessPaths
 from .view import clean_environment as clean_environment
 from .view import gpu_devices as gpu_devices

@@ -3,85 +3,34 @@
 from __future__ import annotations
 
 import stat
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from hpc.errors import InfrastructureError
 from hpc.sandbox.launch import Launcher
 from hpc.sandbox.protocol import PipeResponder, SandboxLimits, SandboxResult, no_answer
-from hpc.sandbox.tiers import Tier
+from hpc.sandbox.tiers import RunTerms, Tier
 from hpc.sandbox.view import AccessPaths, clean_environment
 
 _MAX_LAUNCHERS = 4
 _NOWHERE = Path("/nonexistent")
 
 
-class _OfTier:
-    """What interpreters have in common: a tier, why it was chosen, and an end."""
+class Interpreter(ABC):
+    """Runs Python scripts, each isolated from all others; a context manager that ends all it has started.
+
+    `tier` names the sandbox, `note` says in a sentence why this one and what it does not protect from.
+    """
+
+    warm: ClassVar[bool]
 
     def __init__(self, sandbox: Tier, note: str = "") -> None:
         self._sandbox = sandbox
         self.tier = sandbox.name
         self.note = note
-
-    def close(self) -> None:
-        """End what outlives a run: by default nothing does."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class FreshInterpreter(_OfTier):
-    """A fresh interpreter for every script."""
-
-    warm = False
-
-    def run(
-        self,
-        script: Path,
-        *,
-        scratch: Path,
-        bounds: SandboxLimits,
-        environment: Mapping[str, str],
-        readable: Sequence[Path] = (),
-        writable: Sequence[Path] = (),
-        preload: Sequence[str] = (),  # noqa: ARG002  for warm interpreters
-        answer: PipeResponder = no_answer,
-    ) -> SandboxResult:
-        """Run a script; see `Interpreter.run`."""
-        return self._sandbox.run(
-            [self._sandbox.python, "-I", "-B", "-u", str(script)],
-            scratch=scratch,
-            bounds=bounds,
-            environment=environment,
-            readable=[*readable, script],
-            writable=writable,
-            answer=answer,
-        )
-
-
-class ForkServerInterpreter(_OfTier):
-    """Forks of an interpreter that has imported the modules already, each isolated from all others.
-
-    A launcher is kept for each set of modules and variables, and started again should it have died. In the
-    tiers where programs have a file system of their own (bubblewrap, Apptainer), the folder that holds the
-    scratch folders is shown to the launcher as a whole and Landlock keeps each program to its own: that
-    folder must hold nothing else, and these tiers need Landlock with scopes (see `Tier.keeps_forks_apart`).
-    """
-
-    warm = True
-
-    def __init__(self, sandbox: Tier, note: str = "") -> None:
-        """Take a tier; raises `InfrastructureError` for one that cannot keep forks apart here."""
-        if not sandbox.isolates_forks():
-            raise InfrastructureError(f"In the tier {sandbox.name} this kernel cannot keep forks apart.")
-        super().__init__(sandbox, note)
-        self._launchers: OrderedDict[Hashable, Launcher] = OrderedDict()
 
     def run(
         self,
@@ -95,12 +44,61 @@ class ForkServerInterpreter(_OfTier):
         preload: Sequence[str] = (),
         answer: PipeResponder = no_answer,
     ) -> SandboxResult:
-        """Run a script; see `Interpreter.run`."""
+        """Run a script in the folder `scratch`, as `python -I -B -u script` does, until it ends or breaks a bound.
+
+        `environment` is added to the clean one. `readable` and `writable` name what the script needs outside
+        `scratch`, besides the system and the interpreter. `preload` names modules that a warm interpreter has
+        imported already; a cold one ignores it. `answer` is asked with each line of the script's private pipe; what it
+        raises ends the script. Raises `InfrastructureError` where the machine, not the script, failed.
+        """
         view = AccessPaths.of((*readable, script), (scratch, *writable))
-        variables = clean_environment(_NOWHERE, bounds.threads) | dict(environment)
-        launcher = self._launcher(view, variables, tuple(preload))
-        program = {"script": str(script.absolute())}
-        return self._sandbox.run_in(launcher, program, view, bounds, environment, answer)
+        terms = RunTerms(view, bounds, environment, answer)
+        return self._run(script.absolute(), tuple(preload), terms)
+
+    @abstractmethod
+    def _run(self, script: Path, preload: tuple[str, ...], terms: RunTerms) -> SandboxResult: ...
+
+    def close(self) -> None:  # noqa: B027  a fresh interpreter leaves nothing to end
+        """End all that was started; the next run starts anew."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class FreshInterpreter(Interpreter):
+    """A fresh interpreter for every script."""
+
+    warm = False
+
+    def _run(self, script: Path, _preload: tuple[str, ...], terms: RunTerms) -> SandboxResult:
+        return self._sandbox.run([self._sandbox.python, "-I", "-B", "-u", str(script)], terms)
+
+
+class ForkServerInterpreter(Interpreter):
+    """Forks of an interpreter that has imported the modules already, each isolated from all others.
+
+    A launcher is kept for each set of modules and variables, and started again should it have died. In the
+    tiers where programs have a file system of their own (bubblewrap, Apptainer), the folder that holds the
+    scratch folders is shown to the launcher as a whole and Landlock keeps each program to its own: that
+    folder must hold nothing else, and these tiers need Landlock with scopes (see `Tier.isolates_forks`).
+    """
+
+    warm = True
+
+    def __init__(self, sandbox: Tier, note: str = "") -> None:
+        """Take a tier; raises `InfrastructureError` for one that cannot keep forks apart here."""
+        if not sandbox.isolates_forks():
+            raise InfrastructureError(f"In the tier {sandbox.name} this kernel cannot keep forks apart.")
+        super().__init__(sandbox, note)
+        self._launchers: OrderedDict[Hashable, Launcher] = OrderedDict()
+
+    def _run(self, script: Path, preload: tuple[str, ...], terms: RunTerms) -> SandboxResult:
+        variables = clean_environment(_NOWHERE, terms.bounds.threads) | dict(terms.environment)
+        launcher = self._launcher(terms.view, variables, preload)
+        return self._sandbox.run_in(launcher, {"script": str(script)}, terms)
 
     def close(self) -> None:
         """End all launchers; the next run starts anew."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol, Self
 
 EVENTS_FD = "SANDBOX_EVENTS_FD"
 """Environment variable that tells a program the descriptor of its private pipe."""
@@ -63,47 +61,3 @@ class SandboxResult:
     events: tuple[tuple[float, str], ...]
     disk_exceeded: bool = False
     output_exceeded: bool = False
-
-
-class Interpreter(Protocol):
-    """Runs Python scripts, each isolated from all others; a context manager that ends all it has started.
-
-    `tier` names the sandbox, `note` says in a sentence why this one and what it does not protect from.
-    """
-
-    tier: str
-    note: str
-    warm: bool
-
-    def run(
-        self,
-        script: Path,
-        *,
-        scratch: Path,
-        bounds: SandboxLimits,
-        environment: Mapping[str, str],
-        readable: Sequence[Path] = (),
-        writable: Sequence[Path] = (),
-        preload: Sequence[str] = (),
-        answer: PipeResponder = no_answer,
-    ) -> SandboxResult:
-        """Run a script in the folder `scratch`, as `python -I -B -u script` does, until it ends or breaks a bound.
-
-        `environment` is added to the clean one. `readable` and `writable` name what the script needs outside
-        `scratch`, besides the system and the interpreter. `preload` names modules that a warm interpreter has
-        imported already; a cold one ignores it. `answer` is asked with each line of the script's private pipe; what it
-        raises ends the script. Raises `InfrastructureError` where the machine, not the script, failed.
-        """
-        ...
-
-    def close(self) -> None:
-        """End all that was started; the next run starts anew."""
-        ...
-
-    def __enter__(self) -> Self:
-        """Return the interpreter."""
-        ...
-
-    def __exit__(self, *_: object) -> None:
-        """Close the interpreter."""
-        ...

@@ -18,16 +18,16 @@ from hpc.sandbox.disk import DiskUsageMonitor
 from hpc.sandbox.launch import Launcher
 from hpc.sandbox.protocol import PipeResponder, SandboxLimits, SandboxResult
 
-_MAX_EVENTS = 100
-_MAX_LINE = 200
+_MAX_EVENTS = 100  # lines of the private pipe that are kept
+_MAX_LINE = 200  # bytes of each
 _CHUNK = 1 << 16
 
 Broken = Literal["time", "memory", "processes", "disk", "output"]
 
-_POLL_S = 0.05
-_GRACE_S = 0.5
-_SETTLE_S = 0.02
-_KILL_S = 60.0
+_POLL_S = 0.05  # between looks at what a program uses
+_GRACE_S = 0.5  # between SIGTERM and SIGKILL
+_SETTLE_S = 0.02  # for what was killed to be waited for by the launcher
+_KILL_S = 60.0  # a process in uninterruptible sleep may survive SIGKILL for so long
 _MB = 1 << 20
 
 

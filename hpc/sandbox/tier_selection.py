@@ -14,9 +14,17 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from hpc.errors import InfrastructureError
-from hpc.sandbox.interpreter import ForkServerInterpreter, FreshInterpreter
-from hpc.sandbox.protocol import Interpreter, SandboxLimits
-from hpc.sandbox.tiers import ApptainerSandbox, BubblewrapSandbox, LandlockSandbox, RlimitsSandbox, Tier
+from hpc.sandbox.interpreter import ForkServerInterpreter, FreshInterpreter, Interpreter
+from hpc.sandbox.protocol import SandboxLimits
+from hpc.sandbox.tiers import (
+    ApptainerSandbox,
+    BubblewrapSandbox,
+    LandlockSandbox,
+    RlimitsSandbox,
+    RunTerms,
+    Tier,
+)
+from hpc.sandbox.view import AccessPaths
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +36,6 @@ _HINTS = {
     "landlock": "For Landlock, the kernel must be Linux 5.13 or later and name it in its lsm parameter.",
     "apptainer": "For Apptainer, name an image with Python and the libraries that solvers import.",
 }
-_SEE = "See docs/sandbox.md."
 _BOUNDS = SandboxLimits(wall_s=60, memory_mb=1024)
 _PROGRAM = """
 import json, os, socket, sys
@@ -96,7 +103,12 @@ def open_interpreter(policy: SandboxPolicy, *, warm: bool = True) -> Interpreter
             return _interpreter(_sandbox(name, policy.image), failed, warm)
         if not (policy.tier == "auto" and name == "apptainer" and policy.image is None):
             failed.append(probed)
-    raise InfrastructureError(_refusal(policy, failed))
+    tried = " ".join(f"{item.tier}: {item.reason}" for item in failed)
+    hints = " ".join(_HINTS[item.tier] for item in failed if item.tier in _HINTS)
+    raise InfrastructureError(
+        f"No sandbox that the policy allows ({policy.tier}) works on {platform.node()}. {tried} {hints} "
+        "See docs/sandbox.md."
+    )
 
 
 def _interpreter(sandbox: Tier, failed: list[TierProbe], warm: bool) -> Interpreter:
@@ -129,9 +141,7 @@ def _sandbox(name: TierName, image: Path | None) -> Tier:
         if image is None:
             raise InfrastructureError("No image is configured.")
         return ApptainerSandbox(image)
-    if name == "rlimits":
-        return RlimitsSandbox()
-    return BubblewrapSandbox() if name == "bubblewrap" else LandlockSandbox()
+    return {"bubblewrap": BubblewrapSandbox, "landlock": LandlockSandbox, "rlimits": RlimitsSandbox}[name]()
 
 
 @cache
@@ -160,24 +170,15 @@ def _trespasses(sandbox: Tier) -> list[str]:
         ports = (str(server.getsockname()[1]) for server in (tcp, udp))
         done = sandbox.run(
             [sandbox.python, "-I", "-S", "-B", "-c", _PROGRAM, outside, *ports],
-            scratch=Path(scratch),
-            bounds=_BOUNDS,
-            environment={},
+            RunTerms(AccessPaths.of((), [Path(scratch)]), _BOUNDS),
         )
-        received = bool(
-            select.select([udp], [], [], 0)[0]
-        )  # it may well have sent one into a network of its own
+        # It may well have sent one, into a network of its own.
+        received = bool(select.select([udp], [], [], 0)[0])
     if done.exit_code != 0:
         lines = done.stderr.strip().splitlines() or [f"signal {done.signal}, exit code {done.exit_code}"]
         raise InfrastructureError(f"A test program failed: {lines[-1]}.")
     attempts = json.loads(done.stdout) | {"send UDP datagrams": received}
     return [trespass for trespass, succeeded in attempts.items() if succeeded]
-
-
-def _refusal(policy: SandboxPolicy, failed: list[TierProbe]) -> str:
-    tried = " ".join(f"{item.tier}: {item.reason}" for item in failed)
-    hints = " ".join(_HINTS[item.tier] for item in failed if item.tier in _HINTS)
-    return f"No sandbox that the policy allows ({policy.tier}) works on {platform.node()}. {tried} {hints} {_SEE}"
 
 
 def _enumerated(items: list[str]) -> str:

@@ -12,6 +12,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,9 +25,22 @@ from hpc.sandbox.view import INSIDE, AccessPaths, clean_environment, devices, gp
 
 _MB = 1 << 20
 _SLACK_MB, _THREAD_MB = 1024, 64  # of private memory that is reserved but never resident
-_TASKS = 4096
+_TASKS = 4096  # beyond those that the user has already
 _OF_IMAGE = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/etc", "/sys/devices/system")
 _one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True)
+class RunTerms:
+    """What a program sees (the first writable path is its scratch folder), may use, and is told.
+
+    `environment` is added to the clean one; `answer` is asked with each line of the program's private pipe.
+    """
+
+    view: AccessPaths
+    bounds: SandboxLimits
+    environment: Mapping[str, str] = field(default_factory=dict)
+    answer: PipeResponder = no_answer
 
 
 class Tier:
@@ -57,27 +71,15 @@ class Tier:
         """Return what comes before the command line of the launcher."""
         return []
 
-    def run(
-        self,
-        command: Sequence[str],
-        *,
-        scratch: Path,
-        bounds: SandboxLimits,
-        environment: Mapping[str, str],
-        readable: Sequence[Path] = (),
-        writable: Sequence[Path] = (),
-        answer: PipeResponder = no_answer,
-    ) -> SandboxResult:
-        """Run a command in the folder `scratch` until it ends or breaks a bound.
+    def run(self, command: Sequence[str], terms: RunTerms) -> SandboxResult:
+        """Run a command in a launcher of its own, in its scratch folder, until it ends or breaks a bound.
 
-        `environment` is added to the clean one. `readable` and `writable` name what the program needs outside
-        `scratch`, besides the system and the interpreter; `answer` is asked with each line of its private pipe.
         Raises `InfrastructureError` where the machine, not the program, failed.
         """
-        view = AccessPaths.of(readable, (scratch, *writable))
-        launcher = self.launch(view, clean_environment(Path("/"), bounds.threads), isolated=True)
+        environment = clean_environment(Path("/"), terms.bounds.threads)
+        launcher = self.launch(terms.view, environment, isolated=True)
         try:
-            return self.run_in(launcher, {"command": list(command)}, view, bounds, environment, answer)
+            return self.run_in(launcher, {"command": list(command)}, terms)
         finally:
             launcher.close()
 
@@ -95,35 +97,32 @@ class Tier:
         with _one_at_a_time:
             return Launcher(wrapped, environment)
 
-    def run_in(
-        self,
-        launcher: Launcher,
-        program: Mapping[str, Any],
-        view: AccessPaths,
-        bounds: SandboxLimits,
-        environment: Mapping[str, str],
-        answer: PipeResponder,
-    ) -> SandboxResult:
-        """Run a program (`command` or `script`) in a launcher; the view's first writable path is its scratch."""
-        scratch = view.writable[0]
+    def run_in(self, launcher: Launcher, program: Mapping[str, Any], terms: RunTerms) -> SandboxResult:
+        """Run a program (`command` or `script`) in a launcher."""
+        scratch, bounds = terms.view.writable[0], terms.bounds
         pipes = {EVENTS_FD: "3", ANSWERS_FD: "4"}
-        variables = clean_environment(scratch, bounds.threads) | dict(environment) | pipes
         request = {
             "command": None,
             "script": None,
             **program,
             "folder": str(scratch),
-            "environment": variables,
-            "bonds": self._bonds(view, bounds, launcher.tasks),
+            "environment": clean_environment(scratch, bounds.threads) | dict(terms.environment) | pipes,
+            "bonds": self._bonds(terms.view, bounds, launcher.tasks),
         }
         with _one_at_a_time:
-            return supervise(launcher, request, scratch, bounds, answer)
+            return supervise(launcher, request, scratch, bounds, terms.answer)
 
     def _bonds(self, view: AccessPaths, bounds: SandboxLimits, tasks: int) -> dict[str, Any]:
         bound = self.files_bound and landlock.abi() > 0
         return {
             "limits": _limits(bounds, tasks),
-            "files": self._files(view) if bound else None,
+            "files": {
+                "readable": [*map(str, self.readable()), "/proc", *map(str, view.readable)],
+                "writable": [*map(str, view.writable)],
+                "devices": [*map(str, devices())],
+            }
+            if bound
+            else None,
             "calls": self._calls() if seccomp.available() else None,
         }
 
@@ -131,17 +130,9 @@ class Tier:
         """Return what the filter need not refuse: what reaches nothing outside, or is not kept apart anyway."""
         scoped = landlock.abi() >= landlock.SCOPES_SINCE
         return {
-            "local_sockets": self.private_root
-            or bool(gpu_devices()),  # the driver of a GPU has some of its own
+            "local_sockets": self.private_root or bool(gpu_devices()),  # a GPU's driver has some of its own
             "attributes": not self.files_bound,
             "signals": self.private_root or not self.files_bound or scoped,
-        }
-
-    def _files(self, view: AccessPaths) -> dict[str, list[str]]:
-        return {
-            "readable": [*map(str, self.readable()), "/proc", *map(str, view.readable)],
-            "writable": [*map(str, view.writable)],
-            "devices": [*map(str, devices())],
         }
 
 
@@ -159,7 +150,7 @@ class RlimitsSandbox(Tier):
     files_bound = False
 
     def known_gaps(self) -> list[str]:
-        """Return what programs can do that they should not, as ends of "programs can ..."."""
+        """Return what programs can do that they should not; see `Tier.known_gaps`."""
         return ["read and change your files", "signal your other processes", *_network()]
 
 
@@ -174,20 +165,14 @@ class LandlockSandbox(Tier):
 
     name = "landlock"
 
-    def launch(
-        self,
-        view: AccessPaths,
-        environment: Mapping[str, str],
-        preload: Sequence[str] = (),
-        isolated: bool = False,
-    ) -> Launcher:
-        """Start a launcher; see `Tier.launch`. Raises `InfrastructureError` without Landlock."""
+    def wrap(self, view: AccessPaths) -> list[str]:
+        """Return nothing: the program binds itself. Raises `InfrastructureError` without Landlock."""
         if not landlock.abi():
             raise InfrastructureError(f"This kernel, Linux {platform.release()}, does not offer Landlock.")
-        return super().launch(view, environment, preload, isolated)
+        return super().wrap(view)
 
     def known_gaps(self) -> list[str]:
-        """Return what programs can do that they should not; see `RlimitsSandbox.shortcomings`."""
+        """Return what programs can do that they should not; see `Tier.known_gaps`."""
         bound = seccomp.available() or landlock.abi() >= landlock.SCOPES_SINCE
         signals = [] if bound else ["signal your other processes"]
         return ["see names and sizes of files and the list of processes", *signals, *_network()]
@@ -204,7 +189,7 @@ class BubblewrapSandbox(Tier):
     private_root = True
 
     def known_gaps(self) -> list[str]:
-        """Return what programs can do that they should not; see `RlimitsSandbox.shortcomings`."""
+        """Return what programs can do that they should not; see `Tier.known_gaps`."""
         return ["exploit a flaw of the kernel"]
 
     def wrap(self, view: AccessPaths) -> list[str]:
@@ -234,7 +219,7 @@ class ApptainerSandbox(Tier):
         self._image = image.absolute()
 
     def known_gaps(self) -> list[str]:
-        """Return what programs can do that they should not; see `RlimitsSandbox.shortcomings`."""
+        """Return what programs can do that they should not; see `Tier.known_gaps`."""
         return ["exploit a flaw of the kernel", *_network()]
 
     def readable(self) -> tuple[Path, ...]:

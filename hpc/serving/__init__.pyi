@@ -1,10 +1,10 @@
+from .plan import OFFLINE as OFFLINE
 from .plan import ServerPlan as ServerPlan
+from .plan import VllmModel as VllmModel
 from .plan import server_script as server_script
+from .plan import vllm_command as vllm_command
 from .pool import ServerFailed as ServerFailed
 from .pool import ServerPool as ServerPool
 from .server_registry import ServerRegistration as ServerRegistration
 from .server_registry import read_key as read_key
 from .server_registry import read_services as read_services
-from .vllm import OFFLINE as OFFLINE
-from .vllm import VllmModel as VllmModel
-from .vllm import vllm_command as vllm_command

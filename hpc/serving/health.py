@@ -174,8 +174,11 @@ class HealthMonitor:
                 if prober.done():
                     prober.result()
                 if self._clock() - self._busy_at > self._idle_s:
-                    return f"nobody asked for anything for {self._idle_s:g} s"
-                self._beat()
+                    return f"no requests for {self._idle_s:g} s"
+                # A server that fails its probes sends no heartbeat: clients leave it out.
+                if not self._failures and self._clock() - self._beaten_at > BEAT_S:
+                    beat(self._folder, self._worker)
+                    self._beaten_at = self._clock()
                 await happens_within(told, min(_LOOK_S, self._watch_s))
         finally:
             prober.cancel()
@@ -199,11 +202,6 @@ class HealthMonitor:
 
     def _lost(self, sentence: str) -> ServerLost:
         return ServerLost(f"{sentence}.{self._process.quoted()}")
-
-    def _beat(self) -> None:
-        if not self._failures and self._clock() - self._beaten_at > BEAT_S:
-            beat(self._folder, self._worker)
-            self._beaten_at = self._clock()
 
     async def _probe_on(self) -> None:
         while True:

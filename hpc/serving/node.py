@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import random
 import re
 import socket
@@ -63,7 +62,7 @@ def find_address(choice: str) -> Address:
 
 
 def find_ports(host: str, chance: random.Random | None = None) -> int:
-    """Return the first of `WINDOW` ports that nobody seems to use, below those that the system hands out."""
+    """Return the first of `WINDOW` ports that seem to be free, below those that the system hands out."""
     draw = chance or random.SystemRandom()
     for _ in range(_TRIES):
         first = draw.randrange(_LOWEST, _highest() - WINDOW, WINDOW)
@@ -113,8 +112,3 @@ def _highest() -> int:
     text = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text()
     lowest = int(re.split(r"\s+", text)[0])
     return lowest if lowest > _LOWEST + 1000 else 65_535
-
-
-def node_name() -> str:
-    """Return what Slurm calls this node, or else its own name."""
-    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Self
 
 from hpc.errors import InfrastructureError
+from hpc.files import last_lines
 from hpc.quiescence import QuiescenceTracker, happens_within
 from hpc.serving.plan import ServerPlan, renew_before_s, server_script
 from hpc.serving.server_registry import (
@@ -39,7 +40,7 @@ from hpc.slurm import (
 log = logging.getLogger(__name__)
 
 FAILURES = 2
-"""Jobs of a model that fail in a row before it is given up; the last is booked as `failed for good`."""
+"""Jobs of a model that fail in a row before it is given up; the last is logged as `failed for good`."""
 
 ARRIVAL_S = 600.0
 """Seconds after which a job that Slurm does not know has never reached it, or is gone; accounts may lag by minutes."""
@@ -94,7 +95,7 @@ class ServerJobs:
         return f"a server of {model}: {', '.join(jobs) or 'no job is asked for just now'}"
 
     async def follow(self, answering: Collection[str]) -> None:
-        """Find out which jobs are over, except those in which a server answers, and book them."""
+        """Find out which jobs are over, except those in which a server answers, and log them."""
         await self._book.look_up(self._slurm, "server", arrival_s=ARRIVAL_S, every_s=_LOOK_UP_S)
         unsure = {
             s.job_id: s for s in self.unfinished() if s.job_id is not None and s.job_id not in answering
@@ -120,7 +121,9 @@ class ServerJobs:
             return
         token = self._control.next_token("server")
         try:
-            text = self._script(plan, token)
+            key = make_key(self._campaign.services.absolute())
+            excluded = self._book.book.excluded
+            text = self._render(server_script(self._campaign, plan, token, key_file=key, excluded=excluded))
             with self._book.submitting(token, "server", gpus=plan.gpus, purpose=plan.model) as submitted:
                 submitted(await asyncio.to_thread(self._slurm.submit, text, token=token))
         except SlurmUnreachable as error:
@@ -149,24 +152,18 @@ class ServerJobs:
         soon_s = min(_SOON_S, self._ask_s)
         self._poll = AdaptivePoller(self._slurm, first_s=soon_s, most_s=6 * self._ask_s)
 
-    def _script(self, plan: ServerPlan, token: str) -> str:
-        key = make_key(self._campaign.services.absolute())
-        return self._render(
-            server_script(self._campaign, plan, token, key_file=key, excluded=self._book.book.excluded)
-        )
-
     def _decide(self, submission: Submission, job_id: str, end: ServerExit | None) -> None:
         job = self._snapshot.jobs.get(job_id)
         if job is not None and job.state is not JobState.UNKNOWN:
             self._heard[job_id] = time.monotonic()
             if job.state.ended:
                 self._close(submission, job, end)
-        elif not self._snapshot.notes and (end is not None or self._silent_s(job_id) > ARRIVAL_S):
+            return
+        if self._snapshot.notes:  # Slurm is away: nothing is known of jobs
+            return
+        silent_s = time.monotonic() - self._heard.setdefault(job_id, time.monotonic())
+        if end is not None or silent_s > ARRIVAL_S:
             self._close(submission, None, end)
-
-    def _silent_s(self, job_id: str) -> float:
-        """Return for how long nothing has been heard of a job; Slurm's accounts may lag."""
-        return time.monotonic() - self._heard.setdefault(job_id, time.monotonic())
 
     def _close(self, submission: Submission, job: Job | None, end: ServerExit | None) -> None:
         model, how = submission.purpose, self._how(submission, job, end)
@@ -198,12 +195,8 @@ class ServerJobs:
         if how == "cancelled":
             return f"Somebody cancelled job {submission.job_id}."
         path = self._campaign.logs / f"{submission.job_id}.out"
-        try:
-            with path.open(errors="replace") as file:
-                tail = "".join(deque(file, _LOG_LINES)).strip()
-        except OSError:
-            tail = "(no log)"
-        return f"The last one was job {submission.job_id}; the end of {path}:\n{tail}"
+        end = "\n".join(last_lines(path, _LOG_LINES)).strip() if path.exists() else "(no log)"
+        return f"The last one was job {submission.job_id}; the end of {path}:\n{end}"
 
     def _job_in_words(self, submission: Submission) -> str:
         if submission.job_id is None:
@@ -217,11 +210,11 @@ class ServerJobs:
 
 
 class ServerPool:
-    """Sees to it that there are server jobs for the models in use. Of one event loop, and of whoever steers.
+    """Keeps server jobs for the models in use. Of one event loop, and of the process in control.
 
     A context: inside it, a task looks at the services every `every_s` seconds, asks Slurm every `ask_s` or more
-    rarely, submits jobs by the book, and has a successor ready before a job's time is up. Nothing is submitted for a
-    model that nobody asks for. On leaving, the jobs go on; a later pool finds them by book and services. `plans` are
+    rarely, submits jobs, and has a successor ready before a job's time is up. Nothing is submitted for a model that
+    is not asked for. On leaving, the jobs go on; a later pool finds them by log and services. `plans` are
     by model; `parking` is told when a request can only wait. Clients count the answers that they await from each
     worker in `in_flight`, where all of them see it.
     """
@@ -262,7 +255,7 @@ class ServerPool:
         # A submission under way is better finished than looked up later.
         await asyncio.wait([self._task], timeout=_LEAVE_S)
         self._task.cancel()
-        with suppress(asyncio.CancelledError, Exception):  # said to whoever waited for a server
+        with suppress(asyncio.CancelledError, Exception):  # raised already where a server was waited for
             await self._task
 
     def ready_servers(self, model: str) -> tuple[ServerRegistration, ...]:
@@ -294,7 +287,7 @@ class ServerPool:
         while not (found := self.ready_servers(model)):
             if model in self._jobs.failures:
                 raise ServerFailed(self._jobs.failures[model])
-            if self._done < turn:  # nobody has seen yet that this model is wanted
+            if self._done < turn:  # the task has not seen yet that this model is wanted
                 self._wake.set()
                 await self._next_turn()
             else:
@@ -360,6 +353,7 @@ class ServerPool:
         fresh = [s for s in mine if s.ends - time.time() > lead]
         answering = {service.job for service in mine}
         coming = [job for job in self._jobs.of(plan.model) if job.job_id not in answering]
+        # Jobs that are asked for but do not answer yet count, or each turn would submit more.
         wanted = plan.replicas if unused_s < _PRESSING_S else min(len(mine), plan.replicas)
         for _ in range(wanted - len(fresh) - len(coming)):
             await self._jobs.submit(plan)

@@ -160,7 +160,7 @@ def _bury() -> dict[int, int]:
 
 
 def kill_and_clean_up(tree: ProcessTree) -> None:
-    """Kill all that is below, and give back the memory that it shared."""
+    """Kill all that is below, and remove the shared memory that it leaves."""
     deadline = time.monotonic() + _KILL_S
     shared = _shared_memory(tree.members())
     while tree.members() and time.monotonic() < deadline:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from hpc.errors import InfrastructureError
 from hpc.files import read_record, temp_path, translate_os_errors, write_all, write_record
+from hpc.slurm import job_of
 
 BEAT_S = 15.0
 _EXIT = ".exit.json"
@@ -72,24 +73,19 @@ class ServerExit:
         return job_of(self.worker)
 
 
-def job_of(worker: str) -> str:
-    """Return the id of a worker's job."""
-    return worker.partition(".")[0]
-
-
 def announce(folder: Path, service: ServerRegistration) -> None:
     """Make a server known, or renew what is known of it."""
     write_record(_file(folder, service.worker), service)
 
 
 def beat(folder: Path, worker: str) -> None:
-    """Say that a server is alive; harmless where somebody has withdrawn it, or storage does not answer just now."""
+    """Say that a server is alive; harmless where it was withdrawn, or storage does not answer just now."""
     with suppress(OSError):
         os.utime(_file(folder, worker))
 
 
 def withdraw(folder: Path, worker: str) -> None:
-    """Let nobody find a server any more."""
+    """Remove a server from those that answer."""
     path = _file(folder, worker)
     with translate_os_errors(path):
         path.unlink(missing_ok=True)

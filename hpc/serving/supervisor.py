@@ -4,7 +4,7 @@ It starts a server, announces it once it answers, watches it, and ends it in goo
 
 A server is announced when it lists our model under our key and has generated one token; a health page proves neither.
 It is withdrawn before anything else when it goes: because it was told to (SIGTERM, SIGUSR2), its job's time is nearly
-up, nobody asks it for anything, or it died or hangs. A server that died or hangs is started again in the same job.
+up, it gets no requests, or it died or hangs. A server that died or hangs is started again in the same job.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from hpc.errors import HpcError, InfrastructureError
-from hpc.quiescence import happens_within
+from hpc.quiescence import happens_within, stop_event
 from hpc.serving.health import SIGNALS_S, HealthMonitor, Probe, ProbeError
-from hpc.serving.node import Address, find_address, find_ports, node_name, server_environment
+from hpc.serving.node import Address, find_address, find_ports, server_environment
 from hpc.serving.plan import render_command
 from hpc.serving.process_guard import ServerProcess
 from hpc.serving.server_registry import (
@@ -35,6 +35,7 @@ from hpc.serving.server_registry import (
     record_end,
     withdraw,
 )
+from hpc.slurm import node_name, worker_name
 
 log = logging.getLogger(__name__)
 
@@ -88,20 +89,20 @@ class Supervisor:
         self._key = read_key(order.key_file)
         self._told = asyncio.Event()
         self._served = False
-        self.worker = _worker()
+        self.worker = worker_name()
 
     async def run(self) -> int:
         """Serve, and return the exit code of the job: 1 where the server failed."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
-            loop.add_signal_handler(number, self._told.set)
-        try:
-            why, failed = await self._serve(), False
-        except HpcError as error:
-            why, failed = str(error), True
-        log.log(logging.ERROR if failed else logging.INFO, "the end: %s", why)
-        end = ServerExit(self.worker, self._order.model, self._began, time.time(), self._served, failed, why)
-        record_end(self._order.folder, end)
+        with stop_event((signal.SIGTERM, signal.SIGINT, signal.SIGUSR2)) as self._told:
+            try:
+                why, failed = await self._serve(), False
+            except HpcError as error:
+                why, failed = str(error), True
+            log.log(logging.ERROR if failed else logging.INFO, "the end: %s", why)
+            end = ServerExit(
+                self.worker, self._order.model, self._began, time.time(), self._served, failed, why
+            )
+            record_end(self._order.folder, end)
         return int(failed)
 
     async def _serve(self) -> str:
@@ -179,7 +180,11 @@ class Supervisor:
             if self._told.is_set():
                 return False
             if process.exit_code is not None and not await happens_within(self._told, SIGNALS_S):
-                raise _start_failure(process)
+                if _PORT_TAKEN in process.quoted():
+                    raise PortTaken("another program was quicker to take the port.")
+                raise StartFailed(
+                    f"the server ended with code {process.exit_code} before it was ready.{process.quoted()}"
+                )
             try:
                 await self._verify(probe)
             except ProbeError as error:
@@ -209,20 +214,6 @@ class Supervisor:
                 f"{self._order.served_name}."
             )
         await asyncio.to_thread(probe.generate, _FIRST_TOKEN_S)
-
-
-def _worker() -> str:
-    """Return the name of this job's program: the job's id and how often Slurm has requeued it."""
-    job = os.environ.get("SLURM_JOB_ID") or f"p{os.getpid()}"
-    return f"{job}.{os.environ.get('SLURM_RESTART_COUNT', '0')}"
-
-
-def _start_failure(process: ServerProcess) -> StartFailed:
-    if _PORT_TAKEN in process.quoted():
-        return PortTaken("another program was quicker to take the port.")
-    return StartFailed(
-        f"the server ended with code {process.exit_code} before it was ready.{process.quoted()}"
-    )
 
 
 def order_of(arguments: list[str]) -> ServeRequest:

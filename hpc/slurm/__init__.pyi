@@ -18,6 +18,9 @@ from .commands import INSTALLATION as INSTALLATION
 from .commands import JOB as JOB
 from .commands import Commands as Commands
 from .commands import current_job_id as current_job_id
+from .commands import job_of as job_of
+from .commands import node_name as node_name
+from .commands import worker_name as worker_name
 from .draft import draft_profile as draft_profile
 from .errors import ScriptError as ScriptError
 from .errors import SlurmError as SlurmError

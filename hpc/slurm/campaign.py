@@ -2,7 +2,7 @@
 
 FOLDER/slurm/campaign.json    what it is called in Slurm, and the cluster's profile as it was at the launch
 FOLDER/slurm/submissions.jsonl       the log of its submissions (`hpc.slurm.submission_log`)
-FOLDER/slurm/control.json     what people have asked of it since (`ControlRequests`)
+FOLDER/slurm/control.json     what users have asked of it since (`ControlRequests`)
 FOLDER/slurm/outcome.json     how it ended (`CampaignOutcome`): there from its end until the next launch
 FOLDER/slurm/queue/           work for jobs to take (`hpc.queue.work_queue`)
 FOLDER/slurm/servers/        language-model servers that answer
@@ -35,7 +35,7 @@ _LETTERS = {"controller": "c", "server": "s", "evaluate": "e"}
 class Campaign:
     """`id` tells the jobs of this campaign from all others; `created` is ISO 8601 (UTC).
 
-    `program` is the command that people steer it by; it has the verbs `launch`, `advance` and `cancel`, which messages
+    `program` is the command that users control it by; it has the verbs `launch`, `advance` and `cancel`, which messages
     name. Names of jobs begin with it.
     """
 
@@ -52,7 +52,7 @@ class Campaign:
 
     @property
     def book(self) -> Path:
-        """The file of the book of jobs."""
+        """The log of submissions."""
         return self.slurm_dir / "submissions.jsonl"
 
     @property
@@ -80,13 +80,13 @@ class Campaign:
         return f"{self.prefix}{role}"
 
     def command(self, verb: Literal["launch", "advance", "cancel"]) -> str:
-        """Return the line that a person types to have the program do something to this campaign."""
+        """Return the line that a user types to have the program do something to this campaign."""
         return f"{self.program} {verb} {shlex.quote(str(self.folder))}"
 
 
 @dataclass(frozen=True)
 class ControlRequests:
-    """What people have asked of a campaign: to stop, how many evaluations to run at once (None: no limit)."""
+    """What users have asked of a campaign: to stop, how many evaluations to run at once (None: no limit)."""
 
     stop: bool = False
     throttle: int | None = None
@@ -127,25 +127,20 @@ def find_campaign(folder: Path) -> Campaign | None:
 
 def _write(campaign: Campaign) -> None:
     cluster = campaign.cluster.model_dump(mode="json")
-    content = {
-        "id": campaign.id,
-        "created": campaign.created,
-        "program": campaign.program,
-        "cluster": cluster,
-    }
+    content = {name: getattr(campaign, name) for name in ("id", "created", "program")} | {"cluster": cluster}
     write_atomic(campaign.slurm_dir / "campaign.json", json.dumps(content, indent=1).encode())
 
 
 def read_control(campaign: Campaign) -> ControlRequests:
-    """Return what people have asked of a campaign, nothing as long as they have not."""
+    """Return what users have asked of a campaign, nothing as long as they have not."""
     return read_record(campaign.slurm_dir / "control.json", ControlRequests) or ControlRequests()
 
 
 def update_control(campaign: Campaign, **changes: bool | int | None) -> ControlRequests:
     """Change what is asked of a campaign, and return it."""
-    wishes = replace(read_control(campaign), **changes)  # type: ignore[arg-type]
-    write_record(campaign.slurm_dir / "control.json", wishes)
-    return wishes
+    requests = replace(read_control(campaign), **changes)  # type: ignore[arg-type]
+    write_record(campaign.slurm_dir / "control.json", requests)
+    return requests
 
 
 @dataclass(frozen=True)
@@ -178,7 +173,7 @@ def clear_campaign_outcome(campaign: Campaign) -> None:
 
 @dataclass(frozen=True)
 class ControllerContext:
-    """The right to steer a campaign: one process at a time has it, and another that takes it ends this one's."""
+    """The control of a campaign: one process at a time has it, and loses it where another takes it."""
 
     campaign: Campaign
     lease: Lease
@@ -192,7 +187,7 @@ class ControllerContext:
 
 @contextmanager
 def acquire_control(campaign: Campaign, lease: Lease | None = None) -> Iterator[ControllerContext]:
-    """Steer a campaign, by a lease that was got before perhaps; raises `RunLocked` while another process does."""
+    """Take control of a campaign, by a lease that was got before perhaps; raises `RunLocked` while another has it."""
     held = lease or Lease.acquire(campaign.slurm_dir)
     try:
         with SubmissionLog(campaign.book, held.renew) as book:

@@ -74,16 +74,11 @@ class Slurm:
         """
         argv = ["sbatch", "--parsable", *arguments]
         try:
-            answer = self.commands.run(argv, limit_s=self.commands.submission_s, stdin=script)
-            return _submitted(answer)
-        except SlurmUnreachable:
-            found = self._await_token(token)
-            if found is None:
-                raise
-            return found
-        except SlurmRefused:  # or its answer, whatever it was, came after the job was taken
-            found = self._refused_or_taken(token)
-            if found is None:
+            return _submitted(self.commands.run(argv, limit_s=self.commands.submission_s, stdin=script))
+        except (SlurmUnreachable, SlurmRefused) as error:
+            # Even a refusal may come after the job was taken.
+            look = self._await_token if isinstance(error, SlurmUnreachable) else self._refused_or_taken
+            if (found := look(token)) is None:
                 raise
             return found
 
@@ -167,9 +162,8 @@ class Slurm:
         }
         found: dict[str, int] = {}
         for kind, what in asked.items():
-            rows = (
-                line.split("|") for line in self._once(["sacctmgr", "-n", "-P", "show", *what]).splitlines()
-            )
+            answer = self._once(["sacctmgr", "-n", "-P", "show", *what])
+            rows = (line.split("|") for line in answer.splitlines())
             found |= {f"{kind} {row[0]}": int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
         return found
 
@@ -249,12 +243,10 @@ def _submitted(answer: str) -> str:
 
 
 def _carriers(jobs: Iterable[Job], token: str) -> tuple[str, ...]:
-    ids = {job.array_id for job in jobs if _carries(job, token)}
-    return tuple(sorted(ids, key=int))
-
-
-def _carries(job: Job, token: str) -> bool:
-    return bool(token) and (token in (job.comment, job.name) or job.name.endswith(f"-{token}"))
+    if not token:
+        return ()
+    carriers = (j for j in jobs if token in (j.comment, j.name) or j.name.endswith(f"-{token}"))
+    return tuple(sorted({job.array_id for job in carriers}, key=int))
 
 
 def _checked(job: Job, notes: list[str]) -> Job:
@@ -290,12 +282,13 @@ class AdaptivePoller:
         self._first_s, self._most_s, self._factor, self._clock = first_s, most_s, factor, clock
         self._interval_s = first_s
         self._snapshot = QueueSnapshot({})
-        self._asked: tuple[float, frozenset[str]] | None = None
+        self._asked: tuple[float, frozenset[str]] = (0.0, frozenset())
 
     def poll(self, ids: Collection[str]) -> QueueSnapshot:
         """Return what is known of the jobs, perhaps from before; for other jobs than last time, ask at once."""
         wanted = frozenset(ids)
-        if wanted and self._is_due(wanted):
+        at, before = self._asked
+        if wanted and (not wanted <= before or self._clock() - at >= self._interval_s):
             self._take(self._slurm.snapshot(wanted))
             self._asked = (self._clock(), wanted)
         return self._snapshot
@@ -304,21 +297,10 @@ class AdaptivePoller:
         """Ask anew at the next look: there are signs that something has changed."""
         self._interval_s = 0.0
 
-    def _is_due(self, wanted: frozenset[str]) -> bool:
-        return (
-            self._asked is None
-            or not wanted <= self._asked[1]
-            or self._clock() - self._asked[0] >= self._interval_s
-        )
-
     def _take(self, snapshot: QueueSnapshot) -> None:
         if snapshot.notes and not snapshot.jobs:  # no answer: what was known is the best there is
             snapshot = QueueSnapshot(self._snapshot.jobs, snapshot.notes)
-        changed = _states(snapshot) != _states(self._snapshot)
+        before, now = ({job.id: job.state for job in s.jobs.values()} for s in (self._snapshot, snapshot))
         longer = max(self._interval_s * self._factor, self._first_s)
-        self._interval_s = self._first_s if changed else min(longer, self._most_s)
+        self._interval_s = self._first_s if now != before else min(longer, self._most_s)
         self._snapshot = snapshot
-
-
-def _states(snapshot: QueueSnapshot) -> dict[str, JobState]:
-    return {job.id: job.state for job in snapshot.jobs.values()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,22 @@ def current_job_id(environment: Mapping[str, str] = os.environ) -> str | None:
     array, index = environment.get("SLURM_ARRAY_JOB_ID"), environment.get("SLURM_ARRAY_TASK_ID")
     own = f"{array}_{index}" if array and index else environment.get("SLURM_JOB_ID")
     return own or environment.get(JOB)
+
+
+def worker_name(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the name of this process as a worker: its job's id and how often Slurm restarted that, `17_3.0`."""
+    job = current_job_id(environment) or f"p{os.getpid()}"
+    return f"{job}.{environment.get('SLURM_RESTART_COUNT') or 0}"
+
+
+def job_of(worker: str) -> str:
+    """Return the id, as Slurm shows it, of the job that a worker is."""
+    return worker.rpartition(".")[0]
+
+
+def node_name() -> str:
+    """Return what Slurm calls this node, or else its own name."""
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:

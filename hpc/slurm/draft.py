@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from hpc.slurm.errors import SlurmError
 from hpc.slurm.parsing import Partition
@@ -15,19 +14,11 @@ _FOREVER = 10**9
 _PARALLEL = 8
 
 
-@dataclass(frozen=True)
-class Size:
-    """What a role would like to have: seconds, CPUs, MB."""
-
-    time_s: int
-    cpus: int
-    memory_mb: int
-
-
+# What a role would like to have: seconds, CPUs, MB.
 _SIZES = {
-    "controller": Size(_DAY_S, 1, 4096),
-    "server": Size(_DAY_S // 2, 16, 65536),
-    "evaluate": Size(3600, 8, 32768),
+    "controller": (_DAY_S, 1, 4096),
+    "server": (_DAY_S // 2, 16, 65536),
+    "evaluate": (3600, 8, 32768),
 }
 
 _TEXT = """\
@@ -83,14 +74,10 @@ def draft_profile(
         status="squeue" if accounting.endswith("/none") else "auto",
         max_array=config.get("MaxArraySize", "1001"),
         python=json.dumps(sys.executable),
-        parallel=_parallel(chosen["evaluate"]),
-        roles="\n".join(_role(role, chosen[role], size) for role, size in _SIZES.items()),
+        # One evaluating job for each GPU or node.
+        parallel=max(1, min(_PARALLEL, worker.nodes * max(worker.gpus, 1))),
+        roles="\n".join(_role(role, chosen[role], *size) for role, size in _SIZES.items()),
     )
-
-
-def _parallel(partition: Partition) -> int:
-    """Return how many jobs that evaluate are asked for at once: one for each GPU or node, eight at most."""
-    return max(1, min(_PARALLEL, partition.nodes * max(partition.gpus, 1)))
 
 
 def _describe(partition: Partition) -> str:
@@ -108,14 +95,14 @@ def _account(accounts: Sequence[str]) -> str:
     return f"account: null                 # whom to charge{known}"
 
 
-def _role(role: str, partition: Partition, size: Size) -> str:
+def _role(role: str, partition: Partition, time_s: int, cpus: int, memory_mb: int) -> str:
     gpus = 1 if partition.gpus and role != "controller" else 0
     share = max(partition.gpus, 1) if gpus else 1
     values = {
         "partition": json.dumps(partition.name),
-        "time": f"{min(size.time_s, _limit_s(partition)) // 60}min",
-        "cpus": max(min(size.cpus, partition.cpus // share), 1),
-        "memory": f"{max(min(size.memory_mb, partition.memory_mb * 9 // 10 // share), 1)}MB",
+        "time": f"{min(time_s, _limit_s(partition)) // 60}min",
+        "cpus": max(min(cpus, partition.cpus // share), 1),
+        "memory": f"{max(min(memory_mb, partition.memory_mb * 9 // 10 // share), 1)}MB",
     } | ({"gpus": gpus} if gpus else {})
     return f"  {role}: {{{', '.join(f'{key}: {value}' for key, value in values.items())}}}"
 

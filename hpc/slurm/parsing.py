@@ -99,20 +99,28 @@ def expand_ids(text: str) -> list[str]:
     found = _ARRAY.fullmatch(text)
     if found is None:
         return [text]
-    ranges = (_RANGE.fullmatch(part) for part in found[2].split(","))
-    return [f"{found[1]}_{index}" for match in ranges if match for index in _indices(match)]
+    ranges = (match.groups() for part in found[2].split(",") if (match := _RANGE.fullmatch(part)))
+    return [
+        f"{found[1]}_{index}"
+        for first, last, step in ranges
+        for index in range(int(first), int(last or first) + 1, int(step or 1))
+    ]
 
 
 def parse_squeue(text: str) -> Iterator[Job]:
     """Yield the jobs of `squeue -h -r` with `SQUEUE_COLUMNS`."""
     for row in _rows(text, len(SQUEUE_COLUMNS)):
         *common, elapsed, limit, left, cpus, comment, name = row
-        times = {
-            "elapsed_s": parse_duration(elapsed),
-            "limit_s": parse_duration(limit),
-            "left_s": parse_duration(left),
-        }
-        yield from _jobs(common, "squeue", cpus=_count(cpus), comment=_said(comment), name=name, **times)
+        yield from _jobs(
+            common,
+            "squeue",
+            elapsed_s=parse_duration(elapsed),
+            limit_s=parse_duration(limit),
+            left_s=parse_duration(left),
+            cpus=_count(cpus),
+            comment=comment,
+            name=name,
+        )
 
 
 def parse_sacct(text: str) -> Iterator[Job]:
@@ -127,10 +135,10 @@ def parse_sacct(text: str) -> Iterator[Job]:
             elapsed_s=_count(elapsed),
             limit_s=60 * int(limit) if limit.isdigit() else None,
             cpus=_count(cpus),
-            gpus=_gpus_of(tres),
+            gpus=_count(dict(part.partition("=")[::2] for part in tres.split(",")).get("gres/gpu", "")),
             exit_code=_count(code),
             signal=_count(number) or None,
-            comment=_said(comment),
+            comment=comment,
             name=name,
         )
 
@@ -181,18 +189,15 @@ def parse_config(text: str) -> dict[str, str]:
 def _jobs(common: Sequence[str], source: Literal["squeue", "sacct"], **facts: Any) -> Iterator[Job]:
     """Yield the jobs of a row, by the columns that both commands begin with: ids, state, partition, nodes, reason."""
     ids, state, partition, nodes, reason = common
-    known = {"partition": partition, "nodes": _said(nodes), "reason": _said(reason), **facts}
-    return (Job(job_id, JobState.parse(state), source, **known) for job_id in expand_ids(ids))
+    facts |= {"nodes": _said(nodes), "reason": _said(reason), "comment": _said(facts["comment"])}
+    return (
+        Job(job_id, JobState.parse(state), source, partition=partition, **facts) for job_id in expand_ids(ids)
+    )
 
 
 def _rows(text: str, columns: int) -> Iterable[list[str]]:
     rows = (line.split(SEPARATOR) for line in text.split("\n"))
     return ([cell.strip() for cell in row] for row in rows if len(row) == columns)
-
-
-def _indices(match: re.Match[str]) -> range:
-    first, last, step = match.groups()
-    return range(int(first), int(last or first) + 1, int(step or 1))
 
 
 def _said(text: str) -> str:
@@ -202,8 +207,3 @@ def _said(text: str) -> str:
 def _count(text: str) -> int | None:
     digits = re.match(r"\d+", text)
     return int(digits[0]) if digits else None
-
-
-def _gpus_of(tres: str) -> int | None:
-    counts = dict(part.split("=", 1) for part in tres.split(",") if "=" in part)
-    return _count(counts.get("gres/gpu", ""))

@@ -47,29 +47,18 @@ _GPU_REQUEST = re.compile(r"[a-z-]+=[A-Za-z0-9:_.,-]*\{gpus\}[A-Za-z0-9:_.,-]*")
 
 def parse_minutes(value: Any) -> int:
     """Return the minutes, rounded up, of a time such as 30min, 24h, 2d or 1-12:00:00; raises ValueError."""
-    seconds = parse_duration(str(value))
-    minutes = _quantity(value, _UNITS) if seconds is None else seconds / 60
-    return _positive(minutes, value, "a time such as 30min, 24h, 2d or 1-12:00:00")
+    if seconds := parse_duration(str(value)):
+        return math.ceil(seconds / 60)
+    return _quantity(value, _UNITS, "a time such as 30min, 24h, 2d or 1-12:00:00")
 
 
 def _seconds(value: Any) -> int:
-    return _positive(_quantity(value, _SECONDS), value, "a time such as 30s, 10min or 2h")
+    return _quantity(value, _SECONDS, "a time such as 30s, 10min or 2h")
 
 
-def _seconds_or_none(value: Any) -> int:
-    return 0 if str(value) in ("0", "0s") else _seconds(value)
-
-
-def _megabytes(value: Any) -> int:
-    return _positive(_quantity(value, _SIZES), value, "a size such as 500MB or 16GB")
-
-
-def _quantity(value: Any, units: Mapping[str, int]) -> float | None:
+def _quantity(value: Any, units: Mapping[str, int], expected: str) -> int:
     found = _QUANTITY.fullmatch(str(value).strip())
-    return float(found[1]) * units[found[2]] if found and found[2] in units else None
-
-
-def _positive(number: float | None, value: Any, expected: str) -> int:
+    number = float(found[1]) * units.get(found[2], 0) if found else 0.0
     if not number:
         raise ValueError(f"expected {expected}, found {value!r}")
     return math.ceil(number)
@@ -106,8 +95,16 @@ Line = Annotated[str, _text(str.isprintable, "one line of printable text")]
 CommandLine = Annotated[Line, AfterValidator(_has_words)]
 Minutes = Annotated[int, BeforeValidator(parse_minutes), PlainSerializer("{}min".format, when_used="json")]
 Seconds = Annotated[int, BeforeValidator(_seconds), PlainSerializer("{}s".format, when_used="json")]
-Wait = Annotated[int, BeforeValidator(_seconds_or_none), PlainSerializer("{}s".format, when_used="json")]
-Megabytes = Annotated[int, BeforeValidator(_megabytes), PlainSerializer("{}MB".format, when_used="json")]
+Wait = Annotated[
+    int,
+    BeforeValidator(lambda value: 0 if str(value) in ("0", "0s") else _seconds(value)),
+    PlainSerializer("{}s".format, when_used="json"),
+]
+Megabytes = Annotated[
+    int,
+    BeforeValidator(lambda value: _quantity(value, _SIZES, "a size such as 500MB or 16GB")),
+    PlainSerializer("{}MB".format, when_used="json"),
+]
 OptionName = Annotated[str, _text(_OPTION.fullmatch, "an option of sbatch without its hyphens, such as nice")]
 FreeOption = Annotated[OptionName, AfterValidator(_not_reserved)]
 GpuRequest = Annotated[
@@ -143,7 +140,7 @@ class JobTemplate(_Section):
 
 
 class Roles(_Section):
-    """What jobs do: steer a run, serve a model, evaluate solvers."""
+    """What jobs do: control a run, serve a model, evaluate solvers."""
 
     controller: JobTemplate
     server: JobTemplate
@@ -244,12 +241,8 @@ class ClusterProfile(_Section):
     @property
     def margin_s(self) -> float:
         """Seconds before the end of its time at which a controller leaves."""
-        longest = 15.0 * self.roles.controller.time
-        return (
-            min(300.0, longest)
-            if self.controller_chain.exit_margin is None
-            else self.controller_chain.exit_margin
-        )
+        margin = self.controller_chain.exit_margin
+        return min(300.0, 15.0 * self.roles.controller.time) if margin is None else margin
 
     def role(self, name: RoleName) -> JobTemplate:
         """Return a role with what holds for every role filled in."""
@@ -265,14 +258,9 @@ class ClusterProfile(_Section):
         """Return sbatch's long options for a role, without those that this cluster does not take."""
         role = self.role(name)
         request, _, value = self.gpu_request.partition("=")
+        same = ("partition", "account", "qos", "constraint", "reservation", "exclude", "time")
         options: dict[str, Option | None] = {
-            "partition": role.partition,
-            "account": role.account,
-            "qos": role.qos,
-            "constraint": role.constraint,
-            "reservation": role.reservation,
-            "exclude": role.exclude,
-            "time": role.time,
+            **{option: getattr(role, option) for option in same},
             "ntasks": 1,
             "cpus-per-task": role.cpus,
             "mem": None if role.memory is None else f"{role.memory}M",

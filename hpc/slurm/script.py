@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ TEMPLATE = "job.sh.j2"
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,+@%^-]+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPTION = re.compile(r"[a-z][a-z0-9-]*")
-_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+_VARIABLE = re.compile(r"(\$(?:\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*))")
 
 
 @dataclass(frozen=True)
@@ -136,13 +137,11 @@ def quote(value: str) -> str:
 
 def quote_expanding(value: str) -> str:
     """Return a value for bash in which `$NAME` and `${NAME}` stand for variables, which must be set and not empty."""
-    parts, end = [], 0
-    for found in _VARIABLE.finditer(value):
-        literal = value[end : found.start()]
-        parts += [quote(literal) if literal else "", f'"${{{found[1] or found[2]}:?}}"']
-        end = found.end()
-    rest = value[end:]
-    return "".join([*parts, quote(rest) if rest or not parts else ""])
+    # Literal text and names of variables take turns.
+    literals = _VARIABLE.split(value)[::2]
+    names = [f'"${{{name.strip("${}")}:?}}"' for name in _VARIABLE.findall(value)]
+    quoted = [quote(literal) if literal or not names else "" for literal in literals]
+    return "".join(chain.from_iterable(zip_longest(quoted, names, fillvalue="")))
 
 
 def _variable(name: str) -> str:

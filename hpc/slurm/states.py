@@ -17,7 +17,7 @@ class FailureClass(StrEnum):
     MEMORY = "memory"
     """The job used more memory than it had asked for: once more, alone, with more."""
     CANCELLED = "cancelled"
-    """Somebody wanted it to end: do not submit again."""
+    """A user wanted it to end: do not submit again."""
     PROGRAM = "program"
     """The job's own program ended with an error."""
 

@@ -1,7 +1,7 @@
 """The one way of a job to Slurm, at most once: a log of submissions that is written before Slurm is asked.
 
-One line an event (`hpc.journal.journal_file`), appended by the one process that steers the campaign, readable by all at
-any time:
+One line an event (`hpc.journal.journal_file`), appended by the one process that controls the campaign, readable by all
+at any time:
 
     intent      on disk before `sbatch` is called, with a token that the job carries
     submitted   Slurm answered with the job's id, or the job was found by its token after the answer was lost
@@ -52,6 +52,11 @@ class Submission:
     ended: str | None = None
     closed: str | None = None
     seconds: float | None = None
+
+    @property
+    def task_ids(self) -> list[str]:
+        """The ids of the tasks of an array, as Slurm shows them; none while the array's is not known."""
+        return [f"{self.job_id}_{number}" for number in range(self.elements if self.job_id else 0)]
 
     @property
     def gpu_hours(self) -> float | None:

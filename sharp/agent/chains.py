@@ -6,7 +6,7 @@ knowledge of the embedded rule-based model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +33,6 @@ class _Chain:
     parameters: dict[str, Mapping[str, Any]]
 
     def add(self, tool: str, parameters: Mapping[str, Any], **inputs: Sequence[str]) -> str:
-        """Add a step and return its id."""
         step_id = f"s{len(self.steps) + 1}"
         wiring = {
             port: tuple(OutputReference(*source.split(".")) for source in sources)
@@ -59,11 +58,16 @@ def chain_of_document(document: Document, effort: Mapping[str, Any] | None = Non
     whole = _set_up(chain, document)
     sound = f"{chain.add('check_problem', {}, problem=[f'{whole}.problem'])}.validated_problem"
     if effort is None:
-        using = {"problem": [sound], "solution": [f"{_by_method(chain, document, sound)}.solution"]}
+        method = chain.add("choose_method", {}, problem=[sound])
+        grid = chain.add("discretise", {}, problem=[sound], method=[f"{method}.method"])
+        solved = chain.add(_solving_tool(document), {}, discretisation=[f"{grid}.discretisation"])
+        using = {"problem": [sound], "solution": [f"{solved}.solution"]}
         for tool in ("check_residual", "check_conditions"):
             chain.add(tool, {}, **using)
     else:
-        using = {"problem": [sound], "solution": [f"{_by_program(chain, effort, sound)}.solution"]}
+        program = chain.add("synthesize_solver", effort, problem=[sound])
+        solved = chain.add("run_solver", {}, problem=[sound], solver=[f"{program}.solver"])
+        using = {"problem": [sound], "solution": [f"{solved}.solution"]}
     optional = [chain.add("cross_check", {}, **using)]
     if _exact(document):
         optional.append(chain.add("compare_with_reference", {}, **using))
@@ -73,19 +77,7 @@ def chain_of_document(document: Document, effort: Mapping[str, Any] | None = Non
     return ToolChain(ToolPlan(tuple(chain.steps)), chain.parameters, frozenset(optional))
 
 
-def _by_method(chain: _Chain, document: Document, sound: str) -> str:
-    method = chain.add("choose_method", {}, problem=[sound])
-    grid = chain.add("discretise", {}, problem=[sound], method=[f"{method}.method"])
-    return chain.add(solving_tool(document), {}, discretisation=[f"{grid}.discretisation"])
-
-
-def _by_program(chain: _Chain, effort: Mapping[str, Any], sound: str) -> str:
-    program = chain.add("synthesize_solver", effort, problem=[sound])
-    return chain.add("run_solver", {}, problem=[sound], solver=[f"{program}.solver"])
-
-
-def solving_tool(document: Document) -> str:
-    """Return the tool that solves problems of this kind."""
+def _solving_tool(document: Document) -> str:
     if document.get("eigenvalue"):
         return "solve_eigenvalues"
     return "solve_in_time" if document.get("coordinates", {}).get("time") else "solve_steady"
@@ -96,10 +88,17 @@ def _set_up(chain: _Chain, document: Document) -> str:
     domain = chain.add(
         "define_domain", _present(document, ("domain", "time")) if "domain" in document else {}
     )
+    starts = {
+        name: given["expression"] if isinstance(given, Mapping) else given
+        for name, given in (document.get("initial") or {}).items()
+    }
     inputs = {
         "equations": [f"{equations}.equations"],
         "domain": [f"{domain}.domain"],
-        "initial": [f"{chain.add('define_initial_condition', given)}.initial" for given in _starts(document)],
+        "initial": [
+            f"{chain.add('define_initial_condition', {'field': name, 'value': value})}.initial"
+            for name, value in starts.items()
+        ],
         "boundary": [
             f"{chain.add('define_boundary_condition', condition)}.boundary"
             for condition in document.get("boundary") or ()
@@ -123,8 +122,3 @@ def _exact(document: Document) -> bool:
 
 def _present(document: Document, keys: Iterable[str]) -> dict[str, Any]:
     return {key: document[key] for key in keys if document.get(key) is not None}
-
-
-def _starts(document: Document) -> Iterator[dict[str, Any]]:
-    for name, given in (document.get("initial") or {}).items():
-        yield {"field": name, "value": given["expression"] if isinstance(given, Mapping) else given}

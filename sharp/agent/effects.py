@@ -8,52 +8,79 @@ value is made again from its recipe only where a tool that was not yet used need
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any
 
 from sharp.agent.memory import ToolInvocation, ToolRecord
-from sharp.agent.pool import ResultStore
-from sharp.agent.tools import CheckResult, ToolError
+from sharp.agent.tools import CheckResult, ToolContext, ToolError, Toolkit, ToolResult
 from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest, TokenUsage
 
+if TYPE_CHECKING:
+    from hpc.journal import Journal, ReplayJournal
+
 JSONObject = dict[str, Any]
-
-
-class AgentEffects(Protocol):
-    """The two effects of the team; `path` says where in its course an effect is asked, and is unique there."""
-
-    async def chat(self, path: str, request: ChatRequest) -> ChatReply:
-        """Ask a language model once."""
-        ...
-
-    async def tool_call(self, path: str, step: str, recipe: ToolInvocation) -> ToolRecord:
-        """Carry out a step's recipe once; what the tool could not do is a record with an error."""
-        ...
-
-
-class EffectRecorder(Protocol):
-    """The journal, live or in replay."""
-
-    async def perform(
-        self, kind: str, path: str, request: JSONObject, call: Callable[[], Awaitable[JSONObject]]
-    ) -> JSONObject:
-        """Answer from the record, or call and record."""
-        ...
-
 
 Teller = Callable[[str, ToolRecord | None], None]
 """Told the path of a call before it is paid for, and the record of each use of a tool."""
 
 
 @dataclass
-class RecordedEffects:
-    """`AgentEffects` on a journal, with models by name and the pool in which tools work.
+class ResultStore:
+    """Values by the name of their recipe and the output port.
 
-    `usage` counts the tokens of all answers, recorded ones included.
+    What crosses the border of a process is the recipe alone: a value may hold functions and factorised matrices, which
+    are never serialised. A process that lacks a value carries its recipe out again, inputs first.
     """
 
-    recorder: EffectRecorder
+    toolkit: Toolkit
+    wall_s: float
+    recipes: dict[str, ToolInvocation] = field(default_factory=dict)
+    _outcomes: dict[str, ToolResult] = field(default_factory=dict)
+
+    def register(self, recipe: ToolInvocation) -> str:
+        """Make a recipe known and return its name; those of its inputs are known before."""
+        for handle in (handle for handles in recipe.inputs.values() for handle in handles):
+            assert handle.partition(".")[0] in self.recipes, "inputs are known before what uses them"
+        self.recipes[recipe.fingerprint] = recipe
+        return recipe.fingerprint
+
+    async def execute(self, recipe: ToolInvocation) -> ToolResult:
+        """Run a recipe's tool, unless its outcome is at hand; raises `ToolError` in the tool's words."""
+        name = self.register(recipe)
+        if name not in self._outcomes:
+            self._outcomes[name] = await self._run(recipe)
+        return self._outcomes[name]
+
+    async def value(self, handle: str) -> Any:
+        """Return the value of `NAME.port`, made again if need be; raises `ToolError` for a name that is not known."""
+        name, _, port = handle.partition(".")
+        recipe = self.recipes.get(name)
+        if recipe is None:
+            raise ToolError(f"there is no result '{handle}'")
+        return (await self.execute(recipe)).outputs[port]
+
+    async def _run(self, recipe: ToolInvocation) -> ToolResult:
+        tool = self.toolkit[recipe.tool]
+        values: dict[str, Any] = {}
+        for port in tool.inputs:
+            given = [await self.value(handle) for handle in recipe.inputs.get(port.name, ())]
+            values[port.name] = given if port.many else next(iter(given), None)
+        found = tool.run(ToolContext(tool.checked(recipe.parameters), values, self.wall_s))
+        return await found if isawaitable(found) else found
+
+
+@dataclass
+class RecordedEffects:
+    """The two effects of the team on a journal, live or in replay, with models by name and the store of results.
+
+    The `path` of an effect says where in its session it is asked, and is unique there. `usage` counts the tokens of all
+    answers, recorded ones included.
+    """
+
+    recorder: Journal | ReplayJournal
     backends: Mapping[str, ChatBackend]
     pool: ResultStore
     tell: Teller = lambda *_: None
@@ -71,36 +98,29 @@ class RecordedEffects:
         return reply
 
     async def tool_call(self, path: str, step: str, recipe: ToolInvocation) -> ToolRecord:
-        """Carry out a recipe once, and know it from then on."""
+        """Carry out a step's recipe once; what the tool could not do is a record with an error."""
 
-        async def call() -> JSONObject:
-            return await self._used(recipe)
-
+        request = {
+            "tool": recipe.tool,
+            "parameters": dict(recipe.parameters),
+            "inputs": {port: list(handles) for port, handles in recipe.inputs.items()},
+        }
         self.pool.register(recipe)
-        found = await self.recorder.perform("tool_call", path, _request(recipe), call)
+        found = await self.recorder.perform("tool_call", path, request, partial(self._used, recipe))
         findings = tuple(CheckResult(**finding) for finding in found["findings"])
         record = ToolRecord(step, recipe, found["summary"], findings, found["error"], found["seconds"])
         self.tell(path, record)
         return record
 
     async def _used(self, recipe: ToolInvocation) -> JSONObject:
-        began = time.perf_counter()
-        summary: Mapping[str, Any] = {}
-        findings: tuple[CheckResult, ...] = ()
-        error = None
+        began, error = time.perf_counter(), None
         try:
             outcome = await self.pool.execute(recipe)
-            summary, findings = outcome.summary, outcome.findings
         except ToolError as failure:
-            error = str(failure)
+            outcome, error = ToolResult({}, {}), str(failure)
         return {
-            "summary": dict(summary),
-            "findings": [asdict(finding) for finding in findings],
+            "summary": dict(outcome.summary),
+            "findings": [asdict(finding) for finding in outcome.findings],
             "error": error,
             "seconds": time.perf_counter() - began,
         }
-
-
-def _request(recipe: ToolInvocation) -> JSONObject:
-    inputs = {port: list(handles) for port, handles in recipe.inputs.items()}
-    return {"tool": recipe.tool, "parameters": dict(recipe.parameters), "inputs": inputs}

@@ -1,9 +1,9 @@
-"""The files of a course for its user, and questions that are answered in a file."""
+"""The files of a session for its user, and questions that are answered in a file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,6 @@ from typing import Any
 import yaml
 
 from hpc.files import make_directory, write_atomic
-from sharp.agent.memory import GraphMemory
-from sharp.agent.plans import PlanStep
 from sharp.agent.session_report import build_report, headline
 from sharp.agent.sessions import SessionResult
 from sharp.document import render_html, render_markdown
@@ -31,7 +29,7 @@ _ASKING = """\
 
 
 def export_course(finished: SessionResult, folder: Path) -> Path:
-    """Write the files of a course into a folder and return the path of the report as a page.
+    """Write the files of a session into a folder and return the path of the report as a page.
 
     report.html and report.md; solve_result.json with all figures; problem.yaml, the specification that was understood,
     where there is one; solution.npz where it was solved; questions.yaml where something has to be answered.
@@ -54,7 +52,7 @@ def export_course(finished: SessionResult, folder: Path) -> Path:
 
 
 def summary_dict(finished: SessionResult) -> dict[str, Any]:
-    """Return the figures of a course in plain JSON."""
+    """Return the figures of a session in plain JSON."""
     course, solution = finished.course, finished.solution
     return {
         "ending": course.ending,
@@ -71,28 +69,18 @@ def summary_dict(finished: SessionResult) -> dict[str, Any]:
         "solver": finished.solver.to_json() if finished.solver else None,
         "tool_uses": len(course.memory.records),
         "steps": len(course.memory.plan.steps),
-        "plan": [_step(course.memory, step) for step in course.memory.plan.steps],
-        "findings": list(_findings(course.memory)),
+        "plan": [
+            {
+                "id": step.id,
+                "tool": step.tool,
+                "inputs": step.wiring,
+                "parameters": dict(course.memory.parameters.get(step.id, {})),
+            }
+            for step in course.memory.plan.steps
+        ],
+        "findings": [{"step": step, **asdict(found)} for step, found in course.memory.findings()],
         "session": str(finished.folder),
     }
-
-
-def _step(memory: GraphMemory, step: PlanStep) -> dict[str, Any]:
-    inputs = {port: [str(reference) for reference in given] for port, given in step.inputs.items()}
-    return {
-        "id": step.id,
-        "tool": step.tool,
-        "inputs": inputs,
-        "parameters": dict(memory.parameters.get(step.id, {})),
-    }
-
-
-def _findings(memory: GraphMemory) -> Iterator[dict[str, Any]]:
-    """Yield what was measured by the steps as they stand."""
-    for step in memory.plan.ids:
-        record = memory.current(step)
-        for found in record.findings if record else ():
-            yield {"step": step, **asdict(found)}
 
 
 def with_answers(statement: str, answers: Mapping[str, str]) -> str:
@@ -133,9 +121,8 @@ def read_questions(path: Path) -> tuple[str, dict[str, str]]:
         raise ConfigurationError(f"{path}: expected a filled-in {QUESTIONS}, found {describe(document)}")
     entries = document["questions"]
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
-        raise ConfigurationError(
-            f"{path}: questions: expected a list of question and answer, found {describe(entries)}"
-        )
+        found = describe(entries)
+        raise ConfigurationError(f"{path}: questions: expected a list of question and answer, found {found}")
     answers = {str(entry.get("question")): str(entry.get("answer") or "").strip() for entry in entries}
     return str(document["statement"]), answers
 

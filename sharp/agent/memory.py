@@ -117,15 +117,16 @@ class GraphMemory:
         """Return how many different results a step has had, the current one included."""
         return len({record.recipe.fingerprint for record in self.records if record.step == step})
 
-    @property
-    def open(self) -> tuple[str, ...]:
-        """The steps without a sound result as things stand, in the order of the plan."""
-        return tuple(step for step in self.plan.ids if (found := self.current(step)) is None or found.failed)
-
     def runnable(self, step: str) -> bool:
         """Return whether a step has its parameters and sound results for all its inputs."""
         sources = [self.current(reference.step) for reference in self.plan.step(step).references]
         return step in self.parameters and all(found is not None and not found.failed for found in sources)
+
+    def findings(self) -> Iterator[tuple[str, CheckResult]]:
+        """Yield what was measured by the steps as they stand, each with the id of its step."""
+        for step in self.plan.ids:
+            record = self.current(step)
+            yield from ((step, found) for found in (record.findings if record else ()))
 
     def edges(self) -> Iterator[tuple[str, str, str, str]]:
         """Yield `(source step, output port, target step, input port)` for every use of a result."""

@@ -39,6 +39,11 @@ class PlanStep:
         """All results that the step uses."""
         return tuple(reference for given in self.inputs.values() for reference in given)
 
+    @property
+    def wiring(self) -> dict[str, list[str]]:
+        """The inputs in plain JSON."""
+        return {port: [str(reference) for reference in given] for port, given in self.inputs.items()}
+
 
 @dataclass(frozen=True)
 class ToolPlan:
@@ -78,13 +83,14 @@ def _read_step(entry: Any, number: int) -> PlanStep:
     inputs = entry.get("inputs") or {}
     if not isinstance(inputs, dict):
         raise ReplyError(f"step {step_id}: expected inputs as an object of ports, found {describe(inputs)}")
-    read = {str(port): _read_references(given, step_id, str(port)) for port, given in inputs.items()}
+    read = {
+        str(port): tuple(
+            read_reference(entry, f"step {step_id}, input {port}")
+            for entry in (given if isinstance(given, list) else [given])
+        )
+        for port, given in inputs.items()
+    }
     return PlanStep(step_id, entry["tool"], read, str(entry.get("why", "")))
-
-
-def _read_references(given: Any, step_id: str, port: str) -> tuple[OutputReference, ...]:
-    entries = given if isinstance(given, list) else [given]
-    return tuple(read_reference(entry, f"step {step_id}, input {port}") for entry in entries)
 
 
 def read_reference(entry: Any, place: str) -> OutputReference:
@@ -98,20 +104,19 @@ def read_reference(entry: Any, place: str) -> OutputReference:
 
 def check_plan(plan: ToolPlan, toolkit: Toolkit) -> tuple[str, ...]:
     """Return what is wrong with a plan, a sentence each: a plan without faults cannot fail for its wiring."""
-    return tuple(_faults(plan, toolkit))
-
-
-def _faults(plan: ToolPlan, toolkit: Toolkit) -> Iterator[str]:
+    faults: list[str] = []
     known: dict[str, Tool] = {}
     for step in plan.steps:
         if step.id in known:
-            yield f"step {step.id}: the id is used twice; expected different ids"
+            faults.append(f"step {step.id}: the id is used twice; expected different ids")
         tool = toolkit.get(step.tool)
         if tool is None:
-            yield f"step {step.id}: unknown tool '{step.tool}'; {valid_values('tools', step.tool, toolkit)}"
+            valid = valid_values("tools", step.tool, toolkit)
+            faults.append(f"step {step.id}: unknown tool '{step.tool}'; {valid}")
             continue
-        yield from _wiring_faults(step, tool, known, plan)
+        faults += _wiring_faults(step, tool, known, plan)
         known[step.id] = tool
+    return tuple(faults)
 
 
 def _wiring_faults(step: PlanStep, tool: Tool, known: Mapping[str, Tool], plan: ToolPlan) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Policies: how the team goes about a statement. Each is an async function from a team to the course that it took.
+"""Policies: how the team goes about a statement. Each is an async function from a team to the session that it took.
 
 | policy | what it is |
 | --- | --- |
@@ -17,12 +17,102 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Literal
 
-from sharp.agent.octo import octo
-from sharp.agent.policies_programs import single_model, tool_generation
+from sharp.agent.memory import GraphMemory
+from sharp.agent.plans import PlanStep, ToolPlan
 from sharp.agent.prog_act import SessionOutcome, prog_act
+from sharp.agent.responses import NextAction
 from sharp.agent.team import SPECIFICATION, AgentTeam, CallsUsedUp
+from sharp.errors import ReplyError
 
 Policy = Literal["prog-act", "step-wise", "none", "octo", "tool-generation", "single-model", "translation"]
+
+ATTEMPTS = 4
+_PROGRAM = PlanStep("s1", "run_program")
+
+
+async def octo(team: AgentTeam) -> SessionOutcome:
+    """OctoTools' loop: an analysis, then one step at a time, each chosen, carried out and verified before the next is.
+
+    After P. Lu et al., OctoTools (2025): query analyser, action predictor, command generator, executor, context
+    verifier. There is no plan, and nothing that was done is corrected: what is wrong can only be done again in a
+    further step. The published bounds are 10 steps and 300 seconds; setting a problem up by typed pieces takes more
+    steps, so that their bound is the team's allowance. Results that cannot be written as JSON are lost there; here
+    they stay in the pool, or no solver could follow. Raises `CallsUsedUp` and errors of model servers.
+    """
+    memory = GraphMemory(ToolPlan(()))
+    try:
+        analysis = await team.analyse(memory)
+        for _ in range(team.allowance.steps):
+            chosen = await team.next_step(memory, analysis)
+            if chosen.step is None:
+                return _ended(team, memory, chosen)
+            memory, question = await _carried_out(team, memory, chosen.step)
+            if question:
+                return SessionOutcome(memory, "needs_clarification", "a step needs an answer", (question,))
+            if await team.is_done(memory):
+                return _ended(team, memory, NextAction())
+    except ReplyError as error:
+        return SessionOutcome(memory, "unsolved", f"an answer could not be read: {error}")
+    return SessionOutcome(memory, "unsolved", f"all {team.allowance.steps} steps are used up")
+
+
+async def _carried_out(team: AgentTeam, memory: GraphMemory, step: PlanStep) -> tuple[GraphMemory, str]:
+    memory = memory.revise(ToolPlan((*memory.plan.steps, step)))
+    choice = await team.choose(memory, step)
+    if choice.parameters is None:
+        return memory, choice.question
+    memory = memory.choose(step.id, choice.parameters)
+    if memory.runnable(step.id) and memory.current(step.id) is None:
+        memory = memory.with_record(await team.call_tool(memory, step.id))
+    return memory, ""
+
+
+def _ended(team: AgentTeam, memory: GraphMemory, last: NextAction) -> SessionOutcome:
+    """The loop believes its own verifier: it is solved where there is a sound solution at all."""
+    if last.refusal:
+        return SessionOutcome(memory, "rejected", last.refusal)
+    if last.question:
+        return SessionOutcome(
+            memory, "needs_clarification", "the statement leaves something open", (last.question,)
+        )
+    sound = [step for step in memory.plan.steps if (found := memory.current(step.id)) and not found.failed]
+    if any(team.toolkit[step.tool].output("solution") for step in sound):
+        return SessionOutcome(memory, "solved")
+    return SessionOutcome(memory, "unsolved", "it stopped without a solution")
+
+
+async def single_model(team: AgentTeam) -> SessionOutcome:
+    """Take the one program that a model writes as it is; an answer of the wrong form is asked for again in form only.
+
+    Raises `CallsUsedUp` and errors of model servers.
+    """
+    return await tool_generation(team, attempts=1)
+
+
+async def tool_generation(team: AgentTeam, attempts: int = ATTEMPTS) -> SessionOutcome:
+    """Let a model write a program, and again with the error of each that fails, until one runs.
+
+    Raises `CallsUsedUp` and errors of model servers.
+    """
+    from sharp.agent.programs.generated import parse_program, prompt_for  # loads the sandbox and sympy
+
+    memory, failed = GraphMemory(ToolPlan((_PROGRAM,))), None
+    for _ in range(attempts):
+        try:
+            written = await team.ask(
+                memory, "programmer", "program", prompt_for(team.statement, failed), parse_program
+            )
+        except ReplyError as error:
+            return SessionOutcome(memory, "unsolved", f"an answer could not be read: {error}")
+        memory = memory.choose(_PROGRAM.id, written)
+        record = await team.call_tool(memory, _PROGRAM.id)
+        memory = memory.with_record(record)
+        if not record.failed:
+            return SessionOutcome(memory, "solved")
+        failed = record
+    assert failed is not None, "there is at least one attempt"
+    return SessionOutcome(memory, "unsolved", f"program {attempts} of {attempts} failed: {failed.error}")
+
 
 PROGRAMS: frozenset[Policy] = frozenset({"tool-generation", "single-model"})
 """Policies in which a model writes a program; no other tool is known to them."""
@@ -39,7 +129,7 @@ POLICIES: Mapping[Policy, Callable[[AgentTeam], Awaitable[SessionOutcome]]] = {
 
 
 async def run_policy(policy: Policy, team: AgentTeam) -> SessionOutcome:
-    """Let the team go about its statement; where its model calls are used up, the course ends with what was done.
+    """Let the team go about its statement; where its model calls are used up, the session ends with what was done.
 
     Raises errors of model servers.
     """

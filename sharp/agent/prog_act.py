@@ -38,7 +38,7 @@ HELP = "A step needs help: what has to change?"
 class SessionOutcome:
     """How it ended: `solved`, `unsolved`, `asks` (with questions to the user) or `refused` (with the reason).
 
-    `understood` is the end where the problem was to be set up alone. `exhausted` says that an unsolved course has
+    `understood` is the end where the problem was to be set up alone. `exhausted` says that an unsolved session has
     ended because its model calls are used up.
     """
 
@@ -49,12 +49,8 @@ class SessionOutcome:
     exhausted: bool = False
 
 
-@dataclass(frozen=True)
-class _State:
-    """The memory, and the verdict that the work stopped with, if any: not `valid`."""
-
-    memory: GraphMemory
-    stopped: Review | None = None
+Progress = tuple[GraphMemory, Review | None]
+"""The memory, and what the work stopped with, if anything: what went wrong, or a verdict that is not `valid`."""
 
 
 async def prog_act(
@@ -72,15 +68,13 @@ async def prog_act(
         except ReplyError as error:
             lesson = f"no plan could be read: {error}"
             continue
-        state = await _carried_out(team, memory.revise(plan), checkpoints)
-        memory, verdict = state.memory, state.stopped
+        memory, verdict = await _carried_out(team, memory.revise(plan), checkpoints)
         if verdict is None:
             return SessionOutcome(memory, goal.ending)
-        if verdict.judgement in ("clarify", "reject"):
-            ending: Literal["needs_clarification", "rejected"] = (
-                "needs_clarification" if verdict.judgement == "clarify" else "rejected"
-            )
-            return SessionOutcome(memory, ending, verdict.reason, verdict.questions)
+        if verdict.judgement == "clarify":
+            return SessionOutcome(memory, "needs_clarification", verdict.reason, verdict.questions)
+        if verdict.judgement == "reject":
+            return SessionOutcome(memory, "rejected", verdict.reason, verdict.questions)
         lesson = verdict.reason
         memory = memory.clear_parameters([fix.step for fix in verdict.fixes])
         if checkpoints == "none":
@@ -88,28 +82,22 @@ async def prog_act(
     return SessionOutcome(memory, "unsolved", lesson)
 
 
-async def _carried_out(team: AgentTeam, memory: GraphMemory, checkpoints: Checkpoints) -> _State:
+async def _carried_out(team: AgentTeam, memory: GraphMemory, checkpoints: Checkpoints) -> Progress:
     for number, step in enumerate(memory.plan.steps):
         memory, trouble = await _performed(team, memory, step)
-        question = _due(team, memory, number, checkpoints)
+        question = None if checkpoints == "none" else _due(team, memory, number, checkpoints)
         if trouble is None and question is None:
             continue
         if checkpoints == "none":
-            if trouble is not None:
-                return _State(memory, trouble)
-            continue
-        state = await _corrected(
-            team, memory, number, question or HELP, trouble, asked=checkpoints == "every step"
-        )
-        if state.stopped:
-            return state
-        memory = state.memory
-    return _State(memory)
+            return memory, trouble
+        asked = checkpoints == "every step"
+        memory, verdict = await _corrected(team, memory, number, question or HELP, trouble, asked=asked)
+        if verdict is not None:
+            return memory, verdict
+    return memory, None
 
 
-async def _performed(
-    team: AgentTeam, memory: GraphMemory, step: PlanStep, advice: str = ""
-) -> tuple[GraphMemory, Review | None]:
+async def _performed(team: AgentTeam, memory: GraphMemory, step: PlanStep, advice: str = "") -> Progress:
     """Choose a step's parameters where it has none, or anew with advice, and carry it out; say what went wrong."""
     if step.id not in memory.parameters or advice:
         memory, trouble = await _chosen(team, memory, step, advice)
@@ -122,23 +110,16 @@ async def _performed(
     return memory, _numeric(memory, step.id)
 
 
-async def _chosen(
-    team: AgentTeam, memory: GraphMemory, step: PlanStep, advice: str
-) -> tuple[GraphMemory, Review | None]:
-    if not team.toolkit[step.tool].parameters.model_fields:
-        return memory.choose(step.id, {}), None
+async def _chosen(team: AgentTeam, memory: GraphMemory, step: PlanStep, advice: str) -> Progress:
+    asking = f"{step.id} ({step.tool})"
     try:
         choice = await team.choose(memory, step, advice)
     except ReplyError as error:
-        return memory, Review(
-            "invalid", f"{step.id} ({step.tool}): no usable parameters: {error}", replan=True
-        )
+        return memory, Review("invalid", f"{asking}: no usable parameters: {error}", replan=True)
     if choice.question:
-        return memory, Review(
-            "clarify", f"{step.id} ({step.tool}) needs an answer", questions=(choice.question,)
-        )
+        return memory, Review("clarify", f"{asking} needs an answer", questions=(choice.question,))
     if choice.parameters is None:
-        return memory, Review("invalid", f"{step.id} ({step.tool}) asks for help: {choice.help}", replan=True)
+        return memory, Review("invalid", f"{asking} asks for help: {choice.help}", replan=True)
     return memory.choose(step.id, choice.parameters), None
 
 
@@ -146,17 +127,12 @@ def _numeric(memory: GraphMemory, step: str) -> Review | None:
     """Return what the numbers of a step object to, or None."""
     record = memory.current(step)
     assert record is not None, "the step was carried out"
-    if record.error is not None:
-        return Review(
-            "invalid",
-            f"{step} ({record.recipe.tool}) failed: {record.error}",
-            (Correction(step, record.error),),
-        )
-    failed = [finding for finding in record.findings if not finding.passed]
-    if failed:
-        told = "; ".join(finding.about for finding in failed)
-        return Review("invalid", f"{step} ({record.recipe.tool}) objects: {told}", (Correction(step, told),))
-    return None
+    failed = [finding.about for finding in record.findings if not finding.passed]
+    if record.error is None and not failed:
+        return None
+    told = "; ".join(failed) if record.error is None else record.error
+    reason = f"{step} ({record.recipe.tool}) {'objects' if record.error is None else 'failed'}: {told}"
+    return Review("invalid", reason, (Correction(step, told),))
 
 
 def _due(team: AgentTeam, memory: GraphMemory, number: int, checkpoints: Checkpoints) -> str | None:
@@ -171,56 +147,42 @@ def _due(team: AgentTeam, memory: GraphMemory, number: int, checkpoints: Checkpo
 
 async def _corrected(
     team: AgentTeam, memory: GraphMemory, number: int, question: str, trouble: Review | None, *, asked: bool
-) -> _State:
+) -> Progress:
     """Turn until the Orchestrator, or the numbers where it need not be asked, find the work up to a step sound."""
     for turn in range(team.allowance.correction_rounds + 1):
         if trouble is not None and trouble.judgement == "clarify":
-            return _State(memory, trouble)
+            return memory, trouble
         if trouble is None and question != UNDERSTOOD and not asked:
-            return _State(memory)
+            return memory, None
         verdict = await _read(team, memory, question, trouble)
         if verdict.judgement == "valid" and trouble is None:
-            return _State(memory)
+            return memory, None
         if verdict.judgement == "valid" and turn < team.allowance.correction_rounds:
             question = OVERRULED
             continue
         if verdict.judgement != "invalid" or verdict.replan or turn == team.allowance.correction_rounds:
-            return _State(memory, _as_stopped(verdict, trouble))
+            # A verdict of `valid` does not stand against the numbers.
+            return memory, trouble if verdict.judgement == "valid" and trouble else verdict
         memory, trouble = await _repaired(team, memory, number, verdict)
     raise AssertionError("unreachable")
 
 
 async def _read(team: AgentTeam, memory: GraphMemory, question: str, trouble: Review | None) -> Review:
     """Let the Orchestrator judge, and what was understood as often as is allowed, until it objects."""
-    questions = (
-        READINGS[: team.allowance.understanding_checks]
-        if question == UNDERSTOOD and not trouble
-        else (question,)
-    )
+    again = question == UNDERSTOOD and not trouble
+    told = f" The checks say: {trouble.reason}." if trouble else ""
     verdict = Review("valid")
-    for asked in questions:
-        verdict = await _judged(team, memory, asked, trouble)
+    for asked in READINGS[: team.allowance.understanding_checks] if again else (question,):
+        try:
+            verdict = await team.judge(memory, f"{asked}{told}")
+        except ReplyError as error:
+            return Review("invalid", f"the Orchestrator's answer could not be read: {error}", replan=True)
         if verdict.judgement != "valid":
             break
     return verdict
 
 
-async def _judged(team: AgentTeam, memory: GraphMemory, question: str, trouble: Review | None) -> Review:
-    asked = f"{question} The checks say: {trouble.reason}." if trouble else question
-    try:
-        return await team.judge(memory, asked)
-    except ReplyError as error:
-        return Review("invalid", f"the Orchestrator's answer could not be read: {error}", replan=True)
-
-
-def _as_stopped(verdict: Review, trouble: Review | None) -> Review:
-    """A verdict of `valid` does not stand against the numbers."""
-    return trouble if verdict.judgement == "valid" and trouble else verdict
-
-
-async def _repaired(
-    team: AgentTeam, memory: GraphMemory, number: int, verdict: Review
-) -> tuple[GraphMemory, Review | None]:
+async def _repaired(team: AgentTeam, memory: GraphMemory, number: int, verdict: Review) -> Progress:
     """Choose the named steps anew, then do again exactly what is stale or has failed, up to where the work stands."""
     advice = {fix.step: fix.advice for fix in verdict.fixes}
     trouble = None

@@ -1,9 +1,8 @@
-"""A finished course carried out again on its record alone, and held against what was written of it."""
+"""A finished session carried out again on its record alone, and held against what was written of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isclose
 from pathlib import Path
@@ -30,7 +29,7 @@ _RELATIVE, _ABSOLUTE = 1e-2, 1e-9
 class ReplayReport:
     """How far a replay agrees with solve_result.json.
 
-    `missing` says which answer the record lacks (None if it holds the whole course), `differing` names what is not as
+    `missing` says which answer the record lacks (None if it holds the whole session), `differing` names what is not as
     it was written.
     """
 
@@ -39,12 +38,12 @@ class ReplayReport:
 
     @property
     def same(self) -> bool:
-        """Whether the record gave the whole course again."""
+        """Whether the record gave the whole session again."""
         return self.missing is None and not self.differing
 
 
 def replay_and_compare(folder: Path, synthesis: OpenSynthesis | None = None) -> ReplayReport:
-    """Carry out the course that a folder's solve_result.json is of, without a call, and compare.
+    """Carry out the session that a folder's solve_result.json is of, without a call, and compare.
 
     Raises `RunDirectoryError` where there is no answer, or the settings are not those of the course.
     """
@@ -54,7 +53,11 @@ def replay_and_compare(folder: Path, synthesis: OpenSynthesis | None = None) -> 
         finished = replay_session(folder, settings, synthesis)
     except ReplayMiss as miss:
         return ReplayReport(missing=str(miss))
-    return ReplayReport(differing=tuple(_differing(written, summary_dict(finished))))
+    found = summary_dict(finished)
+    differing = [name for name in _RECORDED if json.dumps(written.get(name)) != json.dumps(found[name])]
+    if not _agree(written.get("error"), found["error"]):
+        differing.append("error")
+    return ReplayReport(differing=tuple(differing))
 
 
 def _answer(folder: Path) -> dict[str, Any]:
@@ -62,9 +65,9 @@ def _answer(folder: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise RunDirectoryError(f"{path} cannot be read ({error}): has the course ended?") from None
+        raise RunDirectoryError(f"{path} cannot be read ({error}): has the session ended?") from None
     if not isinstance(found, dict) or not isinstance(found.get("session"), str):
-        raise RunDirectoryError(f"{path} names no course; expected the file that `sharp solve` wrote")
+        raise RunDirectoryError(f"{path} names no session; expected the file that `sharp solve` wrote")
     return found
 
 
@@ -75,14 +78,8 @@ def _settings(folder: Path, course: str) -> AgentConfig:
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
         raise RunDirectoryError(f"{path} cannot be read ({error})") from None
     if session_folder(folder, settings).name != course:
-        raise RunDirectoryError(f"{path} was changed after the course began; restore it")
+        raise RunDirectoryError(f"{path} was changed after the session began; restore it")
     return settings
-
-
-def _differing(written: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
-    yield from (name for name in _RECORDED if json.dumps(written.get(name)) != json.dumps(found[name]))
-    if not _agree(written.get("error"), found["error"]):
-        yield "error"
 
 
 def _agree(written: float | None, found: float | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from sharp.agent.plans import PlanStep, ToolPlan, check_plan, read_plan
 from sharp.agent.tools import Tool, ToolError, Toolkit
@@ -13,7 +13,7 @@ from sharp.errors import ReplyError
 from sharp.llm.replies import extract_json
 
 Judgement = Literal["valid", "invalid", "clarify", "reject"]
-JUDGEMENTS: tuple[Judgement, ...] = ("valid", "invalid", "clarify", "reject")
+JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 
 
 @dataclass(frozen=True)
@@ -110,19 +110,16 @@ def read_choice(text: str, tool: Tool) -> ParameterChoice:
         raise ReplyError(f"expected exactly one of parameters, need_help, ask_user, found {found}")
     given = data[known[0]]
     if known == ["parameters"]:
-        return ParameterChoice(parameters=_checked(given, tool))
+        if not isinstance(given, dict):
+            raise ReplyError(f"expected parameters as an object, found {describe(given)}")
+        try:
+            checked = tool.checked(given).model_dump(mode="json", exclude_defaults=True)
+        except ToolError as error:
+            raise ReplyError(str(error)) from None
+        return ParameterChoice(parameters=checked)
     if not isinstance(given, str) or not given.strip():
         raise ReplyError(f"expected {known[0]} as a sentence, found {describe(given)}")
     return ParameterChoice(help=given) if known == ["need_help"] else ParameterChoice(question=given)
-
-
-def _checked(given: Any, tool: Tool) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise ReplyError(f"expected parameters as an object, found {describe(given)}")
-    try:
-        return tool.checked(given).model_dump(mode="json", exclude_defaults=True)
-    except ToolError as error:
-        raise ReplyError(str(error)) from None
 
 
 def read_verdict(text: str, steps: Collection[str]) -> Review:

@@ -1,4 +1,4 @@
-"""The report of a course: what was stated, what was understood, how the team went about it, and what was measured."""
+"""The report of a session: what was stated, what was understood, how the team went about it, and what was measured."""
 
 from __future__ import annotations
 
@@ -65,7 +65,10 @@ def build_report(finished: SessionResult) -> Report:
     course = finished.course
     notes = [Note(_RULE_BASED_NOTE)] if "rule-based" in finished.settings.models.values() else []
     notes += [Note(question, "warning") for question in course.questions]
-    sections = [_stated(finished), _plan(course.memory)]
+    stated: list[Block] = [ModelText(finished.settings.statement, "the person who stated the problem")]
+    if finished.problem is not None:
+        stated += [Paragraph("What was understood:"), Facts(tuple(problem_summary(finished.problem)))]
+    sections = [Section("problem", "The problem", tuple(stated)), _plan(course.memory)]
     if finished.problem is not None and finished.solution is not None:
         drawn = tuple(figures(finished.problem, finished.solution.solution))  # type: ignore[arg-type]
         sections.append(Section("solution", "The solution", drawn))
@@ -73,23 +76,12 @@ def build_report(finished: SessionResult) -> Report:
         sections.append(_solver(finished.solver, finished.folder))
     sections += [_measured(course.memory), _corrections(course.memory), _spent(finished)]
     title = finished.problem.title if finished.problem else "A stated problem"
-    return Report(
-        title,
-        Headline(headline(finished), course.ending not in ("solved", "specified")),
-        tuple(notes),
-        tuple(sections),
-    )
-
-
-def _stated(finished: SessionResult) -> Section:
-    blocks: list[Block] = [ModelText(finished.settings.statement, "the person who stated the problem")]
-    if finished.problem is not None:
-        blocks += [Paragraph("What was understood:"), Facts(tuple(problem_summary(finished.problem)))]
-    return Section("problem", "The problem", tuple(blocks))
+    summary = Headline(headline(finished), course.ending not in ("solved", "specified"))
+    return Report(title, summary, tuple(notes), tuple(sections))
 
 
 def _solver(solver: SolverProgram, course: Path) -> Section:
-    """Tell of the program that was written; the course's folder lies beside its report."""
+    """Tell of the program that was written; the session's folder lies beside its report."""
     run = f"{course.name}/{solver.run.name}"
     known = (
         ("program", f"{solver.name}, the best of {solver.written}, of which {solver.executed} were run"),
@@ -135,10 +127,7 @@ def flow_of(memory: GraphMemory) -> Graph:
         "flow",
         "The steps, and what flows between them",
         tuple(GraphRow("", tuple(nodes)) for _, nodes in sorted(rows.items())),
-        tuple(
-            GraphEdge(source, target, f"{target} uses {what} of {source}")
-            for (source, target), what in uses.items()
-        ),
+        tuple(GraphEdge(a, b, f"{b} uses {what} of {a}") for (a, b), what in uses.items()),
     )
 
 
@@ -153,44 +142,36 @@ def _node(memory: GraphMemory, step: PlanStep) -> GraphNode:
 
 def _row(memory: GraphMemory, step: PlanStep) -> tuple[str, ...]:
     record = memory.current(step.id)
-    parameters = json.dumps(memory.parameters.get(step.id, {}), ensure_ascii=False)
+    parameters = _json(memory.parameters.get(step.id, {}))
     result = _result(record) if record else "not carried out"
     seconds = f"{record.seconds:.2f}" if record else ""
     return step.id, step.tool, parameters, result, str(memory.version(step.id)), seconds
 
 
 def _result(record: ToolRecord) -> str:
-    return record.error or json.dumps(record.summary, ensure_ascii=False)
+    return record.error or _json(record.summary)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _measured(memory: GraphMemory) -> Section:
     columns = ("step", "check", "value", "limit", "kept", "in words")
-    rows = tuple(_findings(memory))
-    return Section("checks", "What was measured", (Table(columns, rows, columns[2:4]),))
-
-
-def _findings(memory: GraphMemory) -> Iterator[tuple[str, ...]]:
-    for step in memory.plan.steps:
-        record = memory.current(step.id)
-        for finding in record.findings if record else ():
-            value, limit = (
-                "" if number is None else f"{number:.1e}" for number in (finding.value, finding.limit)
-            )
-            yield step.id, finding.name, value, limit, "yes" if finding.passed else "NO", finding.about
+    rows = []
+    for step, found in memory.findings():
+        numbers = ("" if number is None else f"{number:.1e}" for number in (found.value, found.limit))
+        rows.append((step, found.name, *numbers, "yes" if found.passed else "NO", found.about))
+    return Section("checks", "What was measured", (Table(columns, tuple(rows), columns[2:4]),))
 
 
 def _corrections(memory: GraphMemory) -> Section:
     """List what was done and does not stand any more."""
     current = {record.recipe.fingerprint for step in memory.plan.ids if (record := memory.current(step))}
+    replaced = [record for record in memory.records if record.recipe.fingerprint not in current]
     rows = tuple(
-        (
-            record.step,
-            record.recipe.tool,
-            json.dumps(dict(record.recipe.parameters), ensure_ascii=False),
-            _result(record),
-        )
-        for record in memory.records
-        if record.recipe.fingerprint not in current
+        (record.step, record.recipe.tool, _json(dict(record.recipe.parameters)), _result(record))
+        for record in replaced
     )
     if not rows:
         return Section("corrections", "Corrections", (Paragraph("Nothing had to be done again."),))
@@ -198,7 +179,7 @@ def _corrections(memory: GraphMemory) -> Section:
     return Section("corrections", "Corrections", (Paragraph("Done, and replaced later:"), table))
 
 
-def _commissioned(spent: SynthesisUsage) -> Iterator[tuple[str, str]]:
+def _spent_on_programs(spent: SynthesisUsage) -> Iterator[tuple[str, str]]:
     """Yield what solver programs took, which is not among the team's own calls."""
     if spent.runs:
         yield "runs for solver programs", str(spent.runs)
@@ -219,9 +200,8 @@ def _spent(finished: SessionResult) -> Section:
         ("tokens written", count_text(usage.completion)),
         ("uses of tools", str(len(finished.course.memory.records))),
         ("time in tools", duration_text(seconds)),
-        *_commissioned(finished.synthesis),
+        *_spent_on_programs(finished.synthesis),
         ("seed", str(settings.seed)),
     )
-    return Section(
-        "spent", "What it took", (Facts(facts), Code(f"sharp solve … --dir {finished.folder.parent}", ""))
-    )
+    command = Code(f"sharp solve … --dir {finished.folder.parent}", "")
+    return Section("spent", "What it took", (Facts(facts), command))

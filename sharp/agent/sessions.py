@@ -1,15 +1,15 @@
-"""Courses on disk: every answer and every use of a tool is recorded once, so that a course goes on where it was.
+"""Sessions on disk: every answer and every use of a tool is recorded once, so that a session goes on where it was.
 
     FOLDER/session-<hash>/     one session: agent.yaml, journal.jsonl, lease/, and runs that write solver programs
 
-The hash is that of the settings. Other words, another model or an answer to a question make another course beside the
+The hash is that of the settings. Other words, another model or an answer to a question make another session beside the
 old one, and the same command again goes on with its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,13 @@ import yaml
 
 from hpc.files import make_directory, write_atomic
 from hpc.journal import Journal, ReplayJournal, keep_beating
-from sharp.agent.effects import EffectRecorder, RecordedEffects
+from sharp.agent.effects import RecordedEffects, ResultStore
 from sharp.agent.memory import GraphMemory, ToolRecord
 from sharp.agent.policies import PROGRAMS, run_policy
-from sharp.agent.pool import ResultStore
 from sharp.agent.prog_act import SessionOutcome
 from sharp.agent.settings import AgentConfig
 from sharp.agent.synthesis import OpenSynthesis, SolverProgram, SynthesisService, SynthesisUsage
-from sharp.agent.team import AgentTeam, Role, SamplingParams
+from sharp.agent.team import AgentTeam, SamplingParams
 from sharp.agent.toolkit import standard_toolkit, whole_toolkit
 from sharp.agent.tools import Toolkit, toolkit_of
 from sharp.event_loop import run_coroutine
@@ -40,7 +39,7 @@ MessageCallback = Callable[[str], None]
 
 @dataclass(frozen=True)
 class SessionResult:
-    """A course that has ended, what it found, and what it took: calls of models and tokens.
+    """A session that has ended, what it found, and what it took: calls of models and tokens.
 
     `problem` is what was understood last; `solution` and `solver` are None unless they were found for it. `calls` and
     `usage` are the team's own; `synthesis` is what was asked on its behalf to have solver programs written.
@@ -58,7 +57,7 @@ class SessionResult:
 
 
 def session_folder(folder: Path, settings: AgentConfig) -> Path:
-    """Return where the course of these settings is kept."""
+    """Return where the session of these settings is kept."""
     return folder / f"session-{settings.hash[:12]}"
 
 
@@ -69,124 +68,109 @@ def run_session(
     cards: Mapping[str, ModelCard] | None = None,
     synthesis: OpenSynthesis | None = None,
 ) -> SessionResult:
-    """Carry out a course, or go on with it where it was; `say` is told what is done.
+    """Carry out a session, or go on with it where it was; `say` is told what is done.
 
     `cards` are those of the models by name, where they are not the ones of these names; `synthesis` writes solver
     programs if the settings allow them. Raises `ModelError`, and what
     `Journal.open` raises.
     """
-    cards = cards or _cards(settings)
     path = session_folder(folder, settings)
+    session = _Session(path, settings, cards or _cards(settings), say, synthesis)
     make_directory(path)
-    write_atomic(path / "agent.yaml", _as_yaml(settings))
+    text = yaml.safe_dump(settings.to_json(), sort_keys=False, allow_unicode=True)
+    write_atomic(path / "agent.yaml", text.encode())
     with Journal.open(path) as journal:
         for warning in journal.warnings:
             say(warning)
-        return run_coroutine(_held(journal, _asked(path, settings, journal, cards, say, synthesis)))
+        return run_coroutine(session.live(journal))
 
 
 def replay_session(
     folder: Path, settings: AgentConfig, synthesis: OpenSynthesis | None = None
 ) -> SessionResult:
-    """Carry out a finished course on its record alone: no model is asked, and values are made again from recipes.
+    """Carry out a finished session on its record alone: no model is asked, and values are made again from recipes.
 
     Raises `ReplayMiss` where the record does not reach to the end.
     """
     path = session_folder(folder, settings)
-    replayed = _played(path, settings, ReplayJournal(path), _cards(settings), {}, lambda _: None, synthesis)
-    return run_coroutine(replayed)
+    session = _Session(path, settings, _cards(settings), lambda _: None, synthesis)
+    return run_coroutine(session.play(ReplayJournal(path), {}))
 
 
 def _cards(settings: AgentConfig) -> dict[str, ModelCard]:
     return {name: load_card(name) for name in sorted(set(settings.models.values()))}
 
 
-async def _held(journal: Journal, course: Awaitable[SessionResult]) -> SessionResult:
-    """Renew the lease while a course is waited for; when it is lost, the next write will say so."""
-    heart = asyncio.create_task(keep_beating(journal.renew))
-    try:
-        return await course
-    finally:
-        heart.cancel()
-        await asyncio.gather(heart, return_exceptions=True)
+@dataclass(frozen=True)
+class _Session:
+    path: Path
+    settings: AgentConfig
+    cards: Mapping[str, ModelCard]
+    say: MessageCallback
+    synthesis: OpenSynthesis | None
+
+    async def live(self, journal: Journal) -> SessionResult:
+        """Play with models; the lease is renewed meanwhile, and when it is lost, the next write will say so."""
+        backends = {}
+        for card in self.cards.values():
+            if card.kind == RULE_BASED:
+                options = {**card.options, "error_rate": self.settings.error_rate}
+                card = card.model_copy(update={"options": options})
+            backends[card.name] = make_backend(card)
+        renewal = asyncio.create_task(keep_beating(journal.renew))
+        try:
+            return await self.play(journal, backends)
+        finally:
+            renewal.cancel()
+            await asyncio.gather(renewal, return_exceptions=True)
+            for backend in backends.values():
+                await backend.aclose()
+
+    async def play(
+        self, recorder: Journal | ReplayJournal, backends: Mapping[str, ChatBackend]
+    ) -> SessionResult:
+        settings, service = self.settings, None
+        if settings.synthesis:
+            assert self.synthesis is not None, "these settings allow solver programs"
+            recorded = isinstance(recorder, ReplayJournal)
+            service = self.synthesis(self.path, settings.models, settings.seed, recorded, self.say)
+        toolkit = _toolkit(settings, service)
+        pool = ResultStore(toolkit, settings.wall_s)
+        effects = RecordedEffects(recorder, backends, pool, self.tell)
+        cards = {role: self.cards[model] for role, model in settings.models.items()}
+        # The card says how long answers may be; agents choose parameters, so nothing is left to chance.
+        roles = {
+            role: SamplingParams(card.name, temperature=0.0, max_tokens=card.sampling_for(role).max_tokens)
+            for role, card in cards.items()
+        }
+        team = AgentTeam(settings.statement, toolkit, effects, roles, settings.allowance, settings.seed)
+        course = await run_policy(settings.policy, team)
+        problem, solution, solver = [
+            await _newest(course.memory, pool, port) for port in ("problem", "solution", "solver")
+        ]
+        spent = service.spending() if service else SynthesisUsage()
+        return SessionResult(
+            self.path, settings, course, problem, solution, team.calls, effects.usage, solver, spent
+        )
+
+    def tell(self, path: str, record: ToolRecord | None) -> None:
+        if record is None:
+            self.say(f"{path}: asked")
+            return
+        self.say(f"{record.step}: {record.error or record.recipe.tool}")
+        for line in record.summary.get("as understood", ()):
+            self.say(f"    {line}")
 
 
-async def _asked(
-    path: Path,
-    settings: AgentConfig,
-    recorder: EffectRecorder,
-    cards: Mapping[str, ModelCard],
-    say: MessageCallback,
-    synthesis: OpenSynthesis | None,
-) -> SessionResult:
-    backends = {card.name: _backend(card, settings) for card in cards.values()}
-    try:
-        return await _played(path, settings, recorder, cards, backends, say, synthesis)
-    finally:
-        for backend in backends.values():
-            await backend.aclose()
-
-
-async def _played(
-    path: Path,
-    settings: AgentConfig,
-    recorder: EffectRecorder,
-    cards: Mapping[str, ModelCard],
-    backends: Mapping[str, ChatBackend],
-    say: MessageCallback,
-    synthesis: OpenSynthesis | None,
-) -> SessionResult:
-    recorded = isinstance(recorder, ReplayJournal)
-    commission = None
-    if settings.synthesis:
-        assert synthesis is not None, "these settings allow solver programs"
-        commission = synthesis(path, settings.models, settings.seed, recorded, say)
-    toolkit = _toolkit(settings, commission)
-    pool = ResultStore(toolkit, settings.wall_s)
-    effects = RecordedEffects(recorder, backends, pool, _teller(say))
-    roles = {role: _sampling(cards[model], role) for role, model in settings.models.items()}
-    team = AgentTeam(settings.statement, toolkit, effects, roles, settings.allowance, settings.seed)
-    course = await run_policy(settings.policy, team)
-    problem, solution, solver = [
-        await _newest(course.memory, pool, port) for port in ("problem", "solution", "solver")
-    ]
-    spent = commission.spending() if commission else SynthesisUsage()
-    return SessionResult(path, settings, course, problem, solution, team.calls, effects.usage, solver, spent)
-
-
-def _toolkit(settings: AgentConfig, commission: SynthesisService | None) -> Toolkit:
+def _toolkit(settings: AgentConfig, service: SynthesisService | None) -> Toolkit:
     if settings.policy in PROGRAMS:
-        from sharp.agent.programs.tool import RUN_PROGRAM
+        from sharp.agent.programs.generated import run_program
 
-        return toolkit_of(RUN_PROGRAM)
-    tools = whole_toolkit(commission) if commission else standard_toolkit()
+        return toolkit_of(run_program)
+    tools = whole_toolkit(service) if service else standard_toolkit()
     if settings.policy == "translation":
         return toolkit_of(*(tool for tool in tools.values() if tool.owner == "parser"))
     return tools
-
-
-def _teller(say: MessageCallback) -> Callable[[str, ToolRecord | None], None]:
-    def tell(path: str, record: ToolRecord | None) -> None:
-        if record is None:
-            say(f"{path}: asked")
-            return
-        say(f"{record.step}: {record.error or record.recipe.tool}")
-        for line in record.summary.get("as understood", ()):
-            say(f"    {line}")
-
-    return tell
-
-
-def _backend(card: ModelCard, settings: AgentConfig) -> ChatBackend:
-    if card.kind == RULE_BASED:
-        options = {**card.options, "error_rate": settings.error_rate}
-        return make_backend(card.model_copy(update={"options": options}))
-    return make_backend(card)
-
-
-def _sampling(card: ModelCard, role: Role) -> SamplingParams:
-    """The card says how long answers may be; agents choose parameters, so nothing is left to chance."""
-    return SamplingParams(card.name, temperature=0.0, max_tokens=card.sampling_for(role).max_tokens)
 
 
 async def _newest(memory: GraphMemory, pool: ResultStore, port: str) -> Any:
@@ -197,7 +181,3 @@ async def _newest(memory: GraphMemory, pool: ResultStore, port: str) -> Any:
         if gives and record is not None and not record.failed:
             return await pool.value(f"{record.recipe.fingerprint}.{port}")
     return None
-
-
-def _as_yaml(settings: AgentConfig) -> bytes:
-    return yaml.safe_dump(settings.to_json(), sort_keys=False, allow_unicode=True).encode()

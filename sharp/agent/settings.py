@@ -1,4 +1,4 @@
-"""What decides a course: the statement, who plays which role, the policy, and what it may cost."""
+"""What decides a session: the statement, who plays which role, the policy, and what it may cost."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
 
+from hpc.errors import RunVersionError
 from sharp.agent.policies import POLICIES, Policy
 from sharp.agent.team import AgentLimits, Role
 from sharp.error_messages import valid_values
 from sharp.errors import ConfigurationError
+from sharp.version import __version__
+
+FORMAT = 2
+"""Of `agent.yaml` and the session that it is of."""
 
 ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -60,17 +65,24 @@ class AgentConfig:
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings in plain JSON, without what adds nothing to the team's tools."""
-        told = asdict(self)
-        return (
-            told if self.synthesis else {name: value for name, value in told.items() if name != "synthesis"}
-        )
+        told = {"format": FORMAT, **asdict(self)}
+        if not self.synthesis:
+            del told["synthesis"]
+        return told
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> AgentConfig:
-        """Rebuild settings from their plain form."""
-        return cls(**{**data, "allowance": AgentLimits(**data["allowance"])})
+        """Rebuild settings from their plain form; raises `RunVersionError` for those of another format."""
+        known = dict(data)
+        found = known.pop("format", 1)  # the first format had no number
+        if found != FORMAT:
+            raise RunVersionError(
+                f"agent.yaml was written in session format {found}; this is pde-sharp {__version__}, which reads "
+                f"format {FORMAT}. Replay it with the version that wrote it, or solve the problem again elsewhere."
+            )
+        return cls(**{**known, "allowance": AgentLimits(**known["allowance"])})
 
     @property
     def hash(self) -> str:
-        """The SHA-256 (hex) of all settings: a course with other settings is another course."""
+        """The SHA-256 (hex) of all settings: a session with other settings is another session."""
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()

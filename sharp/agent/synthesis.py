@@ -1,4 +1,4 @@
-"""Solver programs for a course, as the team sees them; `sharp.runs.synthesis` has them written."""
+"""Solver programs for a session, as the team sees them; `sharp.runs.synthesis` has them written."""
 
 from __future__ import annotations
 
@@ -116,24 +116,18 @@ class SynthesisService(Protocol):
         """Return the best program that models write for a problem, from a finished run if there is one.
 
         Raises `ToolError` where the problem takes what PDE-SHARP cannot do, or no program ran; `ReplayMiss` where a
-        finished course is replayed and its run is not finished; and whatever ends a run, which goes on from there the
+        finished session is replayed and its run is not finished; and whatever ends a run, which goes on from there the
         next time.
         """
         ...
 
     def spending(self) -> SynthesisUsage:
-        """Return what all runs of the course have taken; those that were given up are among them."""
+        """Return what all runs of the session have taken; those that were given up are among them."""
         ...
 
 
-class OpenSynthesis(Protocol):
-    """Gives a course what writes solver programs for it: in its folder, by the models of which agents, with which seed.
+OpenSynthesis = Callable[[Path, "Mapping[Role, str]", int, bool, Callable[[str], None]], SynthesisService]
+"""Gives a session what writes solver programs for it: in its folder, by the models of which agents, with which seed.
 
-    With `recorded` only what has been finished is opened. `say` is told what is done.
-    """
-
-    def __call__(
-        self, folder: Path, models: Mapping[Role, str], seed: int, recorded: bool, say: Callable[[str], None]
-    ) -> SynthesisService:
-        """Return what writes programs for the course in a folder."""
-        ...
+If the flag is set, only what has been finished is opened. The last argument is told what is done.
+"""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from sharp.agent.effects import AgentEffects
+from sharp.agent.effects import RecordedEffects
 from sharp.agent.memory import GraphMemory, ToolRecord
 from sharp.agent.plans import PlanStep, ToolPlan
 from sharp.agent.responses import (
@@ -24,9 +24,8 @@ from sharp.agent.responses import (
 )
 from sharp.agent.tools import Toolkit
 from sharp.errors import BudgetExceeded
-from sharp.llm.prompts import render
-from sharp.llm.protocol import ChatRequest, Message, seed_at
-from sharp.llm.reply_retries import Conversation, ask_until_valid
+from sharp.llm.prompts import ask_until_valid, render
+from sharp.llm.protocol import ChatRequest, Conversation, Message, seed_at
 
 T = TypeVar("T")
 Role = Literal["planner", "parser", "solver", "orchestrator", "programmer"]
@@ -60,7 +59,7 @@ class AgentLimits:
 
 @dataclass(frozen=True)
 class PlanGoal:
-    """What a plan has to lead to: a result of the name `port`, and the `ending` of a course that gets there.
+    """What a plan has to lead to: a result of the name `port`, and the `ending` of a session that gets there.
 
     `told` is how the Planner is told of it.
     """
@@ -92,7 +91,7 @@ class AgentTeam:
 
     statement: str
     toolkit: Toolkit
-    effects: AgentEffects
+    effects: RecordedEffects
     roles: Mapping[Role, SamplingParams]
     allowance: AgentLimits = AgentLimits()
     seed: int = 0
@@ -118,8 +117,10 @@ class AgentTeam:
         )
 
     async def choose(self, memory: GraphMemory, step: PlanStep, advice: str = "") -> ParameterChoice:
-        """Let the Parser or the Solver choose the literal parameters of a step."""
+        """Let the Parser or the Solver choose the literal parameters of a step; a tool without any needs no model."""
         tool = self.toolkit[step.tool]
+        if not tool.parameters.model_fields:
+            return ParameterChoice({})
         prompt = render(
             "agent/parameters",
             statement=self.statement,
@@ -218,7 +219,7 @@ def _told(memory: GraphMemory, step: PlanStep) -> dict[str, Any]:
     return {
         "id": step.id,
         "tool": step.tool,
-        "inputs": {port: [str(reference) for reference in given] for port, given in step.inputs.items()},
+        "inputs": step.wiring,
         "parameters": _json(memory.parameters.get(step.id, {})),
         "error": record.error if record else None,
         "summary": _json(record.summary) if record else "",

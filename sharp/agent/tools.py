@@ -8,7 +8,7 @@ the kind of their port. An agent chooses; the tool alone computes: no parameter 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -24,6 +24,10 @@ class Parameters(BaseModel):
     """Literal parameters of a tool: immutable, and without names that are not of the tool."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class NoArgs(Parameters):
+    """No literal parameters."""
 
 
 class ToolError(InputError):
@@ -92,10 +96,6 @@ class Tool:
     limits: str = ""
     examples: tuple[Mapping[str, Any], ...] = ()
 
-    def input(self, name: str) -> ToolPort | None:
-        """Return the input port of a name."""
-        return next((port for port in self.inputs if port.name == name), None)
-
     def output(self, name: str) -> ToolPort | None:
         """Return the output port of a name."""
         return next((port for port in self.outputs if port.name == name), None)
@@ -122,7 +122,7 @@ class Tool:
             "name": self.name,
             "about": self.about,
             "parameters": self.parameters.model_json_schema(),
-            "inputs": [_port_card(port) for port in self.inputs],
+            "inputs": [asdict(port) for port in self.inputs],
             "outputs": [{"name": port.name, "kind": port.kind, "about": port.about} for port in self.outputs],
             "cost": self.cost,
             "limits": self.limits,
@@ -130,14 +130,23 @@ class Tool:
         }
 
 
-def _port_card(port: ToolPort) -> dict[str, Any]:
-    return {
-        "name": port.name,
-        "kind": port.kind,
-        "about": port.about,
-        "required": port.required,
-        "many": port.many,
-    }
+def tool(
+    owner: Owner,
+    inputs: tuple[ToolPort, ...],
+    outputs: tuple[ToolPort, ...],
+    parameters: type[Parameters] = NoArgs,
+    *,
+    cost: Cost = "instant",
+    limits: str = "",
+    examples: tuple[Mapping[str, Any], ...] = ({},),
+) -> Callable[[Run], Tool]:
+    """Make a tool of the function that runs it: its name is the tool's, its docstring says what the tool is for."""
+
+    def made(run: Run) -> Tool:
+        about = " ".join((run.__doc__ or "").split())
+        return Tool(run.__name__, owner, about, parameters, inputs, outputs, run, cost, limits, examples)
+
+    return made
 
 
 Toolkit = Mapping[str, Tool]

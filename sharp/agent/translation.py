@@ -3,7 +3,7 @@
 The agents that set problems up do it, with the Parser's tools alone, so that nothing can be solved here. What is
 missing or contradictory is to be asked for and not invented; questions are answered at most `ROUNDS` times.
 
-    FOLDER/session-…/                    the journals of the courses, one for each round of answers
+    FOLDER/session-…/                    the journals of the sessions, one for each round of answers
     FOLDER/problem.yaml                 the specification, where the words were understood
     FOLDER/questions.yaml               what was asked last, with the answers that were given
     FOLDER/report.html, solve_result.json     how it went, and what it took
@@ -38,7 +38,7 @@ Answering = Callable[[tuple[str, ...]], Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Translation:
-    """How the last course on the words ended, with its report in the folder of all of them."""
+    """How the last session on the words ended, with its report in the folder of all of them."""
 
     finished: SessionResult
     report: Path

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from sharp.cli.exits import CELLS_FAILED
-from sharp.cli.options import SharpGroup, echo_json, json_option
+from sharp.cli.options import COUNT, FOLDER, SharpGroup, json_option, repeated, show
 
 if TYPE_CHECKING:
     from sharp.experiments.agent_benchmark.benchmark_report import BenchmarkReportData
     from sharp.experiments.agent_benchmark.trials import Arm, BenchmarkTrial
     from sharp.experiments.publishing import ExperimentFiles
 
+_KEPT = "what has ended is kept; the same command goes on, --report-only shows what there is"
 _POLICIES = ("prog-act", "step-wise", "none")
 
 
@@ -33,52 +33,32 @@ def bench() -> None:
 
 
 @bench.command()
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    help="Policy. May be repeated.  [default: prog-act, step-wise and none]",
-)
-@click.option(
+@repeated("--policy", "policies", "Policy.", default="prog-act, step-wise and none")
+@repeated(
     "--model",
     "models",
-    multiple=True,
-    help="Model card for every role, or one for each: planner=NAME,parser=NAME,… May be repeated.  "
-    "[default: rule-based]",
+    "Model card for every role, or one for each: planner=NAME,parser=NAME,…",
+    default="rule-based",
 )
-@click.option(
+@repeated(
     "--error-rate",
     "rates",
+    "Rate at which the rule-based model errs.",
+    default="0",
     type=click.FloatRange(min=0, max=1, max_open=True),
-    multiple=True,
-    help="Rate at which the rule-based model errs. May be repeated.  [default: 0]",
 )
-@click.option(
-    "--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Courses of each kind."
-)
-@click.option(
-    "--cases",
-    metavar="NAME|CATEGORY",
-    multiple=True,
-    help="Case or category. May be repeated.  [default: all]",
-)
-@click.option(
-    "--style",
-    "styles",
-    multiple=True,
-    help="Style of statements. May be repeated.  [default: the first of a case]",
-)
+@click.option("--seeds", type=COUNT, default=1, show_default=True, help="Courses of each kind.")
+@repeated("--cases", "cases", "Case or category.", default="all", metavar="NAME|CATEGORY")
+@repeated("--style", "styles", "Style of statements.", default="the first of a case")
 @click.option(
     "--dir",
     "folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default=Path("bench/agent"),
     show_default=True,
     help="Where courses, rows and tables are kept.",
 )
-@click.option(
-    "--workers", type=click.IntRange(min=1), help="Processes.  [default: as many as there are cores]"
-)
+@click.option("--workers", type=COUNT, help="Processes.  [default: as many as there are cores]")
 @click.option("--dry-run", is_flag=True, help="Say how many courses there are and are left; do nothing.")
 @click.option("--report-only", is_flag=True, help="Write the tables of what has been played; play nothing.")
 @json_option
@@ -108,60 +88,42 @@ def agent(
       sharp bench agent --model gpt-4o --policy prog-act --seeds 3 --cases heat --cases burgers-plane
       sharp bench agent --error-rate 0.2 --report-only
     """
+    from sharp.api import advice
     from sharp.errors import ConfigurationError
     from sharp.experiments.agent_benchmark.runner import run_benchmark, work_left
-    from sharp.experiments.agent_benchmark.trials import BenchmarkTrial, log_file, read_record
+    from sharp.experiments.agent_benchmark.trials import (
+        BenchmarkTrial,
+        arms_of,
+        choose_cases,
+        list_trials,
+        log_file,
+        read_models,
+        read_record,
+    )
+    from sharp.llm.cards import load_card
+    from sharp.runs.creation import check_models
 
     if report_only and not log_file(folder).exists():
         raise ConfigurationError(f"--dir {folder}: no benchmark has been begun there")
-    tasks = _tasks(policies or _POLICIES, models or ("rule-based",), rates or (0.0,), seeds, cases, styles)
+    arms = arms_of(
+        policies or _POLICIES, [read_models(text) for text in models or ("rule-based",)], rates or (0.0,)
+    )
+    check_models([load_card(name) for name in dict.fromkeys(name for arm in arms for name in arm.models)])
+    tasks = list_trials(choose_cases(cases), arms, seeds, styles)
     record = read_record(folder)
     if dry_run:
         left = sum(isinstance(item, BenchmarkTrial) for batch in work_left(tasks, record) for item in batch)
         _show_plan(tasks, left, folder, as_json)
         return
     if not report_only:
-        with _advice():
-            run_benchmark(folder, tasks, workers or _cores(), lambda line: click.echo(line, err=True))
+        with advice(_KEPT):
+            cores = len(os.sched_getaffinity(0))
+            run_benchmark(folder, tasks, workers or cores, lambda line: click.echo(line, err=True))
         record = read_record(folder)
     from sharp.experiments.agent_benchmark.benchmark_report import collect_report_data, publish_benchmark
 
     data = collect_report_data(folder, tasks, record)
     _show(data, publish_benchmark(folder, data), as_json)
-
-
-def _tasks(
-    policies: Sequence[str],
-    models: Sequence[str],
-    rates: Sequence[float],
-    seeds: int,
-    cases: Sequence[str],
-    styles: Sequence[str],
-) -> tuple[BenchmarkTrial, ...]:
-    from sharp.experiments.agent_benchmark.trials import arms_of, choose_cases, list_trials, read_models
-    from sharp.llm.cards import load_card
-    from sharp.runs.creation import check_models
-
-    arms = arms_of(policies, [read_models(text) for text in models], rates)
-    check_models([load_card(name) for name in dict.fromkeys(name for arm in arms for name in arm.models)])
-    return list_trials(choose_cases(cases), arms, seeds, styles)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
-
-
-@contextmanager
-def _advice() -> Iterator[None]:
-    from hpc.errors import RunLocked
-
-    try:
-        yield
-    except RunLocked:
-        raise
-    except BaseException as error:
-        error.add_note("what has ended is kept; the same command goes on, --report-only shows what there is")
-        raise
 
 
 def _show_plan(tasks: Sequence[BenchmarkTrial], left: int, folder: Path, as_json: bool) -> None:
@@ -174,15 +136,12 @@ def _show_plan(tasks: Sequence[BenchmarkTrial], left: int, folder: Path, as_json
         "left": left,
         "most_calls": left * max(task.settings.allowance.calls for task in tasks),
     }
-    if as_json:
-        echo_json(facts)
-        return
-    for arm in arms:
-        click.echo(f"{arm.label}: {sum(task.arm == arm for task in tasks)} courses")
-    click.echo(
+    lines = [f"{arm.label}: {sum(task.arm == arm for task in tasks)} courses" for arm in arms]
+    lines.append(
         f"{facts['trials']} courses on {facts['cases']} cases, {left} of them left to play, with at most "
         f"{facts['most_calls']} calls of models"
     )
+    show(as_json, facts, "\n".join(lines))
 
 
 def _show(data: BenchmarkReportData, files: ExperimentFiles, as_json: bool) -> None:
@@ -191,17 +150,16 @@ def _show(data: BenchmarkReportData, files: ExperimentFiles, as_json: bool) -> N
 
     arms = plain_rows(arm_summary(data.runs))
     failed = sum(row.ending == "failed" for row in data.rows)
-    if as_json:
-        counts = {"trials": len(data.trials), "played": len(data.rows), "failed": failed}
-        echo_json({**counts, "arms": arms, "files": files.to_json()})
-    else:
-        for arm in arms:
-            click.echo(
-                "{arm}: {solved} of {cases} cases solved ({share:.1%}, 95 % interval {low:.1%} to {high:.1%}), "
-                "{false_success} claimed and not solved".format(**arm)
-            )
-        click.echo(f"{len(data.rows)} of {len(data.trials)} courses played, {failed} failed")
-        for path in files.paths():
-            click.echo(str(path))
+    counts = {"trials": len(data.trials), "played": len(data.rows), "failed": failed}
+    sentence = (
+        "{arm}: {solved} of {cases} cases solved ({share:.1%}, 95 % interval {low:.1%} to {high:.1%}), "
+        "{false_success} claimed and not solved"
+    )
+    lines = [
+        *(sentence.format(**arm) for arm in arms),
+        f"{len(data.rows)} of {len(data.trials)} courses played, {failed} failed",
+        *map(str, files.paths()),
+    ]
+    show(as_json, {**counts, "arms": arms, "files": files.to_json()}, "\n".join(lines))
     if failed:
         raise click.exceptions.Exit(CELLS_FAILED)

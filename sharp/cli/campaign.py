@@ -12,7 +12,7 @@ from sharp.document import Block, Note, Table
 from sharp.errors import InputError
 
 if TYPE_CHECKING:
-    from hpc.campaign import CampaignStatus, ControllerStatus, JobAccounting, RoleCount, SubmissionRow
+    from hpc.campaign import CampaignStatus, ControllerStatus, JobAccounting, SubmissionRow
     from hpc.slurm import Campaign
     from sharp.experiments.sweeps.status import SweepStatus
     from sharp.runs.status import Status
@@ -42,65 +42,44 @@ def campaign_of(folder: Path) -> Campaign:
 def campaign_facts(seen: CampaignStatus) -> Iterator[tuple[str, str]]:
     """Yield a campaign as facts for a person."""
     yield "campaign", f"{seen.id} on {seen.cluster}, launched {seen.launched}"
-    yield "steered by", _chain(seen)
-    yield from ((role.role, _jobs(role)) for role in seen.roles)
+    yield "steered by", _controllers(seen)
+    for role in seen.roles:
+        ended = (
+            f"{sum(role.ended.values())} ended ({_counts(role.ended)})" if any(role.ended.values()) else ""
+        )
+        yield role.role, ", ".join(filter(None, (_counts(role.now), ended))) or "none"
     if seen.unanswered:
         yield "unanswered", f"{seen.unanswered} submissions that may or may not have reached Slurm"
-    yield "queue", _queue(seen)
+    work = seen.work
+    places = [f"{count} by {job}{_on(work.nodes.get(job))}" for job, count in work.taken.items()]
+    listed = ", ".join(places[:_LISTED]) + (", …" if len(places) > _LISTED else "")
+    taken = f"{sum(work.taken.values())} in work" + (f": {listed}" if listed else "")
+    yield "queue", f"{work.waiting} waiting, {taken}"
     for server in seen.servers:
         yield "server", f"{server.model} at {server.url}, job {server.job} until {server.ends}"
-    yield "used", _used(seen)
+    unknown = f" (besides {seen.unmetered} jobs of which nobody knows how long they ran)"
+    yield "used", f"{seen.gpu_hours:.3g} GPU-hours{unknown if seen.unmetered else ''}, {seen.jobs} jobs"
     yield from (("avoided", f"{node}: {reason}") for node, reason in seen.avoided.items())
-    if seen.stop or seen.throttle is not None:
-        yield "asked", _asked(seen)
+    throttle = "" if seen.throttle is None else f"at most {seen.throttle} evaluations at once"
+    if seen.stop or throttle:
+        yield "asked", "; ".join(filter(None, ("to stop" if seen.stop else "", throttle)))
     if seen.ending is not None:
         yield "ended", f"{seen.ending.state}, {seen.ending.time}: {seen.ending.sentence}"
     yield from (("note", note) for note in seen.notes)
 
 
-def _chain(seen: CampaignStatus) -> str:
-    links = [_link(link) for link in (seen.controller, seen.successor) if link is not None]
-    steers = (
-        seen.controller is not None and seen.holder is not None and seen.holder.job == seen.controller.job
-    )
-    holder = [str(seen.holder)] if seen.holder is not None and not steers else []
-    return "; then ".join([*holder, *links]) or "nobody"
+def _controllers(seen: CampaignStatus) -> str:
+    """Return who steers (if that is not the controller job), the controller job and its successor."""
+    jobs = [_controller(job) for job in (seen.controller, seen.successor) if job is not None]
+    if seen.holder is not None and (seen.controller is None or seen.holder.job != seen.controller.job):
+        jobs.insert(0, str(seen.holder))
+    return "; then ".join(jobs) or "nobody"
 
 
-def _link(link: ControllerStatus) -> str:
-    state = f", {link.state}" if link.state else ""
-    return f"job {link.job} (link {link.number}{state}{_bracket(link.reason)})" + (
-        f" on {link.node}" if link.node else ""
-    )
-
-
-def _bracket(reason: str) -> str:
-    return f": {reason}" if reason else ""
-
-
-def _jobs(role: RoleCount) -> str:
-    now, ended = _counts(role.now), sum(role.ended.values())
-    after = f"{ended} ended ({_counts(role.ended)})" if ended else ""
-    return ", ".join(part for part in (now, after) if part) or "none"
-
-
-def _queue(seen: CampaignStatus) -> str:
-    work = seen.work
-    places = [f"{count} by {job}{_on(work.nodes.get(job))}" for job, count in work.taken.items()]
-    listed = ", ".join(places[:_LISTED]) + (", …" if len(places) > _LISTED else "")
-    return f"{work.waiting} waiting, {sum(work.taken.values())} in work" + (f": {listed}" if listed else "")
-
-
-def _used(seen: CampaignStatus) -> str:
-    unknown = (
-        f" (besides {seen.unmetered} jobs of which nobody knows how long they ran)" if seen.unmetered else ""
-    )
-    return f"{seen.gpu_hours:.3g} GPU-hours{unknown}, {seen.jobs} jobs"
-
-
-def _asked(seen: CampaignStatus) -> str:
-    throttle = "" if seen.throttle is None else f"at most {seen.throttle} evaluations at once"
-    return "; ".join(part for part in ("to stop" if seen.stop else "", throttle) if part)
+def _controller(job: ControllerStatus) -> str:
+    state = f", {job.state}" if job.state else ""
+    reason = f": {job.reason}" if job.reason else ""
+    return f"job {job.job} (link {job.number}{state}{reason}){_on(job.node)}"
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -131,7 +110,6 @@ def job_blocks(found: JobAccounting, done: Mapping[str, int]) -> tuple[Block, ..
 
 def _cells(row: SubmissionRow, done: Mapping[str, int]) -> tuple[str, ...]:
     known = row.known
-    states = Counter(element.state for element in known)
     codes = {str(e.exit_code) for e in known if e.exit_code is not None}
     signals = {f"signal {e.signal}" for e in known if e.signal}
     memory = [element.memory_mb for element in known if element.memory_mb is not None]
@@ -140,23 +118,19 @@ def _cells(row: SubmissionRow, done: Mapping[str, int]) -> tuple[str, ...]:
         row.token,
         row.job or "-",
         row.role,
-        _counts(states) or row.ended or "UNKNOWN",
+        _counts(Counter(element.state for element in known)) or row.ended or "UNKNOWN",
         ",".join(sorted({element.nodes for element in known if element.nodes})) or "-",
-        _duration(_seconds(row)),
+        _duration(row),
         ",".join(sorted(codes | signals)) or "-",
         f"{max(memory)} MB" if memory else "-",
         str(tasks) if row.role == "evaluate" else "-",
     )
 
 
-def _seconds(row: SubmissionRow) -> float | None:
-    """Return how long all elements of a submission ran together, as far as anybody knows."""
+def _duration(row: SubmissionRow) -> str:
+    """Return how long all elements of a submission ran together, as far as is known."""
     times = [element.elapsed_s for element in row.known if element.elapsed_s is not None]
-    return row.seconds if row.seconds is not None else (sum(times) if times else None)
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
+    if row.seconds is None and not times:
         return "-"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, rest = divmod(round(sum(times) if row.seconds is None else row.seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

@@ -1,18 +1,23 @@
-"""`sharp cluster`: list, show and draft cluster profiles."""
+"""`sharp cluster` and `sharp serve`: cluster profiles, and a model served on a cluster without a run."""
 
 from __future__ import annotations
 
+import shlex
+import socket
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
-from sharp.cli.options import SharpGroup, echo_blocks, echo_json, json_option
+from sharp.cli.exits import MACHINE_FAILED
+from sharp.cli.options import COUNT, FILE, FOLDER, ROLES, SharpCommand, SharpGroup, json_option, show
 
 if TYPE_CHECKING:
-    from hpc.slurm import RoleName
-
-ROLES = click.Choice(["controller", "server", "evaluate"])
+    from hpc.serving import ServerRegistration
+    from hpc.slurm import ClusterProfile, RoleName
+    from sharp.llm.cards import ModelCard
 
 
 @click.group(cls=SharpGroup)
@@ -43,18 +48,16 @@ def list_(as_json: bool) -> None:
     from sharp.runs.cluster.profiles import list_clusters, load_cluster
 
     found = {name: (path, load_cluster(path)) for name, path in list_clusters().items()}
-    if as_json:
-        echo_json([{"file": str(path), **loaded.model_dump(mode="json")} for path, loaded in found.values()])
-        return
-    rows = ((name, loaded.description, str(path)) for name, (path, loaded) in found.items())
-    echo_blocks(Table(("profile", "description", "file"), tuple(rows)))
+    facts = [{"file": str(path), **loaded.model_dump(mode="json")} for path, loaded in found.values()]
+    rows = tuple((name, loaded.description, str(path)) for name, (path, loaded) in found.items())
+    show(as_json, facts, [Table(("profile", "description", "file"), rows)])
 
 
-@cluster.command()
+@cluster.command("show")
 @click.argument("name", metavar="CLUSTER")
 @click.option("--script", "role", type=ROLES, help="Show the batch script of a job in this role instead.")
 @json_option
-def show(name: str, role: RoleName | None, as_json: bool) -> None:
+def show_(name: str, role: RoleName | None, as_json: bool) -> None:
     """Show one profile, by name or from a file, or a batch script as it would be submitted with it.
 
     \b
@@ -67,18 +70,14 @@ def show(name: str, role: RoleName | None, as_json: bool) -> None:
     from sharp.runs.cluster.profiles import example_script, load_cluster
 
     loaded = load_cluster(name)
-    shown = {"script": example_script(loaded, role)} if role else loaded.model_dump(mode="json")
-    if as_json:
-        echo_json(shown)
-    elif role:
-        click.echo(shown["script"].rstrip())
-    else:
-        click.echo(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True).rstrip())
+    facts = {"script": example_script(loaded, role)} if role else loaded.model_dump(mode="json")
+    text = facts["script"] if role else yaml.safe_dump(facts, sort_keys=False, allow_unicode=True)
+    show(as_json, facts, text.rstrip())
 
 
 @cluster.command()
 @click.argument("name")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead.")
+@click.option("--output", type=FILE, help="Write to this file instead.")
 @click.option("--force", is_flag=True, help="Replace a profile that is there.")
 @json_option
 def init(name: str, output: Path | None, force: bool, as_json: bool) -> None:
@@ -93,7 +92,119 @@ def init(name: str, output: Path | None, force: bool, as_json: bool) -> None:
     from sharp.runs.cluster.profiles import draft_cluster
 
     path = draft_cluster(name, Slurm(), output, replace=force)
-    if as_json:
-        echo_json({"file": str(path)})
-    else:
-        click.echo(f"{path}\nRead it, correct it, then: sharp doctor --cluster {output or name}")
+    said = f"{path}\nRead it, correct it, then: sharp doctor --cluster {output or name}"
+    show(as_json, {"file": str(path)}, said)
+
+
+@click.command(cls=SharpCommand)
+@click.argument("model")
+@click.option(
+    "--cluster", metavar="NAME", help="Cluster profile, by name or file; needed unless with --stop."
+)
+@click.option("--replicas", type=COUNT, help="Servers at once; by default the profile's number.")
+@click.option(
+    "--dir",
+    "folder",
+    type=FOLDER,
+    help="Where jobs, key and logs are kept; by default served/MODEL.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the batch script and what it asks for; needs no Slurm.")
+@click.option("--stop", "ending", is_flag=True, help="Let the servers finish what they are at, and end them.")
+@json_option
+def serve(
+    model: str,
+    cluster: str | None,
+    replicas: int | None,
+    folder: Path | None,
+    dry_run: bool,
+    ending: bool,
+    as_json: bool,
+) -> None:
+    """Serve a model on a cluster with vLLM, without a run.
+
+    Submits one job for each replica, waits until all answer, prints where, and leaves them there: they end when nobody
+    has asked them for a while, when their time is up, or with --stop. Run again, it finds those that answer and
+    submits what is missing. Runs that are launched on a cluster need none of this: they start their servers themselves.
+
+    \b
+    Examples:
+      sharp serve qwen3-32b --cluster mycluster --dry-run
+      sharp serve qwen3-32b --cluster mycluster --replicas 2
+      sharp serve qwen3-32b --stop
+    """
+    from sharp.llm.cards import load_card
+    from sharp.runs.cluster import serve_model
+    from sharp.runs.cluster.profiles import load_cluster
+
+    place = folder or Path("served") / Path(model).stem
+    if ending:
+        ended = serve_model.stop(place)
+        said = "All servers have ended." if ended else "Some servers still finish what they are at."
+        show(as_json, {"ended": ended}, said)
+        if not ended:
+            raise click.exceptions.Exit(MACHINE_FAILED)
+        return
+    if cluster is None:
+        raise click.UsageError(
+            "missing option '--cluster'; `sharp cluster list` lists the profiles there are"
+        )
+    card, profile = load_card(model), load_cluster(cluster)
+    if dry_run:
+        _show_plan(card, profile, place, replicas, as_json)
+        return
+    again = f"sharp serve {shlex.quote(model)} --dir {shlex.quote(str(place))}"
+    try:
+        served = serve_model.serve(card, profile, place, replicas, lambda line: click.echo(line, err=True))
+    except KeyboardInterrupt as error:
+        error.add_note(f"Its jobs stay with Slurm. Wait for them again: {again} --cluster {cluster}")
+        error.add_note(f"End them: {again} --stop")
+        raise
+    if served.shortfall:
+        click.echo(f"warning: fewer servers than asked for: {served.shortfall}", err=True)
+    servers = "\n\n".join(map(_format_server, served.services))
+    show(as_json, [_facts(service) for service in served.services], f"{servers}\n\nEnd: {again} --stop")
+
+
+def _show_plan(
+    card: ModelCard, cluster: ClusterProfile, folder: Path, replicas: int | None, as_json: bool
+) -> None:
+    from sharp.runs.cluster.serve_model import preview
+
+    plan, script = preview(card, cluster, folder, replicas)
+    hours = cluster.roles.server.time / 60
+    most = plan.replicas * plan.gpus * hours
+    show(
+        as_json,
+        {"jobs": plan.replicas, "gpus": plan.gpus, "gpu_hours": most, "script": script},
+        f"{plan.replicas} times: sbatch --parsable < this script\n"
+        f"Up to {most:g} GPU-hours: {plan.replicas} jobs with {plan.gpus} GPUs for {hours:g} h; a server ends earlier "
+        f"where nobody asks it for {plan.timing.idle_timeout / 60:g} min.\n\n{script.rstrip()}",
+    )
+
+
+def _facts(service: ServerRegistration) -> dict[str, Any]:
+    names = ("model", "served_name", "url", "key_file", "job", "node")
+    return {**{name: getattr(service, name) for name in names}, "ends": _moment(service.ends)}
+
+
+def _format_server(service: ServerRegistration) -> str:
+    url, key = urlsplit(service.url), shlex.quote(service.key_file)
+    # The host to tunnel through is this one, or the node itself where the server is bound to that alone.
+    login = service.node if url.hostname == "127.0.0.1" else socket.getfqdn()
+    server = f"{{base_url: {service.url}, served_name: {service.served_name}, api_key_env: SHARP_KEY}}"
+    return "\n".join(
+        (
+            f"{service.model} answers as {service.served_name}: job {service.job} on {service.node}, "
+            f"until {_moment(service.ends)}",
+            f"  url     {service.url}",
+            f"  key     {service.key_file}",
+            f'  try     curl -H "Authorization: Bearer $(cat {key})" {service.url}/models',
+            f"  run     SHARP_KEY=$(cat {key}) sharp run PROBLEM --model {service.model} \\",
+            f"            --set {shlex.quote(f'models.servers.{service.model}={server}')}",
+            f"  tunnel  ssh -N -L 8000:{url.hostname}:{url.port} {login}    then http://127.0.0.1:8000/v1",
+        )
+    )
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(timespec="minutes")

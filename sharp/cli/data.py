@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from sharp.cli.options import SharpGroup, echo_json, json_option
+from sharp.cli.options import COUNT, FILE, SharpGroup, json_option, show
 
 if TYPE_CHECKING:
     from sharp.problems import Problem
+    from sharp.reference.datasets import DataSet
 
-_COUNT = click.IntRange(min=1)
-_FILE = click.Path(path_type=Path, dir_okay=False)
 _problem_option = click.option(
     "--problem", help="Problem that the file belongs to.  [default: recognised by what the file holds]"
 )
@@ -41,9 +40,9 @@ def data() -> None:
     help="The published generator's scheme and precision, or the self-converged solution.  [default: pdebench for the "
     "five families that have a published generator, else reference]",
 )
-@click.option("--samples", type=_COUNT, default=200, show_default=True, help="Number of samples.")
+@click.option("--samples", type=COUNT, default=200, show_default=True, help="Number of samples.")
 @click.option("--seed", default=2022, show_default=True, help="Seed of the initial conditions.")
-@click.option("--output", type=_FILE, help="File to write.  [default: in the data folder]")
+@click.option("--output", type=FILE, help="File to write.  [default: in the data folder]")
 @json_option
 def make(
     problem: str,
@@ -74,22 +73,22 @@ def make(
             made = ensure_dataset(loaded, samples=samples, seed=seed, kind=kind, progress=view.on_data)
         else:
             made = make_dataset(loaded, output, samples=samples, seed=seed, kind=kind, progress=view.on_data)
-    _tell({"file": str(made.path), "reference": str(made.truth_path), "label": made.label}, as_json)
+    _show(made, as_json)
 
 
 @data.command("import")
-@click.argument("file", type=_FILE)
+@click.argument("file", type=FILE)
 @_problem_option
-@click.option("--output", type=_FILE, required=True, help="Data set to write.")
+@click.option("--output", type=FILE, required=True, help="Data set to write.")
 @click.option(
-    "--first", type=_COUNT, default=100, show_default=True, help="Samples to take from the beginning (test)."
+    "--first", type=COUNT, default=100, show_default=True, help="Samples to take from the beginning (test)."
 )
 @click.option(
-    "--last", type=_COUNT, default=100, show_default=True, help="Samples to take from the end (validation)."
+    "--last", type=COUNT, default=100, show_default=True, help="Samples to take from the end (validation)."
 )
 @json_option
 def import_(file: Path, problem: str | None, output: Path, first: int, last: int, as_json: bool) -> None:
-    """Import an original PDEBench or CodePDE file unchanged, and compute the truth for its initial conditions.
+    """Import an original PDEBench or CodePDE file unchanged, and compute the reference solution for it.
 
     \b
     Examples:
@@ -101,18 +100,18 @@ def import_(file: Path, problem: str | None, output: Path, first: int, last: int
     known = _problem_of(file, problem)
     with progress_view() as view:
         made = import_dataset(known, file, output, first=first, last=last, progress=view.on_data)
-    _tell({"file": str(made.path), "reference": str(made.truth_path), "label": made.label}, as_json)
+    _show(made, as_json)
 
 
 @data.command()
-@click.argument("file", type=_FILE)
+@click.argument("file", type=FILE)
 @_problem_option
-@click.option("--samples", type=_COUNT, default=8, show_default=True, help="Samples to look at.")
+@click.option("--samples", type=COUNT, default=8, show_default=True, help="Samples to look at.")
 @json_option
 def audit(file: Path, problem: str | None, samples: int, as_json: bool) -> None:
-    """Report how far a data file is from the solution of its equation: the residual and the reference floor.
+    """Report how far a data file is from the solution of its equation: the residual and the data error.
 
-    A score below the floor means imitation of the data's errors, not accuracy.
+    A score below the data error means imitation of the data's errors, not accuracy.
 
     \b
     Examples:
@@ -125,10 +124,7 @@ def audit(file: Path, problem: str | None, samples: int, as_json: bool) -> None:
     known = _problem_of(file, problem)
     with progress_view() as view:
         found = audit_dataset(known, file, samples=samples, progress=view.on_data)
-    if as_json:
-        echo_json(found.to_json())
-    else:
-        click.echo(format_audit(found))
+    show(as_json, found.to_json(), format_audit(found))
 
 
 def _problem_of(file: Path, name: str | None) -> Problem:
@@ -138,8 +134,6 @@ def _problem_of(file: Path, name: str | None) -> Problem:
     return recognise(file) if name is None else load_problem(name)
 
 
-def _tell(facts: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        echo_json(facts)
-    else:
-        click.echo("\n".join(f"{name}: {value}" for name, value in facts.items()))
+def _show(made: DataSet, as_json: bool) -> None:
+    facts = {"file": str(made.path), "reference": str(made.truth_path), "label": made.label}
+    show(as_json, facts, "\n".join(f"{name}: {value}" for name, value in facts.items()))

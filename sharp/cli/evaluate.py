@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sharp.cli.exits import PROGRAM_FAILED
-from sharp.cli.options import SharpCommand, echo_blocks, echo_json, json_option
+from sharp.cli.options import COUNT, FILE, SharpCommand, json_option, repeated, show
 
 if TYPE_CHECKING:
     from sharp.document import Block
-    from sharp.evaluation.protocol import Evaluation, Scores, Split
+    from sharp.evaluation.protocol import Evaluation, Scores
     from sharp.runs.solver_evaluation import SolverEvaluation
 
-_COUNT = click.IntRange(min=1)
-_FILE = click.Path(path_type=Path, dir_okay=False)
 _TIERS = ("auto", "bubblewrap", "landlock", "apptainer", "rlimits")
-_SEAL = (
-    "this opens the test samples; a choice that is made by them is no longer measured by them (use validation samples "
-    "to compare programs)"
-)
 
 
 @click.command(cls=SharpCommand)
 @click.argument("problem")
-@click.argument("solver", metavar="SOLVER.py", type=_FILE)
+@click.argument("solver", metavar="SOLVER.py", type=FILE)
 @click.option(
     "--split",
     type=click.Choice(["validation", "smoke", "test"]),
@@ -35,17 +29,13 @@ _SEAL = (
     show_default=True,
     help="Samples to score on; smoke is two of them for a short time, with checks of the interface.",
 )
-@click.option("--data", type=_FILE, help="Data file.  [default: generated once, as by `sharp run`]")
-@click.option("--samples", type=_COUNT, help="Samples of the split.  [default: 100, or half of a small file]")
-@click.option(
-    "--measure",
-    "measures",
-    multiple=True,
-    metavar="NAME",
-    help="Compute a feedback measure, too (`sharp metrics` lists them). May be repeated.",
+@click.option("--data", type=FILE, help="Data file.  [default: generated once, as by `sharp run`]")
+@click.option("--samples", type=COUNT, help="Samples of the split.  [default: 100, or half of a small file]")
+@repeated(
+    "--measure", "measures", "Compute a feedback measure, too (`sharp metrics` lists them).", metavar="NAME"
 )
-@click.option("--repeats", type=_COUNT, default=1, show_default=True, help="Calls; the first may compile.")
-@click.option("--shards", type=_COUNT, default=1, show_default=True, help="Processes that share the samples.")
+@click.option("--repeats", type=COUNT, default=1, show_default=True, help="Calls; the first may compile.")
+@click.option("--shards", type=COUNT, default=1, show_default=True, help="Processes that share the samples.")
 @click.option(
     "--mpi", metavar="COMMAND", help="Launch the shards over MPI ranks, as by 'mpiexec -n {shards}'."
 )
@@ -58,23 +48,10 @@ _SEAL = (
     show_default=True,
     help="How the program is confined.",
 )
-@click.option("--image", type=_FILE, help="Image of the apptainer sandbox.")
+@click.option("--image", type=FILE, help="Image of the apptainer sandbox.")
 @json_option
 def evaluate(
-    problem: str,
-    solver: Path,
-    split: Split,
-    data: Path | None,
-    samples: int | None,
-    measures: tuple[str, ...],
-    repeats: int,
-    shards: int,
-    mpi: str | None,
-    x64: bool | None,
-    convergence: bool,
-    sandbox: str,
-    image: Path | None,
-    as_json: bool,
+    problem: str, solver: Path, sandbox: Any, image: Path | None, as_json: bool, **options: Any
 ) -> None:
     """Run one solver on a problem's data and score it.
 
@@ -89,29 +66,18 @@ def evaluate(
       sharp evaluate reaction-diffusion solver.py --samples 8 --convergence --measure two_grid
     """
     from hpc.sandbox import SandboxPolicy
-    from sharp.problems import load_problem
-    from sharp.runs.progress import progress_view
-    from sharp.runs.solver_evaluation import SolverEvaluationOptions, evaluate_solver, read_solver
+    from sharp.api import evaluated
 
-    policy = SandboxPolicy(tier=sandbox, image=image)  # type: ignore[arg-type]
-    trial = SolverEvaluationOptions(
-        split, data, samples, measures, repeats, shards, x64, convergence, policy, mpi
-    )
-    with progress_view() as view:
-        loaded, code = load_problem(problem), read_solver(solver)
-        if split == "test":
-            view.on_warning(_SEAL)
-        outcome = evaluate_solver(loaded, code, trial, view.on_data)
-    if as_json:
-        echo_json(outcome.to_json())
-    else:
-        echo_blocks(*_blocks(outcome))
+    policy = SandboxPolicy(tier=sandbox, image=image)
+    outcome = evaluated(problem, solver, None, sandbox=policy, **options)
+    show(as_json, outcome.to_json(), _blocks(outcome))
     if not outcome.evaluation.ok:
         raise click.exceptions.Exit(PROGRAM_FAILED)
 
 
 def _blocks(outcome: SolverEvaluation) -> Iterator[Block]:
     from sharp.document import Code, Facts
+    from sharp.evaluation.convergence import format_convergence
     from sharp.evaluation.feedback import failure_text
 
     evaluation, first, last = outcome.evaluation, outcome.samples.start, outcome.samples.stop - 1
@@ -119,10 +85,13 @@ def _blocks(outcome: SolverEvaluation) -> Iterator[Block]:
         ("problem", f"{outcome.problem.title} ({outcome.problem.label})"),
         ("data", f"{outcome.dataset.label}, {outcome.split} samples {first}–{last}"),
         *(_errors(evaluation, evaluation.scores) if evaluation.scores else ()),
-        *_course(evaluation),
+        *_execution(evaluation),
         *((f"check of {check.name}", check.message or "passed") for check in evaluation.checks),
-        *_order(outcome.study),
     ]
+    if outcome.study is not None and outcome.study.convergence is not None:
+        rows.append(("order of accuracy", format_convergence(outcome.study.convergence)))
+    elif outcome.study is not None and (failure := outcome.study.failure) is not None:
+        rows.append(("order of accuracy", f"none: the program failed ({failure.kind}): {failure.message}"))
     yield Facts(tuple((name, text) for name, text in rows if text))
     if evaluation.failure:
         yield Code(failure_text(evaluation.failure), "text")
@@ -139,18 +108,13 @@ def _errors(evaluation: Evaluation, scores: Scores) -> Iterator[tuple[str, str]]
         yield "error against the solution", error_text(scores.nrmse_reference)
     if scores.data_error is not None:
         yield "data's distance from it", error_text(scores.data_error) + (f" ({remark})" if remark else "")
-    yield "residual", _noted(scores.residual, scores.residual_note)
-    for name, value in scores.measures.items():
-        yield name, _noted(value, scores.measure_notes.get(name, ""))
+    measured = {"residual": scores.residual, **scores.measures}
+    notes = {"residual": scores.residual_note, **scores.measure_notes}
+    for name, value in measured.items():
+        yield name, error_text(value) + (f" ({note})" if (note := notes.get(name)) else "")
 
 
-def _noted(value: float | None, note: str) -> str:
-    from sharp.document.text import error_text
-
-    return error_text(value) + (f" ({note})" if note else "")
-
-
-def _course(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
+def _execution(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
     from sharp.document.text import count_text, duration_text, number_text
     from sharp.report.configuration import steady_text
 
@@ -173,14 +137,3 @@ def _course(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
         yield "printed by the program", steps
     for name in ("timing", "repeats_differ"):
         yield f"caution: {name}", str(known.get(name, ""))
-
-
-def _order(study: Evaluation | None) -> Iterator[tuple[str, str]]:
-    from sharp.evaluation.convergence import format_convergence
-
-    if study is None:
-        return
-    if study.convergence is not None:
-        yield "order of accuracy", format_convergence(study.convergence)
-    elif study.failure is not None:
-        yield "order of accuracy", f"none: the program failed ({study.failure.kind}): {study.failure.message}"

@@ -42,7 +42,7 @@ EXIT_CODES_HELP = "\n".join(
 
 
 def exit_code(error: BaseException) -> int:
-    """Say what went wrong (with a traceback only where nobody foresaw it) and return the exit code."""
+    """Say what went wrong (with a traceback only where it was not foreseen) and return the exit code."""
     if isinstance(error, SystemExit):
         return int(error.code or 0)
     if isinstance(error, click.ClickException):
@@ -50,18 +50,15 @@ def exit_code(error: BaseException) -> int:
         return error.exit_code
     if isinstance(error, click.Abort):
         error = error.__cause__ or KeyboardInterrupt()
-    known = _known_code(error)
-    if known is None:
+    if isinstance(error, ExpectedError):
+        known = error.exit_code
+    elif isinstance(error, OSError):
+        known = MACHINE_FAILED
+    elif isinstance(error, KeyboardInterrupt):
+        known = 130
+    else:
         traceback.print_exception(error)
         return 1
     for sentence in (str(error) or "interrupted", *getattr(error, "__notes__", ())):
         print(f"sharp: {sentence}", file=sys.stderr)  # noqa: T201
     return known
-
-
-def _known_code(error: BaseException) -> int | None:
-    if isinstance(error, ExpectedError):
-        return error.exit_code
-    if isinstance(error, OSError):
-        return MACHINE_FAILED
-    return 130 if isinstance(error, KeyboardInterrupt) else None

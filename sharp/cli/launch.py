@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sharp.cli.options import SharpCommand, echo_json, json_option, prior_option
-from sharp.cli.workloads import workload_in
+from sharp.cli.options import (
+    SharpCommand,
+    base_url_option,
+    budget_option,
+    json_option,
+    prior_option,
+    run_dir_option,
+    server_option,
+    set_option,
+    show,
+)
 from sharp.errors import InputError
 
 if TYPE_CHECKING:
-    from hpc.campaign import Workload
     from hpc.slurm import ClusterProfile
     from sharp.config import RunConfig
-    from sharp.problems import Problem
-    from sharp.runs.cluster.launch import JobPreview
-    from sharp.runs.cluster.workload import RunWorkload
+    from sharp.runs.cluster.launch import JobPreview, LaunchResult
 
 
 @click.command(cls=SharpCommand)
@@ -27,32 +32,12 @@ if TYPE_CHECKING:
 @click.option(
     "--cluster", "cluster_name", metavar="NAME", help="Profile of the cluster (`sharp cluster list`)."
 )
-@click.option(
-    "--run-dir", "path", type=click.Path(path_type=Path), help="Run directory.  [default: runs/NAME-TIME]"
-)
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change one key of a new run's configuration. May be repeated.",
-)
+@run_dir_option
+@set_option("Change one key of a new run's configuration.")
 @click.option("--model", help="Model card for every role of a new run.")
-@click.option("--base-url", help="Where the OpenAI-compatible server of --model is (…/v1).")
-@click.option(
-    "--budget",
-    "budgets",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Set a budget of an existing run before it goes on. May be repeated.",
-)
-@click.option(
-    "--server",
-    "servers",
-    multiple=True,
-    metavar="MODEL=URL",
-    help="Say where a model of an existing run is served now (…/v1). May be repeated.",
-)
+@base_url_option
+@budget_option("Set a budget of an existing run before it goes on.")
+@server_option("Say where a model of an existing run is served now (…/v1).")
 @prior_option
 @click.option(
     "--dry-run",
@@ -64,14 +49,11 @@ def launch(
     what: str,
     cluster_name: str | None,
     path: Path | None,
-    overrides: tuple[str, ...],
-    model: str | None,
-    base_url: str | None,
-    prior_run: Path | None,
     budgets: tuple[str, ...],
     servers: tuple[str, ...],
     dry_run: bool,
     as_json: bool,
+    **changes: Any,
 ) -> None:
     """Carry a run out on a Slurm cluster.
 
@@ -91,92 +73,18 @@ def launch(
 
     cluster = None if cluster_name is None else load_cluster(cluster_name)
     if Path(what).is_dir():
-        given = {"--run-dir": path, "--set": overrides, "--model": model, "--base-url": base_url}
-        given["--prior-run"] = prior_run
+        given = {"--run-dir": path, "--set": changes["overrides"], "--model": changes["model"]}
+        given |= {"--base-url": changes["base_url"], "--prior-run": changes["prior_run"]}
         _refuse(f"{what} exists: %s only changes a new run", given)
-        _launch_existing(Path(what), cluster, budgets, servers, dry_run=dry_run, as_json=as_json)
+        _launch_existing(Path(what), cluster, budgets, servers, dry_run, as_json)
         return
-    _refuse(
-        "%s only changes an existing run; for a new one: --set KEY=VALUE",
-        {"--budget": budgets, "--server": servers},
-    )
+    sentence = "%s only changes an existing run; for a new one: --set KEY=VALUE"
+    _refuse(sentence, {"--budget": budgets, "--server": servers})
     if cluster is None:
         raise InputError("--cluster NAME is missing; `sharp cluster list` shows the profiles that there are")
     from sharp.runs.configure import load_config
 
-    config = load_config(what, overrides, model=model, base_url=base_url, prior_run=prior_run)
-    _launch_new(config, path, cluster, dry_run, as_json)
-
-
-def _launch_new(
-    config: RunConfig, path: Path | None, cluster: ClusterProfile, dry_run: bool, as_json: bool
-) -> None:
-    """Find out what is wrong before data are made: it may take an hour."""
-    from sharp.api import fresh_path, report_of
-    from sharp.runs.cluster.launch import check_slurm
-    from sharp.runs.cluster.workload import RunWorkload, check
-    from sharp.runs.configure import problem_of
-    from sharp.runs.creation import create_run, load_cards
-    from sharp.runs.progress import progress_view
-
-    folder, cards, problem = (
-        path or fresh_path(Path(config.problem).stem),
-        load_cards(config),
-        problem_of(config),
-    )
-    check(config, problem, cards.values(), cluster)
-    planned = _planned(folder, RunWorkload.module, cards.values(), cluster, config.n_judges)
-    if dry_run:
-        _show(planned, _cost(config, problem, cluster), as_json)
-        return
-    check_slurm()
-    with progress_view() as progress:
-        created = create_run(config, folder, progress.on_data, on_cluster=True)
-    _launch(RunWorkload(created, report_of), cluster, as_json)
-
-
-def _launch_existing(
-    folder: Path,
-    cluster: ClusterProfile | None,
-    budgets: Sequence[str],
-    servers: Sequence[str],
-    *,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
-    from sharp.runs.cluster.launch import profile_of
-
-    errand = workload_in(folder)
-    if dry_run:
-        profile = profile_of(errand.folder, cluster)
-        _show(_planned(errand.folder, errand.module, errand.cards, profile, 1), None, as_json)
-        return
-    if budgets or servers:
-        errand = _amended(folder, budgets, servers)
-    _launch(errand, cluster, as_json)
-
-
-def _amended(folder: Path, budgets: Sequence[str], servers: Sequence[str]) -> RunWorkload:
-    from sharp.api import report_of
-    from sharp.runs.advance import acquire_run
-    from sharp.runs.amend import amended
-    from sharp.runs.cluster.workload import RunWorkload
-    from sharp.runs.directory import load_run
-
-    with acquire_run(amended(load_run(folder), budgets, servers)) as (run, _):
-        return RunWorkload(run, report_of)
-
-
-def _launch(errand: Workload[Any], cluster: ClusterProfile | None, as_json: bool) -> None:
-    from sharp.runs.cluster.launch import launch as launch_errand
-
-    launched = launch_errand(errand, cluster)
-    if as_json:
-        echo_json(launched.to_json())
-    else:
-        place = launched.folder
-        click.echo(f"{place}: on {launched.cluster} as campaign {launched.campaign}\n{launched.sentence}")
-        click.echo(f"Look at it with: sharp status {shlex.quote(place)}")
+    _launch_new(load_config(what, **changes), path, cluster, dry_run, as_json)
 
 
 def _refuse(sentence: str, given: dict[str, Any]) -> None:
@@ -185,33 +93,75 @@ def _refuse(sentence: str, given: dict[str, Any]) -> None:
             raise InputError(sentence % option)
 
 
-def _planned(
-    folder: Path, module: str, cards: Any, cluster: ClusterProfile, at_once: int
-) -> list[JobPreview]:
-    from sharp.runs.cluster.launch import preview
-
-    return preview(folder, module, cards, cluster, at_once=at_once)
-
-
-def _cost(config: RunConfig, problem: Problem, cluster: ClusterProfile) -> dict[str, Any]:
-    """Return what a run will need, and the GPU-hours of its evaluations were each to take all of its time."""
+def _launch_new(
+    config: RunConfig, path: Path | None, cluster: ClusterProfile, dry_run: bool, as_json: bool
+) -> None:
+    """Find out what is wrong before data are made: it may take an hour."""
+    from sharp.api import fresh_path, report_of
+    from sharp.runs.cluster.launch import check_slurm, preview
+    from sharp.runs.cluster.launch import launch as submit
+    from sharp.runs.cluster.workload import RunWorkload, check
+    from sharp.runs.configure import problem_of
+    from sharp.runs.creation import create_run, load_cards
     from sharp.runs.plan import plan
+    from sharp.runs.progress import progress_view
 
-    planned, gpus = plan(config), cluster.role("evaluate").gpus
-    hours = planned["evaluations"]["most"] * (config.evaluation.wall_s or problem.limits.wall_s) / 3600
-    return {**planned, "gpu_hours_at_most": hours * gpus}
+    folder = path or fresh_path(Path(config.problem).stem)
+    cards, problem = load_cards(config).values(), problem_of(config)
+    check(config, problem, cards, cluster)
+    jobs = preview(folder, RunWorkload.module, cards, cluster, at_once=config.n_judges)
+    if dry_run:
+        # Were each evaluation to take all of its time.
+        planned, wall_s = plan(config), config.evaluation.wall_s or problem.limits.wall_s
+        hours = planned["evaluations"]["most"] * wall_s / 3600 * cluster.role("evaluate").gpus
+        _show_plan(jobs, {**planned, "gpu_hours_at_most": hours}, as_json)
+        return
+    check_slurm()
+    with progress_view() as progress:
+        created = create_run(config, folder, progress.on_data, on_cluster=True)
+    show_launched(submit(RunWorkload(created, report_of), cluster), as_json)
 
 
-def _show(planned: list[JobPreview], cost: dict[str, Any] | None, as_json: bool) -> None:
+def _launch_existing(
+    folder: Path,
+    cluster: ClusterProfile | None,
+    budgets: tuple[str, ...],
+    servers: tuple[str, ...],
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    from sharp.api import report_of, workload_in
+    from sharp.runs.advance import acquire_run
+    from sharp.runs.cluster.launch import launch as submit
+    from sharp.runs.cluster.launch import preview, profile_of
+    from sharp.runs.cluster.workload import RunWorkload
+    from sharp.runs.creation import amended
+    from sharp.runs.directory import load_run
+
+    workload = workload_in(folder)
+    if dry_run:
+        profile = profile_of(workload.folder, cluster)
+        jobs = preview(workload.folder, workload.module, workload.cards, profile, at_once=1)
+        _show_plan(jobs, None, as_json)
+        return
+    if budgets or servers:
+        with acquire_run(amended(load_run(folder), budgets, servers)) as (run, _):
+            workload = RunWorkload(run, report_of)
+    show_launched(submit(workload, cluster), as_json)
+
+
+def show_launched(launched: LaunchResult, as_json: bool) -> None:
+    """Say what launching came to."""
+    text = f"{launched.folder}: on {launched.cluster} as campaign {launched.campaign}\n{launched.sentence}"
+    look = f"Look at it with: sharp status {shlex.quote(launched.folder)}"
+    show(as_json, launched.to_json(), f"{text}\n{look}")
+
+
+def _show_plan(jobs: list[JobPreview], cost: dict[str, Any] | None, as_json: bool) -> None:
     from sharp.runs.plan import format_plan
 
-    if as_json:
-        echo_json({"scripts": [job.to_json() for job in planned], "cost": cost})
-        return
-    for job in planned:
-        click.echo(job.in_words())
+    lines = [job.in_words() for job in jobs]
     if cost is not None:
-        click.echo(format_plan(cost))
-        click.echo(
-            f"GPU-hours of evaluations: {cost['gpu_hours_at_most']:.3g} at most; servers of models besides"
-        )
+        hours = f"GPU-hours of evaluations: {cost['gpu_hours_at_most']:.3g} at most"
+        lines += [format_plan(cost), f"{hours}; servers of models besides"]
+    show(as_json, {"scripts": [job.to_json() for job in jobs], "cost": cost}, "\n".join(lines))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from sharp.cli.campaign import campaign_of, has_campaign
-from sharp.cli.options import SharpCommand, echo_json, folder_argument, json_option
+from sharp.cli.options import COUNT, SharpCommand, echo_json, folder_argument, json_option
 from sharp.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _LOOK_S = 2.0
 @click.option(
     "-n",
     "--lines",
-    type=click.IntRange(min=1),
+    type=COUNT,
     default=100,
     show_default=True,
     help="Lines of each file, counted from its end.",
@@ -46,73 +47,73 @@ def logs(path: Path, name: str | None, follow: bool, code: bool, lines: int, as_
       sharp logs runs/first 481516_2 -f
       sharp logs runs/first -f
     """
-    job = _job_of(path, name)
-    if job is not None or name is None:
-        _show_files(path, job, follow, lines, as_json)
-    else:
-        _show_candidate(path, name, follow, code, lines, as_json)
+    jobs = _jobs(path)
+    if name is None or name in jobs or name.partition("_")[0] in jobs.values():
+        _show_files(path, name and jobs.get(name, name), follow, lines, as_json)
+        return
+    shown = 0
+    while True:
+        runs, ended = _runs_of(path, name, may_come=follow)
+        for run in runs[shown:]:
+            _show_run(run, code and not shown, lines, as_json)
+            shown += 1
+        if not follow or ended:
+            return
+        time.sleep(_LOOK_S)
 
 
-def _job_of(path: Path, name: str | None) -> str | None:
-    """Return the id of the job that a name means; None where it means none."""
-    if name is None or not has_campaign(path):
-        return None
+def _jobs(path: Path) -> dict[str, str]:
+    """Return the job of each submission and job of a folder by its name; none if it has no campaign."""
+    if not has_campaign(path):
+        return {}
     from hpc.campaign import names_of
     from hpc.slurm import read_book
 
-    known = names_of(read_book(campaign_of(path).book))
-    if name.partition("_")[0] in known.values():
-        return name
-    return known.get(name)
+    return names_of(read_book(campaign_of(path).book))
 
 
 def _show_files(path: Path, job: str | None, following: bool, lines: int, as_json: bool) -> None:
-    from hpc.campaign import follow, tail
+    """Show what a job has printed, or without one the newest controller."""
+    from hpc.campaign import follow, logs_of, newest_of_controller, tail
+    from hpc.slurm import read_book
 
-    campaign = _campaign(path)
-    find = _finder(campaign, job)
-    if not find() and not (following and not _is_over(campaign, job)()):
+    if not has_campaign(path) and (path / "run.yaml").exists():
+        from hpc.journal import read_run
+        from sharp.runs.evaluations import candidates_of, program_runs
+
+        known = ", ".join(candidates_of(program_runs(read_run(path)))) or "none has run yet"
+        raise InputError(f"{path} runs on this machine, without jobs; name a candidate: {known}")
+    campaign = campaign_of(path)
+
+    def find() -> tuple[Path, ...]:
+        if job is not None:
+            return logs_of(campaign, job)
+        return newest_of_controller(campaign, read_book(campaign.book))
+
+    if not find() and not (following and not _is_over(campaign, job)):
+        who = "the controller" if job is None else f"job {job}"
         raise InputError(
-            f"{campaign.logs} holds nothing that {_who(job)} has printed (jobs that evaluate and end well leave "
-            f"no log); jobs: {_jobs(campaign)}"
+            f"{campaign.logs} holds nothing that {who} has printed (jobs that evaluate and end well leave "
+            f"no log); jobs: {', '.join(_jobs(path)) or 'none'}"
         )
     if as_json:
         echo_json([{"file": str(file), "text": tail(file, lines)} for file in find()])
     elif following:
-        _print(follow(find, _is_over(campaign, job), lines))
+        _print(follow(find, lambda: _is_over(campaign, job), lines))
     else:
         _print((file, tail(file, lines)) for file in find())
 
 
-def _campaign(path: Path) -> Campaign:
-    """Return the campaign of a folder; where it has none, say which candidates there are."""
-    if not has_campaign(path) and (path / "run.yaml").exists():
-        raise InputError(f"{path} runs on this machine, without jobs; name a candidate: {_candidates(path)}")
-    return campaign_of(path)
-
-
-def _finder(campaign: Campaign, job: str | None) -> Callable[[], tuple[Path, ...]]:
-    from hpc.campaign import logs_of, newest_of_controller
-    from hpc.slurm import read_book
-
-    if job is not None:
-        return lambda: logs_of(campaign, job)
-    return lambda: newest_of_controller(campaign, read_book(campaign.book))
-
-
-def _is_over(campaign: Campaign, job: str | None) -> Callable[[], bool]:
-    """Return whether a job, or without one the whole chain of controllers, has ended, by the book."""
+def _is_over(campaign: Campaign, job: str | None) -> bool:
+    """Return whether a job, or without one the whole chain of controllers, has ended, by the submission log."""
     from hpc.campaign import submission_of
     from hpc.slurm import read_book
 
-    def over() -> bool:
-        book = read_book(campaign.book)
-        if job is None:
-            return not any(s.role == "controller" for s in book.open)
-        submission = submission_of(book, job)
-        return submission is None or submission.ended is not None
-
-    return over
+    book = read_book(campaign.book)
+    if job is None:
+        return not any(s.role == "controller" for s in book.open)
+    submission = submission_of(book, job)
+    return submission is None or submission.ended is not None
 
 
 def _print(pieces: Iterable[tuple[Path, str]]) -> None:
@@ -123,20 +124,6 @@ def _print(pieces: Iterable[tuple[Path, str]]) -> None:
             last = file
         if text:
             click.echo(text)
-
-
-def _show_candidate(path: Path, name: str, following: bool, code: bool, lines: int, as_json: bool) -> None:
-    shown = 0
-    while True:
-        runs, ended = _runs_of(path, name, may_come=following)
-        for run in runs[shown:]:
-            _show_run(run, code and not shown, lines, as_json)
-            shown += 1
-        if not following or ended:
-            return
-        import time
-
-        time.sleep(_LOOK_S)
 
 
 def _runs_of(path: Path, name: str, *, may_come: bool) -> tuple[tuple[ProgramRun, ...], bool]:
@@ -150,7 +137,7 @@ def _runs_of(path: Path, name: str, *, may_come: bool) -> tuple[tuple[ProgramRun
     if is_sweep(path):
         cells = ", ".join(sorted(begun_runs(path)))
         raise InputError(
-            f"{path} is a sweep, and {name!r} none of its jobs ({', '.join(_names(path)) or 'there are none'}); for a "
+            f"{path} is a sweep, and {name!r} none of its jobs ({', '.join(_jobs(path)) or 'there are none'}); for a "
             f"candidate, name the run of a cell: sharp logs {path / 'runs'}/CELL {name}; cells: {cells or 'none yet'}"
         )
     read_manifest(path)
@@ -159,7 +146,7 @@ def _runs_of(path: Path, name: str, *, may_come: bool) -> tuple[tuple[ProgramRun
     runs = tuple(run for run in every if run.candidate == name)
     ended = record.holder is None
     if not runs and (ended or not may_come):
-        valid = [*candidates_of(every), *_names(path)]
+        valid = [*candidates_of(every), *_jobs(path)]
         raise InputError(
             f"{path}: there is no candidate that has run, submission or job {name!r}{hint(name, valid)}"
         )
@@ -168,7 +155,7 @@ def _runs_of(path: Path, name: str, *, may_come: bool) -> tuple[tuple[ProgramRun
 
 def _show_run(run: ProgramRun, code: bool, lines: int, as_json: bool) -> None:
     if as_json:
-        echo_json(run.to_json() if code else {k: v for k, v in run.to_json().items() if k != "code"})
+        echo_json({key: value for key, value in vars(run).items() if code or key != "code"})
         return
     click.echo("\n".join(_run_lines(run, lines)))
     if code:
@@ -178,52 +165,16 @@ def _show_run(run: ProgramRun, code: bool, lines: int, as_json: bool) -> None:
 def _run_lines(run: ProgramRun, lines: int) -> Iterator[str]:
     job = f", job {run.job}" if run.job else ""
     known = ", known from an earlier run" if run.cached else ""
-    verdict = f"failed ({run.failure}): {run.message}" if run.failure else _error(run)
+    error = "done" if run.error is None else f"error {run.error:.3e}"
+    verdict = f"failed ({run.failure}): {run.message}" if run.failure else error
     yield click.style(f"{run.path}: {verdict}", bold=True)
     yield f"  on {run.node or 'an unknown node'}{job}{known}; asked {run.started}, answered after {run.seconds:.1f} s"
     if run.folder:
         yield f"  files: {run.folder}"
-    for title, text in (
-        ("traceback", run.traceback),
-        ("printed", run.stdout),
-        ("standard error", run.stderr),
-    ):
-        if text.strip():
-            yield _block(title, text, lines)
-
-
-def _error(run: ProgramRun) -> str:
-    return "done" if run.error is None else f"error {run.error:.3e}"
+    printed = {"traceback": run.traceback, "printed": run.stdout, "standard error": run.stderr}
+    yield from (_block(title, text, lines) for title, text in printed.items() if text.strip())
 
 
 def _block(title: str, text: str, lines: int | None) -> str:
-    kept = text.rstrip().splitlines()[-lines:] if lines else text.rstrip().splitlines()
+    kept = text.rstrip().splitlines()[-lines if lines else 0 :]
     return "\n".join([f"  {title}:", *(f"    {line}" for line in kept)])
-
-
-def _who(job: str | None) -> str:
-    return "the controller" if job is None else f"job {job}"
-
-
-def _candidates(path: Path) -> str:
-    from hpc.journal import read_run
-    from sharp.runs.evaluations import candidates_of, program_runs
-
-    return ", ".join(candidates_of(program_runs(read_run(path)))) or "none has run yet"
-
-
-def _names(path: Path) -> list[str]:
-    """Return the submissions and jobs of a folder, if it has a campaign."""
-    if not has_campaign(path):
-        return []
-    from hpc.campaign import names_of
-    from hpc.slurm import read_book
-
-    return list(names_of(read_book(campaign_of(path).book)))
-
-
-def _jobs(campaign: Campaign) -> str:
-    from hpc.campaign import names_of
-    from hpc.slurm import read_book
-
-    return ", ".join(names_of(read_book(campaign.book))) or "none"

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from sharp.cli.options import SharpGroup, echo_blocks, echo_json, json_option
+from sharp.cli.options import COUNT, FILE, FOLDER, SharpGroup, json_option, show
 
 if TYPE_CHECKING:
     from sharp.document import Block
     from sharp.neural.published import PublishedRow
     from sharp.neural.result import SplitScore, TrainedResult
     from sharp.neural.training import Epoch
-    from sharp.problems import Problem
-    from sharp.reference.datasets import DataSet, Splits
-    from sharp.runs.progress import ProgressView
-
-_COUNT = click.IntRange(min=1)
-_FILE = click.Path(path_type=Path, dir_okay=False)
-_FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @click.group(cls=SharpGroup)
@@ -36,7 +29,7 @@ def neural() -> None:
 
 
 @neural.command("list")
-@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=_FOLDER)
+@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=FOLDER)
 @click.option("--problem", metavar="PROBLEM", help="Only what is for this problem: its id or file.")
 @json_option
 def list_(folders: tuple[Path, ...], problem: str | None, as_json: bool) -> None:
@@ -57,17 +50,18 @@ def list_(folders: tuple[Path, ...], problem: str | None, as_json: bool) -> None
     wanted = None if problem is None else load_problem(problem).id
     published = [row for row in load_published() if wanted in (None, row.problem)]
     trained = [row for row in trained_rows(folders) if wanted in (None, _problem_id(row))]
-    if as_json:
-        echo_json(_plain(published, trained))
-    else:
-        rows = (*map(_published, published), *map(_trained, trained))
-        echo_blocks(*(block for row in rows for block in row))
+    facts = {
+        "published": [asdict(row) for row in published],
+        "trained": [row.model_dump(mode="json") for row in trained],
+    }
+    rows = (*map(_published, published), *map(_trained, trained))
+    show(as_json, facts, (block for row in rows for block in row))
 
 
 @neural.command()
 @click.argument("problem")
-@click.option("--samples", type=_COUNT, default=500, show_default=True, help="Samples to train on.")
-@click.option("--epochs", type=_COUNT, default=150, show_default=True, help="How often each is learnt from.")
+@click.option("--samples", type=COUNT, default=500, show_default=True, help="Samples to train on.")
+@click.option("--epochs", type=COUNT, default=150, show_default=True, help="How often each is learnt from.")
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -75,11 +69,11 @@ def list_(folders: tuple[Path, ...], problem: str | None, as_json: bool) -> None
     show_default=True,
     help="Seed of the first weights, of the order of samples, and of the samples themselves.",
 )
-@click.option("--output", type=_FOLDER, help="Folder of the training.  [default: one in the data folder]")
-@click.option("--data", type=_FILE, help="Data file to score on.  [default: the one that `sharp run` uses]")
+@click.option("--output", type=FOLDER, help="Folder of the training.  [default: one in the data folder]")
+@click.option("--data", type=FILE, help="Data file to score on.  [default: the one that `sharp run` uses]")
 @click.option(
     "--held-out",
-    type=_COUNT,
+    type=COUNT,
     help="Samples to validate with, and to test with.  [default: 100, or half of a small file]",
 )
 @json_option
@@ -108,28 +102,20 @@ def train(
     from sharp.neural.training import load_optax
     from sharp.problems import load_problem
     from sharp.runs.progress import progress_view
+    from sharp.runs.solver_evaluation import SolverEvaluationOptions, trial_data
 
     loaded, settings = load_problem(problem), TrainingConfig(samples=samples, epochs=epochs, seed=seed)
     check_settings(loaded, settings)
     load_optax()
     with progress_view() as view:
-        dataset, splits = _scored_on(loaded, data, held_out, view)
+        # The data and the splits on which `sharp evaluate` scores a solver.
+        options = SolverEvaluationOptions(data=data, samples=held_out)
+        dataset, splits = trial_data(loaded, options, view.on_data)
         folder = output or default_folder(loaded, settings, dataset)
         listener = Listener(view.on_data, lambda epoch: _tell(epoch, epochs))
         result = train_baseline(loaded, settings, dataset, splits, folder, listener)
-    if as_json:
-        echo_json({"folder": str(folder), **result.model_dump(mode="json")})
-    else:
-        echo_blocks(*_trained(result, folder=str(folder)))
-
-
-def _scored_on(
-    problem: Problem, data: Path | None, held_out: int | None, view: ProgressView
-) -> tuple[DataSet, Splits]:
-    """Return the data and the splits on which `sharp evaluate` scores a solver."""
-    from sharp.runs.solver_evaluation import SolverEvaluationOptions, trial_data
-
-    return trial_data(problem, SolverEvaluationOptions(data=data, samples=held_out), view.on_data)
+    facts = {"folder": str(folder), **result.model_dump(mode="json")}
+    show(as_json, facts, _trained(result, folder=str(folder)))
 
 
 def _tell(epoch: Epoch, epochs: int) -> None:
@@ -139,15 +125,6 @@ def _tell(epoch: Epoch, epochs: int) -> None:
 
 def _problem_id(row: TrainedResult) -> str:
     return row.problem.partition("@")[0]
-
-
-def _plain(published: Iterable[PublishedRow], trained: Iterable[TrainedResult]) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return {
-        "published": [asdict(row) for row in published],
-        "trained": [row.model_dump(mode="json") for row in trained],
-    }
 
 
 def _published(row: PublishedRow) -> tuple[Block, ...]:
@@ -188,9 +165,8 @@ def _against_the_solution(scored: SplitScore) -> str:
 
     if scored.nrmse_reference is None or scored.data_error is None:
         return "not known"
-    remark = {"below": f" ({BELOW_FLOOR})", "at": f" ({AT_FLOOR})", "": ""}[
-        flag_of(scored.nrmse, scored.data_error)
-    ]
+    remarks = {"below": f" ({BELOW_FLOOR})", "at": f" ({AT_FLOOR})", "": ""}
+    remark = remarks[flag_of(scored.nrmse, scored.data_error)]
     return f"{scored.nrmse_reference:.3e}; the data are {scored.data_error:.3e} from it{remark}"
 
 

@@ -1,10 +1,11 @@
-"""What the verbs share: arguments, answers to unknown options and verbs, and output for programs."""
+"""What the verbs share: options, answers to unknown options and verbs, and output for people and programs."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,18 +15,41 @@ import click
 if TYPE_CHECKING:
     from sharp.document import Block
 
+COUNT = click.IntRange(min=1)
+PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+ROLES = click.Choice(["controller", "server", "evaluate"])
+
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON value on standard output.")
-run_argument = click.argument("path", metavar="RUN", type=click.Path(path_type=Path, file_okay=False))
+run_argument = click.argument("path", metavar="RUN", type=FOLDER)
+folder_argument = click.argument("path", metavar="RUN|SWEEP", type=FOLDER)
+run_dir_option = click.option(
+    "--run-dir", "path", type=PATH, help="Run directory.  [default: runs/NAME-TIME]"
+)
+base_url_option = click.option("--base-url", help="Where the OpenAI-compatible server of --model is (…/v1).")
 prior_option = click.option(
     "--prior-run",
     metavar="RUN",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     help="Tell those who write the programs what this earlier run on the same problem and data found.",
 )
-
-folder_argument = click.argument(
-    "path", metavar="RUN|SWEEP", type=click.Path(path_type=Path, file_okay=False)
+answers_option = click.option(
+    "--answers",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="For words: a filled-in questions.yaml, in place of the words.",
 )
+
+
+def repeated(flag: str, name: str, text: str, *, default: str = "", **options: Any) -> Callable[..., Any]:
+    """Return an option that may be repeated, and says so after `text`; `default` says what is taken without any."""
+    shown = f"  [default: {default}]" if default else ""
+    return click.option(flag, name, multiple=True, help=f"{text} May be repeated.{shown}", **options)
+
+
+set_option = partial(repeated, "--set", "overrides", metavar="KEY=VALUE")
+budget_option = partial(repeated, "--budget", "budgets", metavar="NAME=VALUE")
+server_option = partial(repeated, "--server", "servers", metavar="MODEL=URL")
 
 
 def echo_blocks(*blocks: Block) -> None:
@@ -39,14 +63,25 @@ def echo_blocks(*blocks: Block) -> None:
     click.echo(render_terminal(*blocks, width=width))
 
 
+def echo_json(value: Any) -> None:
+    """Print a value as JSON on one line; numbers that JSON does not have become null."""
+    click.echo(json.dumps(_finite(value), ensure_ascii=False, allow_nan=False))
+
+
+def show(as_json: bool, facts: Any, content: str | Iterable[Block]) -> None:
+    """Print a result: `facts` as JSON where that is asked for, else `content`, a text or blocks of a document."""
+    if as_json:
+        echo_json(facts)
+    elif isinstance(content, str):
+        click.echo(content)
+    else:
+        echo_blocks(*content)
+
+
 def clock() -> Callable[[str], None]:
     """Return what says lines on standard error, each with the seconds from now on."""
     start = time.monotonic()
-
-    def say(line: str) -> None:
-        click.echo(f"[{time.monotonic() - start:6.1f} s] {line}", err=True)
-
-    return say
+    return lambda line: click.echo(f"[{time.monotonic() - start:6.1f} s] {line}", err=True)
 
 
 class SharpCommand(click.Command):
@@ -57,10 +92,12 @@ class SharpCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            raise _unknown("option", error.option_name, _options(self, ctx), ctx) from None
+            names = (name for parameter in self.get_params(ctx) for name in parameter.opts)
+            valid = [name for name in names if name.startswith("--")]
+            raise _unknown("option", error.option_name, valid, ctx) from None
 
 
-class SharpGroup(click.Group):
+class SharpGroup(SharpCommand, click.Group):
     """A group of commands that answers an unknown one with those it has."""
 
     command_class = SharpCommand
@@ -72,22 +109,6 @@ class SharpGroup(click.Group):
         if args and args[0] not in self.list_commands(ctx):
             raise _unknown("command", args[0], self.list_commands(ctx), ctx)
         return super().resolve_command(ctx, args)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options before the command."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            raise _unknown("option", error.option_name, _options(self, ctx), ctx) from None
-
-
-def echo_json(value: Any) -> None:
-    """Print a value as JSON on one line; numbers that JSON does not have become null."""
-    click.echo(json.dumps(_finite(value), ensure_ascii=False, allow_nan=False))
-
-
-def _options(command: click.Command, ctx: click.Context) -> list[str]:
-    return [name for parameter in command.get_params(ctx) for name in parameter.opts if name[:2] == "--"]
 
 
 def _unknown(what: str, name: str, valid: Iterable[str], ctx: click.Context) -> click.UsageError:

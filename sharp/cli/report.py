@@ -1,4 +1,4 @@
-"""`sharp report` and `sharp replay`."""
+"""`sharp report`, `sharp replay` and `sharp compare`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.exits import DIFFERS
-from sharp.cli.options import SharpCommand, echo_json, json_option, run_argument
+from sharp.cli.options import FOLDER, SharpCommand, json_option, run_argument, show
 
 if TYPE_CHECKING:
     from sharp.agent.replay import ReplayReport
@@ -29,30 +29,16 @@ def report(path: Path, as_json: bool) -> None:
       sharp report runs/first
       sharp report sweeps/ablation
     """
+    from sharp import api, experiments
     from sharp.experiments.sweeps.folder import is_sweep
 
-    names = _of_sweep(path) if is_sweep(path) else _of_run(path)
-    if as_json:
-        echo_json({name: None if file is None else str(file) for name, file in names.items()})
-    else:
-        click.echo("\n".join(str(file) for file in names.values() if file is not None))
-
-
-def _of_run(path: Path) -> dict[str, Path | None]:
-    from sharp.api import write_report
-
-    return dict(vars(write_report(path).files))
-
-
-def _of_sweep(path: Path) -> dict[str, Path | None]:
-    from sharp.experiments import publish_again
-
-    files = publish_again(path)
-    return {"html": files.html, "markdown": files.markdown, "csv": files.csv, "parquet": files.parquet}
+    written = experiments.publish_again(path) if is_sweep(path) else api.write_report(path).files
+    facts = {name: file and str(file) for name, file in vars(written).items() if name != "figures"}
+    show(as_json, facts, "\n".join(filter(None, facts.values())))
 
 
 @click.command(cls=SharpCommand)
-@click.argument("path", metavar="RUN|FOLDER", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("path", metavar="RUN|FOLDER", type=FOLDER)
 @json_option
 def replay(path: Path, as_json: bool) -> None:
     """Re-run a finished run from its record alone and compare.
@@ -71,20 +57,21 @@ def replay(path: Path, as_json: bool) -> None:
     from sharp.runs.execute import Replay
 
     result = api.replay(path)
-    names: tuple[str, ...] = ("same", "missing", "differing")
-    if isinstance(result, Replay):
-        names, verdict = (*names, "digest"), _headline(result)
-    else:
-        verdict = _of_course(result)
-    if as_json:
-        echo_json({name: getattr(result, name) for name in names})
-    else:
-        click.echo(verdict)
+    names = ["same", "missing", "differing", *(["digest"] if isinstance(result, Replay) else [])]
+    show(as_json, {name: getattr(result, name) for name in names}, _verdict(result))
     if not result.same:
         raise click.exceptions.Exit(DIFFERS)
 
 
-def _of_course(result: ReplayReport) -> str:
+def _verdict(result: Replay | ReplayReport) -> str:
+    from sharp.runs.execute import Replay
+
+    if isinstance(result, Replay):
+        if result.missing is not None:
+            return f"The record does not hold the whole run: {result.missing}"
+        if result.differing is not None:
+            return f"The state differs from the recorded one at barrier {result.differing!r}."
+        return f"Same state at every barrier, without a call: {result.digest}"
     if result.missing is not None:
         return f"The record does not hold the whole course: {result.missing}"
     if result.differing:
@@ -92,9 +79,35 @@ def _of_course(result: ReplayReport) -> str:
     return "Same ending, plan, findings and error, without a call."
 
 
-def _headline(result: Replay) -> str:
-    if result.missing is not None:
-        return f"The record does not hold the whole run: {result.missing}"
-    if result.differing is not None:
-        return f"The state differs from the recorded one at barrier {result.differing!r}."
-    return f"Same state at every barrier, without a call: {result.digest}"
+@click.command(cls=SharpCommand)
+@click.argument("paths", metavar="RUN|SWEEP…", nargs=-1, required=True, type=FOLDER)
+@click.option(
+    "--gpu-price",
+    type=click.FloatRange(min=0),
+    metavar="DOLLARS",
+    help="What an hour of the GPU that programs run on costs.  [default: not counted]",
+)
+@click.option("--output", type=FOLDER, help="Folder for a page, a table and a figure.")
+@json_option
+def compare(paths: tuple[Path, ...], gpu_price: float | None, output: Path | None, as_json: bool) -> None:
+    """Hold runs against each other: errors, evaluations, tokens, dollars.
+
+    Runs may be of any method, finished or not; of a sweep, all its runs are taken. They are read from their records
+    alone, and grouped by problem; the first run of a problem is the one that the others' break-even is against. Each is
+    counted as if it stood alone, whatever other runs or the cache have given it. With --output, compare.html,
+    compare.md, compare.csv, compare.parquet and cost.svg (error against total cost) are written.
+
+    \b
+    Examples:
+      sharp compare runs/codepde runs/pde-sharp
+      sharp compare runs/codepde runs/pde-sharp --gpu-price 2.5 --output comparison
+      sharp compare sweeps/ablation --json
+    """
+    from sharp import api, experiments
+    from sharp.document import Paragraph
+
+    compared = api.compare(paths, gpu_price)
+    files = None if output is None else experiments.publish_comparison(compared, output)
+    written = [Paragraph("\n" + "\n".join(map(str, files.paths())))] if files else []
+    facts = {**compared.to_json(), "files": {} if files is None else files.to_json()}
+    show(as_json, facts, [*experiments.comparison_overview(compared), *written])

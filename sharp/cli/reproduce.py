@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sharp.cli.exits import CELLS_FAILED
-from sharp.cli.options import SharpCommand, echo_blocks, echo_json, json_option
-from sharp.cli.sweeping import execute_sweep
+from sharp.cli.options import COUNT, PATH, SharpCommand, json_option, repeated, show
+from sharp.cli.sweep import (
+    base_option,
+    cluster_option,
+    dry_run_option,
+    execute_sweep,
+    steal_option,
+    yes_option,
+)
 
 if TYPE_CHECKING:
     from sharp.document import Block
@@ -22,39 +29,22 @@ if TYPE_CHECKING:
 @click.command(cls=SharpCommand)
 @click.argument("name", metavar="[NAME|FILE.yaml]", required=False)
 @click.option("--list", "listed", is_flag=True, help="List the studies, and do nothing else.")
-@click.option(
-    "--dir",
-    "folder",
-    type=click.Path(path_type=Path),
-    help="Directory of its sweep.  [default: named after the study]",
-)
-@click.option("--seeds", type=click.IntRange(1), help="Repeats, with the seeds 0, 1, and so on.")
-@click.option("--model", "models", multiple=True, help="A model that writes programs. May be repeated.")
-@click.option(
-    "--judge", "judges", multiple=True, help="A judge of the jury. May be repeated.  [default: the models]"
-)
+@click.option("--dir", "folder", type=PATH, help="Directory of its sweep.  [default: named after the study]")
+@click.option("--seeds", type=COUNT, help="Repeats, with the seeds 0, 1, and so on.")
+@repeated("--model", "models", "A model that writes programs.")
+@repeated("--judge", "judges", "A judge of the jury.", default="the models")
 @click.option("--paper-models", "as_published", is_flag=True, help="The models of the paper, in their roles.")
 @click.option(
     "--quick",
     is_flag=True,
     help="Few samples, coarse grids and short limits, as the study says; marked on the page.",
 )
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change one key of the base, for example --set genesis.candidates=8. May be repeated.",
-)
-@click.option(
-    "--cluster", "cluster_name", metavar="NAME", help="Carry it out by jobs on this cluster, not here."
-)
-@click.option("--yes", is_flag=True, help="Do not ask before anything is paid for or submitted.")
-@click.option("--dry-run", is_flag=True, help="Show the plan, its graph and what it would cost; do nothing.")
+@base_option
+@cluster_option
+@yes_option
+@dry_run_option
 @click.option("--report-only", is_flag=True, help="Run nothing: write the page from what the sweep has.")
-@click.option(
-    "--steal-lease", is_flag=True, help="Take the sweep over from a process that still seems alive."
-)
+@steal_option
 @json_option
 def reproduce(
     name: str | None,
@@ -66,12 +56,9 @@ def reproduce(
     as_published: bool,
     quick: bool,
     overrides: tuple[str, ...],
-    cluster_name: str | None,
-    yes: bool,
-    dry_run: bool,
     report_only: bool,
-    steal_lease: bool,
     as_json: bool,
+    **how: Any,
 ) -> None:
     """Make a table or a figure of the paper anew, beside the published one.
 
@@ -89,6 +76,7 @@ def reproduce(
       sharp reproduce feedback --model qwen3-32b --judge qwen3-32b --judge gpt-oss-120b --seeds 3
       sharp reproduce table2 --report-only --dir sweeps/table2-rule-based
     """
+    from sharp.experiments import render_study
     from sharp.experiments.studies.model_assignment import assign_models, folder_of
     from sharp.experiments.studies.study_file import read_study
     from sharp.experiments.sweeps.fingerprint import ResourceCache
@@ -98,27 +86,18 @@ def reproduce(
         _list(as_json)
         return
     file = read_study(name)
-    cast = _cast(file.models, models, judges, as_published=as_published)
-    where = folder or folder_of(file, cast, quick=quick)
+    assigned = _models(file.models, models, judges, as_published=as_published)
+    where = folder or folder_of(file, assigned, quick=quick)
+    place = shlex.quote(str(where))
+    page = f"sharp reproduce {shlex.quote(name)} --report-only --dir {place}"
     if not report_only:
         library = ResourceCache()
-        plan = make_plan(assign_models(file, cast, overrides, seeds=seeds, quick=quick), where, library)
-        done = execute_sweep(
-            plan,
-            library,
-            cluster_name,
-            yes=yes,
-            dry_run=dry_run,
-            steal_lease=steal_lease,
-            as_json=as_json,
-            command=f"sharp sweep {_quoted(where)}, then {_rendering(name, where)}",
-        )
-        if done is None:
-            if cluster_name is not None and not (dry_run or as_json):
-                click.echo(f"Once it is finished, write its page with: {_rendering(name, where)}")
+        study = assign_models(file, assigned, overrides, seeds=seeds, quick=quick)
+        plan, again = make_plan(study, where, library), f"sharp sweep {place}, then {page}"
+        if execute_sweep(plan, library, again, as_json=as_json, **how) is None:
+            if how["cluster_name"] is not None and not (how["dry_run"] or as_json):
+                click.echo(f"Once it is finished, write its page with: {page}")
             return
-    from sharp.experiments import render_study
-
     _show(render_study(file, where), where, as_json)
 
 
@@ -127,20 +106,16 @@ def _list(as_json: bool) -> None:
     from sharp.experiments.studies.study_file import list_studies, read_study
 
     files = [read_study(name) for name in list_studies()]
-    if as_json:
-        echo_json(
-            [
-                {
-                    "name": f.study.name,
-                    "reproduces": f.study.reproduces,
-                    "title": f.study.title,
-                    "runs": f.source.name,
-                }
-                for f in files
-            ]
-        )
-        return
-    rows = (
+    facts = [
+        {
+            "name": f.study.name,
+            "reproduces": f.study.reproduces,
+            "title": f.study.title,
+            "runs": f.source.name,
+        }
+        for f in files
+    ]
+    rows = tuple(
         (
             file.study.name,
             f"{file.study.title}: {file.study.reproduces}",
@@ -148,10 +123,10 @@ def _list(as_json: bool) -> None:
         )
         for file in files
     )
-    echo_blocks(Table(("study", "reproduces", "takes the runs of"), tuple(rows)))
+    show(as_json, facts, [Table(("study", "reproduces", "takes the runs of"), rows)])
 
 
-def _cast(
+def _models(
     models: PaperModels, named: tuple[str, ...], judges: tuple[str, ...], *, as_published: bool
 ) -> ModelAssignment:
     from sharp.experiments.studies.model_assignment import of_models, paper_models, rule_based_models
@@ -171,29 +146,14 @@ def _show(page: StudyPage, folder: Path, as_json: bool) -> None:
     from sharp.experiments.frame import plain_rows
 
     status = view_sweep(folder)
-    if as_json:
-        records = [
-            {name: value for name, value in record.items() if value is not None}
-            for record in plain_rows(page.records)
-        ]
-        echo_json({**status.to_json(), "files": page.files.to_json(), "records": records})
-    else:
-        tables: list[Block] = []
-        for each in page.tables:
-            tables += [Heading(each.title), *each.tables]
-        paths = "\n".join(map(str, page.files.paths()))
-        echo_blocks(
-            Paragraph(f"{page.report.title}\n{page.report.headline.sentence}"),
-            *tables,
-            Paragraph(f"\n{paths}"),
-        )
+    records = [
+        {name: value for name, value in record.items() if value is not None}
+        for record in plain_rows(page.records)
+    ]
+    blocks: list[Block] = [Paragraph(f"{page.report.title}\n{page.report.headline.sentence}")]
+    for each in page.tables:
+        blocks += [Heading(each.title), *each.tables]
+    blocks.append(Paragraph("\n" + "\n".join(map(str, page.files.paths()))))
+    show(as_json, {**status.to_json(), "files": page.files.to_json(), "records": records}, blocks)
     if status.failed:
         raise click.exceptions.Exit(CELLS_FAILED)
-
-
-def _rendering(name: str, folder: Path) -> str:
-    return f"sharp reproduce {shlex.quote(name)} --report-only --dir {_quoted(folder)}"
-
-
-def _quoted(folder: Path) -> str:
-    return shlex.quote(str(folder))

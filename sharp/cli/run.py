@@ -1,43 +1,49 @@
-"""`sharp run` and `sharp resume`."""
+"""`sharp run`, `sharp resume` and `sharp retry`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sharp.cli.exits import NO_SOLVER
-from sharp.cli.options import SharpCommand, echo_json, json_option, prior_option, run_argument
+from sharp.cli.campaign import has_campaign
+from sharp.cli.exits import NEEDS_ANSWER, NO_SOLVER
+from sharp.cli.options import (
+    PATH,
+    SharpCommand,
+    answers_option,
+    base_url_option,
+    budget_option,
+    clock,
+    json_option,
+    prior_option,
+    repeated,
+    run_argument,
+    run_dir_option,
+    server_option,
+    set_option,
+    show,
+)
+from sharp.errors import InputError
 
 if TYPE_CHECKING:
+    from sharp.agent.translation import Translation
     from sharp.api import Run
-    from sharp.config import RunConfig
     from sharp.evaluation.protocol import Scores
 
 
 @click.command(cls=SharpCommand)
 @click.argument("what", metavar='[PROBLEM|CONFIG.yaml|"WORDS"]', required=False)
-@click.option(
-    "--run-dir", "path", type=click.Path(path_type=Path), help="Run directory.  [default: runs/NAME-TIME]"
-)
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change one key of the configuration, for example --set synthesis.max_rounds=3. May be repeated.",
-)
+@run_dir_option
+@set_option("Change one key of the configuration, for example --set synthesis.max_rounds=3.")
 @click.option("--model", help="Model card for every role (single roles: --set models.generator=…).")
-@click.option("--base-url", help="Where the OpenAI-compatible server of --model is (…/v1).")
+@base_url_option
 @prior_option
-@click.option(
-    "--answers",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="For words: a filled-in questions.yaml, in place of the words.",
-)
+@answers_option
 @click.option("--yes", is_flag=True, help="For words: do not ask whether they were understood.")
 @click.option(
     "--dry-run",
@@ -48,14 +54,11 @@ if TYPE_CHECKING:
 def run(
     what: str | None,
     path: Path | None,
-    overrides: tuple[str, ...],
-    model: str | None,
-    base_url: str | None,
-    prior_run: Path | None,
     answers: Path | None,
     yes: bool,
     dry_run: bool,
     as_json: bool,
+    **changes: Any,
 ) -> None:
     """Run PDE-SHARP on a problem: from the equations to a scored solver.
 
@@ -74,27 +77,69 @@ def run(
       sharp run "u_t = 0.1 u_xx on (0, 1), u = 0 at both ends, u = sin(pi x) at first, until t = 1" --model qwen3-32b
       sharp run --answers runs/first/translation/questions.yaml --model qwen3-32b
     """
-    from sharp.api import fresh_path, start_run
+    from sharp.api import TRANSLATION, fresh_path, start_run
     from sharp.problems.loader import is_natural_language
     from sharp.runs.configure import load_config
+    from sharp.runs.plan import format_plan, plan
 
     if (what is None) == (answers is None):
         raise click.UsageError("expected a problem, a configuration file or a problem in words; or --answers")
-    configured = partial(
-        load_config, overrides=overrides, model=model, base_url=base_url, prior_run=prior_run
-    )
     if what is None or is_natural_language(what):
-        from sharp.cli.run_text import RunTextOptions, place_of, specified
-
-        path = path or place_of(answers)
-        words = RunTextOptions(what or "", answers, confirm=not (yes or dry_run), as_json=as_json)
-        what = str(specified(words, path, configured))
-    config = configured(what)
+        # Without --run-dir, a run from answers lies where their file of questions lies already.
+        begun = answers is not None and answers.parent.name == TRANSLATION
+        path = path or (answers.parent.parent if answers and begun else fresh_path("text"))
+        ask = at_terminal() and not as_json
+        found = _translate(answers or what or "", path, changes, ask, as_json)
+        if ask and not (yes or dry_run) and not click.confirm("Is this the problem that you mean?"):
+            click.echo(f"Say it in other words, or change {found.problem} and run that.")
+            raise click.exceptions.Exit(NEEDS_ANSWER)
+        what = str(found.problem)
+    config = load_config(what, **changes)
     if dry_run:
-        _show_plan(config, as_json)
+        planned = plan(config)
+        show(as_json, planned, format_plan(planned))
         return
-    path = path or fresh_path(Path(config.problem).stem)
-    print_run(start_run(config, path, listener=None), as_json=as_json)
+    print_run(start_run(config, path or fresh_path(Path(config.problem).stem), None), as_json=as_json)
+
+
+def at_terminal() -> bool:
+    """Return whether a person can answer."""
+    return sys.stdin.isatty()
+
+
+def _translate(
+    words: str | Path, run_dir: Path, changes: Mapping[str, Any], ask: bool, as_json: bool
+) -> Translation:
+    """Return the specification that words, or answers to questions about them, mean: in the folder of a run to be.
+
+    Leaves with the code for it where something has to be answered, where the problem is refused, and where it was not
+    understood.
+    """
+    from sharp.agent.export import PROBLEM
+    from sharp.api import TRANSLATION, advice, translate_words
+    from sharp.cli.solve import print_session
+    from sharp.runs.configure import load_config
+    from sharp.runs.creation import check_unused
+    from sharp.solvers.problem_summary import problem_summary
+
+    def answer(questions: tuple[str, ...]) -> dict[str, str]:
+        return {question: click.prompt(question) for question in questions} if ask else {}
+
+    config = load_config(str(run_dir / TRANSLATION / PROBLEM), **changes, foreseen=True)
+    check_unused(run_dir)
+    place = shlex.quote(str(run_dir))
+    with advice(f"what was answered is kept; the same words go on with: --run-dir {place}"):
+        found = translate_words(words, run_dir, config, answer, clock())
+    if not found.understood:
+        print_session(found.finished, found.report, f"sharp run --run-dir {place}", as_json=as_json)
+    problem = found.finished.problem
+    assert problem is not None, "what was understood is a problem"
+    if not as_json:
+        click.echo(problem.title)
+        for name, value in problem_summary(problem):
+            click.echo(f"  {name:22} {value}")
+        click.echo(f"Specification: {found.problem}")
+    return found
 
 
 @click.command(cls=SharpCommand)
@@ -102,21 +147,10 @@ def run(
 @click.option(
     "--steal-lease", is_flag=True, help="Take the run over from a controller that still seems alive."
 )
-@click.option(
-    "--budget",
-    "budgets",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Set a budget before going on (calls, tokens, dollars, evaluations, gpu_hours, wall_time, jobs). May be "
-    "repeated.",
+@budget_option(
+    "Set a budget before going on (calls, tokens, dollars, evaluations, gpu_hours, wall_time, jobs)."
 )
-@click.option(
-    "--server",
-    "servers",
-    multiple=True,
-    metavar="MODEL=URL",
-    help="Say where a model is served now (…/v1). May be repeated.",
-)
+@server_option("Say where a model is served now (…/v1).")
 @json_option
 def resume(
     path: Path, steal_lease: bool, budgets: tuple[str, ...], servers: tuple[str, ...], as_json: bool
@@ -133,25 +167,70 @@ def resume(
       sharp resume runs/first --server qwen3-32b=http://node7:8000/v1
     """
     from sharp.api import continue_run
-    from sharp.runs.amend import amended
+    from sharp.runs.creation import amended
     from sharp.runs.directory import load_run
 
     run = amended(load_run(path), budgets, servers)
     print_run(continue_run(run, steal_lease=steal_lease, listener=None), as_json=as_json)
 
 
+@click.command(cls=SharpCommand)
+@run_argument
+@repeated(
+    "--failed",
+    "kinds",
+    "How programs failed that are tried again: timeout, memory, import or exception.",
+    required=True,
+    metavar="CLASS",
+)
+@click.option("--run-dir", "target", type=PATH, help="Directory of the new run.  [default: RUN-retry]")
+@click.option("--no-start", is_flag=True, help="Only make the new run; start it later.")
+@json_option
+def retry(path: Path, kinds: tuple[str, ...], target: Path | None, no_start: bool, as_json: bool) -> None:
+    """Try a run again where programs failed in a way that is doubted.
+
+    How a program failed is a result, and a run's record is never changed. But a program may have run out of time or
+    memory because its node was slow or full, and it may have missed a library that others have. So this makes a new
+    run, which takes every answer of the old one wherever the same is asked, and makes only the evaluations again that
+    failed in the given ways, without looking into the cache. From the first result that differs it goes its own way.
+    The old run stays as it is.
+
+    Where a machine failed, nothing was recorded: such evaluations are made again whenever the run goes on (`sharp
+    resume`). A new run starts at once, on this machine; one whose old run was launched on a cluster is only made.
+
+    \b
+    Examples:
+      sharp retry runs/first --failed timeout
+      sharp retry runs/first --failed timeout --failed memory --run-dir runs/second --no-start
+    """
+    from sharp.api import continue_run
+    from sharp.runs.directory import load_run
+    from sharp.runs.retry import DOUBTFUL, refusal
+    from sharp.runs.retry import retry as try_again
+
+    doubtful = tuple(kind for kind in DOUBTFUL if kind in kinds)
+    for kind in kinds:
+        if kind not in doubtful:
+            raise InputError(f"--failed {kind}: {refusal(kind)}. Valid: {', '.join(DOUBTFUL)}")
+    made = try_again(load_run(path), doubtful, target or path.with_name(f"{path.name}-retry"))
+    launched = has_campaign(path)
+    if not (no_start or launched):
+        print_run(continue_run(made.run, listener=None), as_json=as_json)
+        return
+    place = shlex.quote(str(made.run.path))
+    start = f"sharp launch {place} --cluster NAME" if launched else f"sharp resume {place}"
+    lines = [
+        f"{made.run.path}: {len(made.again)} evaluations will be made again",
+        *(f"  {effect}" for effect in made.again),
+        f"Start it with: {start}",
+    ]
+    facts = {"run": str(made.run.path), "again": list(made.again), "start": start}
+    show(as_json, facts, "\n".join(lines))
+
+
 def print_run(run: Run, *, as_json: bool) -> None:
     """Say what came of a run, and leave with the right code."""
-    if as_json:
-        echo_json(_summary(run))
-    else:
-        click.echo(_format_outcome(run))
-    if run.best is None:
-        raise click.exceptions.Exit(NO_SOLVER)
-
-
-def _summary(run: Run) -> dict[str, Any]:
-    return {
+    facts = {
         "run": str(run.path),
         "best": run.best,
         "test_nrmse": run.test_error,
@@ -160,17 +239,17 @@ def _summary(run: Run) -> dict[str, Any]:
         "report": str(run.report),
         "solver": str(run.solver) if run.solver else None,
     }
-
-
-def _format_outcome(run: Run) -> str:
+    lines = ["No candidate ran successfully.", f"Report: {run.report}"]
+    if run.best is not None:
+        scores = run.test.scores if run.test is not None else None
+        errors = _errors(scores) if scores else ()
+        lines = [f"Winner: {run.best}", *errors, f"Report: {run.report}", f"Solver: {run.solver}"]
+    show(as_json, facts, "\n".join(lines))
     if run.best is None:
-        return f"No candidate ran successfully.\nReport: {run.report}"
-    scores = run.test.scores if run.test is not None else None
-    lines = [f"Winner: {run.best}", *(_format_errors(scores) if scores else ())]
-    return "\n".join([*lines, f"Report: {run.report}", f"Solver: {run.solver}"])
+        raise click.exceptions.Exit(NO_SOLVER)
 
 
-def _format_errors(scores: Scores) -> Iterator[str]:
+def _errors(scores: Scores) -> Iterator[str]:
     if scores.against_truth:
         yield f"Error on test data, against self-converged solutions: {scores.nrmse:.3e}"
         return
@@ -178,13 +257,3 @@ def _format_errors(scores: Scores) -> Iterator[str]:
     if scores.nrmse_reference is not None:
         yield f"Error on test data, against the solution:  {scores.nrmse_reference:.3e}"
         yield f"The data set's own distance from it:       {scores.data_error:.3e}"
-
-
-def _show_plan(config: RunConfig, as_json: bool) -> None:
-    from sharp.runs.plan import format_plan, plan
-
-    planned = plan(config)
-    if as_json:
-        echo_json(planned)
-    else:
-        click.echo(format_plan(planned))

@@ -1,19 +1,36 @@
-"""`sharp solve`: from a specification to a verified solution."""
+"""`sharp solve`: from a specification or from words to a verified solution."""
 
 from __future__ import annotations
 
+import shlex
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sharp.cli.exits import NEEDS_ANSWER, NOT_VERIFIED
-from sharp.cli.options import SharpCommand, clock, echo_blocks, echo_json, json_option
+from sharp.cli.exits import BUDGET_USED, NEEDS_ANSWER, NOT_VERIFIED, REFUSED
+from sharp.cli.options import (
+    PATH,
+    SharpCommand,
+    answers_option,
+    clock,
+    echo_blocks,
+    echo_json,
+    json_option,
+    show,
+)
 
 if TYPE_CHECKING:
+    from sharp.agent.sessions import SessionResult
+    from sharp.agent.settings import AgentConfig
     from sharp.problems.diagnosis import Diagnosis
     from sharp.solvers.driver import SolveOptions
     from sharp.solvers.export import Folder
+
+# Rounds of questions and answers at a terminal.
+MOST_ROUNDS = 5
 
 
 @click.command(cls=SharpCommand)
@@ -31,9 +48,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=8),
     help="Nodes, cells or modes along an axis; compared with two thirds of it.  [default: raised until accurate]",
 )
-@click.option(
-    "--dir", "folder", type=click.Path(path_type=Path), help="Where all files go.  [default: solution-ID]"
-)
+@click.option("--dir", "folder", type=PATH, help="Where all files go.  [default: solution-ID]")
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=0, min_open=True),
@@ -69,11 +84,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="For words: rate at which the rule-based model errs.",
 )
-@click.option(
-    "--answers",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="For words: a filled-in questions.yaml, in place of the words.",
-)
+@answers_option
 @json_option
 def solve(
     what: str | None,
@@ -84,12 +95,9 @@ def solve(
     time_limit: float | None,
     no_cross_check: bool,
     only_check: bool,
-    models: tuple[str, ...],
-    policy: str,
-    seed: int,
-    error_rate: float,
     answers: Path | None,
     as_json: bool,
+    **team: Any,
 ) -> None:
     """Solve a problem to a stated accuracy, and verify the solution.
 
@@ -123,41 +131,46 @@ def solve(
         raise click.UsageError(
             "--method, --accuracy, --resolution, --time-limit, --no-cross-check and --check-only are for specifications"
         )
-    from sharp.cli.solve_text import SolveTextOptions, solve_answered, solve_stated
+    from sharp.agent.export import read_answers, with_answers
 
     target = folder or (answers.parent if answers else Path("solution-text"))
-    asked = SolveTextOptions(what or "", target, models, policy, seed, error_rate, as_json)
-    if answers:
-        solve_answered(answers, asked)
-    else:
-        solve_stated(asked)
+    statement = with_answers(*read_answers(answers)) if answers else what or ""
+    _solve_words(_team_config(statement, **team), target, as_json)
 
 
 def _solve_specified(
     what: str, options: SolveOptions, folder: Path | None, only_check: bool, as_json: bool
 ) -> None:
-    from sharp.api import diagnosed
-    from sharp.solvers.export import Folder, id_in
+    from sharp.api import diagnosed, solve_diagnosed
+    from sharp.document import Facts, Paragraph
+    from sharp.problems import render_latex
+    from sharp.solvers.export import Folder, facts, id_in
+    from sharp.solvers.problem_summary import problem_summary
 
     diagnosis, text = diagnosed(what)
+    problem = diagnosis.problem
     target = folder or Path(f"solution-{id_in(text) or Path(what).stem}")
-    if diagnosis.problem is not None and not as_json:
-        _show(diagnosis)
+    if problem is not None and not as_json:
+        noted = (("note", line) for line in diagnosis.lines("warn"))
+        echo_blocks(Paragraph(problem.title), Facts((*problem_summary(problem), *noted)))
     if diagnosis.verdict == "clarify":
         _ask(diagnosis, None if only_check else Folder(target, text), as_json)
     if only_check:
-        _tell_checked(diagnosis, as_json)
+        assert problem is not None, "a problem without open questions can be read"
+        shown = {"id": problem.id, "outcome": "well-posed", "latex": render_latex(problem)}
+        understood = [list(pair) for pair in problem_summary(problem)]
+        show(
+            as_json,
+            {**shown, "understood": understood, "notes": diagnosis.lines("warn")},
+            "The problem is well posed, as far as can be seen without solving it.",
+        )
         return
-    _solve(diagnosis, text, options, target, as_json)
-
-
-def _show(diagnosis: Diagnosis) -> None:
-    from sharp.document import Facts, Paragraph
-    from sharp.solvers.problem_summary import problem_summary
-
-    assert diagnosis.problem is not None
-    noted = (("note", line) for line in diagnosis.lines("warn"))
-    echo_blocks(Paragraph(diagnosis.problem.title), Facts((*problem_summary(diagnosis.problem), *noted)))
+    solution = solve_diagnosed(diagnosis, text, options, target, clock())
+    report = target / "report.html"
+    said = f"{solution.verdict.headline}\nReport: {report}"
+    show(as_json, {**facts(solution), "report": str(report)}, said)
+    if not solution.verdict.verified:
+        raise click.exceptions.Exit(NOT_VERIFIED)
 
 
 def _ask(diagnosis: Diagnosis, target: Folder | None, as_json: bool) -> None:
@@ -166,44 +179,54 @@ def _ask(diagnosis: Diagnosis, target: Folder | None, as_json: bool) -> None:
 
     written = str(export_questions(diagnosis, target)) if target else None
     asked = list(diagnosis.questions)
-    if as_json:
-        echo_json({"outcome": "needs_clarification", "questions": asked, "file": written})
-    else:
-        for line in (*diagnosis.lines("clarify"), *(f"Question: {question}" for question in asked)):
-            click.echo(line)
-        if written:
-            click.echo(f"To be answered: {written}")
+    lines = [*diagnosis.lines("clarify"), *(f"Question: {question}" for question in asked)]
+    if written:
+        lines.append(f"To be answered: {written}")
+    facts = {"outcome": "needs_clarification", "questions": asked, "file": written}
+    show(as_json, facts, "\n".join(lines))
     raise click.exceptions.Exit(NEEDS_ANSWER)
 
 
-def _tell_checked(diagnosis: Diagnosis, as_json: bool) -> None:
-    from sharp.problems import render_latex
-    from sharp.solvers.problem_summary import problem_summary
+def _team_config(
+    statement: str, models: tuple[str, ...], policy: Any, seed: int, error_rate: float
+) -> AgentConfig:
+    from sharp.agent.settings import AgentConfig, models_by_role
 
-    problem = diagnosis.problem
-    assert problem is not None
+    roles = models_by_role(models or ("rule-based",))
+    return AgentConfig(statement, roles, policy, seed, error_rate, synthesis=True)
+
+
+def _solve_words(config: AgentConfig, folder: Path, as_json: bool) -> None:
+    """Carry words to a verified solution, ask what is open, write the files, and leave with the right code."""
+    from sharp.agent.export import with_answers
+    from sharp.api import run_agents
+
+    finished = run_agents(config, folder, clock())
+    for _ in range(MOST_ROUNDS):
+        if not finished.course.questions or as_json or not sys.stdin.isatty():
+            break
+        answers = {question: click.prompt(question) for question in finished.course.questions}
+        config = replace(config, statement=with_answers(config.statement, answers))
+        finished = run_agents(config, folder, clock())
+    print_session(finished, folder / "report.html", "sharp solve", as_json=as_json)
+
+
+def print_session(finished: SessionResult, report: Path, command: str, *, as_json: bool) -> None:
+    """Say how an agent session ended, and leave with the right code; `command` takes the answers to its questions."""
+    from sharp.agent.export import QUESTIONS, summary_dict
+    from sharp.agent.session_report import headline
+
+    course, file = finished.course, report.parent / QUESTIONS
     if as_json:
-        shown: dict[str, Any] = {"id": problem.id, "outcome": "well-posed", "latex": render_latex(problem)}
-        echo_json(
-            {
-                **shown,
-                "understood": [list(pair) for pair in problem_summary(problem)],
-                "notes": diagnosis.lines("warn"),
-            }
-        )
+        echo_json({**summary_dict(finished), "report": str(report)})
     else:
-        click.echo("The problem is well posed, as far as can be seen without solving it.")
-
-
-def _solve(diagnosis: Diagnosis, text: str, options: SolveOptions, target: Path, as_json: bool) -> None:
-    from sharp.api import solve_diagnosed
-    from sharp.solvers.export import facts
-
-    solution = solve_diagnosed(diagnosis, text, options, target, clock())
-    report = target / "report.html"
-    if as_json:
-        echo_json({**facts(solution), "report": str(report)})
-    else:
-        click.echo(f"{solution.verdict.headline}\nReport: {report}")
-    if not solution.verdict.verified:
-        raise click.exceptions.Exit(NOT_VERIFIED)
+        click.echo(headline(finished))
+        for question in course.questions:
+            click.echo(f"Question: {question}")
+        if course.questions:
+            click.echo(f"To be answered: {file}; then: {command} --answers {shlex.quote(str(file))}")
+        click.echo(f"Report: {report}")
+    codes = {"unsolved": NOT_VERIFIED, "needs_clarification": NEEDS_ANSWER, "rejected": REFUSED}
+    code = BUDGET_USED if course.exhausted else codes.get(course.ending, 0)
+    if code:
+        raise click.exceptions.Exit(code)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from sharp.cli.campaign import campaign_facts, campaign_of, has_campaign, next_step
-from sharp.cli.options import SharpCommand, echo_blocks, echo_json, json_option, run_argument
+from sharp.cli.options import SharpCommand, json_option, run_argument, show
 from sharp.experiments.sweeps.folder import is_sweep
 from sharp.experiments.sweeps.status import SweepStatus, sweep_blocks, view_sweep
 from sharp.llm.budgets import ClusterUsage
@@ -21,7 +21,6 @@ from sharp.runs.status import Status, status_blocks, view
 if TYPE_CHECKING:
     from hpc.campaign import CampaignStatus
     from hpc.slurm import Campaign
-    from sharp.document import Block
 
 slurm_option = click.option("--no-slurm", is_flag=True, help="Do not ask Slurm; show what the files say.")
 
@@ -109,15 +108,12 @@ Looker = Callable[["Campaign"], "CampaignStatus"]
 
 def look_at(path: Path, looker: Looker) -> StatusView:
     """Look at a run, and, if it was launched on a cluster, at its campaign."""
-    if not has_campaign(path):
-        return StatusView(_view(path, None))
-    campaign = looker(campaign_of(path))
-    spent = ClusterUsage(campaign.gpu_hours, campaign.minutes, campaign.jobs, campaign.unmetered)
-    return StatusView(_view(path, spent), campaign)
-
-
-def _view(path: Path, spent: ClusterUsage | None) -> Status | SweepStatus:
-    return view_sweep(path, spent) if is_sweep(path) else view(path, spent)
+    campaign = looker(campaign_of(path)) if has_campaign(path) else None
+    spent = None
+    if campaign is not None:
+        spent = ClusterUsage(campaign.gpu_hours, campaign.minutes, campaign.jobs, campaign.unmetered)
+    run = view_sweep(path, spent) if is_sweep(path) else view(path, spent)
+    return StatusView(run, campaign)
 
 
 def _looker(no_slurm: bool, *, again: bool = False) -> Looker:
@@ -142,46 +138,31 @@ def _looker(no_slurm: bool, *, again: bool = False) -> Looker:
 
 
 def _show(seen: StatusView, as_json: bool) -> None:
-    if as_json:
-        campaign = seen.campaign and seen.campaign.to_json()
-        echo_json({**seen.run.to_json(), "campaign": campaign})
-    elif seen.campaign is None:
-        echo_blocks(*_blocks(seen.run))
-    else:
-        following = next_step(seen.run, seen.campaign)
-        echo_blocks(*_blocks(seen.run, campaign_facts(seen.campaign), following))
-
-
-def _blocks(
-    run: Status | SweepStatus, more: Iterable[tuple[str, str]] = (), following: str = ""
-) -> tuple[Block, ...]:
-    if isinstance(run, SweepStatus):
-        return sweep_blocks(run, more, following)
-    return status_blocks(run, more, following)
+    run, campaign = seen.run, seen.campaign
+    facts = () if campaign is None else campaign_facts(campaign)
+    following = "" if campaign is None else next_step(run, campaign)
+    blocks = (
+        sweep_blocks(run, facts, following)
+        if isinstance(run, SweepStatus)
+        else status_blocks(run, facts, following)
+    )
+    show(as_json, {**run.to_json(), "campaign": campaign and campaign.to_json()}, blocks)
 
 
 def _show_jobs(path: Path, no_slurm: bool, as_json: bool) -> None:
     from hpc.campaign import accounts, quick_slurm
+    from hpc.journal import read_run
     from hpc.slurm import read_book
     from sharp.cli.campaign import job_blocks
+    from sharp.experiments.sweeps.folder import begun_runs, run_path
+    from sharp.runs.evaluations import program_runs, runs_by_job
 
     campaign = campaign_of(path)
     slurm = None if no_slurm else quick_slurm(campaign)
     found = accounts(read_book(campaign.book), slurm, kept=campaign.cluster.job_state_source != "squeue")
-    done = _evaluations_by_job(path)
-    if as_json:
-        facts: dict[str, Any] = {"jobs": [row.to_json() for row in found.rows], "evaluations": dict(done)}
-        echo_json({**facts, "notes": list(found.notes)})
-    else:
-        echo_blocks(*job_blocks(found, done))
-
-
-def _evaluations_by_job(path: Path) -> Counter[str]:
-    """Return how many evaluations of a run, or of all runs of a sweep, each job has done."""
-    from hpc.journal import read_run
-    from sharp.experiments.sweeps.folder import begun_runs, run_path
-    from sharp.runs.evaluations import program_runs, runs_by_job
-
     runs = [run_path(path, cell) for cell in begun_runs(path)] if is_sweep(path) else [path]
-    counts = (Counter(runs_by_job(program_runs(read_run(run)))) for run in runs)
-    return sum(counts, Counter[str]())
+    done: Counter[str] = Counter()
+    for run in runs:
+        done.update(runs_by_job(program_runs(read_run(run))))
+    facts = {"jobs": [row.to_json() for row in found.rows], "evaluations": dict(done)}
+    show(as_json, {**facts, "notes": list(found.notes)}, job_blocks(found, done))

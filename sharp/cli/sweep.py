@@ -1,45 +1,45 @@
-"""`sharp sweep`."""
+"""`sharp sweep`, and what `sharp reproduce` shares with it: a plan shown, a yes asked for, the sweep carried out."""
 
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sharp.cli.exits import CELLS_FAILED
-from sharp.cli.options import SharpCommand, echo_blocks, echo_json, json_option
-from sharp.cli.sweeping import execute_sweep
+from sharp.cli.options import PATH, SharpCommand, base_url_option, json_option, set_option, show
 
 if TYPE_CHECKING:
     from sharp.experiments.sweeps.fingerprint import ResourceCache
     from sharp.experiments.sweeps.plan import SweepPlan
     from sharp.experiments.sweeps.runner import SweepOutcome
 
+base_option = set_option("Change one key of the base, for example --set genesis.candidates=8.")
+cluster_option = click.option(
+    "--cluster", "cluster_name", metavar="NAME", help="Carry it out by jobs on this cluster, not here."
+)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask before anything is paid for or submitted.")
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Show the plan, its graph and what it would cost; do nothing."
+)
+steal_option = click.option(
+    "--steal-lease", is_flag=True, help="Take the sweep over from a process that still seems alive."
+)
+
 
 @click.command(cls=SharpCommand)
 @click.argument("what", metavar="FILE.yaml|NAME|SWEEP")
-@click.option(
-    "--dir", "folder", type=click.Path(path_type=Path), help="Directory of the sweep.  [default: sweeps/NAME]"
-)
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change one key of the base, for example --set genesis.candidates=8. May be repeated.",
-)
+@click.option("--dir", "folder", type=PATH, help="Directory of the sweep.  [default: sweeps/NAME]")
+@base_option
 @click.option("--model", help="Model card for every role in the base.")
-@click.option("--base-url", help="Where the OpenAI-compatible server of --model is (…/v1).")
-@click.option(
-    "--cluster", "cluster_name", metavar="NAME", help="Carry it out by jobs on this cluster, not here."
-)
-@click.option("--yes", is_flag=True, help="Do not ask before anything is paid for or submitted.")
-@click.option("--dry-run", is_flag=True, help="Show the plan, its graph and what it would cost; do nothing.")
-@click.option(
-    "--steal-lease", is_flag=True, help="Take the sweep over from a process that still seems alive."
-)
+@base_url_option
+@cluster_option
+@yes_option
+@dry_run_option
+@steal_option
 @json_option
 def sweep(
     what: str,
@@ -47,11 +47,8 @@ def sweep(
     overrides: tuple[str, ...],
     model: str | None,
     base_url: str | None,
-    cluster_name: str | None,
-    yes: bool,
-    dry_run: bool,
-    steal_lease: bool,
     as_json: bool,
+    **how: Any,
 ) -> None:
     """Run a matrix of runs, and put them into one table.
 
@@ -68,52 +65,84 @@ def sweep(
       sharp sweep sweeps/ablation
       sharp sweep ablation.yaml --cluster mycluster --dir /scratch/me/ablation
     """
-    from sharp.experiments.sweeps.fingerprint import ResourceCache
-
-    library = ResourceCache()
-    plan = _planned(what, folder, overrides, model, base_url, library)
-    outcome = execute_sweep(
-        plan,
-        library,
-        cluster_name,
-        yes=yes,
-        dry_run=dry_run,
-        steal_lease=steal_lease,
-        as_json=as_json,
-        command=f"sharp sweep {shlex.quote(str(plan.folder))}",
-    )
-    if outcome is not None:
-        _show_outcome(plan, outcome, as_json)
-
-
-def _planned(
-    what: str,
-    folder: Path | None,
-    overrides: tuple[str, ...],
-    model: str | None,
-    base_url: str | None,
-    library: ResourceCache,
-) -> SweepPlan:
+    from sharp.experiments.publishing import NO_PARQUET
     from sharp.experiments.sweeps.file import read_sweep
+    from sharp.experiments.sweeps.fingerprint import ResourceCache
     from sharp.experiments.sweeps.folder import find_sweep
     from sharp.experiments.sweeps.plan import make_plan
-
-    path, begun = find_sweep(what)
-    file = read_sweep(path, overrides, model=model, base_url=base_url)
-    return make_plan(file, folder or begun or Path("sweeps") / file.form.name, library)
-
-
-def _show_outcome(plan: SweepPlan, outcome: SweepOutcome, as_json: bool) -> None:
-    from sharp.experiments.publishing import NO_PARQUET
     from sharp.experiments.sweeps.runner import TABLE
     from sharp.experiments.sweeps.status import sweep_blocks, view_sweep
 
+    library = ResourceCache()
+    path, begun = find_sweep(what)
+    file = read_sweep(path, overrides, model=model, base_url=base_url)
+    plan = make_plan(file, folder or begun or Path("sweeps") / file.form.name, library)
+    command = f"sharp sweep {shlex.quote(str(plan.folder))}"
+    outcome = execute_sweep(plan, library, command, as_json=as_json, **how)
+    if outcome is None:
+        return
     if outcome.files.parquet is None:
         click.echo(NO_PARQUET.format(name=TABLE), err=True)
     status = view_sweep(plan.folder)
-    if as_json:
-        echo_json({**status.to_json(), "files": outcome.files.to_json()})
-    else:
-        echo_blocks(*sweep_blocks(status))
+    show(as_json, {**status.to_json(), "files": outcome.files.to_json()}, sweep_blocks(status))
     if status.failed:
         raise click.exceptions.Exit(CELLS_FAILED)
+
+
+def execute_sweep(
+    plan: SweepPlan,
+    library: ResourceCache,
+    command: str,
+    *,
+    cluster_name: str | None,
+    yes: bool,
+    dry_run: bool,
+    steal_lease: bool,
+    as_json: bool,
+) -> SweepOutcome | None:
+    """Show what a sweep would need, ask where it is paid for, and do it; return its outcome where it was run here.
+
+    `command` is how to go on after an interruption. Raises what ends the sweep, and `Abort` where it is declined.
+    """
+    from sharp.api import advice
+    from sharp.cli.launch import show_launched
+    from sharp.experiments.sweeps.estimate import estimate_sweep, format_sweep_plan, plan_as_json
+    from sharp.experiments.sweeps.progress import sweep_progress_view
+    from sharp.experiments.sweeps.runner import run_sweep_locally
+    from sharp.experiments.sweeps.workload import launch_sweep, scripts_of
+    from sharp.llm.cards import RULE_BASED
+    from sharp.runs.cluster.profiles import load_cluster
+    from sharp.runs.creation import check_models
+    from sharp.runs.progress import progress_view
+
+    cluster = None if cluster_name is None else load_cluster(cluster_name)
+    guess = estimate_sweep(plan, library, cluster)
+    if dry_run:
+        scripts = [] if cluster is None else scripts_of(plan, cluster)
+        facts = {**plan_as_json(plan, guess), "scripts": [script.to_json() for script in scripts]}
+        text = "\n".join([*(script.in_words() for script in scripts), format_sweep_plan(plan, guess)])
+        show(as_json, facts, text)
+        return None
+    cards = library.cards_asked(cell.config for cell in plan.unfinished_cells)
+    if cluster is None:
+        check_models(cards)
+    if plan.unfinished_cells:
+        click.echo(format_sweep_plan(plan, guess), err=True)
+        # Where the rule-based model answers for every model that is asked, nothing is paid for.
+        free = cluster is None and all(card.kind == RULE_BASED for card in cards)
+        if not (yes or free):
+            if not sys.stdin.isatty():
+                raise click.UsageError("nobody can be asked here whether to go on; say so with --yes")
+            click.confirm("Go on?", abort=True, err=True)
+    if cluster is not None:
+        with progress_view() as progress:
+            launched = launch_sweep(plan, cluster, progress.on_data)
+        show_launched(launched, as_json)
+        return None
+    kept = "what was finished is kept;"
+    raised = f"{kept} raise the budget in the sweep file and run it again, or {command}"
+    with sweep_progress_view(plan) as view, advice(f"{kept} go on with: {command}", over_budget=raised):
+        outcome = run_sweep_locally(plan, view, steal_lease=steal_lease)
+        if outcome.stopped is not None:
+            raise outcome.stopped
+    return outcome

@@ -1,4 +1,4 @@
-"""Finished evaluations by content: what was scored once, anywhere, is not run again.
+"""Finished evaluations by content: what was scored once, anywhere, is not run again, but put into the run.
 
 An entry is one file, `ROOT/ab/abcd….json`, named by the hash of all that decides a result (`entry_key`). Its first line
 is the SHA-256 of the second, which holds the evaluation, its picture, and when it was measured. Files appear by rename,
@@ -9,6 +9,7 @@ fail.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -17,21 +18,35 @@ import re
 import sys
 import time
 from base64 import b64decode, b64encode
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hpc.files import temp_path
+from hpc.errors import ExpectedError
+from hpc.files import translate_os_errors, write_atomic
 from hpc.journal import canonical_json, encode_text
+from hpc.sandbox import SandboxPolicy
 from sharp.evaluation.code import canonical_hash, modules_imported
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
+from sharp.evaluation.task_folder import (
+    EvaluationTask,
+    TaskEvaluator,
+    TaskResult,
+    file_state,
+    read_result,
+    task_folder,
+    write_result,
+    write_task,
+)
+from sharp.reference.hdf5 import content_hash
 
 RULES = 3
 """Version of the rules of evaluation. Raise it with every change of harness, scoring, residuals or measures that can
@@ -59,9 +74,10 @@ class CacheEntry:
     code: str
 
     @classmethod
-    def now(cls, evaluation: Evaluation, picture: bytes, code: str) -> CacheEntry:
+    def now(cls, result: TaskResult, code: str) -> CacheEntry:
         """Return the entry of what has just been measured."""
-        return cls(evaluation, picture, datetime.now(UTC).isoformat(timespec="seconds"), text_hash(code))
+        moment = datetime.now(UTC).isoformat(timespec="seconds")
+        return cls(result.evaluation, result.picture, moment, text_hash(code))
 
     def serves(self, code: str, tier: str) -> bool:
         """Whether the result holds for a program of this key, run here in a sandbox chosen as `tier`.
@@ -120,16 +136,12 @@ class EvaluationCache:
     def put(self, key: str, entry: CacheEntry) -> None:
         """Keep an entry; what prevents it is said as a warning."""
         path = self._path(key)
-        draft = temp_path(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                draft.write_bytes(_format(entry))  # not flushed: what a crash tears does not verify
-                draft.replace(path)
-            finally:
-                draft.unlink(missing_ok=True)
-        except OSError as error:
-            _log.warning("%s could not be written, so the result is not cached: %s.", path, error.strerror)
+            write_atomic(path, _format(entry), flush=False)  # what a crash tears does not verify
+        except (OSError, ExpectedError) as error:
+            reason = getattr(error.__cause__ or error, "strerror", None) or error
+            _log.warning("%s could not be written, so the result is not cached: %s.", path, reason)
 
     def usage(self) -> CacheStats:
         """Count the entries."""
@@ -159,6 +171,77 @@ class EvaluationCache:
                     yield path, path.stat()
 
 
+class CachedEvaluator:
+    """An evaluator that asks `cache` first and keeps there what `inner` measures, failures of programs included.
+
+    `policy` says how the sandbox of `inner` is chosen, and `machine` what tells the machines that run programs from
+    others (None: this machine does). What comes from the cache has `cached` and `measured_at` in its environment, and
+    its files are in `RUN/tasks` as after a run. Equal requests at the same time are run once. With `refresh`, entries
+    older than this evaluator are replaced.
+    """
+
+    def __init__(
+        self,
+        inner: TaskEvaluator,
+        cache: EvaluationCache,
+        *,
+        run_dir: Path,
+        policy: SandboxPolicy,
+        machine: Mapping[str, Any] | None = None,
+        refresh: bool = False,
+    ) -> None:
+        self._inner = inner
+        self._cache = cache
+        self._run_dir = run_dir
+        self._policy = policy
+        self._own_machine = machine
+        self._refresh = refresh
+        self._measured: set[str] = set()
+        self._turn: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def evaluate(self, request: EvaluationRequest) -> Evaluation:
+        """Answer from the cache, or run and score; raises `InfrastructureError` when the machine failed."""
+        task = self._inner.task(request)
+        truth, folder = task.dataset.truth_path, task_folder(self._run_dir, request)
+        key = entry_key(request, task.samples, None if truth is None else content_hash(truth), self._machine)
+        async with self._turn[key]:
+            # What this run has measured itself, before it was cut off say, is its own and not from the cache.
+            result = read_result(folder, task)
+            if result is None and (entry := self._entry(key, request)) is not None:
+                return _place(folder, task, entry)
+            result = result or await self._inner.measure(task)
+            if not result.evaluation.environment.get("cached"):
+                self._cache.put(key, CacheEntry.now(result, request.code))
+                self._measured.add(key)
+        return result.evaluation
+
+    @cached_property
+    def _machine(self) -> dict[str, Any]:
+        machine = machine_class() if self._own_machine is None else self._own_machine
+        image = self._policy.image
+        # What tells a sandbox image from others: its place, size and time of change.
+        state = [] if image is None else [str(image), *(file_state(image) if image.is_file() else ())]
+        return {**machine, **asdict(self._policy), "image": state}
+
+    def _entry(self, key: str, request: EvaluationRequest) -> CacheEntry | None:
+        if self._refresh and key not in self._measured:
+            return None
+        entry = self._cache.get(key)
+        return entry if entry is not None and entry.serves(request.code, self._policy.tier) else None
+
+
+def _place(folder: Path, task: EvaluationTask, entry: CacheEntry) -> Evaluation:
+    """Leave a known result in a run's folder, as if it had been measured there."""
+    origin = {"cached": True, "measured_at": entry.measured_at}
+    evaluation = replace(entry.evaluation, environment={**entry.evaluation.environment, **origin})
+    with translate_os_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    # Not flushed: the journal keeps the evaluation, and a torn file shows.
+    write_task(folder, task, flush=False)
+    write_result(folder, task, TaskResult(evaluation, entry.picture), flush=False)
+    return evaluation
+
+
 def cache_home() -> Path:
     """Return the folder of the user's entries, below $SHARP_CACHE or else `pde-sharp` in the user's cache folder."""
     folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -177,7 +260,8 @@ def entry_key(
     code = asked.pop("code")
     foreign = {*_LIBRARIES, *modules_imported(code)} - sys.stdlib_module_names
     libraries = {name: _version(name) for name in sorted(foreign)}
-    parts = [RULES, _program_hash(code), asked, samples, truth, dict(machine), libraries]
+    program = f"text:{text_hash(code)}" if _READS_ITSELF.search(code) else canonical_hash(code)
+    parts = [RULES, program, asked, samples, truth, dict(machine), libraries]
     return sha256(canonical_json(parts).encode()).hexdigest()
 
 
@@ -199,23 +283,14 @@ def text_hash(code: str) -> str:
     return sha256(encode_text(code)).hexdigest()
 
 
-def _program_hash(code: str) -> str:
-    return f"text:{text_hash(code)}" if _READS_ITSELF.search(code) else canonical_hash(code)
-
-
 @lru_cache(maxsize=1024)
 def _version(module: str) -> str:
     try:
         return version(module)
     except (PackageNotFoundError, ValueError):
-        return "unknown" if _is_there(module) else "missing"
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False
+        with suppress(ImportError, ValueError):
+            return "unknown" if find_spec(module) is not None else "missing"
+        return "missing"
 
 
 def _device() -> str:

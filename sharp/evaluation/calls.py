@@ -83,7 +83,12 @@ def call_times(events: Sequence[tuple[float, str]], work: CallPlan, end_s: float
     words = ("ready", "call", "done")
     expected = ["load", *(f"{word} {name}" for name in names for word in words)]
     said = [line for _, line in events]
-    if len(said) > len(expected) or not all(map(_agree, said, expected)):
+    # A call may also have failed.
+    agree = (
+        line in (word, word.replace("done ", "failed ", 1))
+        for line, word in zip(said, expected, strict=False)
+    )
+    if len(said) > len(expected) or not all(agree):
         return None
     moments = {line: moment for moment, line in events}
     following = [*(moment for moment, _ in events), end_s][1:]
@@ -106,7 +111,3 @@ def _saving_s(call: SolverCall) -> float:
     """Return the most seconds that saving a call's results takes, in double precision on a slow disk."""
     numbers = sum(math.prod(shape) for shape in call.returns.values())
     return _LEAST_SAVING_S + 8 * numbers / _SLOW_DISK
-
-
-def _agree(said: str, expected: str) -> bool:
-    return said in (expected, expected.replace("done ", "failed ", 1))

@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from hpc.errors import InfrastructureError
 from hpc.journal import encode_text
 from hpc.sandbox import SandboxLimits, SandboxResult
-from sharp.evaluation.calls import CallPlan, SolverCall, call_times, load_time
+from sharp.evaluation.calls import CallPlan, SolverCall, call_times, input_file, load_time
 from sharp.evaluation.code import libraries_imported
-from sharp.evaluation.input_provider import InputProvider
 from sharp.evaluation.machine import (
     Runner,
     check_gpu,
@@ -33,7 +32,7 @@ from sharp.evaluation.machine import (
     has_missed_gpu,
     needed_mb,
 )
-from sharp.evaluation.outcome import CallReport, Environment, HarnessFailure, read_arrays, read_outcome
+from sharp.evaluation.outcome import CallReport, read_arrays, read_outcome
 from sharp.evaluation.protocol import CandidateFailure
 from sharp.evaluation.scoring import form_failure
 from sharp.problems.limits import ResourceLimits
@@ -53,6 +52,10 @@ _PRELOAD = {"SciPy": ("scipy", "scipy.fft", "scipy.sparse.linalg"), "JAX": ("jax
 _NUMBER = r"([0-9]{0,15}\.?[0-9]{1,20}(?:e[-+]?[0-9]{1,2})?)"
 _DT = re.compile(rf"(?<![A-Za-z0-9])dt\s*[=:]\s*{_NUMBER}", re.IGNORECASE)
 _STEPS = re.compile(r"(?<![A-Za-z0-9])steps\s*[=:]\s*([0-9]{1,15})(?![0-9]|\.[0-9]|e[0-9])", re.IGNORECASE)
+
+_FORGED = CandidateFailure(
+    "sandbox_violation", "Its process left files that are not those of a solver that returned."
+)
 
 
 @dataclass(frozen=True)
@@ -100,13 +103,25 @@ def run_candidate(
     """
     check_space(scratch, work)
     try:
-        _fill(scratch, code, work, x64)
+        shutil.copyfile(_HARNESS, scratch / _HARNESS.name)
+        (scratch / COMPILED).mkdir(exist_ok=True)
+        (scratch / "solver.py").write_bytes(encode_text(code))
+        (scratch / "calls.json").write_text(
+            json.dumps({**work.description(), "x64": x64, "compiled": COMPILED})
+        )
     except OSError as error:
         raise InfrastructureError(f"{scratch} could not be filled: {error.strerror}.") from error
+    bounds = SandboxLimits(
+        limits.wall_s,
+        limits.memory_mb,
+        limits.threads,
+        file_mb=file_mb(work),
+        scratch_mb=needed_mb(work) + _OWN_MB,
+    )
     completed = interpreter.run(
         scratch / _HARNESS.name,
         scratch=scratch,
-        bounds=_bounds(limits, work),
+        bounds=bounds,
         environment={},
         preload=preload(code),
         answer=InputProvider(scratch, work),
@@ -132,25 +147,44 @@ def preload(code: str) -> tuple[str, ...]:
     return ("numpy", *_OF_HARNESS, *(module for name in wanted for module in _PRELOAD.get(name, ())))
 
 
-def _bounds(limits: ResourceLimits, work: CallPlan) -> SandboxLimits:
-    return SandboxLimits(
-        limits.wall_s,
-        limits.memory_mb,
-        limits.threads,
-        file_mb=file_mb(work),
-        scratch_mb=needed_mb(work) + _OWN_MB,
-    )
-
-
-def _fill(scratch: Path, code: str, work: CallPlan, x64: bool | None) -> None:
-    shutil.copyfile(_HARNESS, scratch / _HARNESS.name)
-    (scratch / COMPILED).mkdir(exist_ok=True)
-    (scratch / "solver.py").write_bytes(encode_text(code))
-    (scratch / "calls.json").write_text(json.dumps({**work.description(), "x64": x64, "compiled": COMPILED}))
-
-
 def _relative(text: str, scratch: Path) -> str:
     return text.replace(str(scratch), ".")
+
+
+class InputProvider:
+    """Answers `ready <call>` of the harness by `call <call>`, once the inputs of that call are in its folder.
+
+    The clock of the call runs from there: what a module does while it is loaded cannot be about inputs that it has not
+    got.
+    Where the candidate's process prevents that, by something in their place or by filling the disk, the answer is
+    `refused <call>: <why>`; where the machine does, it is an `InfrastructureError`.
+    """
+
+    def __init__(self, scratch: Path, work: CallPlan) -> None:
+        self._scratch, self._work = scratch, work
+        self._calls = dict(work.sequence())
+        self._there: set[str] = set()
+
+    def __call__(self, line: str) -> str | None:
+        """Answer a line; what is not a word of the harness has no answer."""
+        word, _, name = line.partition(" ")
+        if word != "ready" or name not in self._calls:
+            return None
+        try:
+            self._write(self._calls[name])
+        except OSError as error:
+            why = error.strerror or str(error)
+            check_still_space(self._scratch, self._work, f"{self._scratch} could not be filled: {why}.")
+            return f"refused {name}: {why}"
+        return f"call {name}"
+
+    def _write(self, call: SolverCall) -> None:
+        for port, array in call.arrays.items():
+            file = input_file(call, port)
+            if file not in self._there:
+                with (self._scratch / file).open("xb") as stream:  # nothing that lies there is written to
+                    np.save(stream, array, allow_pickle=False)
+                self._there.add(file)
 
 
 @dataclass(frozen=True)
@@ -168,14 +202,14 @@ class _Reader:
         run = CandidateRun(self.completed, results)
         outcome = read_outcome(self.scratch, self.work.calls[0].name)
         if outcome is not None:
-            run = replace(run, environment=_recorded(outcome.environment))
+            run = replace(run, environment=outcome.environment.model_dump(exclude_none=True))
         return self._timed(run) if run.first.failure is None else run
 
     def _timed(self, run: CandidateRun) -> CandidateRun:
         times = call_times(self.completed.events, self.work, self.completed.wall_s)
         if times is None or self.work.calls[0].name not in times:
-            environment = {**run.environment, "timing": "untrusted"}
-            return replace(run, run_time_s=self.completed.wall_s, environment=environment)
+            untrusted = {**run.environment, "timing": "untrusted"}
+            return replace(run, run_time_s=self.completed.wall_s, environment=untrusted)
         return replace(
             run,
             run_time_s=times[self.work.calls[0].name],
@@ -208,50 +242,47 @@ class _Reader:
     def _judge(self, call: SolverCall, outcome: CallReport) -> CallResult:
         if has_missed_gpu(outcome.environment):
             self.check_gpu()
-        if outcome.failure is not None:
-            return CallResult(self._failure(outcome.failure))
+        if (fault := outcome.failure) is not None:
+            message, frames = (
+                _relative(text, self.scratch)[:_MAX_TEXT] for text in (fault.message, fault.traceback)
+            )
+            if fault.kind != "storage":
+                return CallResult(CandidateFailure(fault.kind, message, frames))
+            check_still_space(self.scratch, self.work, message)
+            message = f"It used up the space that was there for its results: {message}"
+            return CallResult(CandidateFailure("sandbox_violation", message))
         returned = {name: (item.dtype, item.shape) for name, item in outcome.returned.items()}
         if returned.keys() != call.returns.keys():
-            return CallResult(_forged())
+            return CallResult(_FORGED)
         dtype = ", ".join(sorted({name for name, _ in returned.values()}))
         if (failure := form_failure(returned, call.returns)) is not None:
             return CallResult(failure, dtype=dtype)
         arrays = read_arrays(self.scratch, call.name, call.returns)
-        return CallResult(_forged()) if arrays is None else CallResult(None, arrays, dtype)
+        return CallResult(_FORGED) if arrays is None else CallResult(None, arrays, dtype)
 
-    def _failure(self, fault: HarnessFailure) -> CandidateFailure:
-        message, frames = (
-            _relative(text, self.scratch)[:_MAX_TEXT] for text in (fault.message, fault.traceback)
-        )
-        if fault.kind != "storage":
-            return CandidateFailure(fault.kind, message, frames)
-        check_still_space(self.scratch, self.work, message)
-        return CandidateFailure(
-            "sandbox_violation", f"It used up the space that was there for its results: {message}"
-        )
+
+_EXCEEDED = (
+    ("processes_exceeded", "It was stopped for starting too many processes."),
+    ("disk_exceeded", "It was stopped for writing too much to files."),
+    ("output_exceeded", "It was stopped for printing too much."),
+)
 
 
 def _broken_bound(completed: SandboxResult, limits: ResourceLimits) -> CandidateFailure | None:
     if completed.timed_out:
-        return CandidateFailure(
-            "timeout", f"It was stopped at the limit of {limits.wall_s:g} s, {_place(completed)}."
-        )
+        place = _place(completed.events)
+        return CandidateFailure("timeout", f"It was stopped at the limit of {limits.wall_s:g} s, {place}.")
     if completed.memory_exceeded:
         return CandidateFailure(
             "memory", f"It was stopped for using more than the limit of {limits.memory_mb} MB."
         )
-    if completed.processes_exceeded:
-        return CandidateFailure("sandbox_violation", "It was stopped for starting too many processes.")
-    if completed.disk_exceeded:
-        return CandidateFailure("sandbox_violation", "It was stopped for writing too much to files.")
-    if completed.output_exceeded:
-        return CandidateFailure("sandbox_violation", "It was stopped for printing too much.")
-    return None
+    broken = (sentence for name, sentence in _EXCEEDED if getattr(completed, name))
+    return next((CandidateFailure("sandbox_violation", sentence) for sentence in broken), None)
 
 
-def _place(completed: SandboxResult) -> str:
+def _place(events: Sequence[tuple[float, str]]) -> str:
     """Return where a process was at its end."""
-    word, _, call = (completed.events[-1][1] if completed.events else "load").partition(" ")
+    word, _, call = (events[-1][1] if events else "load").partition(" ")
     if word in ("done", "failed"):
         return "after the solver had returned"
     if word == "load":
@@ -272,16 +303,6 @@ def _abrupt_end(completed: SandboxResult, limits: ResourceLimits) -> CandidateFa
     return CandidateFailure(
         "exception", f"Its process ended with exit code {completed.exit_code} before there was a result."
     )
-
-
-def _forged() -> CandidateFailure:
-    return CandidateFailure(
-        "sandbox_violation", "Its process left files that are not those of a solver that returned."
-    )
-
-
-def _recorded(environment: Environment) -> dict[str, Any]:
-    return environment.model_dump(exclude_none=True)
 
 
 def _same(first: Mapping[str, Array], again: Mapping[str, Array]) -> bool:

@@ -7,24 +7,18 @@ import hashlib
 import io
 import tokenize
 import warnings
-from collections import Counter
+from collections import ChainMap, Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sharp.evaluation.names import called_modules, imports
+Names = ChainMap[str, str | None]
 
 _LIBRARIES = {"jax": "JAX", "numpy": "NumPy", "scipy": "SciPy", "torch": "PyTorch"}
 # Deeper trees are left alone: what walks through them by recursion would fail, depending on who calls it.
 _DEEPEST = 100
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-_QUIET = (
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENDMARKER,
-)
+_QUIET = {getattr(tokenize, name) for name in ("COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENDMARKER")}
 
 
 @dataclass(frozen=True)
@@ -46,7 +40,10 @@ def canonical_hash(source: str) -> str:
     if tree is None:
         text = "\n".join(line.rstrip() for line in source.strip().splitlines())
     else:
-        text = ast.unparse(_without_docstrings(tree))
+        for body, docstring in _docstrings(tree):
+            body.remove(docstring)
+            body[:] = body or [ast.Pass()]
+        text = ast.unparse(tree)
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
@@ -83,8 +80,16 @@ def line_counts(source: str) -> LineCounts:
     tree = _parse(source)
     if tree is None:
         return LineCounts(len(lines), len(lines) - len(blank), 0)
-    text = _docstring_lines(tree)
-    code = _code_lines(source) - text
+    text = {
+        line for _, doc in _docstrings(tree) for line in range(doc.lineno, (doc.end_lineno or doc.lineno) + 1)
+    }
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    code = {
+        line
+        for token in tokens
+        if token.type not in _QUIET
+        for line in range(token.start[0], token.end[0] + 1)
+    } - text
     blank -= code | text
     return LineCounts(len(lines), len(code), len(lines) - len(code) - len(blank))
 
@@ -101,40 +106,118 @@ def _parse(source: str) -> ast.Module | None:
 
 def _depth(tree: ast.Module) -> int:
     """Return how many levels of nodes are below the module."""
-    depth, level = 0, [*ast.iter_child_nodes(tree)]
+    depth, level = 0, list[ast.AST](ast.iter_child_nodes(tree))
     while level:
         depth += 1
         level = [child for node in level for child in ast.iter_child_nodes(node)]
     return depth
 
 
-def _docstring(node: ast.AST) -> ast.Expr | None:
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        match node.body:
-            case [ast.Expr(value=ast.Constant(value=str())) as first, *_]:
-                return first
-    return None
-
-
-def _without_docstrings(tree: ast.Module) -> ast.Module:
+def _docstrings(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], ast.Expr]]:
+    """Yield the docstrings of a module, each with the body that it stands in."""
     for node in ast.walk(tree):
-        if (docstring := _docstring(node)) is not None:
-            assert isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            node.body.remove(docstring)
-            node.body = node.body or [ast.Pass()]
-    return tree
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            match node.body:
+                case [ast.Expr(value=ast.Constant(value=str())) as first, *_]:
+                    yield node.body, first
 
 
-def _docstring_lines(tree: ast.Module) -> set[int]:
-    found: set[int] = set()
-    for docstring in filter(None, map(_docstring, ast.walk(tree))):
-        found.update(range(docstring.lineno, (docstring.end_lineno or docstring.lineno) + 1))
-    return found
+def called_modules(tree: ast.Module) -> list[str]:
+    """Return the root module of every call of something imported; a decorator is a call.
+
+    Whatever is found in a module by a chain of attributes counts for it, also under another name: after
+    `from jax import numpy as jnp` and `fft = jnp.fft.fft`, `fft(u)` is a call of jax. Methods of what a call returned
+    do not count, nor do parameters and variables named as a module is.
+    """
+    return _Calls(tree).modules
 
 
-def _code_lines(source: str) -> set[int]:
-    found: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type not in _QUIET:
-            found.update(range(token.start[0], token.end[0] + 1))
-    return found
+def imports(node: ast.AST) -> dict[str, str]:
+    """Return `{name: root module}` for the names that a statement binds by an absolute import."""
+    if isinstance(node, ast.Import):
+        roots = ((alias.asname, alias.name.partition(".")[0]) for alias in node.names)
+        return {name or root: root for name, root in roots}
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        root = node.module.partition(".")[0]
+        return {alias.asname or alias.name: root for alias in node.names}
+    return {}
+
+
+class _Calls(ast.NodeVisitor):
+    """Follows names in the order of execution: bodies of functions come after the scope that they are defined in."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.modules: list[str] = []
+        self._names: Names = ChainMap()
+        self._later: deque[tuple[Sequence[ast.AST], Names]] = deque([(tree.body, self._names)])
+        while self._later:
+            body, self._names = self._later.popleft()
+            self._visit_all(body)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        self._count(node.func)
+        self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        self._names.update(imports(node))
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        self._names.update(imports(node))
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self.visit(node.value)
+        for target in node.targets:
+            self._bind(target, node.value)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Store):
+            self._names[node.id] = None
+
+    def visit_Try(self, node: ast.Try) -> None:
+        # Handlers first: where they import a substitute, the body has the last word.
+        self._visit_all((*node.handlers, *node.body, *node.orelse, *node.finalbody))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        for decorator in node.decorator_list:
+            if not isinstance(decorator, ast.Call):
+                self._count(decorator)
+        self._names[node.name] = None
+        self._visit_all(node.decorator_list)
+        self._postpone(node.args, node.body)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self.visit_FunctionDef(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self._postpone(node.args, [node.body])
+
+    def _visit_all(self, nodes: Iterable[ast.AST]) -> None:
+        for node in nodes:
+            self.visit(node)
+
+    def _postpone(self, arguments: ast.arguments, body: Sequence[ast.AST]) -> None:
+        self.visit(arguments)  # defaults are computed here
+        own: dict[str, str | None] = {
+            node.arg: None for node in ast.walk(arguments) if isinstance(node, ast.arg)
+        }
+        self._later.append((body, self._names.new_child(own)))
+
+    def _bind(self, target: ast.expr, value: ast.expr) -> None:
+        match target, value:
+            case ast.Name(), _:
+                self._names[target.id] = self._root(value)
+            case ast.Tuple(elts=targets), ast.Tuple(elts=values) if len(targets) == len(values):
+                for part, its_value in zip(targets, values, strict=True):
+                    self._bind(part, its_value)
+            case _:
+                self.visit(target)
+
+    def _count(self, function: ast.expr) -> None:
+        if (root := self._root(function)) is not None:
+            self.modules.append(root)
+
+    def _root(self, node: ast.expr) -> str | None:
+        """Return the root module that a name or a chain of attributes begins in."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return self._names.get(node.id) if isinstance(node, ast.Name) else None

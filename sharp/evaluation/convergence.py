@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from math import log2, sqrt
 from typing import Any
 
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from sharp.evaluation.protocol import Convergence, EvaluationRequest
 from sharp.problems.problem import Problem
 from sharp.reference.datasets import Inputs
-from sharp.reference.smooth import resolutions, smooth_inputs, smooth_reference
+from sharp.reference.families import resolutions, smooth_inputs, smooth_reference
 from sharp.reference.spectral import coefficients, evaluate, relative_l2
 
 Array = NDArray[np.float64]
@@ -43,6 +43,7 @@ _RISE, _SHARE, _FALL = 0.2, 0.05, 0.15
 _LOWEST = 0.25
 _FASTEST = 6.0
 _LARGEST = 1e100
+_UNIT = float(np.finfo(float).eps)
 
 
 def study_request(request: EvaluationRequest) -> EvaluationRequest:
@@ -80,17 +81,20 @@ def assess(problem: Problem, solutions: Sequence[Solution | None]) -> Convergenc
     used = _longest_run(given, faults)
     solved = {points: solution for points in used if (solution := given[points]) is not None}
     stacked = {points: _stacked(problem, solution) for points, solution in solved.items()}
-    distances = [_distance(problem, stacked[coarse], stacked[fine]) for coarse, fine in pairwise(used)]
-    unit = _unit(solved.values())
+    distances = [
+        float(relative_l2(stacked[coarse], restricted(problem, stacked[fine], coarse)).mean())
+        for coarse, fine in pairwise(used)
+    ]
+    # The unit of rounding is that of the coarsest type among all arrays.
+    types = {np.result_type(values, np.float16) for given in solved.values() for values in given.values()}
+    unit = max((float(np.finfo(kind).eps) for kind in types), default=_UNIT)
     outcome = order_of(distances, used, unit)
     remark = _remark_on_limit(problem, stacked, distances, unit)
     notes = (*(f"at N = {points} {fault}" for points, fault in faults.items()), outcome.note, remark)
     return replace(outcome, order=None if remark else outcome.order, note="; ".join(filter(None, notes)))
 
 
-def order_of(
-    distances: Sequence[float], resolutions: Sequence[int], unit: float = float(np.finfo(float).eps)
-) -> Convergence:
+def order_of(distances: Sequence[float], resolutions: Sequence[int], unit: float = _UNIT) -> Convergence:
     """Return the orders of successive triplets and, if the last two agree, the last as the order.
 
     `distances[k]` is the relative distance between the solutions with `resolutions[k]` and `resolutions[k + 1]`
@@ -109,8 +113,11 @@ def order_of(
 
 
 def restricted(problem: Problem, fine: Array, points: int) -> Array:
-    """Return a solution on the grid of the problem with fewer points per direction."""
-    return every_nth_node(fine, points) if problem.grid.kind == "nodes" else at_centres(fine, points)
+    """Return a solution [..., N] or, at nodes, [..., N, N] on the grid with fewer points per direction."""
+    if problem.grid.kind == "nodes":
+        step = (fine.shape[-1] - 1) // (points - 1)
+        return fine[..., ::step, ::step]
+    return at_centres(fine, points)
 
 
 def at_centres(fine: Array, points: int) -> Array:
@@ -119,12 +126,6 @@ def at_centres(fine: Array, points: int) -> Array:
     spectrum = coefficients(fine, n // 2 + 1)
     shift = 0.5 / points - 0.5 / n  # from the first fine to the first coarse centre, in periods
     return evaluate(spectrum * np.exp(2j * np.pi * shift * np.arange(n // 2 + 1)), points)
-
-
-def every_nth_node(fine: Array, points: int) -> Array:
-    """Take from values at nodes [..., N, N] those at the nodes of a coarser grid [..., points, points]."""
-    step = (fine.shape[-1] - 1) // (points - 1)
-    return fine[..., ::step, ::step]
 
 
 def _above_rounding(distances: Sequence[float], unit: float) -> int:
@@ -178,11 +179,6 @@ def _remark_on_limit(
     return f"the finest solution is {error:.1e} from the true one, an error that the grid does not reduce"
 
 
-def _distance(problem: Problem, coarse: Array, fine: Array) -> float:
-    """Return the 2-norm distance relative to the finer solution, the mean over samples."""
-    return float(relative_l2(coarse, restricted(problem, fine, coarse.shape[-1])).mean())
-
-
 def _fault(solution: Solution | None) -> str:
     if solution is None:
         return "the call failed"
@@ -194,13 +190,8 @@ def _fault(solution: Solution | None) -> str:
 
 def _longest_run(resolutions: Iterable[int], faults: Container[int]) -> list[int]:
     """Return the longest run of successive resolutions without faults, the finest of several."""
-    runs: list[list[int]] = [[]]
-    for points in resolutions:
-        if points in faults:
-            runs.append([])
-        else:
-            runs[-1].append(points)
-    return max(reversed(runs), key=len)
+    runs = [list(run) for sound, run in groupby(resolutions, lambda points: points not in faults) if sound]
+    return max(reversed(runs), key=len, default=[])
 
 
 def _stacked(problem: Problem, solution: Solution) -> Array:
@@ -209,12 +200,6 @@ def _stacked(problem: Problem, solution: Solution) -> Array:
     if problem.time is not None:
         fields = [values[:, 1:] for values in fields]
     return np.stack(fields, axis=1).astype(np.float64)
-
-
-def _unit(solutions: Iterable[Solution]) -> float:
-    """Return the unit of rounding of the coarsest type among all arrays."""
-    types = {np.result_type(values, np.float16) for solution in solutions for values in solution.values()}
-    return max((float(np.finfo(kind).eps) for kind in types), default=float(np.finfo(float).eps))
 
 
 def format_convergence(found: Convergence) -> str:

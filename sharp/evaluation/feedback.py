@@ -6,8 +6,12 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from sharp.evaluation.protocol import CandidateFailure, Evaluation, Scores
+
+if TYPE_CHECKING:
+    from sharp.reference.metrics import FeedbackMetric
 
 Kinds = tuple[str, ...]
 Weights = Mapping[str, float]
@@ -60,28 +64,25 @@ def feedback_text(
     if "none" in kinds:
         return f"Status: {'passed' if evaluation.ok else 'failed'}"
     if evaluation.failure is not None:
-        told = failure_text(_permitted(evaluation.failure, kinds))
-        return "\n".join([*told.splitlines(), *_course(evaluation)])
+        failure = evaluation.failure
+        # No word of the error by which a run was stopped, where no kind may tell of it.
+        if failure.kind == "early_stopped" and not any(_about(kind).needs_data for kind in kinds):
+            failure = replace(failure, message="The run was stopped early, as its result was hopeless.")
+        return "\n".join([*failure_text(failure).splitlines(), *_course(evaluation)])
     assert evaluation.scores is not None
     lines = ["Status: passed"]
     if weights:
         lines.append(f"Combined score: {_number(metric(evaluation, kinds, weights))} ({_formula(weights)})")
     for kind in _ranked_first(kinds):
-        lines += (
-            _errors(evaluation.scores, reveal_data_error)
-            if kind == "nrmse"
-            else [_line(evaluation.scores, kind)]
-        )
+        lines += _lines(evaluation.scores, kind, reveal_data_error)
     return "\n".join(lines + _course(evaluation))
 
 
 def feedback_described(kinds: Kinds, weights: Weights = NO_WEIGHTS) -> list[str]:
     """Return a sentence for each kind that says what is measured, and one that says what ranks."""
-    from sharp.reference.feedback import all_metrics
-
     if "none" in kinds:
         return ["Nothing but whether the program runs."]
-    measures = [all_metrics()[kind] for kind in _ranked_first(kinds)]
+    measures = [_about(kind) for kind in _ranked_first(kinds)]
     lines = [f"{m.title}: {m.description} Measured as {m.normalisation}." for m in measures]
     ranked = _formula(weights) if weights else measures[0].title
     return [*lines, f"Programs are ranked by {ranked}; smaller is better, 0 is perfect."]
@@ -91,15 +92,6 @@ def failure_text(failure: CandidateFailure) -> str:
     """Return the kind and the sentence of a failure and the innermost frames of the candidate's own code."""
     head = f"Status: failed ({failure.kind})\n{failure.message}"
     return f"{head}\n{failure.traceback.rstrip()}" if failure.traceback else head
-
-
-def _permitted(failure: CandidateFailure, kinds: Kinds) -> CandidateFailure:
-    """Return a failure without the error by which a run was abandoned, where no kind may tell of it."""
-    from sharp.reference.feedback import all_metrics
-
-    if failure.kind != "early_stopped" or any(all_metrics()[kind].needs_data for kind in kinds):
-        return failure
-    return replace(failure, message="The run was stopped early, as its result was hopeless.")
 
 
 def _ranked_first(kinds: Kinds) -> Iterator[str]:
@@ -113,33 +105,28 @@ def _value(scores: Scores, kind: str) -> float | None:
     return getattr(scores, kind) if kind in ALWAYS else scores.measures.get(kind)
 
 
-def _line(scores: Scores, kind: str) -> str:
+def _lines(scores: Scores, kind: str, data_error: float | None) -> Iterator[str]:
+    if kind == "nrmse":
+        worst = max(scores.nrmse_per_sample)
+        yield f"nRMSE: {scores.nrmse:.3e} (mean of {len(scores.nrmse_per_sample)} samples, worst {worst:.3e})"
+        yield f"Maximum error: {scores.max_error:.3e}"
+        if data_error is not None:
+            yield f"Distance of the reference from the true solution: {data_error:.3e}"
+        return
     value = _value(scores, kind)
     note = scores.residual_note if kind == "residual" else scores.measure_notes.get(kind, "")
-    behind = f" ({note})" if note else ""
     normalised = ", normalised" if kind == "residual" and value is not None else ""
-    return f"{_title(kind)}{normalised}: {_number(value)}{behind}"
-
-
-def _errors(scores: Scores, floor: float | None) -> list[str]:
-    worst = max(scores.nrmse_per_sample)
-    lines = [
-        f"nRMSE: {scores.nrmse:.3e} (mean of {len(scores.nrmse_per_sample)} samples, worst {worst:.3e})",
-        f"Maximum error: {scores.max_error:.3e}",
-    ]
-    return (
-        lines if floor is None else [*lines, f"Distance of the reference from the true solution: {floor:.3e}"]
-    )
+    yield f"{_about(kind).title}{normalised}: {_number(value)}{f' ({note})' if note else ''}"
 
 
 def _formula(weights: Weights) -> str:
-    return " + ".join(f"{weight:g} x {_title(kind)}" for kind, weight in weights.items())
+    return " + ".join(f"{weight:g} x {_about(kind).title}" for kind, weight in weights.items())
 
 
-def _title(kind: str) -> str:
-    from sharp.reference.feedback import all_metrics
+def _about(kind: str) -> FeedbackMetric:
+    from sharp.reference.feedback import all_metrics  # loads scipy
 
-    return all_metrics()[kind].title
+    return all_metrics()[kind]
 
 
 def _number(value: float | None) -> str:
@@ -148,19 +135,15 @@ def _number(value: float | None) -> str:
 
 def _course(evaluation: Evaluation) -> list[str]:
     """Return how the run went: what the solver printed of its time steps, its time, memory and precision."""
+    load_s = evaluation.load_s or 0.0
     known = {
         "Internal time step": evaluation.internal_dt and f"{evaluation.internal_dt:.6g}",
         "Internal steps": evaluation.internal_steps and str(evaluation.internal_steps),
         "Run time": evaluation.run_time_s is not None and f"{evaluation.run_time_s:.2f} s",
-        "Load time": _long_load(evaluation.load_s),
+        # A module that works long before the first call may have done part of its task there.
+        "Load time": load_s >= _LONG_LOAD_S
+        and f"{load_s:.2f} s before the call, on imports and work at module level; not in the run time",
         "Peak memory": evaluation.peak_memory_mb and f"{evaluation.peak_memory_mb:.0f} MB",
         "Returned precision": evaluation.dtype,
     }
     return [f"{name}: {text}" for name, text in known.items() if text]
-
-
-def _long_load(load_s: float | None) -> str:
-    """Return how long a module worked before the first call, where it may have done part of its task there."""
-    if load_s is None or load_s < _LONG_LOAD_S:
-        return ""
-    return f"{load_s:.2f} s before the call, on imports and work at module level; not in the run time"

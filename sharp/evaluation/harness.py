@@ -22,13 +22,13 @@ import time
 import traceback
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+ArrayInfo = dict[str, Any]
 
 _FILE = "solver.py"
 _REAL = ("float", "bfloat", "int", "uint")
@@ -55,7 +55,10 @@ def main() -> None:
     started = time.monotonic()
     if bench.attempt(first) is None:
         redirect_output()
-        set_time_limit(work["grace_s"], len(others) * (time.monotonic() - started))
+        if work["grace_s"] is not None:  # further calls may not take much longer than the first
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            fair_s = len(others) * (time.monotonic() - started)
+            signal.setitimer(signal.ITIMER_REAL, work["grace_s"] + _PATIENCE * fair_s)
         for call in others:
             bench.attempt(call)
     redirect_output()
@@ -70,13 +73,6 @@ def redirect_output() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-
-
-def set_time_limit(grace_s: float | None, fair_s: float) -> None:
-    """Have this process end by SIGALRM when the further calls take too long compared with the first."""
-    if grace_s is not None:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, grace_s + _PATIENCE * fair_s)
 
 
 def set_up_jax(x64: bool | None, compiled: Path) -> None:
@@ -122,11 +118,20 @@ class SolverHarness:
         (self._folder / f"report-{call['name']}.json").write_text(json.dumps(outcome))
         return outcome["failure"]  # type: ignore[no-any-return]
 
-    def _perform(self, call: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    def _perform(self, call: Mapping[str, Any]) -> dict[str, ArrayInfo]:
         """Call the solver, save its arrays and return their `{name: {dtype, shape}}` as returned."""
-        solver = self._load()
+        if self._solver is None:
+            self._announce.write("load\n")
+            self._solver = load(self._folder / _FILE, self._function)
+        solver = self._solver
         check_signature(solver, self._function, [*call["arrays"], *call["parameters"]])
-        self._await_inputs(call)
+        self._say("ready", call)
+        # Now the inputs of the call are put into the folder; its clock runs from the answer.
+        answer = self._answers.readline().rstrip("\n")
+        if answer != f"call {call['name']}":
+            raise CandidateError(
+                "sandbox_violation", f"Its inputs could not be put into its folder ({answer})."
+            )
         try:
             arrays = [self._input(file).copy() for file in call["arrays"].values()]
             returned = collect(solver(*arrays, *call["parameters"].values()), call["returns"])
@@ -134,25 +139,10 @@ class SolverHarness:
             self._say("failed", call)
             raise
         self._say("done", call)
-        for name, item in returned.items():
-            if item.array is not None:
-                save(self._folder / f"output-{call['name']}-{name}.npy", item.array)
-        return {name: {"dtype": item.dtype, "shape": item.shape} for name, item in returned.items()}
-
-    def _load(self) -> Callable[..., Any]:
-        if self._solver is None:
-            self._announce.write("load\n")
-            self._solver = load(self._folder / _FILE, self._function)
-        return self._solver
-
-    def _await_inputs(self, call: Mapping[str, Any]) -> None:
-        """Have the inputs of a call put into the folder; the clock of the call runs from the answer."""
-        self._say("ready", call)
-        answer = self._answers.readline().rstrip("\n")
-        if answer != f"call {call['name']}":
-            raise CandidateError(
-                "sandbox_violation", f"Its inputs could not be put into its folder ({answer})."
-            )
+        for name, (_, array) in returned.items():
+            if array is not None:
+                save(self._folder / f"output-{call['name']}-{name}.npy", array)
+        return {name: info for name, (info, _) in returned.items()}
 
     def _input(self, file: str) -> Array:
         """Return an input as it was when first asked for, whatever the candidate has done to its file since."""
@@ -164,22 +154,16 @@ class SolverHarness:
         self._announce.write(f"{word} {call['name']}\n")
 
 
-@dataclass(frozen=True)
-class Returned:
-    """Type and shape of what came back, and an array of its own where they are as agreed."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    array: Array | None
-
-
 def load(path: Path, function: str) -> Callable[..., Any]:
     """Import the candidate and return its solver function."""
     try:
         source = path.read_bytes().decode()
         code = compile(source, _FILE, "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise CandidateError("syntax", describe_syntax(error)) from None
+        described = f"{type(error).__name__}: {error}"
+        if isinstance(error, SyntaxError) and error.lineno is not None:
+            described = f"{error.msg} in line {error.lineno}: {(error.text or '').strip()}"
+        raise CandidateError("syntax", described) from None
     linecache.cache[_FILE] = (len(source), None, source.splitlines(keepends=True), _FILE)
     module = types.ModuleType("solver")
     module.__file__ = _FILE
@@ -207,11 +191,18 @@ def check_signature(solver: Callable[..., Any], name: str, arguments: Sequence[s
         raise CandidateError("signature", message) from None
 
 
-def collect(value: Any, returns: Mapping[str, Sequence[int]]) -> dict[str, Returned]:
-    """Return what came back, computed to the end, in arrays that nothing which still runs can change."""
-    return {
-        name: form(name, item, tuple(returns[name])) for name, item in unpack(value, list(returns)).items()
-    }
+def collect(value: Any, returns: Mapping[str, Sequence[int]]) -> dict[str, tuple[ArrayInfo, Array | None]]:
+    """Return type and shape of what came back, computed to the end, and an array where they are as agreed.
+
+    Nothing that still runs can change that array.
+    """
+    collected: dict[str, tuple[ArrayInfo, Array | None]] = {}
+    for name, item in unpack(value, list(returns)).items():
+        array = as_array(name, item)
+        agreed = array.shape == tuple(returns[name]) and array.dtype.name.startswith(_REAL)
+        info = {"dtype": array.dtype.name, "shape": array.shape}
+        collected[name] = info, owned_array(array) if agreed else None
+    return collected
 
 
 def unpack(value: Any, names: Sequence[str]) -> dict[str, Any]:
@@ -224,36 +215,28 @@ def unpack(value: Any, names: Sequence[str]) -> dict[str, Any]:
     raise CandidateError("signature", f"It returned {kind_of(value)}, expected {wanted}.")
 
 
-def form(name: str, value: Any, shape: tuple[int, ...]) -> Returned:
-    """Return type and shape of a value, and its settled array if it is real and of the agreed shape."""
-    array = as_array(name, value)
-    dtype = array.dtype.name
-    agreed = array.shape == shape and dtype.startswith(_REAL)
-    return Returned(dtype, array.shape, owned_array(array) if agreed else None)
-
-
 def owned_array(array: Array) -> Array:
     """Return an array in rows whose values stay: a copy, unless its memory is its own and no thread is left.
 
     A copy of a large array takes as long as many a solver, most of it for the system to find fresh memory.
     """
     own = type(array) is np.ndarray and array.flags.owndata and array.flags.c_contiguous
-    return array if own and is_single_threaded() else np.array(array, order="C")
-
-
-def is_single_threaded() -> bool:
-    """Tell whether this process has one thread, those that are not Python's included."""
-    try:
-        return len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208
-    except OSError:  # not every sandbox shows it
-        return False
+    with contextlib.suppress(OSError):  # not every sandbox shows it
+        # Threads that are not Python's are there, too.
+        if own and len(os.listdir("/proc/self/task")) == 1:  # noqa: PTH208
+            return array
+    return np.array(array, order="C")
 
 
 def as_array(name: str, value: Any) -> Array:
     """Return a JAX array, a PyTorch tensor or nested sequences as a NumPy array; waits for the device."""
     if hasattr(value, "detach"):
         value = value.detach().cpu()
-    check_unmasked(name, value)
+    masked = sys.modules.get("numpy.ma")  # not imported here: that would count as the candidate's time
+    if masked is not None and isinstance(value, masked.MaskedArray) and (missing := int(value.mask.sum())):
+        raise CandidateError(
+            "non_finite", f"{name} is a masked array with {missing} values masked, expected none missing."
+        )
     try:
         array = np.asarray(list(value) if isinstance(value, Iterator) else value)
     except ValueError as error:
@@ -261,15 +244,6 @@ def as_array(name: str, value: Any) -> Array:
     if array.dtype.hasobject:
         raise CandidateError("shape", f"{name} is {kind_of(value)} of objects, expected a real array.")
     return array
-
-
-def check_unmasked(name: str, value: Any) -> None:
-    """Raise `CandidateError` for a masked array in which values are missing."""
-    masked = sys.modules.get("numpy.ma")  # not imported here: that would count as the candidate's time
-    if masked is not None and isinstance(value, masked.MaskedArray) and (missing := int(value.mask.sum())):
-        raise CandidateError(
-            "non_finite", f"{name} is a masked array with {missing} values masked, expected none missing."
-        )
 
 
 def save(path: Path, array: Array) -> None:
@@ -326,13 +300,6 @@ def listing(module: types.ModuleType) -> str:
         if isinstance(item, types.FunctionType) and item.__module__ == module.__name__
     ]
     return f"the functions it has are {', '.join(own)}" if own else "it has no functions"
-
-
-def describe_syntax(error: Exception) -> str:
-    """Return one sentence that names line and text of a syntax error."""
-    if isinstance(error, SyntaxError) and error.lineno is not None:
-        return f"{error.msg} in line {error.lineno}: {(error.text or '').strip()}"
-    return f"{type(error).__name__}: {error}"
 
 
 def kind_of(value: Any) -> str:

@@ -1,8 +1,8 @@
 """Running candidates side by side: helper processes of a worker, each with an interpreter of its own.
 
 An interpreter runs one script at a time in its process, hence the processes. `python -P -m
-sharp.evaluation.interpreter_pool` is
-such a helper: it reads pickled arguments of `Interpreter.run` from standard input and answers with what came of it.
+sharp.evaluation.interpreter_pool` is such a helper: it reads pickled arguments of `Interpreter.run` from standard input
+and answers with what came of it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ShardExecutor(Protocol):
 
 
 class InterpreterPool:
-    """Helpers that are started when first needed and kept until the crew is closed."""
+    """Helpers that are started when first needed and kept until the pool is closed."""
 
     width: int | None = None
 
@@ -55,7 +55,7 @@ class InterpreterPool:
         self._helpers: list[RemoteInterpreter] = []
 
     def map(self, run: Callable[[RemoteInterpreter, T], Any], items: Iterable[T]) -> list[Any]:
-        """Return `run(helper, item)` for all items, run side by side, in order; ends the crew on any error."""
+        """Return `run(helper, item)` for all items, run side by side, in order; ends the pool on any error."""
         work = list(items)
         self._helpers += [RemoteInterpreter(self._policy) for _ in range(len(work) - len(self._helpers))]
         free: SimpleQueue[RemoteInterpreter] = SimpleQueue()

@@ -14,8 +14,7 @@ from hpc.errors import InfrastructureError
 from hpc.files import make_directory
 from hpc.sandbox import SandboxPolicy
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
-from sharp.evaluation.task_factory import TaskFactory
-from sharp.evaluation.task_folder import EvaluationTask, read_result, write_task
+from sharp.evaluation.task_folder import EvaluationTask, TaskFactory, TaskResult, read_result, write_task
 from sharp.evaluation.worker_pool import WorkerPool
 from sharp.problems import Problem
 from sharp.reference.datasets import DataSet, Splits
@@ -58,28 +57,29 @@ class LocalEvaluator:
         """End all workers, those at work once their evaluations are over."""
         await self._bench.aclose()
 
-    async def evaluate(self, request: EvaluationRequest) -> Evaluation:
-        """Run and score one candidate; raises `InfrastructureError` when the machine failed."""
-        task, folder = self._subject.task(request), self._subject.folder(request)
-        async with self._turn[folder], self._free:
-            if (known := read_result(folder, task)) is not None:
-                return known
-            try:
-                await self._work(folder, task)
-                evaluation = read_result(folder, task)
-            except BaseException:
-                shutil.rmtree(folder, ignore_errors=True)
-                raise
-        if evaluation is None:
-            raise InfrastructureError(f"The evaluation worker left no valid result in {folder}.")
-        return evaluation
-
     def task(self, request: EvaluationRequest) -> EvaluationTask:
         """Return the task of a request; raises `DataError` where problem or data are not those of this evaluator."""
         return self._subject.task(request)
 
-    async def _work(self, folder: Path, task: EvaluationTask) -> None:
-        shutil.rmtree(folder, ignore_errors=True)  # what an attempt that was cut off may have left
-        make_directory(folder)
-        write_task(folder, task)
-        await self._bench.evaluate(folder, task.request)
+    async def evaluate(self, request: EvaluationRequest) -> Evaluation:
+        """Run and score one candidate; raises `InfrastructureError` when the machine failed."""
+        return (await self.measure(self.task(request))).evaluation
+
+    async def measure(self, task: EvaluationTask) -> TaskResult:
+        """Return the result of a task, run unless it is there already; raises as `evaluate` does."""
+        folder = self._subject.folder(task.request)
+        async with self._turn[folder], self._free:
+            if (known := read_result(folder, task)) is not None:
+                return known
+            try:
+                shutil.rmtree(folder, ignore_errors=True)  # what an attempt that was cut off may have left
+                make_directory(folder)
+                write_task(folder, task)
+                await self._bench.evaluate(folder, task.request)
+                result = read_result(folder, task)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+        if result is None:
+            raise InfrastructureError(f"The evaluation worker left no valid result in {folder}.")
+        return result

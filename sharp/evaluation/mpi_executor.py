@@ -30,9 +30,8 @@ class CollectiveError(InfrastructureError):
 def collective_call(comm: Intracomm, function: Callable[[], T]) -> T:
     """Call a function that may differ between ranks, and return what it returned on this one.
 
-    Raises `CollectiveError` on all ranks where the machine failed on one. Any call on one rank meets any on
-    the others, so
-    that a rank that fails early is heard by those that have come less or further far.
+    Raises `CollectiveError` on all ranks where the machine failed on one. Any call on one rank meets any on the
+    others, so that a rank that fails early is heard by those that have come less or further far.
     """
     error: str | None = None
     try:
@@ -78,7 +77,7 @@ class MpiExecutor:
         return self._comm.bcast(answer)  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """Do nothing: the interpreter belongs to the workshop."""
+        """Do nothing: the interpreter belongs to the context."""
 
 
 def evaluate_over(comm: Intracomm, folder: Path, policy: SandboxPolicy) -> None:
@@ -88,10 +87,10 @@ def evaluate_over(comm: Intracomm, folder: Path, policy: SandboxPolicy) -> None:
 
 def _work(comm: Intracomm, folder: Path, policy: SandboxPolicy) -> None:
     """Evaluate on rank 0; elsewhere run parts alone, where there are any."""
-    with WorkerContext(policy, crew=partial(MpiExecutor, comm)) as workshop:
+    with WorkerContext(policy, executor=partial(MpiExecutor, comm)) as context:
         if comm.rank == 0:
-            run_task(folder, workshop)
+            run_task(folder, context)
             return
         task = read_task(folder)
         if task.request.study == "score" and task.request.shards > 1:
-            run_samples(task.request, workshop.shelf.samples(task), workshop)
+            run_samples(task.request, context.samples.get(task), context)

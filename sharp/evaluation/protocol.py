@@ -82,7 +82,7 @@ class Scores:
 
     `nrmse` is the mean over samples of ||pred - ref||_2 / ||ref||_2 against the data set; `nrmse_reference` is
     the same against the self-converged solution (None where none is known); `residual` is the normalised
-    PDE residual by the scorer's own operators. `floor` is the `nrmse` that the self-converged
+    PDE residual by the scorer's own operators. `data_error` is the `nrmse` that the self-converged
     solution itself scores on these samples: anything below it means imitation of the data's errors.
     `max_error` is max |pred - ref| over everything. The `*_per_sample` tuples have one entry a sample.
     `measures` has the value of each feedback measure asked for, None where it does not apply, and

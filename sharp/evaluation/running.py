@@ -1,42 +1,88 @@
-"""Running the calls that a request asks for, in one process or in several that share the samples."""
+"""Running the calls that a request asks for, in one process or in several that share the samples.
+
+Samples do not depend on each other, so that the parts together are exactly the whole.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc.sandbox import SandboxResult
 from sharp.evaluation.calls import CallPlan, SolverCall
 from sharp.evaluation.candidate import COMPILED, CallResult, CandidateRun, run_candidate
 from sharp.evaluation.checks import with_uneven_times
 from sharp.evaluation.machine import Runner
 from sharp.evaluation.protocol import CandidateFailure, EvaluationRequest
-from sharp.evaluation.sample_cache import SampleBatch
-from sharp.evaluation.shards import merge, part_of, split
-from sharp.evaluation.worker_context import WorkerContext
+from sharp.evaluation.worker_context import SampleBatch, WorkerContext
 from sharp.problems import Problem
-from sharp.problems.limits import ResourceLimits
 from sharp.reference.coarse_grid import coarsened
 from sharp.reference.datasets import Inputs
 from sharp.reference.feedback import all_metrics
+
+Array = NDArray[Any]
 
 SCORED = "scored"
 GRID = "second-grid"
 TIMES = "non-uniform-times"
 
 
-def run_samples(request: EvaluationRequest, samples: SampleBatch, workshop: WorkerContext) -> CandidateRun:
-    """Run a candidate on samples; where it was abandoned, that is the failure of its first call."""
+def run_samples(request: EvaluationRequest, samples: SampleBatch, context: WorkerContext) -> CandidateRun:
+    """Run a candidate on samples, in parts side by side where the request asks for shards.
+
+    A run that turns out to be hopeless is put an end to after a batch of parts; that is then the failure of its first
+    call.
+    """
     parts = split(len(samples.rows), request.shards)
     if len(parts) == 1:
-        return run_work(request, _work(request, samples.problem, samples.inputs), workshop)
-    return _run_parts(request, samples, parts, workshop)
+        return run_work(request, _work(request, samples.problem, samples.inputs), context)
+    # On one machine all run at a time, unless hopeless runs are to be stopped.
+    on_one_machine = request.shards if request.abort_above is None else request.limits.threads
+    at_a_time = min(len(parts), context.executor.width or on_one_machine)
+    limits = replace(request.limits, threads=max(1, request.limits.threads // at_a_time))
+
+    def run_part(interpreter: Runner, number: int) -> CandidateRun:
+        work = _work(request, samples.problem, part_of(samples.inputs, parts[number]))
+        return run_work(replace(request, limits=limits), work, context, interpreter, number)
+
+    batches: list[list[CandidateRun]] = []
+    for start in range(0, len(parts), at_a_time):
+        numbers = range(start, min(start + at_a_time, len(parts)))
+        batches.append(context.executor.map(run_part, numbers))
+        if any(run.first.failure for run in batches[-1]):
+            break
+        failure = context.executor.broadcast_decision(
+            partial(_hopeless, request, samples, batches, parts[numbers[-1]].stop)
+        )
+        if failure is not None:
+            run = merge(batches)
+            first = CallResult(failure, dtype=run.first.dtype)
+            return replace(run, run_time_s=None, results={**run.results, next(iter(run.results)): first})
+    return merge(batches)
 
 
-def run_work(request: EvaluationRequest, work: CallPlan, workshop: WorkerContext) -> CandidateRun:
-    """Make all calls in one process."""
-    return _run_one(request, work, workshop, workshop.interpreter, request.limits)
+def run_work(
+    request: EvaluationRequest,
+    work: CallPlan,
+    context: WorkerContext,
+    interpreter: Runner | None = None,
+    part: int = 0,
+) -> CandidateRun:
+    """Make all calls in one process, by the worker's own interpreter unless another is given."""
+    runner = interpreter or context.interpreter
+    with context.scratch(request.code, part) as scratch:
+        state = "used" if any(scratch.joinpath(COMPILED).glob("*")) else "empty"
+        run = run_candidate(request.code, work, request.limits, request.x64, runner, scratch)
+    if "jax" not in run.environment:
+        return run
+    return replace(run, environment={**run.environment, "compile_cache": state})
 
 
 def call_of(name: str, problem: Problem, inputs: Inputs) -> SolverCall:
@@ -60,64 +106,14 @@ def call_of(name: str, problem: Problem, inputs: Inputs) -> SolverCall:
 
 
 def _work(request: EvaluationRequest, problem: Problem, inputs: Inputs) -> CallPlan:
-    calls = [call_of(SCORED, problem, inputs), *_further(request, problem, inputs)]
-    return CallPlan(problem.interface.function, tuple(calls), request.repeats)
-
-
-def _further(request: EvaluationRequest, problem: Problem, inputs: Inputs) -> Iterator[SolverCall]:
-    """Yield the calls of a smoke test that check the interface, and that on the coarser grid if a measure needs it."""
-    smoke = request.split == "smoke"
+    """Plan the scored call, those of a smoke test that check the interface, and a coarser one if a measure needs it."""
+    calls, smoke = [call_of(SCORED, problem, inputs)], request.split == "smoke"
     needed = any(all_metrics()[name].needs_coarse_run for name in request.measures if name in all_metrics())
     if (smoke or needed) and (coarse := coarsened(problem, inputs)) is not None:
-        yield call_of(GRID, problem, coarse)
+        calls.append(call_of(GRID, problem, coarse))
     if smoke and (uneven := with_uneven_times(inputs)) is not None:
-        yield call_of(TIMES, problem, uneven)
-
-
-def _run_parts(
-    request: EvaluationRequest, samples: SampleBatch, parts: Sequence[range], workshop: WorkerContext
-) -> CandidateRun:
-    """Run parts side by side, as many at a time as the crew can; put an end to hopeless runs in between."""
-    at_a_time = min(len(parts), workshop.crew.width or _width(request))
-    limits = replace(request.limits, threads=max(1, request.limits.threads // at_a_time))
-
-    def run_part(interpreter: Runner, number: int) -> CandidateRun:
-        work = _work(request, samples.problem, part_of(samples.inputs, parts[number]))
-        return _run_one(request, work, workshop, interpreter, limits, number)
-
-    batches: list[list[CandidateRun]] = []
-    for start in range(0, len(parts), at_a_time):
-        numbers = range(start, min(start + at_a_time, len(parts)))
-        batches.append(workshop.crew.map(run_part, numbers))
-        if any(run.first.failure for run in batches[-1]):
-            break
-        failure = workshop.crew.broadcast_decision(
-            partial(_hopeless, request, samples, batches, parts[numbers[-1]].stop)
-        )
-        if failure is not None:
-            return _abandoned(merge(batches), failure)
-    return merge(batches)
-
-
-def _width(request: EvaluationRequest) -> int:
-    """Return how many parts run at a time on one machine: all, unless hopeless runs are to be stopped."""
-    return request.shards if request.abort_above is None else request.limits.threads
-
-
-def _run_one(
-    request: EvaluationRequest,
-    work: CallPlan,
-    workshop: WorkerContext,
-    interpreter: Runner,
-    limits: ResourceLimits,
-    part: int = 0,
-) -> CandidateRun:
-    with workshop.scratch(request.code, part) as scratch:
-        state = "used" if any(scratch.joinpath(COMPILED).glob("*")) else "empty"
-        run = run_candidate(request.code, work, limits, request.x64, interpreter, scratch)
-    if "jax" not in run.environment:
-        return run
-    return replace(run, environment={**run.environment, "compile_cache": state})
+        calls.append(call_of(TIMES, problem, uneven))
+    return CallPlan(problem.interface.function, tuple(calls), request.repeats)
 
 
 def _hopeless(
@@ -138,8 +134,68 @@ def _hopeless(
     )
 
 
-def _abandoned(run: CandidateRun, failure: CandidateFailure) -> CandidateRun:
-    first = next(iter(run.results))
-    return replace(
-        run, run_time_s=None, results={**run.results, first: CallResult(failure, dtype=run.first.dtype)}
+def split(samples: int, shards: int) -> tuple[range, ...]:
+    """Split so many samples into that many ranges in order, sizes equal up to one, none of them empty."""
+    parts = min(samples, shards)
+    ends = [samples * number // parts for number in range(parts + 1)]
+    return tuple(map(range, ends[:-1], ends[1:]))
+
+
+def part_of(inputs: Inputs, samples: range) -> Inputs:
+    """Return the inputs of some samples."""
+    rows = slice(samples.start, samples.stop)
+    return replace(inputs, arrays={name: values[rows] for name, values in inputs.arrays.items()})
+
+
+def merge(batches: Sequence[Sequence[CandidateRun]]) -> CandidateRun:
+    """Return the run of all samples from those of the parts: batches one after another, their parts side by side.
+
+    Times are those of the slowest part of each batch, memory is that of the largest batch, a call has failed
+    where one of its parts has, and what was printed is that of the first part.
+    """
+    runs = list(chain.from_iterable(batches))
+    first = runs[0]
+    if len(runs) == 1:
+        return first
+    environments: dict[str, Any] = {}
+    for run in reversed(runs):
+        environments |= run.environment
+    repeats = range(min(len(run.repeat_times_s) for run in runs))
+    return CandidateRun(
+        completed=_together([[run.completed for run in batch] for batch in batches]),
+        results={name: _joined([run.results[name] for run in runs]) for name in first.results},
+        run_time_s=_in_turn([[run.run_time_s for run in batch] for batch in batches]),
+        repeat_times_s=tuple(
+            sum(max(run.repeat_times_s[number] for run in batch) for batch in batches) for number in repeats
+        ),
+        environment=environments,
+        load_s=_in_turn([[run.load_s for run in batch] for batch in batches]),
     )
+
+
+def _together(batches: Sequence[Sequence[SandboxResult]]) -> SandboxResult:
+    return replace(
+        batches[0][0],
+        wall_s=sum(max(part.wall_s for part in batch) for batch in batches),
+        cpu_s=sum(part.cpu_s for part in chain.from_iterable(batches)),
+        peak_rss_mb=max(sum(part.peak_rss_mb for part in batch) for batch in batches),
+    )
+
+
+def _in_turn(batches: Sequence[Sequence[float | None]]) -> float | None:
+    """Return the time that batches took in turn, each as long as its slowest; None where one is not known."""
+    times = [[time for time in batch if time is not None] for batch in batches]
+    if any(len(known) < len(batch) for known, batch in zip(times, batches, strict=True)):
+        return None
+    return sum(map(max, times))
+
+
+def _joined(results: Sequence[CallResult]) -> CallResult:
+    failed = next((result for result in results if result.failure), None)
+    if failed is not None:
+        return failed
+    arrays: Mapping[str, Array] = {
+        name: np.concatenate([result.arrays[name] for result in results]) for name in results[0].arrays
+    }
+    types = sorted({result.dtype for result in results if result.dtype})
+    return CallResult(None, arrays, ", ".join(types))

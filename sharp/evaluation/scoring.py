@@ -30,7 +30,7 @@ _DISTINCT = 1e-3
 
 @dataclass(frozen=True)
 class ScoringTargets:
-    """What is known of some samples; `floor` is the error of the truth, measured as a prediction's is."""
+    """What is known of some samples; `data_error` is that of the reference solution, measured as a prediction's."""
 
     reference: TargetArrays
     truth: TargetArrays | None
@@ -55,7 +55,7 @@ def form_failure(
         if not dtype.startswith(("float", "bfloat", "int", "uint"))
     ]
     faults += [
-        f"{name} has shape {_shape(returned[name][1])}, expected {_shape(shape)}"
+        f"{name} has shape ({', '.join(map(str, returned[name][1]))}), expected ({', '.join(map(str, shape))})"
         for name, shape in expected.items()
         if returned[name][1] != shape
     ]
@@ -137,7 +137,3 @@ def _first(bad: NDArray[np.bool_], t: Array | None) -> str:
     by_time = np.logical_or.reduce(bad.reshape(*bad.shape[:2], -1), axis=2)
     step = by_time.any(axis=0).argmax()
     return f"the first is at time index {step} (t = {t[step]:.4g}) in sample {by_time[:, step].argmax()}"
-
-
-def _shape(shape: tuple[int, ...]) -> str:
-    return f"({', '.join(map(str, shape))})"

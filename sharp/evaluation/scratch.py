@@ -32,24 +32,18 @@ def remove_tree(folder: Path) -> None:
     while waiting:
         current = waiting.pop()
         with suppress(OSError):
-            for entry in _entries(current):
+            current.chmod(0o700)
+            with os.scandir(current) as found:
+                entries = list(found)
+            for entry in entries:
+                path = Path(entry.path)
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(_moved(entry, folder / f"{mark}-{next(numbers)}"))
+                    path.chmod(0o700)  # else it could not be given another parent
+                    waiting.append(path.rename(folder / f"{mark}-{next(numbers)}"))
                 else:
-                    Path(entry.path).unlink()
+                    path.unlink()
         if current != folder:
             with suppress(OSError):
                 current.rmdir()
     with suppress(OSError):
         folder.rmdir()
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    folder.chmod(0o700)
-    with os.scandir(folder) as entries:
-        return list(entries)
-
-
-def _moved(entry: os.DirEntry[str], place: Path) -> Path:
-    Path(entry.path).chmod(0o700)  # else it could not be given another parent
-    return Path(entry.path).rename(place)

@@ -6,12 +6,16 @@ result; where machine or scorer fail, that is an error.
 
 from __future__ import annotations
 
+import io
+import math
 import platform
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hpc.errors import InfrastructureError
@@ -20,8 +24,6 @@ from hpc.slurm import current_job_id
 from sharp.evaluation.calls import CallPlan
 from sharp.evaluation.candidate import CandidateRun, internal_steps
 from sharp.evaluation.checks import check_grid, check_times, fault_of
-from sharp.evaluation.courant import courant_note
-from sharp.evaluation.preview_arrays import preview_arrays
 from sharp.evaluation.protocol import (
     CandidateFailure,
     Convergence,
@@ -31,51 +33,72 @@ from sharp.evaluation.protocol import (
     Scores,
 )
 from sharp.evaluation.running import GRID, TIMES, call_of, run_samples, run_work
-from sharp.evaluation.sample_cache import SampleBatch
 from sharp.evaluation.scoring import score
-from sharp.evaluation.task_folder import EvaluationTask
-from sharp.evaluation.worker_context import WorkerContext
+from sharp.evaluation.task_folder import EvaluationTask, TaskResult
+from sharp.evaluation.worker_context import SampleBatch, WorkerContext
+from sharp.problems import Problem
 from sharp.reference.coarse_grid import coarsened
 from sharp.reference.datasets import Inputs
+from sharp.reference.families import tightest_limit
 from sharp.reference.feedback import compute
-from sharp.reference.metrics import MetricInput
+from sharp.reference.metrics import MetricInput, internal_step
 
 Array = NDArray[Any]
 
+# How small a picture is: points along an axis, values of one array, times.
+_MAX_POINTS = 256
+_MAX_VALUES = 64 * 64
+_MAX_TIMES = 5
 
-def evaluate(task: EvaluationTask, workshop: WorkerContext) -> tuple[Evaluation, bytes]:
-    """Run a candidate and score it; return the evaluation and, where there are scores of more than smoke, a picture.
+
+def evaluate(task: EvaluationTask, context: WorkerContext) -> TaskResult:
+    """Run a candidate and score it; there is a picture where there are scores of more than smoke.
 
     Raises `DataError` where problem or data are no longer those of the request, `InfrastructureError` where
     the machine failed.
     """
-    if task.request.study == "convergence":
-        return _study(task, workshop), b""
-    samples = workshop.shelf.samples(task)
-    return _judged(task, samples, run_samples(task.request, samples, workshop), workshop)
-
-
-def _judged(
-    task: EvaluationTask, samples: SampleBatch, run: CandidateRun, workshop: WorkerContext
-) -> tuple[Evaluation, bytes]:
-    evaluation = _observed(task.request, run, workshop.interpreter)
+    request = task.request
+    if request.study == "convergence":
+        return TaskResult(_study(task, context))
+    samples = context.samples.get(task)
+    problem, inputs = samples.problem, samples.inputs
+    run = run_samples(request, samples, context)
+    evaluation = _observed(request, run, context.interpreter)
     if run.first.failure is not None:
-        return evaluation, b""
-    verdict = score(samples.problem, samples.inputs, run.first.arrays, samples.answers)
-    checks = _checks(samples, run)
+        return TaskResult(evaluation)
+    verdict = score(problem, inputs, run.first.arrays, samples.answers)
+    evaluation = replace(evaluation, checks=_checks(samples, run))
     if isinstance(verdict, CandidateFailure):
-        return replace(evaluation, failure=_explained(verdict, samples, evaluation), checks=checks), b""
-    scores = _measured(task.request, verdict, samples, run, evaluation)
-    drawn = b"" if task.request.split == "smoke" else _picture(samples, run)
-    return replace(evaluation, scores=scores, checks=checks), drawn
+        if verdict.kind == "non_finite":
+            note = courant_note(problem, inputs, evaluation.internal_dt, evaluation.internal_steps)
+            verdict = replace(verdict, message=f"{verdict.message} {note}".rstrip())
+        return TaskResult(replace(evaluation, failure=verdict))
+    evaluation = replace(evaluation, scores=_measured(request, verdict, samples, run, evaluation))
+    if request.split == "smoke":
+        return TaskResult(evaluation)
+    answers = samples.answers
+    kinds = {
+        "prediction": run.first.arrays,
+        "data": answers.reference.arrays,
+        "reference": answers.truth.arrays if answers.truth else None,
+    }
+    return TaskResult(evaluation, preview_arrays(kinds, inputs.t, inputs.x))
 
 
-def _explained(failure: CandidateFailure, samples: SampleBatch, evaluation: Evaluation) -> CandidateFailure:
-    """Return a failure with, if values became infinite, how the time step compares with explicit limits."""
-    if failure.kind != "non_finite":
-        return failure
-    note = courant_note(samples.problem, samples.inputs, evaluation.internal_dt, evaluation.internal_steps)
-    return replace(failure, message=f"{failure.message} {note}".rstrip())
+def courant_note(problem: Problem, inputs: Inputs, dt: float | None, steps: int | None = None) -> str:
+    """Return a sentence that compares a time step with the tightest explicit limit on the grid of the inputs.
+
+    `dt` is what the solver printed, or else follows from the number of steps. Empty where neither is known or
+    the problem has no such limit.
+    """
+    dt = internal_step(dt or None, steps, inputs.t)
+    tightest = tightest_limit(problem, inputs)
+    if not dt or tightest is None:
+        return ""
+    return (
+        f"Its time step {dt:.3g} is {dt / tightest.length:.2g} times the explicit {tightest.part} limit "
+        f"{tightest.formula} = {tightest.length:.3g} on the output grid."
+    )
 
 
 def _checks(samples: SampleBatch, run: CandidateRun) -> tuple[InterfaceCheck, ...]:
@@ -122,25 +145,15 @@ def _coarse(samples: SampleBatch, run: CandidateRun) -> tuple[Inputs, dict[str, 
     return inputs, dict(result.arrays)
 
 
-def _picture(samples: SampleBatch, run: CandidateRun) -> bytes:
-    answers, inputs = samples.answers, samples.inputs
-    kinds = {
-        "prediction": run.first.arrays,
-        "data": answers.reference.arrays,
-        "reference": answers.truth.arrays if answers.truth else None,
-    }
-    return preview_arrays(kinds, inputs.t, inputs.x)
-
-
-def _study(task: EvaluationTask, workshop: WorkerContext) -> Evaluation:
+def _study(task: EvaluationTask, context: WorkerContext) -> Evaluation:
     """Measure the order of accuracy: one call a grid, coarse to fine, in one process."""
     from sharp.evaluation.convergence import assess, study_inputs
 
     problem = task.problem()
     grids = [(f"{inputs.x.size}-points", inputs) for inputs in study_inputs(problem)]
     calls = tuple(call_of(name, problem, inputs) for name, inputs in grids)
-    run = run_work(task.request, CallPlan(problem.interface.function, calls, grace_s=None), workshop)
-    evaluation = _observed(task.request, run, workshop.interpreter)
+    run = run_work(task.request, CallPlan(problem.interface.function, calls, grace_s=None), context)
+    evaluation = _observed(task.request, run, context.interpreter)
     if run.first.failure is not None:
         return evaluation
     solutions = [None if result.failure else result.arrays for result in run.results.values()]
@@ -185,3 +198,48 @@ def _cpu() -> str:
         raise InfrastructureError(f"/proc/cpuinfo could not be read: {error}.") from error
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return models[0] if models else platform.machine()
+
+
+def preview_arrays(
+    kinds: Mapping[str, Mapping[str, Array] | None], t: Array | None, x: Array | None
+) -> bytes:
+    """Return a compressed NPZ of the first sample, thinned out, in single precision.
+
+    `kinds` names what is compared (`prediction`, `data`, `reference`) and gives the fields of each,
+    samples first; None leaves one out. The arrays are called `<kind>.<field>`, with shape [times, points]
+    or [points, points], in more dimensions with as many axes of points; `t` and `x` hold the times and the points along
+    the first axis that were kept.
+    """
+    arrays = {
+        f"{kind}.{name}": _thin(values[0], t is not None)
+        for kind, fields in kinds.items()
+        for name, values in (fields or {}).items()
+    }
+    if t is not None:
+        arrays["t"] = t[_evenly(len(t), _MAX_TIMES)]
+    if x is not None and x.ndim == 1:
+        shape = next(values.shape for values in arrays.values())
+        arrays["x"] = x[_evenly(len(x), _most(shape, t is not None))]
+    single: dict[str, Any] = {name: array.astype(np.float32) for name, array in arrays.items()}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **single)
+    return buffer.getvalue()
+
+
+def _thin(values: Array, in_time: bool) -> Array:
+    points = _most(values.shape, in_time)
+    for axis, length in enumerate(values.shape):
+        count = _MAX_TIMES if in_time and axis == 0 else points
+        values = np.take(values, _evenly(length, count), axis=axis)
+    return values
+
+
+def _most(shape: tuple[int, ...], in_time: bool) -> int:
+    """Return how many points along an axis are kept, so that an array of any dimension stays small."""
+    times, dimensions = (min(shape[0], _MAX_TIMES), len(shape) - 1) if in_time else (1, len(shape))
+    return min(_MAX_POINTS, round(math.pow(_MAX_VALUES / times, 1 / dimensions)))
+
+
+def _evenly(length: int, most: int) -> NDArray[np.intp]:
+    """Return at most so many indices, evenly spread, both ends included."""
+    return np.linspace(0, length - 1, min(length, most)).round().astype(np.intp)

@@ -13,15 +13,21 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from hpc.files import write_atomic
 from hpc.journal import canonical_json, effect_key
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest
+from sharp.errors import DataError
+from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Evaluator
 from sharp.problems import Problem, parse_problem
-from sharp.reference.datasets import DataSet
+from sharp.problems.serialisation import to_document
+from sharp.reference.datasets import DataSet, Splits
+
+# What reading a file raises that is not there, torn, or of another form.
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,56 @@ class EvaluationTask:
         return parse_problem(json.dumps(self.specification), "request.json")
 
 
+@dataclass(frozen=True)
+class TaskResult:
+    """What came of a task: the evaluation, and its picture (an NPZ; empty where there is none)."""
+
+    evaluation: Evaluation
+    picture: bytes = b""
+
+
+class TaskEvaluator(Evaluator, Protocol):
+    """An evaluator that makes tasks of requests, and leaves their files in a run's folder."""
+
+    def task(self, request: EvaluationRequest) -> EvaluationTask:
+        """Return the task of a request; raises `DataError` where problem or data are not those of this evaluator."""
+        ...
+
+    async def measure(self, task: EvaluationTask) -> TaskResult:
+        """Run and score one candidate; raises `InfrastructureError` when the machine failed."""
+        ...
+
+
+class TaskFactory:
+    """Makes tasks of the requests of one run; the data file is looked at once, at the beginning."""
+
+    def __init__(self, run_dir: Path, problem: Problem, dataset: DataSet, splits: Splits) -> None:
+        self._run_dir = run_dir
+        self._problem = problem
+        self._dataset = dataset
+        self._file_state = file_state(dataset.path)
+        self._splits = splits
+
+    def folder(self, request: EvaluationRequest) -> Path:
+        """Return the task folder of a request."""
+        return task_folder(self._run_dir, request)
+
+    def task(self, request: EvaluationRequest) -> EvaluationTask:
+        """Return the task of a request; raises `DataError` where it is about another problem or other data."""
+        if (request.problem, request.data) != (self._problem.label, self._dataset.label):
+            raise DataError(
+                f"Expected a request for {self._problem.label} on {self._dataset.label}, "
+                f"found one for {request.problem} on {request.data}."
+            )
+        samples: range = getattr(self._splits, request.split)
+        specification, bounds = self._specification, (samples.start, samples.stop)
+        return EvaluationTask(request, specification, self._dataset, self._file_state, bounds)
+
+    @cached_property
+    def _specification(self) -> dict[str, object]:
+        return to_document(self._problem)
+
+
 def file_state(path: Path) -> tuple[int, int]:
     """Return size in bytes and time of change in ns of a file: they tell whether it is still the same."""
     state = path.stat()
@@ -59,23 +115,19 @@ def task_folder(run_dir: Path, request: EvaluationRequest) -> Path:
     return run_dir / "tasks" / effect_key("evaluate", request.to_json())[:16]
 
 
-def request_file(task: EvaluationTask) -> bytes:
-    """Return `request.json`."""
-    return json.dumps(asdict(task), indent=1, default=str).encode()
-
-
-def write_task(folder: Path, task: EvaluationTask) -> None:
+def write_task(folder: Path, task: EvaluationTask, *, flush: bool = True) -> None:
     """Write `request.json`."""
-    write_atomic(folder / "request.json", request_file(task))
+    content = json.dumps(asdict(task), indent=1, default=str)
+    write_atomic(folder / "request.json", content.encode(), flush=flush)
 
 
 def read_task(folder: Path) -> EvaluationTask:
     """Read `request.json`; raises `OSError`, `ValueError`, `KeyError` or `TypeError` where it is not one."""
     fields = json.loads((folder / "request.json").read_bytes())
-    request, dataset = fields["request"], fields["dataset"]
+    dataset = fields["dataset"]
     truth_path = dataset["truth_path"] and Path(dataset["truth_path"])
     return EvaluationTask(
-        request=EvaluationRequest.from_json(request),
+        request=EvaluationRequest.from_json(fields["request"]),
         specification=fields["specification"],
         dataset=DataSet(**{**dataset, "path": Path(dataset["path"]), "truth_path": truth_path}),
         file_state=tuple(fields["file_state"]),
@@ -83,27 +135,25 @@ def read_task(folder: Path) -> EvaluationTask:
     )
 
 
-def result_file(task: EvaluationTask, evaluation: Evaluation, picture: bytes) -> bytes:
-    """Return `result.json`."""
+def write_result(folder: Path, task: EvaluationTask, result: TaskResult, *, flush: bool = True) -> None:
+    """Put `result.json` there; it survives a crash from then on, unless it is not to be flushed."""
     content = {
         "task": task.digest,
-        "evaluation": evaluation.to_json(),
-        "picture": b64encode(picture).decode(),
+        "evaluation": result.evaluation.to_json(),
+        "picture": b64encode(result.picture).decode(),
     }
-    return json.dumps({**content, "sha256": _digest(content)}, indent=1).encode()
+    text = json.dumps({**content, "sha256": _digest(content)}, indent=1)
+    write_atomic(folder / "result.json", text.encode(), flush=flush)
 
 
-def write_result(folder: Path, task: EvaluationTask, evaluation: Evaluation, picture: bytes = b"") -> None:
-    """Put `result.json` there; it survives a crash from then on."""
-    write_atomic(folder / "result.json", result_file(task, evaluation, picture))
-
-
-def read_result(folder: Path, task: EvaluationTask) -> Evaluation | None:
-    """Return the evaluation of exactly this task if it is there and undamaged, else None."""
+def read_result(folder: Path, task: EvaluationTask) -> TaskResult | None:
+    """Return the result of exactly this task if it is there and undamaged, else None."""
     try:
-        result = _verified(folder)
-        return Evaluation.from_json(result["evaluation"]) if result["task"] == task.digest else None
-    except (OSError, ValueError, KeyError, TypeError):
+        content = _verified(folder)
+        if content["task"] != task.digest:
+            return None
+        return TaskResult(Evaluation.from_json(content["evaluation"]), b64decode(content["picture"]))
+    except _UNREADABLE:
         return None
 
 
@@ -111,12 +161,11 @@ def read_picture(folder: Path) -> bytes:
     """Return the picture beside a result; empty where there is none, or the result is gone or damaged."""
     try:
         return b64decode(_verified(folder)["picture"], validate=True)
-    except (OSError, ValueError, KeyError, TypeError):
+    except _UNREADABLE:
         return b""
 
 
 def _verified(folder: Path) -> dict[str, Any]:
-    """Return what `result.json` holds; raises what `read_result` catches where it is not there or not intact."""
     result: dict[str, Any] = dict(json.loads((folder / "result.json").read_bytes()))
     if result.pop("sha256") != _digest(result):
         raise ValueError("its checksum does not fit")

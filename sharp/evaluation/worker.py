@@ -12,10 +12,9 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
 from hpc.errors import ExpectedError, HpcError
 from hpc.processes import die_with_parent
@@ -32,18 +31,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     policy = SandboxPolicy(options.sandbox, options.require, options.image)
     try:
-        with WorkerContext(policy, warm=options.folder is None) as workshop:
-            return _one(options.folder, workshop) if options.folder else _serve(workshop)
-    except (HpcError, OSError) as error:
+        with WorkerContext(policy, warm=options.folder is None) as context:
+            if options.folder is None:
+                _serve(context)
+                return 0
+            error = _attempt(options.folder, context)
+    except (HpcError, OSError) as failure:
+        error = str(failure)
+    if error is not None:
         print(error, file=sys.stderr)  # noqa: T201  read by whoever started the worker
-        return 1
+    return 0 if error is None else 1
 
 
-def run_task(folder: Path, workshop: WorkerContext) -> None:
+def run_task(folder: Path, context: WorkerContext) -> None:
     """Evaluate what `request.json` asks and write `result.json`."""
     task = read_task(folder)
-    evaluation, drawn = evaluate(task, workshop)
-    write_result(folder, task, evaluation, drawn)
+    write_result(folder, task, evaluate(task, context))
 
 
 def parser(program: str, description: str | None, *, one: bool = False) -> argparse.ArgumentParser:
@@ -56,39 +59,25 @@ def parser(program: str, description: str | None, *, one: bool = False) -> argpa
     return parser
 
 
-def _one(folder: Path, workshop: WorkerContext) -> int:
-    error = _attempt(folder, workshop)
-    if error is not None:
-        print(error, file=sys.stderr)  # noqa: T201
-    return 0 if error is None else 1
-
-
-def _serve(workshop: WorkerContext) -> int:
-    with _private_output() as answers:
+def _serve(context: WorkerContext) -> None:
+    """Answer lines; standard output is for the answers alone, and what else is printed goes to standard error."""
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answers:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         for line in sys.stdin:
             folder = Path(json.loads(line)["folder"])
-            answers.write(json.dumps({"folder": str(folder), "error": _attempt(folder, workshop)}) + "\n")
+            answers.write(json.dumps({"folder": str(folder), "error": _attempt(folder, context)}) + "\n")
             answers.flush()
-    return 0
 
 
-def _attempt(folder: Path, workshop: WorkerContext) -> str | None:
+def _attempt(folder: Path, context: WorkerContext) -> str | None:
     """Run a task; return a sentence where it failed through no fault of the candidate."""
     try:
-        run_task(folder, workshop)
+        run_task(folder, context)
     except ExpectedError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001  whatever fails here is ours, and the next task may not
         return f"{type(error).__name__}: {error}"
     return None
-
-
-@contextmanager
-def _private_output() -> Iterator[TextIO]:
-    """Give standard output to the answers alone; what else is printed goes to standard error."""
-    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answers:
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        yield answers
 
 
 if __name__ == "__main__":

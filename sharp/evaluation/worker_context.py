@@ -5,19 +5,33 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
+
+from numpy.typing import NDArray
 
 from hpc.errors import InfrastructureError
 from hpc.sandbox import DiskUsageMonitor, Interpreter, SandboxPolicy, open_interpreter
+from sharp.errors import DataError
 from sharp.evaluation.candidate import COMPILED
 from sharp.evaluation.interpreter_pool import InterpreterPool, ShardExecutor
-from sharp.evaluation.sample_cache import SampleCache
+from sharp.evaluation.scoring import ScoringTargets
 from sharp.evaluation.scratch import remove_tree, scratch_folder
+from sharp.evaluation.task_folder import EvaluationTask, file_state
+from sharp.problems import Problem
+from sharp.reference.datasets import DataSet, Inputs, read_inputs, read_reference, read_reference_solution
+
+Array = NDArray[Any]
 
 _MOST_COMPILED = 256 << 20
+_KEPT = 3  # the splits of one data set
+_SMOKE_SHARE = 10
+_SMOKE_TIMES = 5  # as many as a residual takes
 
 
 class WorkerContext:
@@ -32,11 +46,13 @@ class WorkerContext:
         policy: SandboxPolicy,
         *,
         warm: bool = True,
-        crew: Callable[[Interpreter], ShardExecutor] | None = None,
+        executor: Callable[[Interpreter], ShardExecutor] | None = None,
     ) -> None:
         self.interpreter = open_interpreter(policy, warm=warm)
-        self.crew: ShardExecutor = InterpreterPool(policy) if crew is None else crew(self.interpreter)
-        self.shelf = SampleCache()
+        self.executor: ShardExecutor = (
+            InterpreterPool(policy) if executor is None else executor(self.interpreter)
+        )
+        self.samples = SampleCache()
         self._folder = Path(tempfile.mkdtemp(prefix="workshop-"))
         self._scratch, self.compiled = self._folder / "scratch", self._folder / "compiled"
         self._scratch.mkdir()
@@ -46,7 +62,7 @@ class WorkerContext:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.crew.close()
+        self.executor.close()
         self.interpreter.close()
         remove_tree(self._folder)
 
@@ -77,3 +93,59 @@ def _usable(path: Path) -> bool:
         return allowed and not DiskUsageMonitor(path, _MOST_COMPILED).exceeds_now(())
     except OSError:  # a candidate may close its folder to us
         return False
+
+
+@dataclass(frozen=True)
+class SampleBatch:
+    """What solvers are given of some samples, and, read when first asked for, what they are compared with."""
+
+    problem: Problem
+    dataset: DataSet
+    rows: range
+    inputs: Inputs
+
+    @cached_property
+    def answers(self) -> ScoringTargets:
+        """Data and reference solution at the output times of the inputs."""
+        truth = read_reference_solution(self.dataset, self.problem, self.rows)
+        reference = read_reference(self.dataset, self.problem, self.rows)
+        return ScoringTargets.of(self._until(reference), self._until(truth.arrays) if truth else None)
+
+    def _until(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        t = self.inputs.t
+        return {name: values if t is None else values[:, : len(t)] for name, values in arrays.items()}
+
+
+class SampleCache:
+    """Keeps the samples used last."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[Any, ...], SampleBatch] = OrderedDict()
+
+    def get(self, task: EvaluationTask) -> SampleBatch:
+        """Return the samples of a task; raises `DataError` where problem or data are no longer those of the request."""
+        request = task.request
+        if file_state(task.dataset.path) != task.file_state:
+            raise DataError(
+                f"{task.dataset.path} has changed since the run began; its results cannot be compared."
+            )
+        key = (request.problem, request.data, task.dataset.path, task.file_state, request.split, task.samples)
+        found = self._kept.pop(key, None) or _read(task)
+        self._kept[key] = found
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return found
+
+
+def _read(task: EvaluationTask) -> SampleBatch:
+    request, problem = task.request, task.problem()
+    if problem.label != request.problem:
+        raise DataError(f"The request is for problem {request.problem}, but came with {problem.label}.")
+    if task.dataset.label != request.data:
+        raise DataError(f"The request is for data {request.data}, but came with {task.dataset.label}.")
+    rows = range(*task.samples)
+    inputs = read_inputs(task.dataset, problem, rows)
+    if request.split == "smoke" and inputs.t is not None:
+        times = max(_SMOKE_TIMES, -(-len(inputs.t) // _SMOKE_SHARE))  # a tenth of them, rounded up
+        inputs = replace(inputs, t=inputs.t[:times])
+    return SampleBatch(problem, task.dataset, rows, inputs)

@@ -40,14 +40,13 @@ from sharp.experiments.run_summary import RunSummary, State
 from sharp.experiments.summarise import summarise, with_test_scores
 from sharp.experiments.sweeps.folder import begun_runs, is_sweep, run_path
 from sharp.experiments.tables import Column, best_error_curve, common_floor, groups, number, table, text
-from sharp.llm.break_even import BreakEven
 from sharp.llm.cards import ModelCard
 from sharp.llm.ledger import Ledger
-from sharp.llm.model_costs import model_costs, total
+from sharp.llm.model_costs import BreakEven, model_costs, total
 from sharp.report.costs import hours_of, price_table
 from sharp.report.data_error_flags import LEGEND, floor_levels, marked_error
 from sharp.runs.budget import ledger_of, paid_ledger
-from sharp.runs.directory import Run, load_run
+from sharp.runs.directory import RunDirectory, load_run
 from sharp.runs.execute import replay
 
 OTHER_VERSION = "recorded with other prompts or by another version, so that its course cannot be rebuilt"
@@ -204,7 +203,7 @@ def _read(path: Path, gpu_price: float | None) -> tuple[RunSummary, dict[str, An
     return summary, extra, {name: run.cards[name] for name in sorted(ledger.by_model) if name in run.cards}
 
 
-def _summary(run: Run, record: RunRecord) -> RunSummary:
+def _summary(run: RunDirectory, record: RunRecord) -> RunSummary:
     """Return a run in figures; if its course cannot be rebuilt, at least the errors of its test run."""
     finished = bool(record.barriers) and record.barriers[-1].name == "done"
     try:

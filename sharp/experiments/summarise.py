@@ -21,7 +21,7 @@ from sharp.report.data_error_flags import flag_of
 from sharp.report.report_data import ReportData, root_of
 from sharp.report.report_summary import elapsed
 from sharp.runs.budget import ledger_of, paid_ledger
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.tournament.state import Execution, JudgeTurn, Tournament
 
 _WRITTEN = ("genesis", "search")  # origins of programs that are neither a judge's hybrid nor a repair
@@ -35,7 +35,11 @@ _REPEATED: Any = {
 
 
 def summarise(
-    run: Run, effects: Mapping[str, EffectRecord], state: Tournament | None, how: State, note: str = ""
+    run: RunDirectory,
+    effects: Mapping[str, EffectRecord],
+    state: Tournament | None,
+    how: State,
+    note: str = "",
 ) -> RunSummary:
     """Return the row of a run; without a `state` the run has not ended, and only its cost is known."""
     paid, every = paid_ledger(run, effects), ledger_of(effects.values(), run.cards)

@@ -34,7 +34,7 @@ from sharp.experiments.statistics import (
     evaluations_to_target,
     quartile_summary,
 )
-from sharp.llm.break_even import BreakEven
+from sharp.llm.model_costs import BreakEven
 from sharp.report.data_error_flags import flag_of, marked_error
 
 METHOD, PROBLEM, SEED = "method", "problem", "seed"

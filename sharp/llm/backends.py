@@ -7,8 +7,8 @@ value is a `BackendFactory`.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from sharp.errors import ConfigurationError
 from sharp.llm.cards import ModelCard, checked_url
@@ -25,12 +25,8 @@ class CallLimits:
     concurrency: int = 16
 
 
-class BackendFactory(Protocol):
-    """Makes the backend of a card; raises ConfigurationError for a card that it cannot serve."""
-
-    def __call__(self, card: ModelCard, limits: CallLimits, /) -> ChatBackend:
-        """Return the backend of a card."""
-        ...
+BackendFactory = Callable[[ModelCard, CallLimits], ChatBackend]
+"""Makes the backend of a card; raises ConfigurationError for a card that it cannot serve."""
 
 
 def make_backend(
@@ -51,34 +47,25 @@ def make_openai(card: ModelCard, limits: CallLimits) -> ChatBackend:
     """
     from sharp.llm.server import OpenAIBackend
 
-    return OpenAIBackend(
-        card,
-        base_url=_base_url(card),
-        api_key=_key(card),
-        deadline_s=limits.deadline_s,
-        attempt_timeout_s=limits.attempt_timeout_s,
-        max_concurrency=limits.concurrency,
-    )
-
-
-def _base_url(card: ModelCard) -> str:
     if card.base_url is None:
         raise ConfigurationError(
             f"nothing says where model {card.name!r} is served: set base_url (http://127.0.0.1:8000/v1, say) "
             f"in its card or under models.servers.{card.name} of the run configuration"
         )
     try:
-        return checked_url(card.base_url)
+        url = checked_url(card.base_url)
     except ValueError as error:
         raise ConfigurationError(f"base_url of model {card.name!r}: {error}") from None
-
-
-def _key(card: ModelCard) -> str | None:
-    if card.api_key_env is None:
-        return None
-    key = os.environ.get(card.api_key_env)
-    if not key:
+    key = None if card.api_key_env is None else os.environ.get(card.api_key_env)
+    if card.api_key_env is not None and not key:
         raise ConfigurationError(
             f"environment variable {card.api_key_env}, which holds the key of model {card.name!r}, is not set"
         )
-    return key
+    return OpenAIBackend(
+        card,
+        base_url=url,
+        api_key=key,
+        deadline_s=limits.deadline_s,
+        attempt_timeout_s=limits.attempt_timeout_s,
+        max_concurrency=limits.concurrency,
+    )

@@ -9,6 +9,7 @@ from sharp.llm.ledger import Ledger
 
 UNITS = {"gpu_hours": "GPU-hours", "wall_time": "minutes of wall time"}
 """What budgets count, where their names do not say it."""
+_WARN_AT = 0.8
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,17 @@ class BudgetAlert:
 
 
 def check_budget(
-    ledger: Ledger, budget: Budget, spent: ClusterUsage | None = None, *, warn_at: float = 0.8
+    ledger: Ledger, budget: Budget, spent: ClusterUsage | None = None
 ) -> tuple[BudgetAlert, ...]:
-    """Return the limits of which a share of at least `warn_at` is used; a whole limit says stop."""
-    used = used_of(ledger, spent or ClusterUsage())
-    unknown = _unknown(ledger, spent or ClusterUsage())
+    """Return the limits of which a share of at least 0.8 is used; a whole limit says stop."""
+    spent = spent or ClusterUsage()
+    used, unpriced, unmetered = used_of(ledger, spent), ledger.total.unpriced_calls, spent.unmetered
+    unknown = {
+        "dollars": f"{unpriced} calls have no known price" if unpriced else "",
+        "gpu_hours": f"nobody knows how long {unmetered} jobs ran" if unmetered else "",
+    }
     limits = (
-        _limit(name, used[name], limit, warn_at, unknown.get(name, ""))
+        _limit(name, used[name], limit, unknown.get(name, ""))
         for name, limit in asdict(budget).items()
         if limit is not None
     )
@@ -77,26 +82,16 @@ def used_of(ledger: Ledger, spent: ClusterUsage) -> dict[str, float | None]:
     }
 
 
-def _unknown(ledger: Ledger, spent: ClusterUsage) -> dict[str, str]:
-    """Return, for what is not counted in full, a clause that says so."""
-    unpriced, unmetered = ledger.total.unpriced_calls, spent.unmetered
-    return {
-        "dollars": f"{unpriced} calls have no known price" if unpriced else "",
-        "gpu_hours": f"nobody knows how long {unmetered} jobs ran" if unmetered else "",
-    }
-
-
-def _limit(name: str, used: float | None, limit: float, warn_at: float, unknown: str) -> BudgetAlert | None:
+def _limit(name: str, used: float | None, limit: float, unknown: str) -> BudgetAlert | None:
     unit = UNITS.get(name, name)
     if used is None:
         sentence = f"there is no cluster to count {unit} on; the budget of {limit:g} limits nothing here"
-        return BudgetAlert(name, 0, limit, "warn", sentence)
-    if used >= limit:
+    elif used >= limit:
         return BudgetAlert(name, used, limit, "stop", f"the budget of {limit:g} {unit} is used up ({used:g})")
-    if unknown:
+    elif unknown:
         sentence = f"{unknown}; the budget of {limit:g} {unit} covers only the rest"
-        return BudgetAlert(name, used, limit, "warn", sentence)
-    if used >= warn_at * limit:
+    elif used >= _WARN_AT * limit:
         sentence = f"{used / limit:.0%} of the budget of {limit:g} {unit} is used ({used:g})"
-        return BudgetAlert(name, used, limit, "warn", sentence)
-    return None
+    else:
+        return None
+    return BudgetAlert(name, used or 0, limit, "warn", sentence)

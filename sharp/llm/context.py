@@ -77,12 +77,21 @@ def fit_to_context(
         tokens = count_tokens(plain, bytes_per_token)
         if tokens <= budget:
             return FittedConversation(plain, tuple(dropped), tokens)
-        place = _next_to_drop(current, keep) if policy == "drop-code" else None
+        sentence = f"the conversation has about {tokens} tokens, but only {budget} fit beside the answer"
+        if policy == "error":
+            raise ContextExceeded(
+                f"{sentence}; the context policy 'error' forbids dropping any of it ('drop-code' would allow it)"
+            )
+        place = _next_to_drop(current, keep)
         if place is None:
-            raise ContextExceeded(_sentence(tokens, budget, policy, dropped))
+            raise ContextExceeded(
+                f"{sentence}, even without the {len(dropped)} sections that could be dropped"
+            )
         index, section = place
-        dropped.append(section["name"])
-        shortened = replace(current[index], content=_without(current[index].content, section))
+        name, text = section["name"], current[index].content
+        dropped.append(name)
+        notice = f"[{name} is left out here: the conversation had to be shortened.]\n"
+        shortened = replace(current[index], content=text[: section.start()] + notice + text[section.end() :])
         current = (*current[:index], shortened, *current[index + 1 :])
 
 
@@ -92,17 +101,3 @@ def _next_to_drop(messages: Sequence[Message], keep: Collection[str]) -> tuple[i
         if sections:
             return index, sections[-1]
     return None
-
-
-def _without(text: str, section: re.Match[str]) -> str:
-    notice = f"[{section['name']} is left out here: the conversation had to be shortened.]\n"
-    return text[: section.start()] + notice + text[section.end() :]
-
-
-def _sentence(tokens: int, budget: int, policy: Policy, dropped: Sequence[str]) -> str:
-    sentence = f"the conversation has about {tokens} tokens, but only {budget} fit beside the answer"
-    if policy == "error":
-        return (
-            f"{sentence}; the context policy 'error' forbids dropping any of it ('drop-code' would allow it)"
-        )
-    return f"{sentence}, even without the {len(dropped)} sections that could be dropped"

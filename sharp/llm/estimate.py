@@ -1,8 +1,9 @@
 """What a run will need, before it starts: calls, tokens and evaluations, with the assumptions behind them.
 
-What a method asks and runs is told by its plan (`sharp.llm.cost_models`); this module turns that into tokens
-and dollars.
-Sizes of prompts and answers are orders of magnitude.
+How often each method asks a model and runs a program rests on the paper: 14.1 evaluations on average over the 100
+tournaments of the structure ablation (appendix B.2.5: 3 judges, 4 rounds), that is 1.175 full cycles; 0.33 repairs an
+executed program after analysis, and 0.9 to 1.4 without, of which the middle is taken. A method never asks or runs more
+than it may at most. Sizes of prompts and answers are orders of magnitude.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, comb
 from typing import Protocol
 
 from sharp.llm.cards import Price, Purpose
@@ -30,6 +32,9 @@ class EstimateRange:
     def __mul__(self, other: EstimateRange) -> EstimateRange:
         return EstimateRange(self.expected * other.expected, self.most * other.most)
 
+    def __str__(self) -> str:
+        return f"{self.expected:g} (at most {self.most:g})"
+
     def at_most(self, limit: float) -> EstimateRange:
         """Return the span, neither end above a limit."""
         return EstimateRange(min(self.expected, limit), min(self.most, limit))
@@ -44,6 +49,12 @@ NOTHING = exactly(0)
 PROGRAM_TOKENS = EstimateRange(1500, 1900)
 INSTRUCTION_TOKENS = EstimateRange(2000, 4000)
 ANSWER_TOKENS = EstimateRange(2500, 8000)
+
+MEAN_CYCLES = 14.1 / 12
+REPAIRS_PER_PROGRAM = 0.33
+BASELINE_REPAIRS_PER_PROGRAM = 1.15
+# Of a program's length: what AIDE tells of one that has worked.
+_REMEMBERED = 0.1
 
 
 @dataclass(frozen=True)
@@ -118,8 +129,8 @@ def estimate(plan: CostModel) -> Estimate:
         prompts[ask.purpose] += ask.prompt_tokens
         completions[ask.purpose] += ask.completion_tokens
     sizes = (
-        f"{_words(PROGRAM_TOKENS)} tokens a program, {_words(INSTRUCTION_TOKENS)} of other text a prompt",
-        f"{_words(ANSWER_TOKENS)} tokens an answer; a reasoning model may need several times that",
+        f"{PROGRAM_TOKENS} tokens a program, {INSTRUCTION_TOKENS} of other text a prompt",
+        f"{ANSWER_TOKENS} tokens an answer; a reasoning model may need several times that",
         "no prompt token is served from a cache",
     )
     return Estimate(
@@ -137,5 +148,202 @@ def _price(
     return None if expected is None or most is None else EstimateRange(expected, most)
 
 
-def _words(size: EstimateRange) -> str:
-    return f"{size.expected:g} (at most {size.most:g})"
+@dataclass(frozen=True)
+class PdeSharp:
+    """PDE-SHARP; the defaults are the paper's.
+
+    `analysis_steps` counts the prompts of the analysis, and the call that writes them where a model does;
+    `derivation` allows a call before each program (section 3.2), `written_criteria` one in which a judge writes its
+    criteria (B.2.5). Without `tournament` every candidate is run (best-of-N). With `prior_run` each prompt for a
+    program shows another, of an earlier run.
+    """
+
+    candidates: int = 32
+    samples_per_call: int = 1
+    tournament: bool = True
+    judges: int = 3
+    rounds: int = 4
+    cycles: int = 3
+    analysis_steps: int = 5
+    derivation: bool = False
+    written_criteria: bool = False
+    repairs: int = 4
+    patch_retries: int = 2
+    prior_run: bool = False
+
+    def asks(self) -> tuple[CallEstimate, ...]:
+        """Return all calls, each kind once; whatever is unreadable is asked for once more."""
+        writing = ceil(self.candidates / self.samples_per_call)
+        return (
+            CallEstimate("analysis", EstimateRange(self.analysis_steps, 2 * self.analysis_steps)),
+            CallEstimate(
+                "genesis", EstimateRange(writing, writing * (1 + self.derivation)), exactly(self.prior_run)
+            ),
+            CallEstimate("judge", self._judging() if self.tournament else NOTHING, exactly(self.candidates)),
+            CallEstimate("debug", _repairs(self._programs(), REPAIRS_PER_PROGRAM, self.repairs), exactly(1)),
+            CallEstimate("reporter", EstimateRange(1, 2)),
+        )
+
+    def evaluations(self) -> EstimateRange:
+        """Count one run a program, and at most one more for each repair."""
+        return _runs(self._programs(), self.repairs)
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return in words what these numbers rest on."""
+        judged = (
+            f"{self._cycles().expected:.3g} full cycles on average, as in the paper; at most {self.cycles}",
+            f"a judge's conversation holds all {self.candidates} candidates throughout a cycle",
+        )
+        return (*(judged if self.tournament else ()), _describe_repairs(REPAIRS_PER_PROGRAM, self.repairs))
+
+    def _cycles(self) -> EstimateRange:
+        return EstimateRange(MEAN_CYCLES, self.cycles).at_most(self.cycles)
+
+    def _programs(self) -> EstimateRange:
+        """Count the programs that are run: rounds x judges, or all candidates without a tournament."""
+        if not self.tournament:
+            return exactly(self.candidates)
+        return self._cycles() * exactly(self.rounds * self.judges)
+
+    def _judging(self) -> EstimateRange:
+        """Count a judge's calls: in a cycle it selects once, and revises in every round after the nominees' own.
+
+        An unreadable selection is asked for once more, a patch that fails as often as configured.
+        """
+        selections, revisions = self.judges * (1 + self.written_criteria), self.judges * (self.rounds - 1)
+        most = 2 * selections + (1 + self.patch_retries) * revisions
+        return self._cycles() * EstimateRange(selections + revisions, most)
+
+
+@dataclass(frozen=True)
+class Technique:
+    """One way to answer a request for a program: all calls for one program, whose purpose is genesis."""
+
+    asks: tuple[CallEstimate, ...]
+    assumptions: tuple[str, ...] = ()
+
+
+def single_call(longest: int | None = None) -> Technique:
+    """Return CodePDE's technique, one call; with the length of an answer given, CoT-reflection's."""
+    answer = ANSWER_TOKENS if longest is None else ANSWER_TOKENS.at_most(longest)
+    return Technique((CallEstimate("genesis", exactly(1), answer=answer),))
+
+
+def mixture_of_agents(proposals: int, tokens: int, critique_tokens: int, synthesis_tokens: int) -> Technique:
+    """Return MoA's technique: one call for all proposals, a critique and a synthesis; lengths are in tokens.
+
+    Proposals that a server leaves out of its answer are asked for one by one: three calls, or five for three proposals.
+    """
+    proposed, shown = ANSWER_TOKENS.at_most(tokens), exactly(proposals)
+    return Technique(
+        (
+            CallEstimate("genesis", exactly(1), answer=proposed * exactly(proposals)),
+            CallEstimate("genesis", EstimateRange(0, proposals - 1), answer=proposed),
+            CallEstimate("genesis", exactly(1), shown, exactly(critique_tokens)),
+            CallEstimate("genesis", exactly(1), shown, ANSWER_TOKENS.at_most(synthesis_tokens)),
+        ),
+        (
+            f"servers give all {proposals} proposals in one call; at most all but the first are asked for one by one",
+        ),
+    )
+
+
+def cepo(best_of: int, plans: int, attempts: int, tokens: int, *, pairwise: bool) -> Technique:
+    """Return CePO's technique: for each answer plans, each carried out, a comparison and a conclusion; then ratings."""
+    answer, carried_out = ANSWER_TOKENS.at_most(tokens), EstimateRange(plans, attempts) * exactly(best_of)
+    ratings = 2 * comb(best_of, 2) if pairwise else best_of
+    return Technique(
+        (
+            CallEstimate("genesis", carried_out, answer=answer),
+            CallEstimate("genesis", carried_out, exactly(1), answer),
+            CallEstimate("genesis", exactly(best_of), exactly(plans), answer),
+            CallEstimate("genesis", exactly(best_of), exactly(1), answer),
+            CallEstimate("genesis", exactly(ratings), exactly(2 if pairwise else 1), answer),
+        ),
+        (f"every plan is carried out at the first attempt; at most {attempts} attempts for {plans} of them",),
+    )
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Programs written independently with a technique, each debugged and run (CodePDE and OptiLLM's techniques).
+
+    `refinements` holds, for each further call, how many programs it is shown (CodePDE-R, FunSearch); what they write is
+    debugged and run as well.
+    """
+
+    candidates: int = 32
+    technique: Technique = single_call()  # noqa: RUF009 - a frozen value
+    refinements: tuple[int, ...] = ()
+    repairs: int = 4
+
+    def asks(self) -> tuple[CallEstimate, ...]:
+        """Return all calls, each kind once."""
+        writing = (
+            CallEstimate(ask.purpose, ask.calls * exactly(self.candidates), ask.programs, ask.answer)
+            for ask in self.technique.asks
+        )
+        search = (
+            CallEstimate("search", exactly(self.refinements.count(shown)), exactly(shown))
+            for shown in sorted(set(self.refinements))
+        )
+        programs = exactly(self.candidates + len(self.refinements))
+        debugging = _repairs(programs, BASELINE_REPAIRS_PER_PROGRAM, self.repairs)
+        return (
+            *writing,
+            *search,
+            CallEstimate("debug", debugging, EstimateRange(1, max(1, self.repairs))),
+        )
+
+    def evaluations(self) -> EstimateRange:
+        """Count one run a program, and at most one more for each repair."""
+        return _runs(exactly(self.candidates + len(self.refinements)), self.repairs)
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return in words what these numbers rest on."""
+        return (
+            *self.technique.assumptions,
+            _describe_repairs(BASELINE_REPAIRS_PER_PROGRAM, self.repairs),
+            "a program is debugged in the conversation that wrote it, which holds all that was tried",
+        )
+
+
+@dataclass(frozen=True)
+class Aide:
+    """AIDE: a fixed number of steps, each a call and a run; which of them improve and which debug is found out."""
+
+    steps: int = 96
+    drafts: int = 24
+    debugging: bool = True
+
+    def asks(self) -> tuple[CallEstimate, ...]:
+        """Return all calls: a step's prompt shows at most one program, and in words all that have worked before."""
+        based, remembered = 1 - min(self.drafts, self.steps) / self.steps, _REMEMBERED * self.steps
+        shown = EstimateRange(based + remembered / 2, 1 + remembered)
+        return (CallEstimate("search", exactly(self.steps), shown),)
+
+    def evaluations(self) -> EstimateRange:
+        """Count one run of a program that works; those that fail in their short run have none."""
+        share = BASELINE_REPAIRS_PER_PROGRAM / (1 + BASELINE_REPAIRS_PER_PROGRAM)
+        drafted = min(self.drafts, self.steps)
+        repairing = min(self.steps - drafted, share * self.steps) if self.debugging else 0.0
+        return EstimateRange(self.steps - repairing, self.steps)
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return in words what these numbers rest on."""
+        repairs = (
+            f"{BASELINE_REPAIRS_PER_PROGRAM} debugging steps a program, as far as drafts leave steps for them"
+        )
+        return (repairs,) if self.debugging else ()
+
+
+def _repairs(programs: EstimateRange, per_program: float, most: int) -> EstimateRange:
+    return programs * EstimateRange(min(per_program, most), most)
+
+
+def _runs(programs: EstimateRange, repairs: int) -> EstimateRange:
+    return EstimateRange(programs.expected, programs.most * (1 + repairs))
+
+
+def _describe_repairs(per_program: float, most: int) -> str:
+    return f"{per_program} repairs an executed program on average; at most {most}"

@@ -132,7 +132,10 @@ def build_ledger(effects: Iterable[Effect], prices: Prices) -> Ledger:
     for effect in effects:
         if effect.kind == "chat":
             model = effect.request["model"]
-            accounts[effect.request["purpose"], model] += _account(effect, prices.get(model))
+            usage = TokenUsage(**effect.reply["usage"])
+            cost = dollars(usage, prices.get(model))
+            totals = CallTotals(1, usage, cost or 0.0, int(cost is None))
+            accounts[effect.request["purpose"], model] += totals
         elif effect.kind == "evaluate":
             kind = execution_kind(effect)
             known = is_cached(effect.reply)
@@ -173,15 +176,3 @@ def dollars(usage: TokenUsage, price: Price | None) -> float | None:
         return None
     fresh = usage.prompt - usage.cached
     return (fresh * price.prompt + usage.cached * cached + usage.completion * price.completion) / 1e6
-
-
-def split_by_tokens(total: float, accounts: Mapping[str, CallTotals]) -> dict[str, float]:
-    """Share a cost (GPU-hours or dollars of a server's allocation) in proportion to tokens."""
-    tokens = sum(account.tokens for account in accounts.values())
-    return {name: total * account.tokens / tokens if tokens else 0.0 for name, account in accounts.items()}
-
-
-def _account(effect: Effect, price: Price | None) -> CallTotals:
-    usage = TokenUsage(**effect.reply["usage"])
-    cost = dollars(usage, price)
-    return CallTotals(1, usage, cost or 0.0, int(cost is None))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import unified_diff
 from enum import Enum
+from io import StringIO
 from itertools import takewhile
 from typing import Literal
 
@@ -99,7 +100,7 @@ def failure_text(failure: PatchFailure) -> str:
 
 def render_diff(old: str, new: str, name: str) -> str:
     """Return the unified diff of two versions of a file; empty if they are equal."""
-    rows = unified_diff(_with_ends(old), _with_ends(new), f"a/{name}", f"b/{name}")
+    rows = unified_diff(_lines(old), _lines(new), f"a/{name}", f"b/{name}")
     return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
 
 
@@ -158,7 +159,7 @@ class _Document:
     """A base under change. Hunks refer to the base as it was, or else to what earlier hunks made of it."""
 
     def __init__(self, base: str) -> None:
-        self.page = _page(base)
+        self.page = SourceLines(tuple(line.removesuffix("\n") for line in _lines(base)))
         self.lines = list(self.page.lines)
         self.origin: list[int | None] = list(range(len(self.lines)))
         self.ends_line = base.endswith("\n") or not base
@@ -179,17 +180,13 @@ class _Document:
             if found and self._replace(self.page, found, hunk):
                 return rung
             current = SourceLines(tuple(self.lines))
-            later = find(current, hunk, self.budget) if self.is_changed else None
+            is_changed = self.origin != list(range(len(self.page.lines)))
+            later = find(current, hunk, self.budget) if is_changed else None
             if isinstance(later, Match) and self._replace(current, later, hunk):
                 return rung
             if found:
                 return _Obstacle.OVERLAP
         return self._fill(hunk)
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether a hunk was applied."""
-        return self.origin != list(range(len(self.page.lines)))
 
     def _fill(self, hunk: Hunk) -> Rung | _Obstacle:
         """Write the new lines of a hunk that has no old ones into a base that is blank."""
@@ -223,11 +220,6 @@ class _Document:
         if edit.first == edit.stop and edit.first - 1 in self.origin:
             return self.origin.index(edit.first - 1) + 1
         return None
-
-
-def _page(text: str) -> SourceLines:
-    *lines, last = text.split("\n")
-    return SourceLines((*lines, last) if last else tuple(lines))
 
 
 def _trimmed(page: SourceLines, match: Match) -> Match:
@@ -269,6 +261,6 @@ def _numbered(page: SourceLines, spans: list[tuple[int, int]]) -> tuple[tuple[in
     return tuple((n + 1, page.lines[n][:300]) for n in sorted(numbers) if n < len(page.lines))
 
 
-def _with_ends(text: str) -> list[str]:
-    *lines, last = text.split("\n")
-    return [*(f"{line}\n" for line in lines), *([last] if last else [])]
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text with their ends; they end at "\\n" only, unlike those of `str.splitlines`."""
+    return list(StringIO(text, newline="\n"))

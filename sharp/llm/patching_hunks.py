@@ -76,7 +76,11 @@ def read_hunks(kind: Literal["search-replace", "unified-diff"], text: str) -> tu
     if len(text) > MAX_PATCH:
         raise ReplyError(f"The patch has {len(text)} characters; at most {MAX_PATCH} are read.")
     text = normalise(text)
-    hunks = _search_replace_hunks(text) if kind == "search-replace" else _diff_hunks(text)
+    if kind == "search-replace":
+        lines = text.split("\n")
+        hunks = tuple(_search_replace_hunk(lines, region) for region in search_replace_regions(lines))
+    else:
+        hunks = _diff_hunks(text)
     if not hunks:
         raise ReplyError("The patch holds no SEARCH/REPLACE block.")
     if len(hunks) > MAX_HUNKS:
@@ -113,11 +117,6 @@ def looks_like_diff(block: Block) -> bool:
     if block.fence.language in {"diff", "patch", "udiff"}:
         return True
     return block.body.lstrip().startswith(("--- ", "diff --git ", "@@ "))
-
-
-def _search_replace_hunks(text: str) -> tuple[Hunk, ...]:
-    lines = text.split("\n")
-    return tuple(_search_replace_hunk(lines, region) for region in search_replace_regions(lines))
 
 
 def _diff_hunks(text: str) -> tuple[Hunk, ...]:
@@ -199,12 +198,13 @@ class _Draft:
         self.header = header
         self.rows: list[str] = []
         self.open_ends: set[str] = set()
-        numbers = header.groups() if header else (None, None, None)
-        self.start = None if numbers[0] is None else int(numbers[0])
-        self.due = {sign: self._announced(count) for sign, count in zip("-+", numbers[1:], strict=True)}
-
-    def _announced(self, count: str | None) -> int:
-        return int(count) if count is not None else int(self.start is not None)
+        start, *counts = header.groups() if header else (None, None, None)
+        self.start = None if start is None else int(start)
+        # A header that gives no count announces one line.
+        usual = int(start is not None)
+        self.due = {
+            sign: usual if count is None else int(count) for sign, count in zip("-+", counts, strict=True)
+        }
 
     @property
     def is_due(self) -> bool:

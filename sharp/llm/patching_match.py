@@ -166,13 +166,13 @@ def _bounds(keys: Lines, wanted: Lines) -> Iterator[float]:
         yield 2 * common / total
 
 
-def _ratio(keys: Lines, wanted: Lines, floor: float, budget: MatchBudget) -> float:
-    """Return the similarity of two runs of lines compared line by line, 0 where it is below the floor."""
+def _ratio(keys: Lines, wanted: Lines, minimum: float, budget: MatchBudget) -> float:
+    """Return the similarity of two runs of lines compared line by line, 0 where it is below a minimum."""
     total = sum(map(len, keys)) + sum(map(len, wanted))
     differing = sum(map(len, wanted[len(keys) :]))
     for key, want in zip(keys, wanted, strict=False):
         differing += len(key) + len(want) - 2 * _common(key, want, budget)
-        if differing > (1 - floor) * total:
+        if differing > (1 - minimum) * total:
             return 0.0
     return 1 - differing / total
 
@@ -188,7 +188,10 @@ def _common(a: str, b: str, budget: MatchBudget) -> int:
 def _merge(page: SourceLines, reading: HunkVariant, place: int) -> Match:
     """Return the hunk's new lines with the program's own text wherever the hunk changes nothing."""
     old = [line for line in reading.old if line.strip()]
-    new = _without_shared_margins(reading)
+    # Blank lines that surround both parts are no part of the change.
+    head = min(_margin(reading.old), _margin(reading.new))
+    tail = min(_margin(reading.old[::-1]), _margin(reading.new[::-1]))
+    new = reading.new[head : len(reading.new) - tail]
     found = page.solid[place : place + len(old)]
     kept = _unchanged(old, new)
     indentation = _Indentation(page, old, found, new)
@@ -207,13 +210,6 @@ def _merge(page: SourceLines, reading: HunkVariant, place: int) -> Match:
             merged += [*(between if adjacent and own == last + 1 else blank), page.lines[found[own]]]
             blank, adjacent, last = [], True, own
     return Match(found[0], found[-1] + 1, (*merged, *blank))
-
-
-def _without_shared_margins(reading: HunkVariant) -> Lines:
-    """Return the new lines without the blank lines that surround both parts."""
-    head = min(_margin(reading.old), _margin(reading.new))
-    tail = min(_margin(reading.old[::-1]), _margin(reading.new[::-1]))
-    return reading.new[head : len(reading.new) - tail]
 
 
 def _margin(lines: Lines) -> int:

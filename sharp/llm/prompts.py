@@ -1,16 +1,22 @@
-"""Rendering prompts: Markdown files with Jinja2 placeholders, where an undefined name is an error."""
+"""Prompts: Markdown files with Jinja2 placeholders, where an undefined name is an error; asking until answered."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFound
 
-from sharp.errors import ConfigurationError
+from sharp.errors import ConfigurationError, ReplyError
+from sharp.llm.protocol import Conversation, Message
 from sharp.resources import list_resources, resource_dirs
+
+T = TypeVar("T")
+AskModel = Callable[[str, Conversation], Awaitable[str]]
+"""Gives the answer to a conversation that is asked at a path."""
 
 
 def render(name: str, **values: Any) -> str:
@@ -28,9 +34,11 @@ def render(name: str, **values: Any) -> str:
 
 def prompt_hashes() -> dict[str, str]:
     """Return `{stage/name: sha256}` of all prompts in force, for the record of a run."""
+    stages = {path.parent.name for folder in resource_dirs("prompts") for path in folder.glob("*/*.md")}
     return {
-        f"{path.parent.name}/{path.stem}": hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in _all_prompts()
+        f"{stage}/{path.stem}": hashlib.sha256(path.read_bytes()).hexdigest()
+        for stage in sorted(stages)
+        for path in list_resources("prompts", f"{stage}/*.md").values()
     }
 
 
@@ -47,6 +55,17 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
     )
 
 
-def _all_prompts() -> list[Path]:
-    stages = {path.parent.name for folder in resource_dirs("prompts") for path in folder.glob("*/*.md")}
-    return [path for stage in sorted(stages) for path in list_resources("prompts", f"{stage}/*.md").values()]
+async def ask_until_valid(
+    say: AskModel, path: str, conversation: Conversation, read: Callable[[str], T], retries: int
+) -> tuple[T, Conversation]:
+    """Return what was read, and the conversation that led to it; raises ReplyError after `retries` further attempts."""
+    for attempt in range(retries + 1):
+        text = await say(path if attempt == 0 else f"{path}/retry-{attempt}", conversation)
+        conversation = (*conversation, Message("assistant", text))
+        try:
+            return read(text), conversation
+        except ReplyError as error:
+            if attempt == retries:
+                raise
+            conversation = (*conversation, Message("user", render("common/retry", problem=str(error))))
+    raise AssertionError("unreachable")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any, Literal, Protocol
 
 Author = Literal["system", "user", "assistant"]
@@ -16,6 +16,9 @@ class Message:
 
     role: Author
     content: str
+
+
+Conversation = tuple[Message, ...]
 
 
 @dataclass(frozen=True)
@@ -49,12 +52,7 @@ class TokenUsage:
     reasoning: int = 0
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
-        return TokenUsage(
-            self.prompt + other.prompt,
-            self.cached + other.cached,
-            self.completion + other.completion,
-            self.reasoning + other.reasoning,
-        )
+        return TokenUsage(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -89,12 +87,8 @@ class ChatReply:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ChatReply:
         """Rebuild a reply from its journalled form."""
-        return cls(
-            tuple(data["texts"]),
-            tuple(data["finish_reasons"]),
-            TokenUsage(**data["usage"]),
-            data["served_by"],
-        )
+        usage = TokenUsage(**data["usage"])
+        return cls(tuple(data["texts"]), tuple(data["finish_reasons"]), usage, data["served_by"])
 
 
 def seed_at(seed: int, path: str) -> int:

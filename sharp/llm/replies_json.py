@@ -112,32 +112,25 @@ class _Reader:
         self._skip()
         match self.text[self.position : self.position + 1]:
             case "{":
-                return self._object(depth)
+                return self._members("}", depth)
             case "[":
-                return self._array(depth)
+                return self._members("]", depth)
             case '"' | "'":
                 return self._string()
             case _:
                 return self._word()
 
-    def _object(self, depth: int) -> dict[str, Any]:
-        result: dict[str, Any] = {}
+    def _members(self, closing: str, depth: int) -> Any:
+        """Read what an object or an array holds, up to its closing bracket."""
+        is_object, keys, values = closing == "}", list[str](), list[Any]()
         self.position += 1
-        while not self._take("}"):
-            key = self._key()
-            result[key] = self._value(depth + 1)
-            if not self._take(",") and not self._sees("}"):
-                raise _BrokenError(self.position, "',' or '}'")
-        return result
-
-    def _array(self, depth: int) -> list[Any]:
-        result: list[Any] = []
-        self.position += 1
-        while not self._take("]"):
-            result.append(self._value(depth + 1))
-            if not self._take(",") and not self._sees("]"):
-                raise _BrokenError(self.position, "',' or ']'")
-        return result
+        while not self._take(closing):
+            if is_object:
+                keys.append(self._key())
+            values.append(self._value(depth + 1))
+            if not self._take(",") and not self._sees(closing):
+                raise _BrokenError(self.position, f"',' or '{closing}'")
+        return dict(zip(keys, values, strict=True)) if is_object else values
 
     def _key(self) -> str:
         if not self._sees('"') and not self._sees("'"):
@@ -162,7 +155,7 @@ class _Reader:
         if word not in _WORDS and not _NUMBER.fullmatch(word):
             raise _BrokenError(self.position, "a value")
         try:
-            value = _WORDS[word] if word in _WORDS else _number(word)
+            value = _WORDS[word] if word in _WORDS else (float if set(word) & set(".eE") else int)(word)
         except ValueError:
             raise _BrokenError(self.position, "a number of fewer digits") from None
         self.position += len(word)
@@ -179,18 +172,12 @@ class _Reader:
 
     def _skip(self) -> None:
         """Skip white space and comments."""
-        self._skip_gap()
-        while self.text.startswith("/*", self.position) and self.position + 2 <= self._last_comment_end:
-            self.position = self.text.index("*/", self.position + 2) + 2
-            self._skip_gap()
-
-    def _skip_gap(self) -> None:
-        if gap := _GAP.match(self.text, self.position):
+        while gap := _GAP.match(self.text, self.position):
             self.position = gap.end()
-
-
-def _number(word: str) -> float:
-    return float(word) if set(word) & set(".eE") else int(word)
+            # Without this bound, comments that nothing closes would make reading quadratic.
+            if not self.text.startswith("/*", self.position) or self.position + 2 > self._last_comment_end:
+                return
+            self.position = self.text.index("*/", self.position + 2) + 2
 
 
 def _unescape(match: re.Match[str]) -> str:

@@ -112,7 +112,11 @@ def fenced_blocks(text: str) -> tuple[Block, ...]:
     triple-quoted string of a Python block belongs to the string.
     """
     lines = text.split("\n")
-    fences = [fence for number, line in enumerate(lines) if (fence := _fence(number, line))]
+    fences = [
+        Fence(number, match[1], match[2], match[3].strip())
+        for number, line in enumerate(lines)
+        if (match := _FENCE.fullmatch(line))
+    ]
     blocks, at = [], 0
     while at < len(fences):
         end = _end_of_block(lines, fences, at)
@@ -144,11 +148,6 @@ def defines(code: str, name: str) -> bool:
         return False
     symbol = symbols.lookup(name)
     return symbol.is_assigned() or symbol.is_imported()
-
-
-def _fence(number: int, line: str) -> Fence | None:
-    match = _FENCE.fullmatch(line)
-    return Fence(number, match[1], match[2], match[3].strip()) if match else None
 
 
 def _end_of_block(lines: list[str], fences: list[Fence], at: int) -> int:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 from hpc.errors import InfrastructureError
-from hpc.serving import ServerRegistration, read_key
+from hpc.serving import ServerPool, ServerRegistration, read_key
 from sharp.errors import ModelError, ModelRefused, ModelUnavailable
 from sharp.llm.cards import ModelCard
 from sharp.llm.protocol import ChatReply, ChatRequest
@@ -31,28 +30,6 @@ _CONVERSATIONS = 1000
 _LOOK_S = 2.0
 
 
-class ServerPoolProtocol(Protocol):
-    """The servers of some models, as `hpc.serving.pool.ServerPool` has them."""
-
-    in_flight: Counter[str]
-
-    async def services(self, model: str) -> Sequence[ServerRegistration]:
-        """Return those that answer for a model, at least one; raises `InfrastructureError` where none can be had."""
-        ...
-
-    def ready_servers(self, model: str) -> Sequence[ServerRegistration]:
-        """Return those that answer just now, and keep the model in use."""
-        ...
-
-    def mark_suspect(self, service: ServerRegistration) -> None:
-        """Leave a server out until it gives a sign of life."""
-        ...
-
-    def is_over(self, service: ServerRegistration) -> bool:
-        """Return whether its job has ended."""
-        ...
-
-
 class ClusterChatBackend:
     """A `ChatBackend` over the servers of one model. Of one event loop.
 
@@ -66,7 +43,7 @@ class ClusterChatBackend:
     def __init__(
         self,
         card: ModelCard,
-        servers: ServerPoolProtocol,
+        servers: ServerPool,
         *,
         deadline_s: float = 1800.0,
         attempt_timeout_s: float = 600.0,
@@ -83,10 +60,14 @@ class ClusterChatBackend:
         """Answer a request."""
         failures, spent_s, clock = 0, 0.0, asyncio.get_running_loop().time
         while True:
-            service, began = self._choose(await self._wait(), request), clock()
             try:
-                with self._counted(service, request.n):
-                    return await self._ask(service, request)
+                services = await self._servers.services(self.card.name)
+            except InfrastructureError as error:
+                raise ModelUnavailable(str(error)) from error
+            service, began = self._choose(services, request), clock()
+            self._servers.in_flight[service.worker] += request.n
+            try:
+                return await self._ask(service, request)
             except ModelUnavailable as error:
                 failures, spent_s = failures + 1, spent_s + clock() - began
                 if failures == TRIES or spent_s >= self._deadline_s:
@@ -95,20 +76,20 @@ class ClusterChatBackend:
                     ) from None
                 log.warning("%s; the request goes to another server or waits for one", error)
                 self._servers.mark_suspect(service)
+            finally:
+                self._servers.in_flight[service.worker] -= request.n
 
     async def aclose(self) -> None:
         """Close the connections; the servers go on."""
         for backend in self._backends.values():
             await backend.aclose()
 
-    async def _wait(self) -> Sequence[ServerRegistration]:
-        try:
-            return await self._servers.services(self.card.name)
-        except InfrastructureError as error:
-            raise ModelUnavailable(str(error)) from error
-
     def _choose(self, services: Sequence[ServerRegistration], request: ChatRequest) -> ServerRegistration:
-        beginning = _beginning(request)
+        # What tells conversations apart: their first two messages, of which servers cache the most.
+        digest = hashlib.sha256()
+        for message in request.messages[:2]:
+            digest.update(message.content.encode("utf-8", "surrogatepass") + b"\0")
+        beginning = digest.digest()
         least = min(services, key=self._load)
         home = next((s for s in services if s.worker == self._homes.get(beginning)), least)
         chosen = home if self._load(home) < self._load(least) + SPREAD else least
@@ -121,14 +102,6 @@ class ClusterChatBackend:
     def _load(self, service: ServerRegistration) -> int:
         return self._servers.in_flight[service.worker]
 
-    @contextmanager
-    def _counted(self, service: ServerRegistration, n: int) -> Iterator[None]:
-        self._servers.in_flight[service.worker] += n
-        try:
-            yield
-        finally:
-            self._servers.in_flight[service.worker] -= n
-
     async def _ask(self, service: ServerRegistration, request: ChatRequest) -> ChatReply:
         """Return the answer of one server; give up waiting for one whose job is over: its node may be gone."""
         backend = self._backend(service)
@@ -140,18 +113,15 @@ class ClusterChatBackend:
                     raise ModelUnavailable(f"job {service.job}, in which {service.url} was served, is over")
             return call.result()
         except ModelRefused:
-            if await self._is_ours(backend, service):
+            # After a server's death, another may have got its port: does this one still offer the model?
+            offered: Sequence[str] = ()
+            with suppress(ModelError):
+                offered = await backend.models()
+            if service.served_name in offered:
                 raise
             raise ModelUnavailable(f"{service.url} is another server's by now") from None
         finally:
             call.cancel()
-
-    async def _is_ours(self, backend: OpenAIBackend, service: ServerRegistration) -> bool:
-        """Return whether the server still offers the model; after its death, another may have got its port."""
-        try:
-            return service.served_name in await backend.models()
-        except ModelError:
-            return False
 
     def _backend(self, service: ServerRegistration) -> OpenAIBackend:
         if service.url not in self._backends:
@@ -166,11 +136,3 @@ class ClusterChatBackend:
                 direct=True,
             )
         return self._backends[service.url]
-
-
-def _beginning(request: ChatRequest) -> bytes:
-    """Return what tells conversations apart: their first two messages, of which servers cache the most."""
-    digest = hashlib.sha256()
-    for message in request.messages[:2]:
-        digest.update(message.content.encode("utf-8", "surrogatepass") + b"\0")
-    return digest.digest()

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, reduce
 from math import inf
 from operator import add
 from random import Random
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
@@ -40,15 +41,7 @@ log = logging.getLogger(__name__)
 RETRIED_STATUS = frozenset({408, 409, 425, 429})
 LONGEST_PAUSE_S = 60.0
 
-# Servers without authentication ignore the key; given none, the client library would send OPENAI_API_KEY.
 NO_KEY = "none"
-
-
-class _Raw(Protocol):
-    """A response of the client library before it is parsed."""
-
-    @property
-    def http_response(self) -> Any: ...
 
 
 class _AttemptError(Exception):
@@ -92,7 +85,10 @@ class OpenAIBackend:
         self.attempt_timeout_s = attempt_timeout_s
         self.backoff_s = backoff_s
         self._attempts, self._direct = attempts, direct
-        self._key = _checked_key(api_key)
+        # Servers without authentication ignore the key; given none, the client library would send OPENAI_API_KEY.
+        self._key = (api_key or "").strip() or NO_KEY
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise ConfigurationError("the API key has characters that an HTTP header cannot carry")
         self._slots = asyncio.Semaphore(max_concurrency)
         self._served_name = card.served_name
         # Its own generator: pauses must not disturb random numbers that methods draw.
@@ -147,8 +143,12 @@ class OpenAIBackend:
         missing = request.n - have
         if missing == 1 or self.card.api.supports_n:
             return await self._ask(self._body(request, have, missing))
-        replies = await _together(self._ask(self._body(request, have + i, 1)) for i in range(missing))
-        return reduce(add, replies)
+        tasks = [asyncio.ensure_future(self._ask(self._body(request, have + i, 1))) for i in range(missing)]
+        try:
+            return reduce(add, await asyncio.gather(*tasks))
+        finally:  # the first failure ends the others, and is raised as itself
+            for task in tasks:
+                task.cancel()
 
     def _body(self, request: ChatRequest, have: int, n: int) -> dict[str, Any]:
         api = self.card.api
@@ -191,7 +191,9 @@ class OpenAIBackend:
                 async with asyncio.timeout_at(deadline):
                     reply: ChatReply = await retrying(attempt)
             except TimeoutError:
-                raise ModelUnavailable(self._given_up(failures)) from None
+                last = f"; the last of {len(failures)} failed attempts: {failures[-1]}" if failures else ""
+                limit = "" if len(failures) >= self._attempts else f" within {self.deadline_s:g} s"
+                raise ModelUnavailable(f"{self._where} gave no usable answer{limit}{last}") from None
         spent = sum((failure.usage for failure in failures), TokenUsage())
         return replace(reply, usage=reply.usage + spent)
 
@@ -202,18 +204,16 @@ class OpenAIBackend:
         longest = min(LONGEST_PAUSE_S, self.backoff_s * 2.0 ** min(state.attempt_number - 1, 30))
         return asked + self._random.uniform(0, longest)
 
-    def _given_up(self, failures: list[_AttemptError]) -> str:
-        last = f"; the last of {len(failures)} failed attempts: {failures[-1]}" if failures else ""
-        limit = "" if len(failures) >= self._attempts else f" within {self.deadline_s:g} s"
-        return f"{self._where} gave no usable answer{limit}{last}"
-
     async def _attempt(self, body: dict[str, Any]) -> ChatReply:
         asked = self._served_name or await self._only_model()
         completions = self._client.chat.completions.with_raw_response
         try:
             reply = read_completion(await self._send(lambda: completions.create(model=asked, **body)))
         except _NotFound as error:
-            raise ModelRefused(f"{error}; {await self._offer()}") from None
+            offer = "it does not list its models either: is base_url right? It usually ends in /v1"
+            with suppress(ModelError):
+                offer = f"it offers: {', '.join(await self.models())}"
+            raise ModelRefused(f"{error}; {offer}") from None
         except AnswerError as error:
             raise _AttemptError(self._clean(str(error)), error.usage) from None
         if not is_same_model(asked, reply.served_by):
@@ -232,13 +232,7 @@ class OpenAIBackend:
         self._served_name = names[0]
         return names[0]
 
-    async def _offer(self) -> str:
-        try:
-            return f"it offers: {', '.join(await self.models())}"
-        except ModelError:
-            return "it does not list its models either: is base_url right? It usually ends in /v1"
-
-    async def _send(self, call: Callable[[], Awaitable[_Raw]]) -> str:
+    async def _send(self, call: Callable[[], Awaitable[Any]]) -> str:
         """Make one HTTP exchange and return the body; translate every failure into ours, without the key."""
         import openai
 
@@ -266,35 +260,15 @@ class OpenAIBackend:
                 f"the conversation does not fit the context of model {self.card.name!r} ({sentence})"
             )
         if status in (401, 403):
-            return ModelRefused(f"{self._where} did not accept {self._key_name} ({sentence})")
+            key = f"the key from environment variable {self.card.api_key_env or '(given by the caller)'}"
+            if self._key == NO_KEY:
+                key = "a request without a key; name the key's environment variable in api_key_env"
+            return ModelRefused(f"{self._where} did not accept {key} ({sentence})")
         if status == 404 or error.code == "model_not_found":
             return _NotFound(
                 f"{self._where} does not know {self._served_name or 'this address'!r} ({sentence})"
             )
         return ModelRefused(f"{self._where} refused the request ({sentence})")
 
-    @property
-    def _key_name(self) -> str:
-        if self._key == NO_KEY:
-            return "a request without a key; name the key's environment variable in api_key_env"
-        return f"the key from environment variable {self.card.api_key_env or '(given by the caller)'}"
-
     def _clean(self, text: str) -> str:
         return text if self._key == NO_KEY else text.replace(self._key, "[key]")
-
-
-def _checked_key(key: str | None) -> str:
-    key = (key or "").strip() or NO_KEY
-    if not (key.isascii() and key.isprintable()):
-        raise ConfigurationError("the API key has characters that an HTTP header cannot carry")
-    return key
-
-
-async def _together(calls: Iterable[Awaitable[ChatReply]]) -> list[ChatReply]:
-    """Await all; the first failure cancels the others and is raised as itself."""
-    tasks = [asyncio.ensure_future(call) for call in calls]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()

@@ -1,21 +1,30 @@
-"""AIDE: a tree of programs that are drafted, debugged and improved one after the other (arXiv 2502.13138)."""
+"""AIDE: a tree of programs that are drafted, debugged and improved one after the other (arXiv 2502.13138).
+
+The tree and the search policy are values and pure functions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
 from random import Random
 from typing import Any
 
+from sharp.config import AideOptions
 from sharp.evaluation.protocol import Evaluation
 from sharp.llm.prompts import render
 from sharp.llm.protocol import Message
-from sharp.llm.reply_retries import Conversation
-from sharp.methods.sampling import SampledProgram, select_and_test
-from sharp.methods.searching import SearchTask, checkpoint_periodically, execute_step, with_result
-from sharp.methods.tree import Decision, Node, decide, tree
-from sharp.tournament.execution import CandidateRuns, execute
+from sharp.methods.sampling import select_and_test
+from sharp.methods.searching import (
+    SearchTask,
+    checkpoint_periodically,
+    execute_step,
+    shown_program,
+    with_result,
+)
 from sharp.tournament.run_context import RunContext, system_prompt
-from sharp.tournament.state import Candidate, Tournament
+from sharp.tournament.state import Candidate, SearchAction, SearchStep, Tournament
 
 KEPT = 2500  # characters of each end of a program's output that a prompt shows
 
@@ -27,7 +36,8 @@ async def aide(session: RunContext) -> Tournament:
     """
     state = Tournament(problem=session.problem.label)
     for number in range(1, session.config.aide.steps + 1):
-        result = await execute_step(session, _task(session, state, number), run=_run_once)
+        # A program is run as it is: steps of the tree take the place of repairs.
+        result = await execute_step(session, _task(session, state, number), repair=_no_repair)
         state = with_result(state, result)
         checkpoint_periodically(session, state, number)
     return await select_and_test(session, state)
@@ -44,54 +54,40 @@ def _task(session: RunContext, state: Tournament, number: int) -> SearchTask:
     nodes = tree(state.search)
     rng = Random(f"{session.config.seed}/aide/{number}")
     decision = decide(nodes, rng, session.config.aide)
-    base = None if decision.node is None else state.candidates[decision.node.id]
-    return SearchTask(
-        number=number,
-        move=decision.move,
-        conversation=_conversation(session, state, nodes, decision),
-        shown=() if base is None else (base.id,),
-        base=base,
-        note=_note(decision),
-        temperature=session.config.aide.temperature,
-    )
-
-
-def _note(decision: Decision) -> str:
-    if decision.move == "debug" and decision.node is not None:
-        return f"debugging step {decision.node.debug_depth + 1} in a row"
-    return ""
-
-
-def _conversation(
-    session: RunContext, state: Tournament, nodes: Sequence[Node], decision: Decision
-) -> Conversation:
+    node, note = decision.node, ""
+    base = None if node is None else state.candidates[node.id]
     values: dict[str, Any] = {
         "description": session.description,
         "function": session.problem.interface.function,
     }
-    if decision.node is not None:
-        values |= _program(session, state, decision.node)
+    if node is not None:
+        evaluation = _evaluation(state, node)
+        output = "\n".join(filter(None, (evaluation.stdout.strip(), evaluation.stderr.strip())))
+        values |= shown_program(session, state, node.id) | {"output": trimmed(output)}
+    if node is not None and decision.move == "debug":
+        note = f"debugging step {node.debug_depth + 1} in a row"
     if decision.move == "draft":
         values["template"] = session.template.strip()
     if decision.move != "debug":
-        values["memory"] = [_remembered(session, state, node) for node in nodes if not node.is_buggy]
+        values["memory"] = [
+            {
+                "id": one.id,
+                "design": state.candidates[one.id].explanation or "not explained",
+                "result": session.feedback(_evaluation(state, one)),
+            }
+            for one in nodes
+            if not one.is_buggy
+        ]
     prompt = render(f"aide/{decision.move}", **values)
-    return (system_prompt("aide/system"), Message("user", prompt))
-
-
-def _program(session: RunContext, state: Tournament, node: Node) -> dict[str, str]:
-    evaluation = _evaluation(state, node)
-    return {
-        "id": node.id,
-        "code": state.candidates[node.id].code.strip(),
-        "feedback": session.feedback(evaluation),
-        "output": trimmed("\n".join(filter(None, (evaluation.stdout.strip(), evaluation.stderr.strip())))),
-    }
-
-
-def _remembered(session: RunContext, state: Tournament, node: Node) -> dict[str, str]:
-    design = state.candidates[node.id].explanation or "not explained"
-    return {"id": node.id, "design": design, "result": session.feedback(_evaluation(state, node))}
+    return SearchTask(
+        number=number,
+        move=decision.move,
+        conversation=(system_prompt("aide/system"), Message("user", prompt)),
+        shown=() if base is None else (base.id,),
+        base=base,
+        note=note,
+        temperature=session.config.aide.temperature,
+    )
 
 
 def _evaluation(state: Tournament, node: Node) -> Evaluation:
@@ -100,10 +96,58 @@ def _evaluation(state: Tournament, node: Node) -> Evaluation:
     return run.evaluation
 
 
-async def _run_once(session: RunContext, path: str, draft: SampledProgram) -> CandidateRuns:
-    """Run a program as it is: steps of the tree take the place of repairs."""
-    return await execute(session, path, draft.candidate, repair=_nobody)
-
-
-async def _nobody(_path: str, _versions: Sequence[Candidate], _evaluation: Evaluation) -> Candidate | None:
+async def _no_repair(_path: str, _versions: Sequence[Candidate], _evaluation: Evaluation) -> Candidate | None:
     return None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A program of the tree; `parent` is None for drafts. `debug_depth` counts debugging steps one after the other."""
+
+    id: str
+    parent: str | None
+    metric: float
+    debug_depth: int
+
+    @property
+    def is_buggy(self) -> bool:
+        """Whether the program has no result, by the scorer's word."""
+        return not isfinite(self.metric)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a step does: draft, debug a node or improve a node."""
+
+    move: SearchAction
+    node: Node | None = None
+
+
+def tree(steps: Sequence[SearchStep]) -> tuple[Node, ...]:
+    """Return the nodes that a trace has led to, oldest first; steps whose reply held no program left none."""
+    nodes: dict[str, Node] = {}
+    for step in steps:
+        if step.candidate is not None:
+            parent = nodes[step.parents[0]] if step.parents else None
+            depth = parent.debug_depth + 1 if parent and step.move == "debug" else 0
+            above = None if parent is None else parent.id
+            nodes[step.candidate] = Node(step.candidate, above, step.metric, depth)
+    return tuple(nodes.values())
+
+
+def decide(nodes: Sequence[Node], rng: Random, options: AideOptions) -> Decision:
+    """Return what comes next: drafts first; then, as often as configured, debugging; else the best node is improved."""
+    if sum(node.parent is None for node in nodes) < options.drafts:
+        return Decision("draft")
+    if rng.random() < options.debug_probability:
+        broken = debuggable(nodes, options.max_debug_depth)
+        if broken:
+            return Decision("debug", rng.choice(broken))
+    good = [node for node in nodes if not node.is_buggy]
+    return Decision("improve", min(good, key=lambda node: node.metric)) if good else Decision("draft")
+
+
+def debuggable(nodes: Sequence[Node], max_depth: int) -> list[Node]:
+    """Return the buggy leaves that were not debugged too often already."""
+    inner = {node.parent for node in nodes}
+    return [n for n in nodes if n.is_buggy and n.id not in inner and n.debug_depth <= max_depth]

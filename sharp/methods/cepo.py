@@ -8,8 +8,7 @@ from itertools import permutations
 
 from sharp.config import SamplingParams
 from sharp.llm.prompts import render
-from sharp.llm.protocol import ChatReply, Message
-from sharp.llm.reply_retries import Conversation
+from sharp.llm.protocol import ChatReply, Conversation, Message
 from sharp.methods.sampling import ask_generator, best_of_n, usable_texts
 from sharp.tournament.run_context import RunContext, ask
 from sharp.tournament.state import Tournament
@@ -35,20 +34,19 @@ async def deliberate(session: RunContext, path: str, conversation: Conversation)
 
 async def _answer(session: RunContext, path: str, conversation: Conversation) -> str:
     """Plan and carry out, compare what came of it, and answer; without any attempt, answer straight away."""
-    question, options = _question(conversation), session.config.cepo
-    attempts = await _attempts(session, path, conversation)
-    solution = await _compared(session, path, question, attempts) if attempts else ""
+    question, options, solution = _question(conversation), session.config.cepo, ""
+    attempts: list[str] = []
+    for number in range(1, options.attempts + 1):
+        attempts += await _attempt(session, f"{path}/attempt-{number}", conversation)
+        if len(attempts) == options.plans:
+            break
+    if attempts:
+        # The solution that mends what the attempts disagree in; the first of them where it cannot be had.
+        prompt = render("cepo/compare", question=question, attempts=attempts)
+        reply = await _step(session, f"{path}/comparison", _alone(prompt), options.refine_temperature)
+        solution = (usable_texts(reply) or attempts)[0]
     prompt = render("cepo/final", question=question, solution=solution.strip())
     return (await _step(session, f"{path}/final", _alone(prompt), options.final_temperature)).text
-
-
-async def _attempts(session: RunContext, path: str, conversation: Conversation) -> list[str]:
-    attempts: list[str] = []
-    for number in range(1, session.config.cepo.attempts + 1):
-        attempts += await _attempt(session, f"{path}/attempt-{number}", conversation)
-        if len(attempts) == session.config.cepo.plans:
-            break
-    return attempts
 
 
 async def _attempt(session: RunContext, path: str, conversation: Conversation) -> list[str]:
@@ -61,14 +59,6 @@ async def _attempt(session: RunContext, path: str, conversation: Conversation) -
         return []
     so_far = (*so_far, Message("assistant", plan), Message("user", render("cepo/execute")))
     return usable_texts(await _step(session, f"{path}/execution", so_far, options.execute_temperature))
-
-
-async def _compared(session: RunContext, path: str, question: str, attempts: Sequence[str]) -> str:
-    """Return the solution that mends what the attempts disagree in; the first of them where it cannot be had."""
-    prompt = render("cepo/compare", question=question, attempts=attempts)
-    temperature = session.config.cepo.refine_temperature
-    reply = await _step(session, f"{path}/comparison", _alone(prompt), temperature)
-    return (usable_texts(reply) or attempts)[0]
 
 
 async def _ratings(session: RunContext, path: str, question: str, answers: Sequence[str]) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import isfinite
 
 from sharp.methods.sampling import run_all, sample, select_and_test, single_call
@@ -34,15 +34,12 @@ def refinements(session: RunContext, state: Tournament) -> Iterator[SearchTask]:
     options, ranked = session.config.refine, best_first(state)
     numbers = [number for number in options.parents for _ in range(options.generations)] if ranked else []
     for step, number in enumerate(numbers, start=1):
-        yield _refinement(session, state, step, ranked[:number])
-
-
-def _refinement(session: RunContext, state: Tournament, step: int, shown: Sequence[str]) -> SearchTask:
-    return SearchTask(
-        number=step,
-        move="refine",
-        conversation=improvement_prompt(session, state, shown),
-        shown=tuple(shown),
-        base=state.candidates[shown[0]],
-        note=f"the best {len(shown)} shown",
-    )
+        shown = tuple(ranked[:number])
+        yield SearchTask(
+            number=step,
+            move="refine",
+            conversation=improvement_prompt(session, state, shown),
+            shown=shown,
+            base=state.candidates[shown[0]],
+            note=f"the best {len(shown)} shown",
+        )

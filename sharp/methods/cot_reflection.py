@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sharp.config import SamplingParams
 from sharp.llm.prompts import render
-from sharp.llm.reply_retries import Conversation
+from sharp.llm.protocol import Conversation
 from sharp.methods.sampling import ask_generator, best_of_n
 from sharp.tournament.run_context import RunContext
 from sharp.tournament.state import Tournament
@@ -22,9 +22,10 @@ async def cot_reflection(session: RunContext) -> Tournament:
 
 async def reflect(session: RunContext, path: str, conversation: Conversation) -> str:
     """Answer by one call that is told to think, to reflect, and to give its answer as `<output>`."""
-    options = session.config.cot_reflection
+    options, (system, *rest) = session.config.cot_reflection, conversation
+    text = render("cot-reflection/system", system=system.content.strip())
     sampling = SamplingParams(temperature=options.temperature, max_tokens=options.max_tokens)
-    reply = await ask_generator(session, f"{path}/code", _instructed(conversation), sampling)
+    reply = await ask_generator(session, f"{path}/code", (replace(system, content=text), *rest), sampling)
     return output_of(reply.text)
 
 
@@ -37,9 +38,3 @@ def output_of(text: str) -> str:
         if found := _OUTPUT.search(part):
             return found[1].strip()
     return text
-
-
-def _instructed(conversation: Conversation) -> Conversation:
-    system, *rest = conversation
-    text = render("cot-reflection/system", system=system.content.strip())
-    return (replace(system, content=text), *rest)

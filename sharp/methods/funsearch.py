@@ -8,7 +8,6 @@ from random import Random
 
 from sharp.config import FunSearchOptions
 from sharp.methods.islands import (
-    IslandReset,
     Islands,
     Member,
     bucket,
@@ -119,9 +118,9 @@ def _reset(
 ) -> tuple[Tournament, Islands]:
     islands, foundings = reset(islands, Random(f"{session.config.seed}/funsearch/{number}/reset"))
     founders = tuple(dict.fromkeys(founding.founder.id for founding in foundings))
-    step = SearchStep(number, "reset", founders, None, inf, "; ".join(map(_describe_reset, foundings)))
+    told = (
+        f"island {one.island + 1} begins again with {one.founder.id} of island {one.source + 1}"
+        for one in foundings
+    )
+    step = SearchStep(number, "reset", founders, None, inf, "; ".join(told))
     return replace(state, search=(*state.search, step)), islands
-
-
-def _describe_reset(founding: IslandReset) -> str:
-    return f"island {founding.island + 1} begins again with {founding.founder.id} of island {founding.source + 1}"

@@ -90,7 +90,8 @@ def draw(island: Island, rng: Random, most: int, at: float) -> Island:
     """
     by_signature, chances = clusters(island), cluster_chances(island, at)
     drawn = rng.choices(tuple(chances), tuple(chances.values()), k=min(len(chances), most))
-    members = [_member(by_signature[signature], rng) for signature in drawn]
+    alike = [by_signature[signature] for signature in drawn]
+    members = [rng.choices(cluster, member_chances(cluster))[0] for cluster in alike]
     return tuple(sorted(members, key=lambda member: member.score))
 
 
@@ -116,7 +117,3 @@ def reset(islands: Islands, rng: Random) -> tuple[Islands, tuple[IslandReset, ..
     )
     begun = {founding.island: (founding.founder,) for founding in foundings}
     return tuple(begun.get(index, island) for index, island in enumerate(islands)), foundings
-
-
-def _member(cluster: Island, rng: Random) -> Member:
-    return rng.choices(cluster, member_chances(cluster))[0]

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from sharp.config import SamplingParams
 from sharp.errors import ReplyError
 from sharp.llm.prompts import render
-from sharp.llm.protocol import Message
-from sharp.llm.reply_retries import Conversation
+from sharp.llm.protocol import Conversation, Message
 from sharp.methods.sampling import ask_generator, best_of_n, usable_texts
 from sharp.tournament.run_context import RunContext
 from sharp.tournament.state import Tournament

@@ -10,10 +10,9 @@ from sharp.config import SamplingParams
 from sharp.errors import ReplyError
 from sharp.evaluation.protocol import Evaluation
 from sharp.llm.prompts import render
-from sharp.llm.protocol import ChatReply, Message
+from sharp.llm.protocol import ChatReply, Conversation, Message
 from sharp.llm.replies import explanation, extract_code, read_strategy
 from sharp.llm.replies_text import answer
-from sharp.llm.reply_retries import Conversation
 from sharp.tournament.execution import CandidateRuns, Repair, execute, repaired_version, with_outcome
 from sharp.tournament.finalize import finalize
 from sharp.tournament.run_context import UNSAID, RunContext, ask, gather_all, system_prompt
@@ -51,13 +50,11 @@ async def ask_generator(
 
 def usable_texts(reply: ChatReply) -> list[str]:
     """Return the answers of a reply that are neither empty nor cut off, without the model's reasoning."""
-    whole = [
-        text for text, reason in zip(reply.texts, reply.finish_reasons, strict=True) if reason != "length"
-    ]
     usable = []
-    for text in whole:
+    for text, reason in zip(reply.texts, reply.finish_reasons, strict=True):
         with suppress(ReplyError):
-            usable.append(answer(text).strip())
+            if reason != "length":
+                usable.append(answer(text).strip())
     return usable
 
 
@@ -91,9 +88,29 @@ async def run_all(session: RunContext, state: Tournament, drafts: Sequence[Sampl
     return state
 
 
-async def run_draft(session: RunContext, path: str, draft: SampledProgram) -> CandidateRuns:
-    """Run a program, debugged in the conversation that wrote it."""
-    return await execute(session, path, draft.candidate, repair=_in_conversation(session, draft.conversation))
+async def run_draft(
+    session: RunContext, path: str, draft: SampledProgram, repair: Repair | None = None
+) -> CandidateRuns:
+    """Run a program, by default debugged in the conversation that wrote it, failure after failure (as CodePDE does)."""
+    so_far = draft.conversation
+
+    async def go_on(path: str, versions: Sequence[Candidate], evaluation: Evaluation) -> Candidate | None:
+        nonlocal so_far
+        assert evaluation.failure is not None
+        prompt = render(
+            "codepde/debug",
+            failure=session.feedback(evaluation),
+            non_finite=evaluation.failure.kind == "non_finite",
+            stdout=evaluation.stdout[-_TAIL:].strip(),
+            stderr=evaluation.stderr[-_TAIL:].strip(),
+            function=session.problem.interface.function,
+        )
+        so_far = (*so_far, Message("user", prompt))
+        text = (await ask(session, path, session.config.models.generator, "debug", so_far)).text
+        so_far = (*so_far, Message("assistant", text))
+        return repaired_version(session, versions, text)
+
+    return await execute(session, path, draft.candidate, repair=repair or go_on)
 
 
 async def select_and_test(
@@ -104,17 +121,6 @@ async def select_and_test(
     session.effects.checkpoint("finalize", state)
     session.effects.checkpoint("done", state)
     return state
-
-
-def first_prompt(session: RunContext) -> Conversation:
-    """Return the conversation that asks for a program, with nothing but the problem and the template."""
-    prompt = render(
-        "codepde/generate",
-        description=session.description,
-        template=session.template.strip(),
-        function=session.problem.interface.function,
-    )
-    return (system_prompt("codepde/system"), Message("user", prompt))
 
 
 def read_draft(
@@ -134,35 +140,15 @@ def read_draft(
 
 
 async def _write(session: RunContext, technique: Technique, name: str) -> SampledProgram | tuple[str, str]:
-    conversation = first_prompt(session)
+    prompt = render(
+        "codepde/generate",
+        description=session.description,
+        template=session.template.strip(),
+        function=session.problem.interface.function,
+    )
+    conversation = (system_prompt("codepde/system"), Message("user", prompt))
     try:
         text = await technique(session, f"genesis/{name}", conversation)
         return read_draft(session, name, text, conversation)
     except ReplyError as error:
         return name, str(error)
-
-
-def _in_conversation(session: RunContext, conversation: Conversation) -> Repair:
-    """Return a repair that goes on with a conversation, failure after failure (CodePDE's debugging)."""
-    so_far = conversation
-
-    async def repair(path: str, versions: Sequence[Candidate], evaluation: Evaluation) -> Candidate | None:
-        nonlocal so_far
-        so_far = (*so_far, Message("user", _complaint(session, evaluation)))
-        text = (await ask(session, path, session.config.models.generator, "debug", so_far)).text
-        so_far = (*so_far, Message("assistant", text))
-        return repaired_version(session, versions, text)
-
-    return repair
-
-
-def _complaint(session: RunContext, evaluation: Evaluation) -> str:
-    assert evaluation.failure is not None
-    return render(
-        "codepde/debug",
-        failure=session.feedback(evaluation),
-        non_finite=evaluation.failure.kind == "non_finite",
-        stdout=evaluation.stdout[-_TAIL:].strip(),
-        stderr=evaluation.stderr[-_TAIL:].strip(),
-        function=session.problem.interface.function,
-    )

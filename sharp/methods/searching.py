@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -10,14 +10,12 @@ from sharp.config import SamplingParams
 from sharp.errors import ReplyError
 from sharp.llm.patching import changed_share
 from sharp.llm.prompts import render
-from sharp.llm.protocol import Message
-from sharp.llm.reply_retries import Conversation
-from sharp.methods.sampling import SampledProgram, read_draft, run_draft
-from sharp.tournament.execution import CandidateRuns, with_outcome
+from sharp.llm.protocol import Conversation, Message
+from sharp.methods.sampling import read_draft, run_draft
+from sharp.tournament.execution import CandidateRuns, Repair, with_outcome
 from sharp.tournament.run_context import RunContext, ask, request_of, system_prompt
 from sharp.tournament.state import Candidate, SearchAction, SearchStep, Tournament
 
-Run = Callable[[RunContext, str, SampledProgram], Awaitable[CandidateRuns]]
 CHECKPOINT_STEPS = 8
 
 
@@ -52,7 +50,7 @@ class SearchResult:
     complaint: str = ""
 
 
-async def execute_step(session: RunContext, task: SearchTask, run: Run = run_draft) -> SearchResult:
+async def execute_step(session: RunContext, task: SearchTask, repair: Repair | None = None) -> SearchResult:
     """Ask for the program of a step and run it, by default debugged in the conversation that wrote it."""
     model, base = session.config.models.generator, task.base
     reply = await ask(
@@ -68,8 +66,13 @@ async def execute_step(session: RunContext, task: SearchTask, run: Run = run_dra
         draft = read_draft(session, task.name, reply.text, task.conversation, origin="search")
     except ReplyError as error:
         return SearchResult(task, complaint=str(error))
-    draft = replace(draft, candidate=_descended(draft.candidate, task))
-    return SearchResult(task, draft.candidate, await run(session, "search", draft))
+    if base is not None:
+        # Parents are the base first, then the others that were shown, each once.
+        parents, share = dict.fromkeys((base.id, *task.shown)), changed_share(base.code, draft.candidate.code)
+        draft = replace(
+            draft, candidate=replace(draft.candidate, parents=tuple(parents), changed_share=share)
+        )
+    return SearchResult(task, draft.candidate, await run_draft(session, "search", draft, repair))
 
 
 def with_result(state: Tournament, result: SearchResult) -> Tournament:
@@ -91,7 +94,7 @@ def improvement_prompt(session: RunContext, state: Tournament, shown: Sequence[s
     prompt = render(
         "codepde/refine",
         description=session.description,
-        programs=[_shown(session, state, name) for name in shown],
+        programs=[shown_program(session, state, name) for name in shown],
         kinds=session.config.feedback.metrics,
         slow_s=wall_s / 2,
         wall_s=wall_s,
@@ -106,15 +109,8 @@ def checkpoint_periodically(session: RunContext, state: Tournament, number: int)
         session.effects.checkpoint(f"search/step-{number}", state)
 
 
-def _descended(candidate: Candidate, task: SearchTask) -> Candidate:
-    """Return a new program with its parents: the base first, then the others that were shown, each once."""
-    if task.base is None:
-        return candidate
-    parents = tuple(dict.fromkeys((task.base.id, *task.shown)))
-    return replace(candidate, parents=parents, changed_share=changed_share(task.base.code, candidate.code))
-
-
-def _shown(session: RunContext, state: Tournament, name: str) -> dict[str, str]:
+def shown_program(session: RunContext, state: Tournament, name: str) -> dict[str, str]:
+    """Return a program that was run with its result, as prompts show it."""
     run = state.execution_of(name)
     assert run is not None
     return {

@@ -1,9 +1,9 @@
-"""What a data set is worth as a reference: its distance from the truth, and its residual in the equation."""
+"""What a data set is worth: its distance from the reference solution, and its residual in the equation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -15,9 +15,7 @@ from sharp.errors import DataError
 from sharp.problems.problem import Problem
 from sharp.reference.chunking import Progress
 from sharp.reference.datasets import (
-    DataSet,
     Inputs,
-    ReferenceSolution,
     open_dataset,
     read_inputs,
     read_reference,
@@ -34,13 +32,13 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Audit:
-    """Distances between a data set and the truth, sample by sample, all relative.
+    """Distances between a data set and the reference solution u*, sample by sample, all relative.
 
-    `error` is ||data - truth|| / ||truth||, the error of the data themselves; `floor` is ||truth - data|| /
-    ||data||, the nRMSE that the truth scores against the data; `reference_error` is the estimated error of the
-    truth. `residual` and `reference_residual` are the normalised PDE residuals of both on the output grid, the
-    second of which shows what the grid alone contributes; they are empty where none is defined for the family of the
-    problem, and `residual_note` says so.
+    `error` is ||data - u*|| / ||u*||, the error of the data themselves; `data_error` is ||u* - data|| / ||data||, the
+    nRMSE that u* scores against the data; `reference_error` is the estimated error of u*. `residual` and
+    `reference_residual` are the normalised PDE residuals of both on the output grid, the second of which shows what the
+    grid alone contributes; they are empty where none is defined for the family of the problem, and `residual_note`
+    says so.
     """
 
     label: str
@@ -64,7 +62,7 @@ class Audit:
 
     @property
     def is_truth(self) -> bool:
-        """Whether the data are the truth themselves."""
+        """Whether the data are the reference solution themselves."""
         return not any(self.error)
 
     @classmethod
@@ -78,35 +76,35 @@ class Audit:
 
 
 _TITLES = {
-    "error": "error",
-    "data_error": "data error",
-    "reference_error": "reference error",
-    "residual": "residual",
-    "reference_residual": "of reference",
-}
+    name: name.replace("_", " ") for name in ("error", "data_error", "reference_error", "residual")
+} | {"reference_residual": "of reference"}
 
 
 def audit_dataset(
     problem: Problem, path: Path, *, samples: int = 8, first: int = 0, progress: Progress | None = None
 ) -> Audit:
-    """Compare samples of a data file, from `first` on, with their truth, solving for it where none is stored.
+    """Compare samples of a data file, from `first` on, with their reference solution, solved for where none is stored.
 
     Raises `DataError` for a file that does not hold data of the problem, or too few output times for a residual.
     """
     dataset = open_dataset(path, problem)
     rows = range(first, min(first + samples, dataset.n_samples))
     inputs, data = read_inputs(dataset, problem, rows), read_reference(dataset, problem, rows)
-    truth = _truth(dataset, problem, inputs, rows, progress)
-    (of_data, of_truth), note = _residuals(problem, path, inputs, (data, truth.arrays))
-    stacked, true = _stacked(data), _stacked(truth.arrays)
+    solution = read_reference_solution(dataset, problem, rows)
+    solution = solution or solve_reference(problem, InitialSet(inputs.arrays), inputs.t, progress)
+    (of_data, of_reference), note = _residuals(problem, path, inputs, (data, solution.arrays))
+    found, exact = (
+        np.stack([np.asarray(values, np.float64) for values in arrays.values()], axis=1)
+        for arrays in (data, solution.arrays)
+    )
     return Audit(
         label=dataset.label,
         samples=tuple(rows),
-        error=tuple(relative_l2(stacked, true).tolist()),
-        data_error=tuple(relative_l2(true, stacked).tolist()),
-        reference_error=tuple(truth.error.tolist()),
+        error=tuple(relative_l2(found, exact).tolist()),
+        data_error=tuple(relative_l2(exact, found).tolist()),
+        reference_error=tuple(solution.error.tolist()),
         residual=of_data,
-        reference_residual=of_truth,
+        reference_residual=of_reference,
         residual_note=note,
     )
 
@@ -155,29 +153,15 @@ def _residuals(
         raise DataError(
             f"{path}: expected at least {FEWEST_TIMES} output times, which a residual takes, found {len(inputs.t)}"
         )
-    samples = range(len(next(iter(inputs.arrays.values()))))
+    samples = [replace(inputs, arrays=arrays) for arrays in _samples(inputs.arrays)]
     found = [
-        [residual(problem, _sample(inputs, row), _rows(arrays, row)) for row in samples]
+        [residual(problem, *pair) for pair in zip(samples, _samples(arrays), strict=True)]
         for arrays in solutions
     ]
     return tuple(tuple(each.value for each in column) for column in found), found[0][0].note
 
 
-def _truth(
-    dataset: DataSet, problem: Problem, inputs: Inputs, rows: range, progress: Progress | None
-) -> ReferenceSolution:
-    stored = read_reference_solution(dataset, problem, rows)
-    return stored or solve_reference(problem, InitialSet(inputs.arrays), inputs.t, progress)
-
-
-def _stacked(arrays: Arrays) -> NDArray[np.float64]:
-    """Put all fields into one array [n, fields, ...], over which errors are taken together."""
-    return np.stack([np.asarray(values, np.float64) for values in arrays.values()], axis=1)
-
-
-def _sample(inputs: Inputs, row: int) -> Inputs:
-    return Inputs(_rows(inputs.arrays, row), inputs.t, inputs.x)
-
-
-def _rows(arrays: Arrays, row: int) -> dict[str, NDArray[Any]]:
-    return {name: values[row : row + 1] for name, values in arrays.items()}
+def _samples(arrays: Arrays) -> list[dict[str, NDArray[Any]]]:
+    """Return the arrays of each sample, [1, ...]."""
+    n = len(next(iter(arrays.values())))
+    return [{name: values[row : row + 1] for name, values in arrays.items()} for row in range(n)]

@@ -5,20 +5,18 @@ Entropy and total variation must not grow, and the mean must not change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sharp.problems.problem import Problem
-from sharp.reference import pdebench_schemes, periodic_problems
-from sharp.reference.chunking import Progress
-from sharp.reference.datasets import Inputs, ReferenceSolution, spacing
-from sharp.reference.family import BenchmarkFamily, SmoothTestProblem, StepLimit, about
-from sharp.reference.initial import Evaluate
+from sharp.reference import periodic_problems
+from sharp.reference.datasets import Inputs, spacing
+from sharp.reference.family import BenchmarkFamily, PublishedScheme, SmoothTestProblem, StepLimit, about
 from sharp.reference.metrics import (
     Array,
     FieldSample,
@@ -28,9 +26,9 @@ from sharp.reference.metrics import (
     drift,
     jumps,
     largest_rise,
-    mean_over_samples,
-    metric,
     ratio,
+    run_metric,
+    sample_metric,
     step_excess,
 )
 from sharp.reference.residual import BalanceLaw, BalanceLaws, Fields, FluxTerm, evolution_residual
@@ -47,29 +45,17 @@ def viscosity(problem: Problem) -> float:
     return problem.parameters["nu"] / np.pi
 
 
-def solve_reference(
-    problem: Problem,
-    initial: Mapping[str, NDArray[Any]],
-    t: NDArray[Any],
-    *,
-    tolerance: float = 1e-8,
-    evaluate: Evaluate | None = None,
-    progress: Progress | None = None,
-) -> ReferenceSolution:
-    """Solve until self-converged, from `evaluate` if given, else from the interpolated values."""
+def _equation(problem: Problem) -> QuadraticPde:
     nu = viscosity(problem)
-    equation = QuadraticPde(lambda k: -nu * k**2, lambda k: -0.5j * k, periodic_problems.period(problem))
-    return periodic_problems.fourier_truth(problem, equation, initial, t, tolerance, evaluate, progress)
+    return QuadraticPde(lambda k: -nu * k**2, lambda k: -0.5j * k, periodic_problems.period(problem))
 
 
-def solve_pdebench(
-    problem: Problem, initial: Mapping[str, NDArray[Any]], t: NDArray[Any], progress: Progress | None = None
-) -> dict[str, NDArray[np.float32]]:
-    """Solve as the published generator does, in float32."""
+def _upwind(problem: Problem, values: Array, t: NDArray[Any]) -> Callable[[slice], NDArray[np.float32]]:
     import jax.numpy as jnp
 
-    u = periodic_problems.given(problem, initial)
-    nu, dx = viscosity(problem), periodic_problems.period(problem) / u.shape[-1]
+    from sharp.reference import pdebench_schemes
+
+    nu, dx = viscosity(problem), periodic_problems.period(problem) / values.shape[-1]
 
     def flux(cells: Any) -> Any:
         left, right = pdebench_schemes.face_states(cells)
@@ -80,8 +66,7 @@ def solve_pdebench(
         speed = jnp.abs(cells).max(axis=-1, keepdims=True)
         return jnp.minimum(CFL * dx / speed, CFL * 0.5 * dx**2 / nu)
 
-    solve = pdebench_schemes.finite_volumes(flux, time_step, dx)
-    return periodic_problems.solve_published(problem, solve, initial, t, progress)
+    return pdebench_schemes.finite_volumes(flux, time_step, dx, values, t)
 
 
 def balance_laws(problem: Problem) -> BalanceLaws:
@@ -105,84 +90,41 @@ def step_limits(problem: Problem, inputs: Inputs) -> tuple[StepLimit, ...]:
     )
 
 
-@metric(
-    "Entropy inequality violation",
-    description="Entropy u^2/2 that appears where only viscosity may change it, and only downwards: expansion "
-    "shocks, shocks thinner than viscosity allows, instability.",
-    source="LeVeque, Finite Volume Methods for Hyperbolic Problems, 2002, section 11.14 (entropy functions); "
-    "Tadmor, Acta Numerica 12, 2003",
-    shape="all samples, times and points; 16 overlapping parts of the period",
-    normalisation="largest accumulated production, summed over the parts, over the entropy of the start; mean "
-    "over samples",
-)
-def entropy_violation(case: MetricInput) -> MetricValue:
+@sample_metric()
+def entropy_violation(sample: FieldSample) -> float:
     """Return how much entropy u^2/2 is produced, in excess of viscosity's loss, over that of the start.
 
-    For u [n, T, N]. The entropy inequality (u^2/2)_t + (u^3/3)_x <= kappa ((u^2/2)_xx - u_x^2), kappa = nu/pi, is
-    integrated against 16 smooth bumps that add up to 1, each as wide as a quarter of the period; that keeps rates
-    smooth in time even where a shock crosses many cells between output times. What counts for each bump is how far
-    the accumulated production ever rises above its smallest earlier value. 0 for an entropy solution: differences
-    of neighbours never overestimate the integral of u_x^2, so that a viscous shock between two points counts as
-    loss, never as production. Left are integrals over time, of order 4 in the output step.
+    The entropy inequality (u^2/2)_t + (u^3/3)_x <= kappa ((u^2/2)_xx - u_x^2), kappa = nu/pi, is integrated against 16
+    smooth bumps that add up to 1, each as wide as a quarter of the period; that keeps rates smooth in time even where a
+    shock crosses many cells between output times. What counts for each bump is how far the accumulated production ever
+    rises above its smallest earlier value. 0 for an entropy solution: differences of neighbours never overestimate the
+    integral of u_x^2, so that a viscous shock between two points counts as loss, never as production. Left are
+    integrals over time, of order 4 in the output step.
     """
-    kappa = viscosity(case.problem)
-    points = next(iter(case.inputs.arrays.values())).shape[-1]
-    bumps = _Bumps.on(points, points * spacing(case.problem, case.inputs))
-
-    def measure(sample: FieldSample) -> float:
-        produced = bumps.production(sample, kappa)
-        return ratio(largest_rise(produced).sum(), 0.5 * float(np.square(sample.given["u"]).mean()))
-
-    return mean_over_samples(case, measure)
+    start = sample.given["u"]
+    produced = _bumps(start.size, start.size * sample.dx).production(sample, viscosity(sample.problem))
+    return ratio(largest_rise(produced).sum(), 0.5 * float(np.square(start).mean()))
 
 
-@metric(
-    "Growth of total variation",
-    description="How much the total variation grows, which the exact solution never lets grow: oscillations.",
-    source="Harten, J. Comput. Phys. 49, 1983; LeVeque, Finite Volume Methods for Hyperbolic Problems, 2002, "
-    "section 6.7 (total variation)",
-    shape="all samples, times and points",
-    normalisation="largest rise above any earlier value, over the total variation of the start; mean over samples",
-)
-def tv_growth(case: MetricInput) -> MetricValue:
-    """Return how far the total variation of u [n, T, N] ever rises above its smallest earlier value, over the first.
+@sample_metric()
+def tv_growth(sample: FieldSample) -> float:
+    """Return how far the total variation ever rises above its smallest earlier value, over the first.
 
     The exact total variation never rises. Sampled, that of a moving extremum jitters by (dx/L)^2.
     """
-
-    def measure(sample: FieldSample) -> float:
-        variation = np.append(_variation(sample.given["u"][None]), _variation(sample.fields["u"]))
-        return ratio(float(largest_rise(variation)), variation[0])
-
-    return mean_over_samples(case, measure)
+    variation = np.append(_variation(sample.given["u"][None]), _variation(sample.fields["u"]))
+    return ratio(float(largest_rise(variation)), variation[0])
 
 
-@metric(
-    "Mean drift",
-    description="How far the mean of u strays from that of the initial condition.",
-    source="LeVeque, Finite Volume Methods for Hyperbolic Problems, 2002, section 4.1 (conservation)",
-    shape="all samples, times and points",
-    normalisation="largest change in time over the mean of |u| at the start; mean over samples",
-)
-def mean_drift(case: MetricInput) -> MetricValue:
-    """Return the largest change in time of the mean of u [n, T, N], over that of |u| at the start.
-
-    Sums over a period are exact where the grid resolves u; at kinks they are off by about (dx/L)^2.
-    """
-    return mean_over_samples(case, lambda s: drift(s.fields["u"], s.given["u"], np.abs(s.given["u"])))
+@sample_metric()
+def mean_drift(sample: FieldSample) -> float:
+    """Return the drift of the mean: exact where the grid resolves u, off by about (dx/L)^2 at kinks."""
+    return drift(sample.fields["u"], sample.given["u"], np.abs(sample.given["u"]))
 
 
-@metric(
-    "Courant number of the characteristics",
-    description="How far the internal time step that the program printed (`dt=...`, or `steps=...`) lets "
-    "characteristics travel beyond one cell of the output grid. It says nothing against implicit time stepping.",
-    source="Courant, Friedrichs and Lewy, Math. Ann. 100, 1928; LeVeque, Finite Volume Methods for Hyperbolic "
-    "Problems, 2002, section 4.4 (CFL condition)",
-    shape="the printed step, and the largest |u| of all samples, times and points",
-    normalisation="max |u| dt/dx less 1; 0 below",
-)
+@run_metric()
 def characteristic_cfl(case: MetricInput) -> MetricValue:
-    """Return by how much max |u| dt/dx exceeds 1, for the printed step and the largest |u| [n, T, N] at any time."""
+    """Return the excess for the printed step and the largest |u| [n, T, N] at any time."""
     fastest = max(max(float(u.max()), -float(u.min())) for u in case.prediction.values())
     return step_excess(case, fastest / spacing(case.problem, case.inputs), "Courant number max |u| dt/dx")
 
@@ -201,20 +143,6 @@ class _Bumps:
     between: Array
     first: Array
     second: Array
-
-    @staticmethod
-    def on(points: int, length: float) -> _Bumps:
-        """Return cos^8(pi (x - x_j)/L), scaled so that all 16 add up to 1."""
-        waves = 2j * np.pi / length * np.arange(points // 2 + 1)[:, None]
-        angle = np.pi * (np.arange(points)[:, None] / points - np.arange(_BUMPS) / _BUMPS)
-        at = np.cos(angle) ** (2 * _POWER)
-        spectrum = np.fft.rfft(at / at[0].sum(), axis=0)
-
-        def back(factor: NDArray[np.complexfloating]) -> Array:
-            return np.fft.irfft(factor * spectrum, points, axis=0)
-
-        halfway = np.exp(0.5 * waves * length / points)
-        return _Bumps(back(waves**0), back(halfway), back(waves), back(waves**2))
 
     def production(self, sample: FieldSample, kappa: float) -> Array:
         """Return the mean entropy produced under each bump up to each time [T, J]."""
@@ -239,13 +167,30 @@ class _Bumps:
         return np.asarray(steps @ (factor * self.between))
 
 
+@lru_cache(maxsize=4)
+def _bumps(points: int, length: float) -> _Bumps:
+    """Return cos^8(pi (x - x_j)/L), scaled so that all 16 add up to 1."""
+    waves = 2j * np.pi / length * np.arange(points // 2 + 1)[:, None]
+    angle = np.pi * (np.arange(points)[:, None] / points - np.arange(_BUMPS) / _BUMPS)
+    at = np.cos(angle) ** (2 * _POWER)
+    spectrum = np.fft.rfft(at / at[0].sum(), axis=0)
+
+    def back(factor: NDArray[np.complexfloating]) -> Array:
+        return np.fft.irfft(factor * spectrum, points, axis=0)
+
+    halfway = np.exp(0.5 * waves * length / points)
+    return _Bumps(back(waves**0), back(halfway), back(waves), back(waves**2))
+
+
 FAMILY = BenchmarkFamily(
     name="burgers",
     sample_initial=periodic_problems.sample_sines,
-    solve_reference=solve_reference,
-    reference_scheme=periodic_problems.FOURIER_SCHEME,
-    solve_pdebench=solve_pdebench,
-    pdebench_scheme="finite volumes, limited slopes (MC), upwind flux, central diffusion, midpoint rule, CFL 0.25",
+    reference=periodic_problems.fourier_scheme(_equation),
+    published=PublishedScheme(
+        "finite volumes, limited slopes (MC), upwind flux, central diffusion, midpoint rule, CFL 0.25",
+        _upwind,
+        periodic_problems.BLOCK,
+    ),
     residual=partial(evolution_residual, balance_laws),
     # u > 0 has no sonic points, where first-order fluxes have kinks; a shock forms at 0.64 L or later.
     smooth=SmoothTestProblem(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.problems import Problem
+from sharp.problems.sampling import periodic_axes
 from sharp.reference.datasets import Inputs
 
 Array = NDArray[Any]
@@ -21,7 +22,9 @@ def coarsened(problem: Problem, inputs: Inputs) -> Inputs | None:
     """
     nodes = problem.grid.kind == "nodes"
     counts = next(iter(inputs.arrays.values())).shape[1:]
-    if any(count % 2 != nodes for count in counts) or not (nodes or _is_periodic(problem)):
+    if any(count % 2 != nodes for count in counts) or not (
+        nodes or periodic_axes(problem) == set(problem.space)
+    ):
         return None
     arrays = {name: restricted(problem, values) for name, values in inputs.arrays.items()}
     x = inputs.x[::2] if nodes else 0.5 * (inputs.x[::2] + inputs.x[1::2])
@@ -39,11 +42,6 @@ def restricted(problem: Problem, values: Array) -> Array:
         coarse = along[::2] if problem.grid.kind == "nodes" else _between(along)
         values = np.moveaxis(coarse, 0, axis)
     return values
-
-
-def _is_periodic(problem: Problem) -> bool:
-    conditions = problem.specification.boundary
-    return {c.axis for c in conditions if c.type == "periodic"} == set(problem.space)
 
 
 def _between(u: Array) -> Array:

@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 
 from sharp.errors import DataError, SpecificationError
 from sharp.problems.problem import Problem
-from sharp.reference.chunking import Progress, map_blocks
 from sharp.reference.datasets import Inputs, ReferenceSolution
-from sharp.reference.family import BenchmarkFamily, SmoothTestProblem
+from sharp.reference.family import BenchmarkFamily, PublishedScheme, ReferenceScheme, SmoothTestProblem
 from sharp.reference.fast_poisson import dual_norm, solve_dirichlet
 from sharp.reference.initial import Evaluate, InitialSet
-from sharp.reference.metrics import FieldSample, MetricInput, MetricValue, mean_over_samples, metric, ratio
+from sharp.reference.metrics import FieldSample, MetricInput, MetricValue, ratio, run_metric, sample_metric
 from sharp.reference.residual import GridResidual, checked_prediction, combined, mean_or_one, norm
 from sharp.reference.spectral import relative_l2
 
@@ -66,55 +65,50 @@ def sample_initial(problem: Problem, n: int, seed: int) -> InitialSet:
     return InitialSet({port: np.stack([coefficient(sample) for sample in range(n)])})
 
 
-def solve_reference(
+def _elements(
     problem: Problem,
-    initial: Mapping[str, NDArray[Any]],
-    t: NDArray[Any] | None = None,  # noqa: ARG001  steady
-    *,
-    tolerance: float = 1e-4,
-    evaluate: Evaluate | None = None,  # noqa: ARG001  there is nothing between the nodes to evaluate
-    progress: Progress | None = None,
-) -> ReferenceSolution:
-    """Solve for u [n, N, N] with linear finite elements aligned to the dual cells, on finer and finer grids.
+    values: Array,
+    _t: None,
+    tolerance: float,
+    _evaluate: Evaluate | None,  # there is nothing between the nodes to evaluate
+) -> Callable[[slice], tuple[Array, Array]]:
+    """Prepare solving one sample with linear finite elements aligned to the dual cells, on finer and finer grids.
 
     At corners of the interface the gradient is unbounded: where two phases of ratio 4 meet as on a chess
     board, u behaves as r^0.59, and the error at best as h^1.2. The order measured on published coefficients
     is 1.4 to 1.6; 1.5 is assumed to extrapolate from two grids. The error is the distance of the finest
     solution from the extrapolated one, which is returned and some ten times closer; it may exceed
-    `tolerance` on the last grid. Raises `DataError` where a is not positive or not square.
+    `tolerance` on the last grid.
     """
-    a = coefficients(problem, initial)
     load = problem.parameters["beta"] * side(problem) ** 2
 
-    def work(rows: slice) -> tuple[Array, float]:
-        return _extrapolated(a[rows.start], load, tolerance)
+    def work(rows: slice) -> tuple[Array, Array]:
+        limit, error = _extrapolated(values[rows.start], load, tolerance)
+        return limit[None], np.array([error])
 
-    solved = map_blocks(work, len(a), 1, f"truth of {problem.id}", progress)
-    solutions, errors = zip(*solved, strict=True)
-    return ReferenceSolution({problem.interface.returns[0].name: np.stack(solutions)}, np.array(errors))
+    return work
 
 
-def solve_pdebench(
-    problem: Problem,
-    initial: Mapping[str, NDArray[Any]],
-    t: NDArray[Any] | None = None,  # noqa: ARG001  steady
-    progress: Progress | None = None,
-) -> dict[str, NDArray[np.float32]]:
-    """Solve as the published data were made: u [n, N, N], float32.
+def _five_point_published(
+    problem: Problem, values: Array, _t: None
+) -> Callable[[slice], NDArray[np.float32]]:
+    """Prepare solving one sample as the published data were made.
 
     The published procedure takes the values of a for those at the centres of N x N cells, interpolates them
     to N x N nodes, solves there by five-point differences, and interpolates u back to the cell centres. So
-    u is not zero at the outermost points, and other solvers end up about 5e-3 away. Raises `DataError` as
-    `solve_reference` does.
+    u is not zero at the outermost points, and other solvers end up about 5e-3 away.
     """
-    a = coefficients(problem, initial)
-    load = problem.parameters["beta"] * side(problem) ** 2
+    N, load = values.shape[-1], problem.parameters["beta"] * side(problem) ** 2
+    centres, nodes = (np.arange(N) + 0.5) / N, np.linspace(0, 1, N)
+    right = np.full((N - 2, N - 2), load / (N - 1) ** 2)
 
-    def work(rows: slice) -> NDArray[np.float32]:
-        return published(a[rows.start], load).astype(np.float32)
+    def solve(rows: slice) -> NDArray[np.float32]:
+        a = _resampled(values[rows.start], centres, nodes)
+        along_x, along_y = arithmetic(a[1:, 1:-1], a[:-1, 1:-1]), arithmetic(a[1:-1, 1:], a[1:-1, :-1])
+        u = solve_dirichlet(along_x, along_y, right)
+        return _resampled(u, nodes, centres).astype(np.float32)[None]
 
-    solved = map_blocks(work, len(a), 1, f"published scheme, {problem.id}", progress)
-    return {problem.interface.returns[0].name: np.stack(solved)}
+    return solve
 
 
 def coefficients(problem: Problem, initial: Mapping[str, NDArray[Any]]) -> Array:
@@ -150,16 +144,6 @@ def finite_elements(a: Array, load: float, refinement: int) -> Array:
     along_x, along_y = 0.5 * (squares[:, :-1] + squares[:, 1:]), 0.5 * (squares[:-1] + squares[1:])
     u = solve_dirichlet(along_x, along_y, np.full((n - 1, n - 1), load / n**2), _ALGEBRAIC)
     return np.ascontiguousarray(u[::refinement, ::refinement])
-
-
-def published(a: Array, load: float) -> Array:
-    """Return u of the published procedure for one coefficient [N, N]; see `solve_pdebench`."""
-    N = len(a)
-    centres, nodes = (np.arange(N) + 0.5) / N, np.linspace(0, 1, N)
-    a = _resampled(a, centres, nodes)
-    along_x, along_y = 0.5 * (a[1:, 1:-1] + a[:-1, 1:-1]), 0.5 * (a[1:-1, 1:] + a[1:-1, :-1])
-    u = solve_dirichlet(along_x, along_y, np.full((N - 2, N - 2), load / (N - 1) ** 2))
-    return _resampled(u, nodes, centres)
 
 
 def _extrapolated(a: Array, load: float, tolerance: float) -> tuple[Array, float]:
@@ -257,131 +241,72 @@ def _five_point(intervals: int, refinement: int, load: float) -> Array:
     return np.stack(solved)[:, ::refinement, ::refinement]
 
 
-@metric(
-    "Residual inside the phases (L2)",
-    description="How far the solution is from satisfying the equation where the coefficient is constant, in the "
-    "mean.",
-    source="LeVeque, Finite Difference Methods for Ordinary and Partial Differential Equations, 2007, section 3.2",
-    shape="the nodes in the middle of 5 x 5 of the same coefficient, of all samples",
-    normalisation="2-norm of the sum of the terms a u_xx, a u_yy and beta over the sum of their 2-norms; mean over "
-    "samples",
-)
-def residual_l2(case: MetricInput) -> MetricValue:
-    """Return the root mean square of -a (u_xx + u_yy) - beta over those of the three terms (u [n, N, N]).
+@sample_metric(_NOWHERE_CONSTANT)
+def residual_l2(sample: FieldSample) -> float | None:
+    """Return the root mean square of -a (u_xx + u_yy) - beta over those of the three terms (u [N, N]).
 
     Central differences, at nodes in the middle of 5 x 5 of the same coefficient. Of order h^2 where u is smooth; the
     exact solution leaves 5e-3.
     """
-    return _strong_residual(case, _rms)
+    return _strong_residual(sample, _rms)
 
 
-@metric(
-    "Residual inside the phases (maximum)",
-    description="How far the solution is from satisfying the equation where the coefficient is constant, at the "
-    "worst place: single wrong nodes, unfinished iterations.",
-    source="LeVeque, Finite Difference Methods for Ordinary and Partial Differential Equations, 2007, section 3.2",
-    shape="the nodes in the middle of 5 x 5 of the same coefficient, of all samples",
-    normalisation="largest sum of the terms a u_xx, a u_yy and beta over the sum of their largest values; mean "
-    "over samples",
-)
-def residual_max(case: MetricInput) -> MetricValue:
+@sample_metric(_NOWHERE_CONSTANT)
+def residual_max(sample: FieldSample) -> float | None:
     """Return the same as `residual_l2` with largest values; the exact solution leaves 3e-2, next to corners."""
-    return _strong_residual(case, _largest)
+    return _strong_residual(sample, _largest)
 
 
-@metric(
-    "Mass balance of the cells",
-    description="What cells lose or gain: the flux out of the square around each node less the source in it.",
-    source="Eymard, Gallouet and Herbin, Finite Volume Methods (Handbook of Numerical Analysis VII), 2000, "
-    "section 11 (two-point fluxes with harmonic means)",
-    shape="the squares of side h around the inner nodes of all samples",
-    normalisation="net outflow less source over the sum of the sizes of the four fluxes and the source; mean over "
-    "cells and samples",
-)
-def cell_balance(case: MetricInput) -> MetricValue:
-    """Return the mean over dual cells of what flows in, out and arises, over the sum of their sizes (u [n, N, N]).
+@sample_metric()
+def cell_balance(sample: FieldSample) -> float:
+    """Return the mean over dual cells of what flows in, out and arises, over the sum of their sizes (u [N, N]).
 
     Fluxes between cells have the harmonic mean of their coefficients. 0 for the five-point scheme with that mean,
     of order h^2 for smooth solutions; the exact solution leaves 2e-3, from the cells at the edge of a phase.
     """
-    beta = case.problem.parameters["beta"]
-
-    def measure(sample: FieldSample) -> float:
-        a, u, source = *_arrays(sample), beta * sample.dx**2
-        x, y = _fluxes(a, u)[:, 1:-1], _fluxes(a.T, u.T)[:, 1:-1].T
-        surplus = np.abs(np.diff(x, axis=0) + np.diff(y, axis=1) - source)
-        passing = np.abs(x[1:]) + np.abs(x[:-1]) + np.abs(y[:, 1:]) + np.abs(y[:, :-1]) + abs(source)
-        return float(np.mean(surplus / passing))
-
-    return mean_over_samples(case, measure)
+    a, u, source = *_arrays(sample), sample.problem.parameters["beta"] * sample.dx**2
+    x, y = _fluxes(a, u)[:, 1:-1], _fluxes(a.T, u.T)[:, 1:-1].T
+    surplus = np.abs(np.diff(x, axis=0) + np.diff(y, axis=1) - source)
+    passing = np.abs(x[1:]) + np.abs(x[:-1]) + np.abs(y[:, 1:]) + np.abs(y[:, :-1]) + abs(source)
+    return float(np.mean(surplus / passing))
 
 
-@metric(
-    "Global balance",
-    description="How far the total flux out through the walls is from the integral of the source: the size of the "
-    "solution as a whole.",
-    source="Evans, Partial Differential Equations, 2010, appendix C.2 (Gauss-Green); Eymard, Gallouet and Herbin, "
-    "Finite Volume Methods, 2000, section 11",
-    shape="the fluxes between the walls and the nodes next to them, of all samples",
-    normalisation="difference over the integral of the source; mean over samples",
-)
-def compatibility(case: MetricInput) -> MetricValue:
-    """Return how far the flux out through the walls is from the integral of beta, relative to that (u [n, N, N]).
+@sample_metric()
+def compatibility(sample: FieldSample) -> float:
+    """Return how far the flux out through the walls is from the integral of beta, relative to that (u [N, N]).
 
     The flux is that between the nodes on the walls and their neighbours, out of the square that ends half a cell before
     the walls. 0 for schemes that conserve; else of order h^2, and the exact solution leaves 4e-4, from phases that end
     at a wall. A solution that is 10 % too large gives 0.1.
     """
-    beta = case.problem.parameters["beta"]
-
-    def measure(sample: FieldSample) -> float:
-        a, u = _arrays(sample)
-        outflow = 0.0
-        for flux in (_fluxes(a, u)[:, 1:-1], _fluxes(a.T, u.T)[:, 1:-1]):
-            outflow += float(flux[-1].sum() - flux[0].sum())
-        source = beta * ((len(u) - 2) * sample.dx) ** 2
-        return ratio(abs(outflow - source), abs(source))
-
-    return mean_over_samples(case, measure)
+    a, u = _arrays(sample)
+    fluxes = [flux[:, 1:-1] for flux in (_fluxes(a, u), _fluxes(a.T, u.T))]
+    outflow = sum(float(flux[-1].sum() - flux[0].sum()) for flux in fluxes)
+    source = sample.problem.parameters["beta"] * ((len(u) - 2) * sample.dx) ** 2
+    return ratio(abs(outflow - source), abs(source))
 
 
-@metric(
-    "Residual and flux-jump error estimator",
-    description="An a-posteriori estimate of the error of the gradient, from the residual in the cells and the "
-    "jumps of the flux between them.",
-    source="Verfuerth, A Posteriori Error Estimation Techniques for Finite Element Methods, 2013, section 1.4; "
-    "weights for jumping coefficients: Bernardi and Verfuerth, Numer. Math. 85, 2000",
-    shape="nodes in the middle of 5 x 5 of the same coefficient, faces with three nodes of one on either side",
-    normalisation="root of the sum of squares over the energy norm of the solution; mean over samples",
-)
-def jump_estimator(case: MetricInput) -> MetricValue:
-    """Return the residual-jump estimate of the error in the energy norm, over the energy norm of u [n, N, N].
+@sample_metric(_NOWHERE_CONSTANT)
+def jump_estimator(sample: FieldSample) -> float | None:
+    """Return the residual-jump estimate of the error in the energy norm, over the energy norm of u [N, N].
 
     The squares of h (beta + a (u_xx + u_yy)) / sqrt(a) in the cells, and of jumps of the normal flux over
     sqrt(a + a') at their faces, are added up. Fluxes on the two sides of a face are extrapolated from three nodes of
     one coefficient each, so that jumps of the coefficient cause none; faces without are left out. Of order h^2 for
     smooth solutions; the exact solution leaves 5e-2, falling with the root of h.
     """
-    beta = case.problem.parameters["beta"]
+    a, u = _arrays(sample)
+    inside = _constant(a)
+    if not inside.any():
+        return None
+    x, y = _second_differences(a, u)
+    surplus = x + y + sample.problem.parameters["beta"] * sample.dx**2
+    cells = np.square(surplus)[inside] / a[2:-2, 2:-2][inside]
+    estimate = cells.sum() + _squared_jumps(a, u) + _squared_jumps(a.T, u.T)
+    return float(np.sqrt(ratio(estimate, _energy(a, u) + _energy(a.T, u.T))))
 
-    def measure(sample: FieldSample, a: Array, u: Array, inside: Mask) -> float:
-        x, y = _second_differences(a, u)
-        cells = np.square(x + y + beta * sample.dx**2)[inside] / a[2:-2, 2:-2][inside]
-        estimate = cells.sum() + _squared_jumps(a, u) + _squared_jumps(a.T, u.T)
-        return float(np.sqrt(ratio(estimate, _energy(a, u) + _energy(a.T, u.T))))
 
-    return _mean_where_constant(case, measure)
-
-
-@metric(
-    "Change of the energy with the grid",
-    description="How much the integral of the solution changes when the solver is given every second node only.",
-    source="Roache, J. Fluids Eng. 116, 1994 (grid convergence); Ciarlet, The Finite Element Method for Elliptic "
-    "Problems, 2002, section 2.4 (energy)",
-    shape="the mean of the solution on the output grid and on that of half as many cells a direction",
-    normalisation="difference over the mean on the output grid; mean over samples",
-    needs_coarse_run=True,
-)
+@run_metric(needs_coarse_run=True)
 def energy_change(case: MetricInput) -> MetricValue:
     """Return by how much the integral of u [n, N, N] changes from the coarse grid to the fine one, relative to that.
 
@@ -394,27 +319,13 @@ def energy_change(case: MetricInput) -> MetricValue:
     return MetricValue(float(np.mean(np.abs(means[0] - means[1]) / np.abs(means[1]))))
 
 
-def _strong_residual(case: MetricInput, norm: Norm) -> MetricValue:
-    beta = case.problem.parameters["beta"]
-
-    def measure(sample: FieldSample, a: Array, u: Array, inside: Mask) -> float:
-        x, y = (-term[inside] / sample.dx**2 for term in _second_differences(a, u))
-        return ratio(norm(x + y - beta), norm(x) + norm(y) + abs(beta))
-
-    return _mean_where_constant(case, measure)
-
-
-def _mean_where_constant(
-    case: MetricInput, measure: Callable[[FieldSample, Array, Array, Mask], float]
-) -> MetricValue:
-    """Return the mean of a measure that is told where the coefficient is constant, over samples where it is."""
-
-    def of_sample(sample: FieldSample) -> float | None:
-        a, u = _arrays(sample)
-        inside = _constant(a)
-        return measure(sample, a, u, inside) if inside.any() else None
-
-    return mean_over_samples(case, of_sample, _NOWHERE_CONSTANT)
+def _strong_residual(sample: FieldSample, norm: Norm) -> float | None:
+    a, u = _arrays(sample)
+    beta, inside = sample.problem.parameters["beta"], _constant(a)
+    if not inside.any():
+        return None
+    x, y = (-term[inside] / sample.dx**2 for term in _second_differences(a, u))
+    return ratio(norm(x + y - beta), norm(x) + norm(y) + abs(beta))
 
 
 def _arrays(sample: FieldSample) -> tuple[Array, Array]:
@@ -479,10 +390,16 @@ def _largest(values: Array) -> float:
 FAMILY = BenchmarkFamily(
     name="darcy-2d",
     sample_initial=sample_initial,
-    solve_reference=solve_reference,
-    reference_scheme="linear finite elements on grids 2, 4 and, where needed, 8 times finer, extrapolated",
-    solve_pdebench=solve_pdebench,
-    pdebench_scheme="cubic splines to the nodes, five-point differences with arithmetic means, cubic splines back",
+    reference=ReferenceScheme(
+        "linear finite elements on grids 2, 4 and, where needed, 8 times finer, extrapolated",
+        _elements,
+        tolerance=1e-4,
+    ),
+    published=PublishedScheme(
+        "cubic splines to the nodes, five-point differences with arithmetic means, cubic splines back",
+        _five_point_published,
+    ),
+    values=coefficients,
     residual=residual,
     smooth=SmoothTestProblem({"a": smooth_coefficients}, solve=solve_smooth),
     metrics=(residual_l2, residual_max, cell_balance, compatibility, jump_estimator, energy_change),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import h5py
 import numpy as np
@@ -92,14 +92,21 @@ def open_dataset(path: Path, problem: Problem) -> DataSet:
     of length one, arrays inside groups, no coordinates. Raises `DataError`.
     """
     path = path.absolute()
-    with opened(path) as file:
-        n_samples = _check_arrays(file, problem)
-        attrs = {name: _plain(value) for name, value in file.attrs.items()}
-    _check_attrs(path, attrs, problem)
-    kind, digest = _kind(path, attrs), content_hash(path)
+    n_samples, attrs = _checked(path, problem)
+    kind, digest = attrs.get("kind", "imported"), content_hash(path)
+    if kind not in get_args(Kind):
+        raise DataError(
+            f"{path}: expected the attribute `kind` to be one of {get_args(Kind)}, found {kind!r}"
+        )
     truth_path = path if kind == "reference" else reference_file(path)
-    if truth_path != path:
-        _check_companion(truth_path, digest)
+    if truth_path != path and truth_path.is_file():
+        with opened(truth_path) as file:
+            found = str(_plain(file.attrs.get("data-hash", "nothing")))
+        if found != digest:
+            raise DataError(
+                f"{truth_path}: expected the truth of data {digest[:12]}, found that of {found[:12]}; "
+                "delete it or make the data again"
+            )
     return DataSet(
         path=path,
         kind=kind,
@@ -117,17 +124,13 @@ def stated_parameters(path: Path, problem: Problem) -> int:
 
     Raises `DataError` if it cannot. Reads no values, so that it is quick for files of any size.
     """
-    path = path.absolute()
-    with opened(path) as file:
-        _check_arrays(file, problem)
-        attrs = {name: _plain(value) for name, value in file.attrs.items()}
-    _check_attrs(path, attrs, problem)
+    _, attrs = _checked(path.absolute(), problem)
     names = {name.lower() for name in attrs}
     return sum(name.lower() in names for name in problem.parameters) + ("problem" in attrs)
 
 
 def reference_file(path: Path) -> Path:
-    """Return the name of the companion that holds the truth of a data file."""
+    """Return the name of the companion that holds the reference solutions of a data file."""
     return path.with_name(f"{path.stem}.reference.hdf5")
 
 
@@ -266,8 +269,14 @@ def _read_points(file: h5py.File, problem: Problem, n: int) -> Array:
     return points
 
 
-def _check_attrs(path: Path, attrs: Mapping[str, Any], problem: Problem) -> None:
-    """Check the parameters that the file states; PDEBench's names differ in case only."""
+def _checked(path: Path, problem: Problem) -> tuple[int, dict[str, Any]]:
+    """Return the number of samples and the attributes of a file that holds data of the problem.
+
+    Parameters that it states are compared; PDEBench's names differ in case only.
+    """
+    with opened(path) as file:
+        n_samples = _check_arrays(file, problem)
+        attrs = {name: _plain(value) for name, value in file.attrs.items()}
     stated = {name.lower(): value for name, value in attrs.items() if isinstance(value, (int, float))}
     for name, value in problem.parameters.items():
         found = stated.get(name.lower(), value)
@@ -276,27 +285,7 @@ def _check_attrs(path: Path, attrs: Mapping[str, Any], problem: Problem) -> None
     made_for = str(attrs.get("problem", problem.id)).split("@")[0]
     if made_for != problem.id:
         raise DataError(f"{path}: expected data of the problem {problem.id}, found data of {made_for}")
-
-
-def _kind(path: Path, attrs: Mapping[str, Any]) -> Kind:
-    kind = attrs.get("kind", "imported")
-    if kind not in get_args(Kind):
-        raise DataError(
-            f"{path}: expected the attribute `kind` to be one of {get_args(Kind)}, found {kind!r}"
-        )
-    return cast(Kind, kind)
-
-
-def _check_companion(truth_path: Path, digest: str) -> None:
-    if not truth_path.is_file():
-        return
-    with opened(truth_path) as file:
-        found = _plain(file.attrs.get("data-hash", "nothing"))
-    if found != digest:
-        raise DataError(
-            f"{truth_path}: expected the truth of data {digest[:12]}, found that of {str(found)[:12]}; "
-            "delete it or make the data again"
-        )
+    return n_samples, attrs
 
 
 def _describe(values: Array) -> str:

@@ -1,7 +1,9 @@
-"""The families of benchmark problems by name, and what a problem's family says of a prediction for it.
+"""The families of benchmark problems by name: residuals, limits of time steps, and smooth problems on nested grids.
 
 Of other problems the solution is known where it can be solved for from expressions
-(`sharp.reference.sample_generation`), and no residual on the output grid is defined.
+(`sharp.reference.sample_generation`), and no residual on the output grid is defined. Orders of accuracy are measured on
+smooth inputs: fixed functions of each family, analytic and periodic where the problem is, evaluated exactly at the
+points of every grid.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ import numpy as np
 from sharp.errors import DataError, SpecificationError
 from sharp.problems.problem import Problem
 from sharp.reference import advection, burgers, darcy, navier_stokes, reaction_diffusion
-from sharp.reference.datasets import Inputs
-from sharp.reference.family import Arrays, BenchmarkFamily, StepLimit
+from sharp.reference.datasets import Inputs, ReferenceSolution, uniform_points
+from sharp.reference.family import Array, Arrays, BenchmarkFamily, StepLimit
+from sharp.reference.initial import Evaluate
 from sharp.reference.residual import FEWEST_TIMES, GridResidual
 
 FAMILIES: Mapping[str, BenchmarkFamily] = {
@@ -25,6 +28,9 @@ FAMILIES: Mapping[str, BenchmarkFamily] = {
 }
 # Of all samples a residual would cost more than the rest of the scoring.
 _RESIDUAL_SAMPLES = 16
+# The points along a side of nested grids: cells, and nodes.
+CELLS = (64, 128, 256, 512, 1024)
+NODES = (17, 33, 65, 129, 257)
 
 
 def family_of(problem: Problem) -> BenchmarkFamily:
@@ -83,3 +89,68 @@ def explicit_limits(problem: Problem, inputs: Inputs) -> tuple[StepLimit, ...]:
 def tightest_limit(problem: Problem, inputs: Inputs) -> StepLimit | None:
     """Return the shortest of all explicit limits; None where there is none."""
     return max(explicit_limits(problem, inputs), key=lambda limit: limit.rate, default=None)
+
+
+def resolutions(problem: Problem) -> tuple[int, ...]:
+    """Return the points per direction of nested grids, coarse to fine; the spacing halves from one to the next."""
+    return NODES if problem.grid.kind == "nodes" else CELLS
+
+
+def has_smooth_inputs(problem: Problem) -> bool:
+    """Whether smooth inputs are known for the problem's family and grid."""
+    family = FAMILIES.get(problem.family)
+    return family is not None and problem.grid.kind == family.grid
+
+
+def smooth_inputs(problem: Problem, points: int) -> Inputs:
+    """Return the smooth inputs on one grid at the start, the middle and the end, in float64.
+
+    Raises `DataError` for a problem without any.
+    """
+    duration, t = _smooth_family(problem).smooth.duration, None
+    if problem.time is not None and duration is not None:
+        t = np.linspace(problem.time[0], problem.time[0] + duration(problem), 3)
+    x = uniform_points(problem, problem.space[0], points)
+    return Inputs(smooth_functions(problem)(x), t, x)
+
+
+def smooth_functions(problem: Problem) -> Evaluate:
+    """Return the function that gives `{port: [n, m]}` at points [m], in two dimensions `{port: [n, m, m]}`.
+
+    Raises `DataError` for a problem without any.
+    """
+    low, high = problem.bounds[problem.space[0]]
+    fields = _smooth_family(problem).smooth.fields
+
+    def evaluate(points: Array) -> dict[str, Array]:
+        place = (points - low) / (high - low)
+        return {port.name: fields[port.field](place) for port in problem.interface.inputs}
+
+    return evaluate
+
+
+def smooth_reference(problem: Problem, points: int) -> ReferenceSolution:
+    """Return the solution for the smooth inputs at the points of one grid, and its error (about 1e-5 at most).
+
+    Raises `DataError` for a problem without any.
+    """
+    family = _smooth_family(problem)
+    if family.smooth.solve is not None:
+        return family.smooth.solve(problem, points)
+    given = smooth_inputs(problem, points)
+    return family.solve_reference(problem, given.arrays, given.t, evaluate=smooth_functions(problem))
+
+
+def _smooth_family(problem: Problem) -> BenchmarkFamily:
+    if problem.family not in FAMILIES:
+        raise DataError(
+            f"{problem.id}: no smooth solutions are known for the family {problem.family}; "
+            f"those with an order of accuracy to measure are {', '.join(FAMILIES)}"
+        )
+    family = FAMILIES[problem.family]
+    if problem.grid.kind != family.grid:
+        raise DataError(
+            f"{problem.id}: orders of accuracy of the family {problem.family} are measured on grids of "
+            f"{family.grid}, found {problem.grid.kind}"
+        )
+    return family

@@ -21,7 +21,7 @@ from sharp.problems import Problem
 from sharp.reference.coarse_grid import restricted
 from sharp.reference.error_norms import relative_errors
 from sharp.reference.families import FAMILIES, sampled_residual, tightest_limit
-from sharp.reference.metrics import FeedbackMetric, MetricInput, MetricValue, metric, step_excess
+from sharp.reference.metrics import FeedbackMetric, MetricInput, MetricValue, run_metric, step_excess
 from sharp.yaml_documents import hint
 
 Array = NDArray[Any]
@@ -34,57 +34,26 @@ _FEWEST_NEIGHBOURS = 8
 _ALLOWED = 2.0
 
 
-@metric(
-    "nRMSE",
-    description="Distance from the reference solution on the validation samples.",
-    source="Takamoto et al., PDEBench, NeurIPS 2022 (normalised RMSE); PDE-SHARP (arXiv 2511.00183), section 4.1",
-    shape="all samples, times, points and fields",
-    normalisation="2-norm of the difference over that of the reference, per sample, fields together; "
-    "mean over samples",
-    needs_data=True,
-)
+@run_metric(needs_data=True)
 def nrmse(case: MetricInput) -> MetricValue:
     """Return the mean over samples of ||prediction - reference||_2 / ||reference||_2."""
     assert case.reference is not None
     return MetricValue(relative_errors(case.prediction, case.reference).mean)
 
 
-@metric(
-    "PDE residual",
-    description="How far the solution is from satisfying the equations and the initial or boundary "
-    "conditions, by fixed difference operators on the output grid; no reference data are used.",
-    source="PDE-SHARP (arXiv 2511.00183), section 3.3; operators in `sharp.reference.residual`",
-    shape="at most 16 samples and 32 output times, all points; with shocks the smooth part",
-    normalisation="root mean square of the sum of all terms over the sum of those of each; "
-    "the largest of all equations",
-)
+@run_metric()
 def residual(case: MetricInput) -> MetricValue:
     """Return the normalised residual of the equations by the scorer's own operators."""
     return MetricValue(*sampled_residual(case.problem, case.inputs, case.prediction))
 
 
-@metric(
-    "Initial condition mismatch",
-    description="Distance of the first returned frame from the initial condition that the solver was given.",
-    source="the initial value problem itself; LeVeque, Finite Difference Methods, 2007, chapter 9",
-    shape="the first frame of every sample and field",
-    normalisation="2-norm of the difference over that of the initial condition, per sample; "
-    "mean over samples, the worst field",
-)
+@run_metric()
 def initial_condition(case: MetricInput) -> MetricValue:
     """Return the relative distance of the first frame [n, N] from what was given, of the worst field."""
     return _worst({field: _distance(u[:, 0], start) for field, u, start in _fields(case)})
 
 
-@metric(
-    "Periodicity mismatch",
-    description="Jumps between the last and the first cells that neither the cells near them nor the "
-    "initial condition account for: the mark of a boundary that is not treated as periodic.",
-    source="LeVeque, Finite Volume Methods, 2002, section 7.1 (periodic boundary conditions by ghost cells)",
-    shape="the cells within a sixteenth of the interval of its ends, in all frames",
-    normalisation="what a jump has beyond twice the largest near it, over the range of the field; root "
-    "mean square over times, mean over samples, the worst field",
-)
+@run_metric()
 def periodic_wrap(case: MetricInput) -> MetricValue:
     """Return by how much jumps across the ends of the interval exceed what the interior accounts for.
 
@@ -94,13 +63,7 @@ def periodic_wrap(case: MetricInput) -> MetricValue:
     return _worst({field: _excess(u, start) for field, u, start in _fields(case)})
 
 
-@metric(
-    "Boundary condition mismatch",
-    description="Values on the boundary, where the solution is zero.",
-    source="LeVeque, Finite Difference Methods, 2007, chapter 3 (Dirichlet conditions)",
-    shape="the boundary nodes of every sample",
-    normalisation="root mean square on the boundary over that inside, per sample; mean over samples",
-)
+@run_metric()
 def boundary_condition(case: MetricInput) -> MetricValue:
     """Return the root mean square of u [n, N, N] on the walls over that inside, averaged over samples."""
     (u,) = case.prediction.values()
@@ -108,19 +71,7 @@ def boundary_condition(case: MetricInput) -> MetricValue:
     return MetricValue(float(np.mean(_ratio(_rms(walls), _rms(u[:, 1:-1, 1:-1])))))
 
 
-@metric(
-    "Two-grid difference",
-    description="Distance between the solver's solutions on the output grid and on one of half as many "
-    "points a direction, compared on the latter. Of a scheme that converges with order p it is about "
-    "2^p - 1 times the discretisation error, so from order 1 on it bounds that error; what does not depend on "
-    "the grid, such as the error of a fixed time step, does not show.",
-    source="Richardson, Phil. Trans. R. Soc. A 210, 1911; Roache, J. Fluids Eng. 116, 1994 (grid "
-    "convergence index)",
-    shape="all samples, times and fields at every second node, or interpolated to the coarse cell centres",
-    normalisation="2-norm of the difference over that of the restricted solution, per sample, fields "
-    "together; mean over samples",
-    needs_coarse_run=True,
-)
+@run_metric(needs_coarse_run=True)
 def two_grid(case: MetricInput) -> MetricValue:
     """Return the relative 2-norm distance of the coarse solution from the fine one on the coarse grid."""
     assert case.coarse is not None
@@ -129,16 +80,7 @@ def two_grid(case: MetricInput) -> MetricValue:
     return MetricValue(float(np.mean([_apart(case, coarse, sample) for sample in range(n)])))
 
 
-@metric(
-    "Explicit stability limit exceeded",
-    description="How far the internal time step that the program printed (`dt=...`, or `steps=...`) is "
-    "beyond the limit of explicit schemes on the output grid: transport over one cell, diffusion, reaction. "
-    "It says nothing against implicit, exact or spectral time stepping.",
-    source="Courant, Friedrichs and Lewy, Math. Ann. 100, 1928; LeVeque, Finite Difference Methods, 2007, "
-    "sections 7.2, 9.3 and 10.7",
-    shape="the printed step, the grid and the initial condition",
-    normalisation="step over the smallest limit, less 1; 0 within the limit",
-)
+@run_metric()
 def cfl(case: MetricInput) -> MetricValue:
     """Return by how much the printed time step exceeds the explicit stability limit, relative to the limit."""
     tightest = tightest_limit(case.problem, case.inputs)
@@ -218,11 +160,13 @@ _GENERAL: tuple[tuple[FeedbackMetric, tuple[str, ...]], ...] = (
     (two_grid, ()),
     (cfl, _EVOLVING),
 )
-_OFFERED = [
-    *_GENERAL,
-    *((each, (family.name,)) for family in FAMILIES.values() for each in family.metrics),
-]
-BUILT_IN = tuple(replace(each, families=names) for each, names in _OFFERED)
+BUILT_IN = tuple(
+    replace(each, families=names)
+    for each, names in (
+        *_GENERAL,
+        *((each, (family.name,)) for family in FAMILIES.values() for each in family.metrics),
+    )
+)
 
 
 @cache

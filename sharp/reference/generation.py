@@ -1,11 +1,12 @@
-"""Making and importing reference data: the problem families, their generators, and complete files or none."""
+"""Making and importing reference data: complete files or none."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,13 +32,9 @@ from sharp.reference.initial import InitialSet
 from sharp.version import __version__
 
 Array = NDArray[Any]
+Arrays = Mapping[str, Array]
 ProgressCallback = Progress
 Made = Literal["pdebench", "reference"]
-
-
-def kinds_of(problem: Problem) -> tuple[Made, ...]:
-    """Return the kinds of data that can be made for a problem, the usual one first."""
-    return ("pdebench", "reference") if problem.family in FAMILIES else ("reference",)
 
 
 def output_times(problem: Problem) -> NDArray[np.float64] | None:
@@ -55,7 +52,7 @@ def default_dataset(problem: Problem, samples: int, seed: int, kind: Made) -> Pa
 def ensure_dataset(
     problem: Problem, samples: int, seed: int, kind: Made | None = None, progress: Progress | None = None
 ) -> DataSet:
-    """Open the generated data set at its default place, made first if it or its truth is not there.
+    """Open the generated data set at its default place, made first if it or its reference solution is not there.
 
     Without a kind it is the usual one of the problem. Raises like `make_dataset`.
     """
@@ -85,29 +82,34 @@ def make_dataset(
         raise DataError(f"{path}: expected at least one sample, found {samples}")
     kind, t = checked_kind(problem, kind), output_times(problem)
     origin: dict[str, Any] = {"seed": seed}
+    rows = range(samples)
     with replacing(path) as part:
         if problem.family not in FAMILIES:
-            _write_generated(problem, part, samples, seed, t, progress)
+            # loads what solves from expressions
+            from sharp.reference.sample_generation import SCHEME, generate_samples
+
+            generated = partial(generate_samples, problem, samples, seed, t, progress)
+            _write(part, problem, t, SCHEME, origin, generated, rows)
         else:
-            initial = family_of(problem).sample_initial(problem, samples, seed)
-            if kind == "reference":
-                _write_reference(problem, part, initial, t, range(samples), origin, progress)
-            else:
-                _write_published(problem, part, initial, t, origin, progress)
-                origin |= {"data-hash": content_hash(part)}
-                _write_reference(problem, reference_file(path), initial, t, range(samples), origin, progress)
+            family = family_of(problem)
+            initial, truth = family.sample_initial(problem, samples, seed), part
+            if kind == "pdebench":
+                published = partial(family.solve_pdebench, problem, initial.arrays, t, progress)
+                _write(part, problem, t, family.published.name, origin, lambda: (initial.arrays, published()))
+                origin, truth = {**origin, "data-hash": content_hash(part)}, reference_file(path)
+            _write_reference(truth, problem, initial, t, origin, rows, progress)
     return open_dataset(path, problem)
 
 
 def checked_kind(problem: Problem, kind: Made | None) -> Made:
     """Return the kind asked for, or the usual one of the problem; raises `DataError` where it cannot be made."""
-    usual, *_ = kinds = kinds_of(problem)
+    kinds: tuple[Made, ...] = ("pdebench", "reference") if problem.family in FAMILIES else ("reference",)
     if kind is not None and kind not in kinds:
         raise DataError(
             f"{problem.id}: data of the kind {kind} are made for the families {', '.join(FAMILIES)}, found the family "
             f"{problem.family}; valid kinds: {', '.join(kinds)}"
         )
-    return kind or usual
+    return kind or kinds[0]
 
 
 def import_dataset(
@@ -119,9 +121,9 @@ def import_dataset(
     last: int = 100,
     progress: Progress | None = None,
 ) -> DataSet:
-    """Take over a data file unchanged (linked, or else copied) with the truth of some of its samples.
+    """Take over a data file unchanged (linked, or else copied) with the reference solution of some of its samples.
 
-    The truth is solved from the initial conditions of the first and the last samples, which serve test and
+    It is solved from the initial conditions of the first and the last samples, which serve test and
     validation. Raises `DataError` for files that do not hold data of the problem, and for a problem of no family whose
     solutions follow from values on a grid.
     """
@@ -134,105 +136,71 @@ def import_dataset(
     inputs = read_inputs(source, problem, chosen)
     with replacing(dest) as part:
         _link(file, part)
-        initial = InitialSet(inputs.arrays)
         origin = {"data-hash": source.hash}
-        _write_reference(problem, reference_file(dest), initial, inputs.t, chosen, origin, progress)
+        initial = InitialSet(inputs.arrays)
+        _write_reference(reference_file(dest), problem, initial, inputs.t, origin, chosen, progress)
     return open_dataset(dest, problem)
 
 
 def solve_reference(
     problem: Problem, initial: InitialSet, t: Array | None, progress: Progress | None = None
 ) -> ReferenceSolution:
-    """Solve for the truth at times t, from the initial functions if they are known, else from values."""
+    """Solve for the reference solution at times t, from the initial functions if they are known, else from values."""
     solve = family_of(problem).solve_reference
     return solve(problem, initial.arrays, t, evaluate=initial.evaluate, progress=progress)
 
 
-def _write_published(
-    problem: Problem,
-    path: Path,
-    initial: InitialSet,
-    t: Array | None,
-    origin: Mapping[str, Any],
-    progress: Progress | None,
-) -> None:
-    began, family = time.perf_counter(), family_of(problem)
-    returns = family.solve_pdebench(problem, initial.arrays, t, progress)
-    arrays = _arrays(problem, initial.arrays, returns, t, np.float32)
-    write_arrays(path, arrays, _attrs(problem, "pdebench", family.pdebench_scheme, began) | dict(origin))
-
-
 def _write_reference(
-    problem: Problem,
     path: Path,
+    problem: Problem,
     initial: InitialSet,
     t: Array | None,
-    samples: Sequence[int],
     origin: Mapping[str, Any],
+    samples: Sequence[int],
     progress: Progress | None,
 ) -> None:
-    began = time.perf_counter()
-    found = solve_reference(problem, initial, t, progress)
-    arrays = _reference_arrays(problem, initial.arrays, found, t, samples)
-    scheme = family_of(problem).reference_scheme
-    write_arrays(path, arrays, _attrs(problem, "reference", scheme, began) | dict(origin))
+    scheme = family_of(problem).reference.name
+    solved = partial(solve_reference, problem, initial, t, progress)
+    _write(path, problem, t, scheme, origin, lambda: (initial.arrays, solved()), samples)
 
 
-def _write_generated(
-    problem: Problem, path: Path, samples: int, seed: int, t: Array | None, progress: Progress | None
+def _write(
+    path: Path,
+    problem: Problem,
+    t: Array | None,
+    scheme: str,
+    origin: Mapping[str, Any],
+    solve: Callable[[], tuple[Arrays, Arrays | ReferenceSolution]],
+    samples: Sequence[int] = (),
 ) -> None:
-    """Solve for the stated state and for variations of it; these data are the reference solution themselves."""
-    from sharp.reference.sample_generation import (  # loads what solves from expressions
-        SCHEME,
-        generate_samples,
-    )
-
+    """Solve, and write inputs and solutions under the names of the problem's files; first frames are inputs too."""
     began = time.perf_counter()
-    solved = generate_samples(problem, samples, seed, t, progress)
-    arrays = _reference_arrays(problem, solved.inputs, solved.truth, t, range(samples))
-    write_arrays(path, arrays, _attrs(problem, "reference", SCHEME, began) | {"seed": seed})
-
-
-def _reference_arrays(
-    problem: Problem,
-    inputs: Mapping[str, Array],
-    found: ReferenceSolution,
-    t: Array | None,
-    samples: Sequence[int],
-) -> dict[str, Array]:
-    arrays = _arrays(problem, inputs, found.arrays, t, np.float64)
-    return arrays | {TRUTH_ERROR: found.error, TRUTH_SAMPLES: np.asarray(samples)}
-
-
-def _arrays(
-    problem: Problem,
-    inputs: Mapping[str, Array],
-    returns: Mapping[str, Array],
-    t: Array | None,
-    dtype: type[np.floating],
-) -> dict[str, Array]:
-    """Name the arrays as the problem's files do; inputs that are first frames are left out."""
+    inputs, found = solve()
+    more: dict[str, Array] = {}
+    if isinstance(found, ReferenceSolution):
+        more = {TRUTH_ERROR: found.error, TRUTH_SAMPLES: np.asarray(samples)}
+        found = found.arrays
     data, space = problem.data, problem.space
     named: dict[str, Array] = {data.inputs[port]: values for port, values in inputs.items()}
-    named |= {data.returns[port]: values for port, values in returns.items()}
-    points = next(iter(returns.values())).shape[-len(space) :]
+    named |= {data.returns[port]: values for port, values in found.items()}
+    points = next(iter(found.values())).shape[-len(space) :]
     for key, axis, count in zip(data.space_keys, space, points, strict=False):
         named[key] = uniform_points(problem, axis, count)
     if data.time_key is not None and t is not None:
         named[data.time_key] = t
-    return {key: np.asarray(values, dtype) for key, values in named.items()}
-
-
-def _attrs(problem: Problem, kind: Made, scheme: str, began: float) -> dict[str, Any]:
-    return {
-        "kind": kind,
+    precision = np.float64 if more else np.float32
+    arrays = {key: np.asarray(values, precision) for key, values in named.items()}
+    attrs = {
+        "kind": "reference" if more else "pdebench",
         "problem": problem.label,
         "software": f"pde-sharp {__version__}",
         "scheme": scheme,
-        "precision": "float32" if kind == "pdebench" else "float64",
+        "precision": np.dtype(precision).name,
         "wall_s": round(time.perf_counter() - began, 3),
         **problem.parameters,
+        **origin,
     }
+    write_arrays(path, arrays | more, attrs)
 
 
 def _link(file: Path, name: Path) -> None:

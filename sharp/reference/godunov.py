@@ -20,7 +20,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
+from jax.experimental.xla_metadata import set_xla_metadata
 from numpy.typing import NDArray
 
 from sharp.reference.pdebench_schemes import compile_for_cpu
@@ -47,8 +51,6 @@ class GodunovScheme:
 
     def step(self, q: Any, longest: Any) -> tuple[Any, Any]:
         """Return the state after one step of at most `longest`, and the length of that step."""
-        import jax.numpy as jnp
-
         density, v, p = q
         speed = jnp.max(jnp.sqrt(self.gamma * p / density) + jnp.abs(v))
         dt = jnp.minimum(self.dx / (speed + _SMALL) * CFL, longest)
@@ -57,8 +59,6 @@ class GodunovScheme:
 
     def _convect(self, q: Any, at: Any, dt: Any) -> Any:
         """Advance `q` by dt with the fluxes of the state `at`."""
-        import jax.numpy as jnp
-
         flux = self._hllc(at)
         density, v, p = q
         momentum, energy = self._conserved(density, v, p)
@@ -68,9 +68,6 @@ class GodunovScheme:
         return jnp.stack([density, v, jnp.where(p > _SMALL, p, PRESSURE_FLOOR)])
 
     def _diffuse(self, q: Any, dt: Any) -> Any:
-        import jax.numpy as jnp
-        from jax import lax
-
         density = q[0]
         longest = CFL * 0.5 * self.dx**2 / (self.viscosity + _SMALL)
         friction = self._rounded(
@@ -97,8 +94,6 @@ class GodunovScheme:
 
     def _hllc(self, q: Any) -> Any:
         """Return the fluxes of mass, momentum and energy through the right face of every cell."""
-        import jax.numpy as jnp
-
         half_slope = 0.5 * _limited_slope(q)
         (dl, vl, pl), (dr, vr, pr) = q + half_slope, _right(q - half_slope)
         sound = jnp.maximum(jnp.sqrt(self.gamma * pl / dl), jnp.sqrt(self.gamma * pr / dr))
@@ -112,8 +107,6 @@ class GodunovScheme:
 
     def _fluxes(self, density: Any, v: Any, p: Any, wave: Any, contact: Any) -> tuple[Any, Any]:
         """Return the fluxes of a state outside the acoustic `wave` and between it and the contact."""
-        import jax.numpy as jnp
-
         star_density = density * (wave - v) / (wave - contact)
         star_pressure = p + density * (wave - v) * (contact - v)
         return tuple(
@@ -131,17 +124,12 @@ class GodunovScheme:
 
     def _rounded(self, x: Any) -> Any:
         """Return a float32 value as it is, by a way that keeps compilers from fusing what follows."""
-        import jax.numpy as jnp
-        from jax.lax import bitcast_convert_type
-
-        return bitcast_convert_type(bitcast_convert_type(x, jnp.int32) ^ self.zero, jnp.float32)
+        return lax.bitcast_convert_type(lax.bitcast_convert_type(x, jnp.int32) ^ self.zero, jnp.float32)
 
 
 @cache
 def compile_scheme(gamma: float, viscosity: float, dx: float, points: int) -> Callable[[Any, Any, Any], Any]:
     """Return the compiled function (state [3, N], time, end) -> (state, time), all float32."""
-    import jax.numpy as jnp
-    from jax import lax
 
     def interval(q: Any, start: Any, end: Any) -> Any:
         scheme = GodunovScheme(gamma, viscosity, dx, jnp.isnan(start).astype(jnp.int32))
@@ -164,8 +152,6 @@ def _compiled_as_one(function: Callable[..., Any], state: Any, *times: Any) -> C
     longer to start them than to run them. The attributes that change this are XLA's own and undocumented:
     large arrays, and perhaps other versions, make it fail. Then the list of kernels has to do.
     """
-    import jax
-    from jax.experimental.xla_metadata import set_xla_metadata
 
     def as_one(*arguments: Any) -> Any:
         with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):  # type: ignore[no-untyped-call]
@@ -199,8 +185,6 @@ def _limited_slope(q: Any) -> Any:
 
     The limiter of `pdebench_schemes.face_states`, which halves and adds in another order.
     """
-    import jax.numpy as jnp
-
     behind, ahead = q - _left(q), _right(q) - q
     central = 0.5 * (_right(q) - _left(q))
     bound = 2 * jnp.minimum(jnp.abs(behind), jnp.abs(ahead))
@@ -208,12 +192,8 @@ def _limited_slope(q: Any) -> Any:
 
 
 def _right(u: Any) -> Any:
-    import jax.numpy as jnp
-
     return jnp.concatenate([u[..., 1:], u[..., :1]], axis=-1)
 
 
 def _left(u: Any) -> Any:
-    import jax.numpy as jnp
-
     return jnp.concatenate([u[..., -1:], u[..., :-1]], axis=-1)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Protocol
+from functools import lru_cache
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -15,69 +15,42 @@ from sharp.solvers.fd_weights import fornberg_weights as stencil_weights
 Array = NDArray[np.float64]
 
 
-class SpaceOperators(Protocol):
-    """First and second derivative along the last axis [..., N], periodic."""
-
-    def first(self, u: Array) -> Array:
-        """Return u_x."""
-        ...
-
-    def second(self, u: Array) -> Array:
-        """Return u_xx."""
-        ...
+SpaceDerivative = Callable[[Array, int], Array]
+"""The first or second derivative of u [..., N] along the last axis, periodic; of order 0 it is u itself."""
 
 
-@dataclass(frozen=True)
-class CentralDifferences:
-    """Central differences of an even order at spacing `dx`."""
+def central_differences(dx: float, accuracy: int) -> SpaceDerivative:
+    """Return central differences of an even order of accuracy at spacing `dx`.
 
-    dx: float
-    order: int
+    They add up pairs of neighbours; a constant has the derivative 0 exactly, as all is relative to the centre.
+    """
 
-    def first(self, u: Array) -> Array:
-        """Return u_x."""
-        return self._derivative(u, 1)
-
-    def second(self, u: Array) -> Array:
-        """Return u_xx."""
-        return self._derivative(u, 2)
-
-    def _derivative(self, u: Array, by: int) -> Array:
-        """Add up pairs of neighbours; a constant has the derivative 0 exactly, as all is relative to the centre."""
-        half, points = self.order // 2, u.shape[-1]
+    def derivative(u: Array, by: int) -> Array:
+        if by == 0:
+            return u
+        half, points = accuracy // 2, u.shape[-1]
         weights = stencil_weights(tuple(range(-half, half + 1)), by)[half + 1 :]
         wide, total = np.concatenate([u[..., -half:], u, u[..., :half]], axis=-1), np.zeros_like(u)
         for distance, weight in enumerate(weights, start=1):
             after = wide[..., half + distance : half + distance + points]
             before = wide[..., half - distance : half - distance + points]
             pair = after - before if by == 1 else (after - u) + (before - u)
-            pair *= weight / self.dx**by
+            pair *= weight / dx**by
             total += pair
         return total
 
+    return derivative
 
-@dataclass(frozen=True)
-class FourierDerivative:
-    """Derivatives of the trigonometric interpolant of `n` values at spacing `dx`."""
 
-    dx: float
-    n: int
+def fourier_derivative(dx: float, n: int) -> SpaceDerivative:
+    """Return derivatives of the trigonometric interpolant of `n` values at spacing `dx`.
 
-    def first(self, u: Array) -> Array:
-        """Return u_x; the derivative of the highest mode of an even number of points is zero."""
-        return np.fft.irfft(1j * self._odd_waves * np.fft.rfft(u), self.n)
-
-    def second(self, u: Array) -> Array:
-        """Return u_xx."""
-        return np.fft.irfft(-(self._waves**2) * np.fft.rfft(u), self.n)
-
-    @cached_property
-    def _waves(self) -> Array:
-        return np.asarray(2 * np.pi * np.fft.rfftfreq(self.n, self.dx), np.float64)
-
-    @cached_property
-    def _odd_waves(self) -> Array:
-        return np.where(np.arange(self.n // 2 + 1) < self.n / 2, self._waves, 0.0)
+    The first derivative of the highest mode of an even number of points is zero.
+    """
+    waves = np.asarray(2 * np.pi * np.fft.rfftfreq(n, dx), np.float64)
+    odd_waves = np.where(np.arange(n // 2 + 1) < n / 2, waves, 0.0)
+    symbols = {1: 1j * odd_waves, 2: -(waves**2)}
+    return lambda u, by: np.fft.irfft(symbols[by] * np.fft.rfft(u), n) if by else u
 
 
 def smoothed(u: Array, length: float, dx: float) -> Array:

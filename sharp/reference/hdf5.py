@@ -79,20 +79,16 @@ def read_rows(array: h5py.Dataset, rows: Sequence[int], *rest: Any) -> NDArray[A
     if outside.size:
         raise DataError(f"{place} has samples 0 to {array.shape[0] - 1}; sample {outside[0]} was asked for")
     unique, inverse = np.unique(wanted, return_inverse=True)
-    values = np.asarray(array[(_selection(unique), *rest)])
+    together = unique.size and unique[-1] - unique[0] + 1 == unique.size
+    # HDF5 reads a slice in one piece, and a list row by row.
+    chosen = slice(int(unique[0]), int(unique[-1]) + 1) if together else unique
+    values = np.asarray(array[(chosen, *rest)])
     if not np.array_equal(unique, wanted):
         values = values[inverse]
     for sample, row in zip(wanted, values, strict=True):
         if not np.isfinite(row).all():
             raise DataError(f"{place} has values that are not finite in sample {sample}")
     return values
-
-
-def _selection(unique: NDArray[np.intp]) -> Any:
-    """Prefer a slice, which HDF5 reads in one piece, over a list of rows."""
-    if unique.size and unique[-1] - unique[0] + 1 == unique.size:
-        return slice(int(unique[0]), int(unique[-1]) + 1)
-    return unique
 
 
 def content_hash(path: Path) -> str:

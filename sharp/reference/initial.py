@@ -92,15 +92,27 @@ def sine_sums(n: int, seed: int) -> SineSums:
     """
     draws = np.random.default_rng(seed).random((n, 2 * TERMS + PICKS + 5))
     amplitude, phase, picks, choices = np.split(draws, [TERMS, 2 * TERMS, 2 * TERMS + PICKS], axis=1)
-    folding, sign, windowing, left, right = choices.T[..., None]
     number = np.arange(TERMS)[:, None]
     picked = np.count_nonzero(np.floor(TERMS * picks)[:, None] == number, axis=-1)[..., None]
-    windowed = windowing < WINDOWED_SHARE
     return SineSums(
         amplitude=amplitude[..., None],
         wave=(number + 1.0) * picked,
         phase=2 * np.pi * phase[..., None],
-        sign=np.where(folding < FOLDED_SHARE, np.where(sign < 0.5, -1.0, 1.0), 0.0),
-        left=np.where(windowed, 0.1 + 0.3 * left, -np.inf),
-        right=np.where(windowed, 0.6 + 0.3 * right, np.inf),
+        **folds_and_windows(choices, WINDOWED_SHARE, (0.1, 0.6), 0.3),
     )
+
+
+def folds_and_windows(
+    choices: Array, windowed: float, lowest: tuple[float, float], width: float
+) -> dict[str, Array]:
+    """Return sign, left and right end of `SineSums` from uniform numbers [n, 5].
+
+    One function in ten is folded; a share is `windowed`, with ends drawn from intervals of a width.
+    """
+    folding, sign, windowing, *ends = choices.T[..., None]
+    left, right = (low + width * end for low, end in zip(lowest, ends, strict=True))
+    return {
+        "sign": np.where(folding < FOLDED_SHARE, np.where(sign < 0.5, -1.0, 1.0), 0.0),
+        "left": np.where(windowing < windowed, left, -np.inf),
+        "right": np.where(windowing < windowed, right, np.inf),
+    }

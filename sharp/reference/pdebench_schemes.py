@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,8 +37,6 @@ def saving_times(t: Array) -> NDArray[np.float32]:
 
 def wrap(u: Any, width: int) -> Any:
     """Add `width` periodic ghost cells on both sides."""
-    import jax.numpy as jnp
-
     return jnp.concatenate([u[..., -width:], u, u[..., :width]], axis=-1)
 
 
@@ -46,8 +46,6 @@ def face_states(u: Any) -> tuple[Any, Any]:
     Slopes are limited to the smallest of the central and twice the one-sided differences (van Leer 1977, MC
     limiter).
     """
-    import jax.numpy as jnp
-
     jumps = u[..., 1:] - u[..., :-1]
     before, after = jumps[..., :-1], jumps[..., 1:]
     size = jnp.minimum(2 * jnp.minimum(jnp.abs(before), jnp.abs(after)), 0.5 * jnp.abs(before + after))
@@ -68,14 +66,12 @@ def _jumps(faces: Any) -> Any:
 
 
 def finite_volumes(
-    flux: Flux, time_step: TimeStep, dx: float
-) -> Callable[[Array, Array], NDArray[np.float32]]:
-    """Return the solver `(initial [n, N], t [T]) -> [n, T, N]`: float32, on the CPU, by its own clock.
+    flux: Flux, time_step: TimeStep, dx: float, values: Array, t: Array
+) -> Callable[[slice], NDArray[np.float32]]:
+    """Return what solves the samples of a slice of `values` [n, N] at times t [T], by its own clock: [n, T, N].
 
     `time_step(u)` gives the largest stable step of each sample [n, 1] or of all; a saving time cuts it.
     """
-    import jax
-    import jax.numpy as jnp
 
     def advance(state: Any) -> Any:
         u, clock, end = state
@@ -85,9 +81,11 @@ def finite_volumes(
     def interval(u: Any, clock: Any, end: Any) -> Any:
         return jax.lax.while_loop(lambda state: (state[1] < end).any(), advance, (u, clock, end))[:2]
 
-    def solve(initial: Array, t: Array) -> NDArray[np.float32]:
-        times = saving_times(t)
-        u, clock = initial.astype(np.float32), np.full((len(initial), 1), times[0])
+    times = saving_times(t)
+
+    def solve(rows: slice) -> NDArray[np.float32]:
+        u = values[rows].astype(np.float32)
+        clock = np.full((len(u), 1), times[0])
         compiled = compile_for_cpu(interval, u, clock, times[0])
         frames = [u]
         for end in times[1:]:
@@ -100,7 +98,5 @@ def finite_volumes(
 
 def compile_for_cpu(function: Callable[..., Any], *example: Any) -> Callable[..., Any]:
     """Compile a function for arguments like the example, with the widest vectors the processor has."""
-    import jax
-
     options: dict[str, str | bool] = {"xla_cpu_prefer_vector_width": "512"}
     return jax.jit(function).lower(*jax.device_put(example, jax.devices("cpu")[0])).compile(options)

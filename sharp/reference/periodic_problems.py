@@ -1,16 +1,17 @@
-"""Problems with one field on a period: their grid, random initial conditions, and truth by Fourier series."""
+"""Problems with one field on a period: their grid, random initial conditions, and solutions by Fourier series."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sharp.problems.problem import Problem
-from sharp.reference.chunking import Progress, map_blocks
-from sharp.reference.datasets import ReferenceSolution, uniform_points
+from sharp.reference.datasets import uniform_points
+from sharp.reference.family import ReferenceScheme
 from sharp.reference.initial import Evaluate, InitialSet, sine_sums
 from sharp.reference.spectral import (
     QuadraticPde,
@@ -21,7 +22,6 @@ from sharp.reference.spectral import (
     solve_self_converged,
 )
 
-FOURIER_SCHEME = "Fourier series (3/2 rule), ETDRK4, refined in space and time until self-converged"
 # Samples that are solved together: their arrays stay in the cache.
 BLOCK = 4
 # Points a grid cell at which known initial functions are taken: they have steep windows.
@@ -39,14 +39,10 @@ def grid(problem: Problem, points: int) -> Real:
     return uniform_points(problem, problem.space[0], points)
 
 
-def given(problem: Problem, initial: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Return the initial condition [n, N] of the only input."""
-    return initial[problem.interface.inputs[0].name]
-
-
-def returned(problem: Problem, frames: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Name the solution [n, T, N] after the only return."""
-    return {problem.interface.returns[0].name: frames}
+def only_value(arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """Return the array of a problem with one input."""
+    (values,) = arrays.values()
+    return values
 
 
 def sample_sines(problem: Problem, n: int, seed: int, *, unit: bool = False) -> InitialSet:
@@ -64,21 +60,26 @@ def sample_sines(problem: Problem, n: int, seed: int, *, unit: bool = False) -> 
     return InitialSet({port: evaluate(x)[port].astype(np.float32)}, evaluate)
 
 
-def fourier_truth(
+def fourier_scheme(equation: Callable[[Problem], QuadraticPde]) -> ReferenceScheme:
+    """Return the scheme for a quadratic equation: from functions, else from trigonometric interpolants of values."""
+    name = "Fourier series (3/2 rule), ETDRK4, refined in space and time until self-converged"
+    return ReferenceScheme(name, partial(_prepare_fourier, equation), tolerance=1e-8, together=BLOCK)
+
+
+def _prepare_fourier(
+    equation_of: Callable[[Problem], QuadraticPde],
     problem: Problem,
-    equation: QuadraticPde,
-    initial: Mapping[str, NDArray[Any]],
+    values: Real,
     t: NDArray[Any],
     tolerance: float,
     evaluate: Evaluate | None,
-    progress: Progress | None,
-) -> ReferenceSolution:
-    """Solve a quadratic equation until self-converged, from functions or else from interpolated values."""
-    values = given(problem, initial).astype(np.float64)
-    n, points = values.shape
-    times = t.astype(np.float64)
-    fine = values if evaluate is None else given(problem, evaluate(_fine_grid(problem, points)))
+) -> Callable[[slice], tuple[Real, Real]]:
+    equation, points, times = equation_of(problem), values.shape[-1], t.astype(np.float64)
+    fine = values if evaluate is None else only_value(evaluate(_fine_grid(problem, points)))
     spectrum = coefficients(fine, 2 * points)
+
+    def solve_from(coarse: Real) -> Real:
+        return solve(equation, coefficients(coarse, points // 2), points, times, 4 * tolerance)
 
     def work(rows: slice) -> tuple[Real, Real]:
         frames, error = solve_self_converged(equation, spectrum[rows], points, times, tolerance)
@@ -87,34 +88,7 @@ def fourier_truth(
         frames[:, 0] = values[rows]
         return frames, error
 
-    def solve_from(coarse: Real) -> Real:
-        return solve(equation, coefficients(coarse, points // 2), points, times, 4 * tolerance)
-
-    return solve_blocks(problem, work, n, progress)
-
-
-def solve_blocks(
-    problem: Problem, work: Callable[[slice], tuple[Real, Real]], n: int, progress: Progress | None
-) -> ReferenceSolution:
-    """Gather the solutions and errors of all samples from `work(rows) -> [n, T, N], [n]`."""
-    results = map_blocks(work, n, BLOCK, f"truth of {problem.id}", progress)
-    frames, errors = (np.concatenate(parts) for parts in zip(*results, strict=True))
-    return ReferenceSolution(returned(problem, frames), errors)
-
-
-def solve_published(
-    problem: Problem,
-    solve: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.float32]],
-    initial: Mapping[str, NDArray[Any]],
-    t: NDArray[Any],
-    progress: Progress | None,
-) -> dict[str, NDArray[np.float32]]:
-    """Run a published scheme `solve(initial [n, N], t)` on all samples."""
-    values = given(problem, initial)
-    blocks = map_blocks(
-        lambda rows: solve(values[rows], t), len(values), BLOCK, f"data of {problem.id}", progress
-    )
-    return returned(problem, np.concatenate(blocks))
+    return work
 
 
 def interpolation_error(solve_from: Callable[[Real], Real], values: Real, frames: Real) -> Real:

@@ -8,7 +8,7 @@ data, every rounding is part of the scheme.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,21 +17,18 @@ from numpy.typing import NDArray
 
 from sharp.problems.problem import Problem
 from sharp.reference import periodic_problems
-from sharp.reference.chunking import Progress, map_blocks
-from sharp.reference.datasets import Inputs, ReferenceSolution, spacing
-from sharp.reference.family import BenchmarkFamily, SmoothTestProblem, StepLimit, about
-from sharp.reference.initial import Evaluate
+from sharp.reference.datasets import Inputs, spacing
+from sharp.reference.family import BenchmarkFamily, PublishedScheme, SmoothTestProblem, StepLimit, about
 from sharp.reference.metrics import (
     Array,
     FieldSample,
     MetricInput,
     MetricValue,
-    mean_over_samples,
-    metric,
     ratio,
+    run_metric,
+    sample_metric,
     step_excess,
 )
-from sharp.reference.pdebench_schemes import SHORTEST_STEP, compile_for_cpu, saving_times, wrap
 from sharp.reference.residual import BalanceLaw, BalanceLaws, Fields, FluxTerm, evolution_residual
 from sharp.reference.spectral import QuadraticPde
 
@@ -43,51 +40,30 @@ _PAIRS_PER_CHECK = 512
 _NEGLIGIBLE = 1e-3
 
 
-def solve_reference(
-    problem: Problem,
-    initial: Mapping[str, NDArray[Any]],
-    t: NDArray[Any],
-    *,
-    tolerance: float = 1e-8,
-    evaluate: Evaluate | None = None,
-    progress: Progress | None = None,
-) -> ReferenceSolution:
-    """Solve until self-converged, from `evaluate` if given, else from the interpolated values."""
+def _equation(problem: Problem) -> QuadraticPde:
     nu, rho = problem.parameters["nu"], problem.parameters["rho"]
-    equation = QuadraticPde(
+    return QuadraticPde(
         lambda k: rho - nu * k**2, lambda k: np.full(k.shape, -rho + 0j), periodic_problems.period(problem)
     )
-    return periodic_problems.fourier_truth(problem, equation, initial, t, tolerance, evaluate, progress)
 
 
-def solve_pdebench(
-    problem: Problem, initial: Mapping[str, NDArray[Any]], t: NDArray[Any], progress: Progress | None = None
-) -> dict[str, NDArray[np.float32]]:
-    """Solve as the published generator does, rounding `1 / (1 + e * ((1 - u) / u))` in float32 as it does."""
-    values = periodic_problems.given(problem, initial).astype(np.float32)
-    solve = published_solver(problem, values.shape[-1], t)
-    samples = map_blocks(
-        lambda rows: solve(values[rows][0]), len(values), 1, f"data of {problem.id}", progress
-    )
-    return periodic_problems.returned(problem, np.stack(samples))
+def _split(problem: Problem, values: Array, t: NDArray[Any]) -> Callable[[slice], NDArray[np.float32]]:
+    """Prepare the published scheme for one sample at a time; it rounds `1 / (1 + e * ((1 - u) / u))` in float32."""
+    from sharp.reference.pdebench_schemes import SHORTEST_STEP, saving_times  # loads JAX
 
-
-def published_solver(
-    problem: Problem, points: int, t: NDArray[Any]
-) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
-    """Return the published scheme `[N] -> [T, N]` for one sample, compiled for the CPU."""
+    points = values.shape[-1]
     dx = periodic_problems.period(problem) / points
     dt = np.float32(CFL * 0.5 * dx**2 / problem.parameters["nu"])
     plan = [_count_steps(start, end, dt) for start, end in itertools.pairwise(saving_times(t))]
     weights = [_weights(problem, step, dx) for step in (dt, *(cut for _, cut in plan))]
     interval = _compile_interval(points, weights[0])
 
-    def solve(initial: NDArray[np.float32]) -> NDArray[np.float32]:
-        frames = [initial]
+    def solve(rows: slice) -> NDArray[np.float32]:
+        frames = [values[rows.start].astype(np.float32)]
         for (steps, cut), cut_weights in zip(plan, weights[1:], strict=True):
             frame = interval(frames[-1], np.float32(1), weights[0], steps, cut_weights, cut > SHORTEST_STEP)
             frames.append(np.asarray(frame))
-        return np.stack(frames)
+        return np.stack(frames)[None]
 
     return solve
 
@@ -115,6 +91,8 @@ def _compile_interval(points: int, weights: Weights) -> Callable[..., Any]:
     """
     import jax.numpy as jnp
     from jax import lax
+
+    from sharp.reference.pdebench_schemes import compile_for_cpu, wrap
 
     def interval(u: Any, one: Any, weights: Any, steps: Any, cut_weights: Any, cut: Any) -> Any:
         def pair(v: Any) -> Any:
@@ -181,40 +159,21 @@ def _smooth_duration(problem: Problem) -> float:
     return min(length**2 / (10 * problem.parameters["nu"]), 1 / problem.parameters["rho"])
 
 
-@metric(
-    "Maximum principle and positivity violation",
-    description="How far u falls below 0 or exceeds both 1 and its initial maximum, which the equation forbids.",
-    source="Protter and Weinberger, Maximum Principles in Differential Equations, 1984, chapter 3; Smoller, Shock "
-    "Waves and Reaction-Diffusion Equations, 1994, chapter 14 (invariant regions)",
-    shape="the smallest and the largest value of every sample",
-    normalisation="distance from the allowed interval over its length; mean over samples",
-)
-def bounds_violation(case: MetricInput) -> MetricValue:
-    """Return how far u [n, T, N] leaves the interval from min(0, min u0) to max(1, max u0), over its length.
+@sample_metric()
+def bounds_violation(sample: FieldSample) -> float:
+    """Return how far u leaves the interval from min(0, min u0) to max(1, max u0), over its length.
 
     The exact solution stays inside: both ends are sub- and supersolutions (comparison principle). The lower end
     holds where u0 >= 0, as all initial conditions of the problem are.
     """
-
-    def measure(sample: FieldSample) -> float:
-        u, start = sample.fields["u"], sample.given["u"]
-        low, high = min(0.0, start.min()), max(1.0, start.max())
-        return float(np.max([low - u.min(), u.max() - high, 0.0]) / (high - low))
-
-    return mean_over_samples(case, measure)
+    u, start = sample.fields["u"], sample.given["u"]
+    low, high = min(0.0, start.min()), max(1.0, start.max())
+    return float(np.max([low - u.min(), u.max() - high, 0.0]) / (high - low))
 
 
-@metric(
-    "Consistency with the exact reaction",
-    description="How far the growth of the mean from one output time to the next is from what the exact solution "
-    "of the logistic equation makes of the frame before: a wrong rate, growth lost to rounding or splitting.",
-    source="Strang, SIAM J. Numer. Anal. 5, 1968; Hundsdorfer and Verwer, Numerical Solution of Time-Dependent "
-    "Advection-Diffusion-Reaction Equations, 2003, section IV.1 (operator splitting)",
-    shape="all samples, all pairs of successive output times",
-    normalisation="sum of the differences of means over the sum of the exact growth; mean over samples",
-)
-def reaction_consistency(case: MetricInput) -> MetricValue:
-    """Return how far the growth of the mean of u [n, T, N] is from the exact reaction, relative to that growth.
+@sample_metric()
+def reaction_consistency(sample: FieldSample) -> float:
+    """Return how far the growth of the mean of u is from the exact reaction, relative to that growth.
 
     Diffusion leaves the mean over the period alone; only reaction changes it. Every output frame is advanced to the
     next by one step of Strang splitting in which both parts are exact, a factor exp(-nu k^2 dt) a Fourier mode and
@@ -223,43 +182,23 @@ def reaction_consistency(case: MetricInput) -> MetricValue:
     the times of the problem, nearly all of it at the steep start. Growth counts as at least 1/1000 of
     rho dt u, so that the rounding of a steady solution does not matter.
     """
-    nu, rho = (case.problem.parameters[name] for name in ("nu", "rho"))
-
-    def measure(sample: FieldSample) -> float:
-        before, after = sample.fields["u"][:-1], sample.fields["u"][1:].mean(axis=1)
-        dt = np.diff(sample.t)[:, None]
-        mean, expected = before.mean(axis=1), _reacted(before, sample.dx, nu, rho, dt)
-        growth = np.abs(expected - mean) + _NEGLIGIBLE * rho * dt[:, 0] * np.abs(mean)
-        return ratio(np.abs(after - expected).sum(), growth.sum())
-
-    return mean_over_samples(case, measure)
+    nu, rho = (sample.problem.parameters[name] for name in ("nu", "rho"))
+    before, after = sample.fields["u"][:-1], sample.fields["u"][1:].mean(axis=1)
+    dt = np.diff(sample.t)[:, None]
+    mean, expected = before.mean(axis=1), _reacted(before, sample.dx, nu, rho, dt)
+    growth = np.abs(expected - mean) + _NEGLIGIBLE * rho * dt[:, 0] * np.abs(mean)
+    return ratio(np.abs(after - expected).sum(), growth.sum())
 
 
-@metric(
-    "Safe step for the reaction",
-    description="How far the internal time step that the program printed (`dt=...`, or `steps=...`) exceeds 1/rho, "
-    "beyond which an explicit step may overshoot u = 1. It says nothing against exact or implicit reaction steps.",
-    source="Hundsdorfer and Verwer, Numerical Solution of Time-Dependent Advection-Diffusion-Reaction Equations, "
-    "2003, section I.7 (positivity)",
-    shape="the printed step",
-    normalisation="rho dt less 1; 0 below",
-)
+@run_metric()
 def reaction_step(case: MetricInput) -> MetricValue:
-    """Return by how much rho dt exceeds 1 for the printed step: beyond, an explicit step may overshoot u = 1."""
+    """Return the excess for the printed step."""
     return step_excess(case, case.problem.parameters["rho"], "rho dt")
 
 
-@metric(
-    "Diffusion number",
-    description="How far the internal time step that the program printed (`dt=...`, or `steps=...`) exceeds "
-    "dx^2/(2 nu), beyond which explicit diffusion on the output grid is unstable. It says nothing against "
-    "implicit or exact diffusion.",
-    source="LeVeque, Finite Difference Methods for Ordinary and Partial Differential Equations, 2007, section 9.3",
-    shape="the printed step and the output grid",
-    normalisation="2 nu dt/dx^2 less 1; 0 below",
-)
+@run_metric()
 def diffusive_cfl(case: MetricInput) -> MetricValue:
-    """Return by how much 2 nu dt/dx^2 exceeds 1 for the printed step: beyond, explicit diffusion is unstable."""
+    """Return the excess for the printed step."""
     rate = 2 * case.problem.parameters["nu"] / spacing(case.problem, case.inputs) ** 2
     return step_excess(case, rate, "2 nu dt/dx^2")
 
@@ -278,10 +217,10 @@ def _reacted(u: Array, dx: float, nu: float, rho: float, dt: Array) -> Array:
 FAMILY = BenchmarkFamily(
     name="reaction-diffusion",
     sample_initial=partial(periodic_problems.sample_sines, unit=True),
-    solve_reference=solve_reference,
-    reference_scheme=periodic_problems.FOURIER_SCHEME,
-    solve_pdebench=solve_pdebench,
-    pdebench_scheme="operator splitting, explicit diffusion and exact logistic reaction, midpoint rule, CFL 0.25",
+    reference=periodic_problems.fourier_scheme(_equation),
+    published=PublishedScheme(
+        "operator splitting, explicit diffusion and exact logistic reaction, midpoint rule, CFL 0.25", _split
+    ),
     residual=partial(evolution_residual, balance_laws),
     smooth=SmoothTestProblem({"u": about(0.5, 0.3)}, _smooth_duration),
     metrics=(bounds_violation, reaction_consistency, reaction_step, diffusive_cfl),

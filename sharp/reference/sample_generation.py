@@ -3,7 +3,7 @@
 Sample 0 is the problem as its specification states it. Every further sample is a specification of its own, whose
 initial state carries a random perturbation written in the grammar of specifications. Each is solved by `sharp.solvers`
 until the estimated error is the accuracy that the problem asks for, and counts only where all checks are kept; the
-estimate is what is stored as the error of the truth.
+estimate is what is stored as the error of the reference solution.
 
 A perturbation is a sum of products of cosines. Along an axis that is not periodic it carries the factor
 (4 xi (1 - xi))^m of the place xi in [0, 1], so that it vanishes at both ends with m - 1 derivatives: what the stated
@@ -14,9 +14,9 @@ drawn from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,9 +56,8 @@ FLATNESS = 6
 _FINE = 257
 
 
-@dataclass(frozen=True)
-class GeneratedSamples:
-    """Inputs by port [n, points along each axis] and the truth for them."""
+class GeneratedSamples(NamedTuple):
+    """Inputs by port [n, points along each axis] and the reference solution for them."""
 
     inputs: Mapping[str, Array]
     truth: ReferenceSolution
@@ -77,13 +76,12 @@ def generate_samples(
     for number in range(samples):
         solved.append(task.solved(number, solved[0].concerns if solved and not task.drawn else None))
         if progress is not None:
-            progress(number + 1, samples, f"truth of {problem.id}")
-    inputs, returns = (_stacked([getattr(each, side) for each in solved]) for side in ("inputs", "returns"))
+            progress(number + 1, samples, f"reference solution of {problem.id}")
+    inputs, returns = (
+        {name: np.stack([each[name] for each in arrays]) for name in arrays[0]}
+        for arrays in ([each.inputs for each in solved], [each.returns for each in solved])
+    )
     return GeneratedSamples(inputs, ReferenceSolution(returns, np.array([each.error for each in solved])))
-
-
-def _stacked(arrays: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-    return {name: np.stack([each[name] for each in arrays]) for name in arrays[0]}
 
 
 def _varying(problem: Problem) -> Mapping[str, FunctionSpec]:
@@ -143,7 +141,7 @@ class _Task:
         """
         reason, deadline = "", Deadline.within(self.problem.limits.wall_s)
         for variant in self._variants(sample):
-            found = self._answer(variant, sample, known, deadline)
+            found = self._solution(variant, sample, known, deadline)
             if found.verdict.verified and found.trial is not None and found.discrete is not None:
                 inputs = _inputs(self.problem, variant)
                 returns = _returns(self.problem, found.discrete, inputs, self.t)
@@ -158,7 +156,7 @@ class _Task:
             "name a data file (evaluation.data)"
         )
 
-    def _answer(
+    def _solution(
         self,
         variant: Mapping[str, str],
         sample: int,
@@ -280,12 +278,12 @@ class _Draw:
         """Return a sum of products of cosines whose magnitude is nowhere above the amplitude."""
         weights = self.random.uniform(-1, 1, TERMS)
         weights *= amplitude / np.abs(weights).sum()
-        waves = " + ".join(f"{weight:.6g}*{self._wave()}" for weight in weights)
+        waves = " + ".join(
+            f"{weight:.6g}*{'*'.join(self._cosine(axis) for axis in self.problem.space)}"
+            for weight in weights
+        )
         flat = (f"{self._flat(axis)}*" for axis in self.problem.space if axis not in self._periodic)
         return f"{''.join(flat)}({waves})"
-
-    def _wave(self) -> str:
-        return "*".join(self._cosine(axis) for axis in self.problem.space)
 
     def _cosine(self, axis: str) -> str:
         """Return a cosine along an axis; around a periodic one it has at least one wave, and so no mean."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sharp.runs.directory import Run
+    from sharp.runs.directory import RunDirectory
     from sharp.tournament.state import Tournament
 
 
@@ -20,7 +20,7 @@ class ReportFiles:
     solver: Path | None
 
 
-def write_report(run: Run, state: Tournament) -> ReportFiles:
+def write_report(run: RunDirectory, state: Tournament) -> ReportFiles:
     """Write `report.html`, `report.md` and `solver/` of a run, finished or not.
 
     Each file is replaced as a whole. Raises `RunDirectoryError` where the record cannot be read or a file not be

@@ -27,7 +27,7 @@ from sharp.reference.audit import Audit, audit_dataset
 from sharp.reference.datasets import make_splits
 from sharp.reference.families import FAMILIES
 from sharp.report.report_data import ReportData
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 
 SAMPLES = 8
 DATA_KINDS = {
@@ -67,14 +67,14 @@ def setting(evidence: ReportData) -> Section:
     return Section("setting", "Problem and configuration", tuple(blocks))
 
 
-def limits_text(run: Run) -> str:
+def limits_text(run: RunDirectory) -> str:
     """Return the limits of one run of a program."""
     options, own = run.config.evaluation, run.problem.limits
     memory, wall = options.memory_mb or own.memory_mb, options.wall_s or own.wall_s
     return f"{duration_text(wall)}, {memory} MB, {plural(options.threads, 'thread')}"
 
 
-def _problem(run: Run) -> Iterator[tuple[str, str]]:
+def _problem(run: RunDirectory) -> Iterator[tuple[str, str]]:
     problem = run.problem
     yield "Problem", f"{problem.title} ({problem.label})"
     yield ("Equation" + "s" * (len(problem.equations) > 1)), "\n".join(problem.specification.equations)
@@ -91,7 +91,7 @@ def _problem(run: Run) -> Iterator[tuple[str, str]]:
         yield "Best published error", f"{error_text(problem.published.nrmse)} ({problem.published.source})"
 
 
-def _models(run: Run) -> Iterator[tuple[str, str, str]]:
+def _models(run: RunDirectory) -> Iterator[tuple[str, str, str]]:
     for name, played in _roles(run.config).items():
         yield name, ", ".join(played), run.cards[name].description if name in run.cards else MISSING
 
@@ -114,7 +114,7 @@ def _roles(config: RunConfig) -> Mapping[str, list[str]]:
     return roles
 
 
-def _data(run: Run) -> Iterator[tuple[str, str]]:
+def _data(run: RunDirectory) -> Iterator[tuple[str, str]]:
     data, options = run.manifest["data"], run.config.evaluation
     splits = make_splits(data["samples"], options.test, options.validation, options.smoke)
     yield "Data set", f"{data['label']}: {DATA_KINDS.get(data['kind'], data['kind'])}"
@@ -169,7 +169,7 @@ def _repairs(config: RunConfig) -> tuple[str, str]:
     return "Repairs", f"at most {config.synthesis.repairs} for one program"
 
 
-def _prior(run: Run) -> Iterator[Block]:
+def _prior(run: RunDirectory) -> Iterator[Block]:
     if not run.prior:
         return
     told = strip_droppable_markers(run.prior)
@@ -207,7 +207,7 @@ def data_audit(evidence: ReportData) -> Section:
     return Section("audit", "The reference data", blocks)
 
 
-def audit_of(run: Run) -> Audit | str:
+def audit_of(run: RunDirectory) -> Audit | str:
     """Return the audit of a run's data, made once and kept in `audit.json`; or why there is none.
 
     Only stored truth is compared with: solving for it would take minutes.

@@ -7,16 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hpc.campaign import ServerGpuHours, campaign_status, hours_by_model
+from hpc.campaign import JobUsage, campaign_status, hours_by_model
 from hpc.serving import read_services
 from hpc.slurm import find_campaign, read_book
 from sharp.document import Block, Paragraph, Section, Table
 from sharp.document.text import MISSING, count_text, duration_text, number_text, share_text
-from sharp.llm.break_even import break_even
 from sharp.llm.budgets import UNITS, ClusterUsage, used_of
 from sharp.llm.cards import RULE_BASED, ModelCard
 from sharp.llm.ledger import CallTotals, RunKind, is_cached
-from sharp.llm.model_costs import ModelCosts, model_costs, served_dollars
+from sharp.llm.model_costs import ModelCosts, break_even, model_costs, served_dollars
 from sharp.llm.model_costs import shares as shares_by_tokens
 from sharp.report.report_data import ReportData
 from sharp.report.report_summary import elapsed, ended
@@ -106,7 +105,7 @@ def _machine(evidence: ReportData) -> str:
     return f"Program runs took {times or 'no time'}; {span}."
 
 
-def _break_even(evidence: ReportData, hours: Mapping[str, ServerGpuHours]) -> Iterator[Block]:
+def _break_even(evidence: ReportData, hours: Mapping[str, JobUsage]) -> Iterator[Block]:
     candidates = sum(candidate.origin == "genesis" for candidate in evidence.state.candidates.values())
     if evidence.state.selections and evidence.ledger.evaluations:
         found = break_even(evidence.ledger, candidates, _dollars_by_stage(evidence, hours))
@@ -133,7 +132,7 @@ def _price_row(card: ModelCard) -> tuple[str, ...]:
     return (name, *tokens, MISSING, str(price.date), price.source)
 
 
-def hours_of(folder: Path) -> dict[str, ServerGpuHours]:
+def hours_of(folder: Path) -> dict[str, JobUsage]:
     """Return what the servers of each model held GPUs for; nothing where a run or sweep has no campaign."""
     campaign = find_campaign(folder)
     if campaign is None:
@@ -141,7 +140,7 @@ def hours_of(folder: Path) -> dict[str, ServerGpuHours]:
     return hours_by_model(read_book(campaign.book), read_services(campaign.services))
 
 
-def servers(evidence: ReportData, hours: Mapping[str, ServerGpuHours]) -> Iterator[Block]:
+def servers(evidence: ReportData, hours: Mapping[str, JobUsage]) -> Iterator[Block]:
     """Yield a table of GPU-hours by model and stage where servers had any, and a word on prefix caches."""
     if hours:
         columns = ("model", "stage", "tokens", "GPU-hours", "dollars")
@@ -160,7 +159,7 @@ def servers(evidence: ReportData, hours: Mapping[str, ServerGpuHours]) -> Iterat
 
 
 def _server_rows(
-    evidence: ReportData, model: str, hours: Mapping[str, ServerGpuHours]
+    evidence: ReportData, model: str, hours: Mapping[str, JobUsage]
 ) -> Iterator[tuple[str, ...]]:
     ledger, dollars, used = evidence.ledger, _dollars_by_stage(evidence, hours), hours[model]
     for key, share in sorted(shares_by_tokens(ledger, {model: used.gpu_hours}).items()):
@@ -176,7 +175,7 @@ def _dollars(dollars: float | None) -> str:
 
 
 def _dollars_by_stage(
-    evidence: ReportData, hours: Mapping[str, ServerGpuHours]
+    evidence: ReportData, hours: Mapping[str, JobUsage]
 ) -> dict[tuple[str, str], float | None]:
     """Return the dollars of servers by stage and model; None where a card has no price of GPU-hours."""
     return {
@@ -185,7 +184,7 @@ def _dollars_by_stage(
     }
 
 
-def _plain(hours: Mapping[str, ServerGpuHours]) -> dict[str, float]:
+def _plain(hours: Mapping[str, JobUsage]) -> dict[str, float]:
     return {model: one.gpu_hours for model, one in hours.items()}
 
 

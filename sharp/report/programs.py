@@ -166,7 +166,7 @@ def order(evidence: ReportData) -> Section:
 
 
 def _unmeasured(evidence: ReportData) -> str:
-    from sharp.reference.smooth import has_smooth_inputs  # loads scipy
+    from sharp.reference.families import has_smooth_inputs  # loads scipy
 
     problem = evidence.run.problem
     if has_smooth_inputs(problem):

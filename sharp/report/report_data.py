@@ -11,7 +11,7 @@ from sharp.evaluation.protocol import Evaluation, Scores
 from sharp.llm.cards import RULE_BASED
 from sharp.llm.ledger import Ledger
 from sharp.runs.budget import ledger_of
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.tournament.state import Candidate, Execution, JudgeTurn, Tournament
 
 # The actions that end in a program of the judge's own.
@@ -23,7 +23,7 @@ _REPAIR = re.compile(r"(d\d+)+$")
 class ReportData:
     """A run, the state that its record leads to, and the record."""
 
-    run: Run
+    run: RunDirectory
     state: Tournament
     record: RunRecord
 

@@ -2,14 +2,16 @@
 
 It understands no language. It recognises the statements of the shipped cases by their text, knows the specification
 that belongs to each, and reads everything else from the messages: which step is asked about, what was done, what the
-checks say. A share of the answers holds a mistake (`error_injection`), or as Orchestrator it overlooks what is wrong;
+checks say. A share of the answers holds a mistake, or as Orchestrator it overlooks what is wrong;
 so plans, corrections and escalation can be tried without a model. Its results say nothing of any model.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -24,7 +26,6 @@ from sharp.problems.cases import list_cases, list_ill_posed, load_case, load_ill
 from sharp.problems.problem import Problem
 from sharp.problems.serialisation import to_document
 from sharp.rule_based import prompt_markers as marks
-from sharp.rule_based.error_injection import as_answer, corrupt_format, corrupt_parameters, corrupt_plan
 
 # Its programs come from a library: few are as good as many.
 _EFFORT = {"candidates": 3, "rounds": 2, "validation": 2, "test": 2}
@@ -128,37 +129,27 @@ Answerer = Callable[[str, KnownCase, random.Random, bool], str]
 def _kind_of(prompt: str) -> Answerer:
     if marks.PARAMETERS_OF_STEP.search(prompt):
         return _chosen
-    task = prompt.partition(marks.TASK)[2].splitlines()[0]
-    known = {
-        "plan": _planned,
-        "analyse": _analysed,
-        "next": _next,
-        "is_done": _is_done,
-        "program": _programmed,
+    known: dict[str, Answerer] = {
+        "a plan": _planned,
+        "an analysis": _analysed,
+        "the next step": _next,
+        "done or not": _is_done,
+        "a program": _programmed,
     }
-    return known.get(marks.TASKS.get(task, ""), _judged)
+    return known.get(prompt.partition(marks.TASK)[2].splitlines()[0], _judged)
 
 
 def _planned(prompt: str, known: KnownCase, rng: random.Random, wrong: bool) -> str:
-    offered = _offered(prompt)
+    cards = prompt.partition(marks.TOOLS)[2].partition("\n## ")[0]
+    offered = {json.loads(line[2:])["name"] for line in cards.splitlines() if line.startswith("- ")}
     steps = [
-        {
-            "id": step.id,
-            "tool": step.tool,
-            "inputs": {port: [str(source) for source in given] for port, given in step.inputs.items()},
-        }
+        {"id": step.id, "tool": step.tool, "inputs": step.wiring}
         for step in known.chain.plan.steps
         if step.tool in offered
     ]
     return as_answer(
         {"steps": corrupt_plan(steps, rng) if wrong else steps}, "Set up, check, solve, verify, show."
     )
-
-
-def _offered(prompt: str) -> set[str]:
-    """Return the names of the tools whose cards a prompt shows."""
-    cards = prompt.partition(marks.TOOLS)[2].partition("\n## ")[0]
-    return {json.loads(line[2:])["name"] for line in cards.splitlines() if line.startswith("- ")}
 
 
 def _chosen(prompt: str, known: KnownCase, rng: random.Random, wrong: bool) -> str:
@@ -193,15 +184,18 @@ def _next(prompt: str, known: KnownCase, _rng: random.Random, wrong: bool) -> st
         return as_answer(end, "It cannot be solved as it stands.")
     newest = {_base(step): (step, sound) for step, sound in _sound_steps(prompt, known.chain, blind=wrong)}
     for step in known.chain.plan.steps:
-        sources = [newest.get(reference.step, ("", False)) for reference in step.references]
+        sources = [newest.get(reference.step, ("", False))[0] for reference in step.references]
         done, sound = newest.get(step.id, ("", False))
-        if sound and all(_older(source, done, prompt) for source, _ in sources):
+        # A step stands where it was done after all that it uses was done last.
+        place = prompt.find(f"### {done}: ")
+        if sound and all(prompt.find(f"### {source}: ") < place for source in sources):
             continue
         inputs = {
             port: [f"{newest[reference.step][0]}.{reference.port}" for reference in given]
             for port, given in step.inputs.items()
         }
-        content = {"id": _following(step.id, done), "tool": step.tool, "inputs": inputs}
+        name = f"{step.id}-{int(done.partition('-')[2] or 1) + 1}" if done else step.id
+        content = {"id": name, "tool": step.tool, "inputs": inputs}
         return as_answer({"step": content}, "This comes next.")
     return as_answer({"finish": True}, "All is done.")
 
@@ -210,22 +204,13 @@ def _sound_steps(prompt: str, chain: ToolChain, *, blind: bool) -> Iterator[tupl
     """Yield each step that was done, and whether it is as it should be, as far as one looks."""
     failed = set(marks.FAILED_STEP.findall(prompt))
     for step, _, text in marks.DONE.findall(prompt):
-        right = blind or _alike(json.loads(text), chain.parameters.get(_base(step), {}))
+        right = blind or _uniform(json.loads(text)) == _uniform(chain.parameters.get(_base(step), {}))
         yield step, right and step not in failed
 
 
 def _base(step: str) -> str:
     """Return the step of the chain that a repetition `s3-2` repeats."""
     return step.partition("-")[0]
-
-
-def _following(base: str, done: str) -> str:
-    return base if not done else f"{base}-{int(done.partition('-')[2] or 1) + 1}"
-
-
-def _older(source: str, done: str, prompt: str) -> bool:
-    """Whether a step was done after what it uses was done last."""
-    return prompt.find(f"### {source}: ") < prompt.find(f"### {done}: ")
 
 
 def _is_done(prompt: str, known: KnownCase, _rng: random.Random, wrong: bool) -> str:
@@ -250,7 +235,9 @@ def _judged(prompt: str, known: KnownCase, _rng: random.Random, wrong: bool) -> 
     if known.verdict != "valid":
         content = {"verdict": known.verdict, "reason": known.reason, "questions": list(known.questions)}
         return as_answer(content, "It is what was stated, and cannot be solved as it stands.")
-    if marks.CHECK_FAILED in prompt or marks.STEP_FAILED in prompt or _incomplete(prompt, chain):
+    needed = [step.id for step in chain.plan.steps if step.tool.startswith("define_")]
+    incomplete = any(f"{step}: " not in prompt for step in needed)
+    if marks.CHECK_FAILED in prompt or marks.STEP_FAILED in prompt or incomplete:
         reason = "other steps are needed than those of the plan"
         return as_answer(
             {"verdict": "invalid", "reason": reason, "replan": True}, "The parameters are as stated."
@@ -264,24 +251,148 @@ def _faults(prompt: str, chain: ToolChain) -> list[tuple[str, str]]:
     return [
         (step, f"{tool} should be given {json.dumps(chain.parameters[step], ensure_ascii=False)}")
         for step, tool, text in marks.DONE.findall(prompt)
-        if tools.get(step) == tool and not _alike(json.loads(text), chain.parameters[step])
+        if tools.get(step) == tool and _uniform(json.loads(text)) != _uniform(chain.parameters[step])
     ]
 
 
-def _incomplete(prompt: str, chain: ToolChain) -> bool:
-    """Whether a condition that was stated is neither done nor planned."""
-    needed = [step.id for step in chain.plan.steps if step.tool.startswith("define_")]
-    return any(f"{step}: " not in prompt for step in needed)
-
-
-def _alike(found: Any, wanted: Any) -> bool:
-    """Compare parameters as JSON does, whatever the spelling of numbers and of what is left to defaults."""
-    return bool(_uniform(found) == _uniform(wanted))
-
-
 def _uniform(value: Any) -> Any:
+    """Return parameters in a form in which the spelling of numbers does not count."""
     if isinstance(value, Mapping):
         return {key: _uniform(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_uniform(item) for item in value]
     return str(value)
+
+
+# Realistic mistakes, so that correction is exercised end to end. They are what models are seen to do: a coefficient off
+# by a power of ten, a lost sign, the wrong end of the domain, a flux for a value, a condition that is forgotten, a tool
+# for another kind of problem, a reply of the wrong form.
+
+Parameters = dict[str, Any]
+Change = Callable[[Parameters, random.Random], None]
+"""Changes parameters in place, if there is anything to change."""
+
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.*(])")
+
+
+def corrupt_parameters(parameters: Mapping[str, Any], tool: str, rng: random.Random) -> Parameters | None:
+    """Return parameters with one mistake that fits the tool, or None where it leaves no room for one."""
+    changes = list(_CHANGES.get(tool, ()))
+    rng.shuffle(changes)
+    for change in changes:
+        changed = copy.deepcopy(dict(parameters))
+        change(changed, rng)
+        if changed != parameters:
+            return changed
+    return None
+
+
+def corrupt_plan(steps: list[dict[str, Any]], rng: random.Random) -> list[dict[str, Any]]:
+    """Return a plan with one mistake: a condition forgotten, the wrong solving tool, or a result of the wrong kind."""
+    return rng.choice([_forget_condition, _solve_otherwise, _wire_wrongly])(copy.deepcopy(steps), rng)
+
+
+def corrupt_format(text: str, rng: random.Random) -> str:
+    """Return an answer that cannot be read: cut off, or without its object."""
+    return rng.choice([text[: len(text) // 2], "I have done as you asked."])
+
+
+def _forget_condition(steps: list[dict[str, Any]], rng: random.Random) -> list[dict[str, Any]]:
+    conditions = [
+        step for step in steps if step["tool"] in ("define_boundary_condition", "define_initial_condition")
+    ]
+    forgotten = rng.choice(conditions)["id"] if conditions else ""
+    kept = [step for step in steps if step["id"] != forgotten]
+    for step in kept:
+        for port, given in step["inputs"].items():
+            step["inputs"][port] = [source for source in given if source.partition(".")[0] != forgotten]
+    return kept
+
+
+def _solve_otherwise(steps: list[dict[str, Any]], rng: random.Random) -> list[dict[str, Any]]:
+    for step in steps:
+        if step["tool"].startswith("solve_"):
+            others = {"solve_steady", "solve_in_time", "solve_eigenvalues"} - {step["tool"]}
+            step["tool"] = rng.choice(sorted(others))
+    return steps
+
+
+def _wire_wrongly(steps: list[dict[str, Any]], rng: random.Random) -> list[dict[str, Any]]:
+    step = rng.choice([step for step in steps if step["inputs"]])
+    port = rng.choice(sorted(step["inputs"]))
+    step["inputs"][port] = [f"{steps[0]['id']}.equations", *step["inputs"][port][1:]]
+    return steps
+
+
+def _scale_number(text: str, rng: random.Random) -> str:
+    """Put one number of an expression off by a factor."""
+    found = list(_NUMBER.finditer(text))
+    if not found:
+        return text
+    chosen = rng.choice(found)
+    factor = rng.choice([10.0, 0.1, 2.0])
+    return f"{text[: chosen.start()]}{float(chosen[0]) * factor:g}{text[chosen.end() :]}"
+
+
+def _scale_parameter(parameters: Parameters, rng: random.Random) -> None:
+    if names := sorted(parameters.get("parameters", {})):
+        name = rng.choice(names)
+        given = parameters["parameters"][name]
+        quantity = dict(given) if isinstance(given, Mapping) else {"value": given}
+        parameters["parameters"][name] = {**quantity, "value": _scale_number(str(quantity["value"]), rng)}
+
+
+def _lose_sign(parameters: Parameters, _rng: random.Random) -> None:
+    left, _, right = str(parameters["equations"][0]).partition("=")
+    other = right.replace("-", "+", 1) if "-" in right else f"-({right.strip()})"
+    if right.strip() != "0":
+        parameters["equations"] = [f"{left}= {other.strip()}", *parameters["equations"][1:]]
+
+
+def _move_end(parameters: Parameters, rng: random.Random) -> None:
+    if bounds := parameters["domain"].get("bounds"):
+        axis = rng.choice(sorted(bounds))
+        low, high = bounds[axis]
+        bounds[axis] = [low, f"2*({high})"]
+
+
+def _scale_radius(parameters: Parameters, _rng: random.Random) -> None:
+    domain = parameters["domain"]
+    if key := next((key for key in ("radius", "outer") if key in domain), None):
+        domain[key] = f"2*({domain[key]})"
+
+
+def _shift_value(parameters: Parameters, rng: random.Random) -> None:
+    if text := str(parameters.get("value", "")):
+        parameters["value"] = _scale_number(text, rng) if _NUMBER.search(text) else f"2*({text})"
+
+
+def _flux_for_value(parameters: Parameters, _rng: random.Random) -> None:
+    kind = parameters["type"]
+    parameters["type"] = {"dirichlet": "neumann", "neumann": "dirichlet"}.get(kind, kind)
+
+
+def _unknown_key(parameters: Parameters, rng: random.Random) -> None:
+    if parameters:
+        key = rng.choice(sorted(parameters))
+        parameters[f"{key}_value"] = parameters.pop(key)
+
+
+def _coarse(parameters: Parameters, _rng: random.Random) -> None:
+    """Request a grid that is too coarse."""
+    parameters["resolution"] = 6
+
+
+_CHANGES: Mapping[str, tuple[Change, ...]] = {
+    "define_equations": (_scale_parameter, _lose_sign, _unknown_key),
+    "define_domain": (_move_end, _scale_radius),
+    "define_initial_condition": (_shift_value, _unknown_key),
+    "define_boundary_condition": (_shift_value, _flux_for_value, _unknown_key),
+    "define_mean": (_shift_value,),
+    "discretise": (_coarse,),
+}
+
+
+def as_answer(content: Mapping[str, Any], reason: str) -> str:
+    """Return an answer of the agreed form."""
+    return f"{reason}\n\n```json\n{json.dumps(content, ensure_ascii=False)}\n```\n"

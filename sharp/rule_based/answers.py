@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from sharp.llm.protocol import Message
-from sharp.rule_based import authoring, deliberating, judging, repairing, revising
+from sharp.rule_based import authoring, judging, repairing, revising
 from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.equation_analysis import (
     CHECKS,
@@ -29,7 +29,8 @@ def answer(messages: Sequence[Message], rng: random.Random) -> str:
     asked, prompt = open_question(messages)
     question = _Question(messages, prompt, rng)
     if asked in CHECKS:
-        return _check(question, asked)
+        text, verdict = question.analysis.checks[asked]
+        return f"{text}\n\n{_block(_within(verdict, question.prompt))}"
     rule = _RULES.get(asked or "")
     return rule(question) if rule else "This is none of the tasks that my rules cover."
 
@@ -64,11 +65,6 @@ class _Question:
         return authoring.generate(self.messages, self.prompt, self.rng)
 
 
-def _check(question: _Question, name: str) -> str:
-    text, verdict = question.analysis.checks[name]
-    return f"{text}\n\n{_block(_within(verdict, question.prompt))}"
-
-
 def _all_checks(question: _Question) -> str:
     names = [name for name in CHECKS if name != "stability" or '"stability"' in question.prompt]
     parts = {name: question.analysis.checks[name] for name in names}
@@ -101,20 +97,18 @@ def _summary(question: _Question) -> str:
     turns = [line for line in course if "judge" in line]
     measured = marks.MEASURED_TURN.findall("\n".join(turns))
     ends = [line for line in course if "saturated" in line or "limit" in line]
+    progress = "No error was measured."
+    if measured:
+        best = min(measured, key=float)
+        progress = f"The error went from {measured[0]} in the first measured turn to {best} in the best."
     data = {
-        "summary": f"The judges took {len(turns)} turns. {_progress(measured)}",
+        "summary": f"The judges took {len(turns)} turns. {progress}",
         "findings": turns[:12] or ["Every candidate was run once."],
         "efficiency": f"{len(measured)} turns ended with a measured result.",
         "conclusions": f"{ends[-1] if ends else 'The best of all programs that ran was kept'}. "
         "This text was put together by rules from the facts above.",
     }
     return _block(data)
-
-
-def _progress(measured: Sequence[str]) -> str:
-    if not measured:
-        return "No error was measured."
-    return f"The error went from {measured[0]} in the first measured turn to {min(measured, key=float)} in the best."
 
 
 def _block(data: Mapping[str, Any]) -> str:
@@ -130,12 +124,12 @@ _RULES: Mapping[str, Callable[[_Question], str]] = {
     "draft": lambda q: authoring.draft(q.messages, q.prompt, q.rng),
     "plan": lambda q: authoring.plan(q.messages, q.rng),
     "carry-out": lambda q: authoring.carry_out(q.messages, q.rng),
-    "critique": lambda q: deliberating.critique(q.prompt, q.family, q.rng),
-    "synthesise": lambda q: deliberating.synthesise(q.prompt, q.family, q.rng) or q.program(),
-    "compare": lambda q: deliberating.compare(q.prompt, q.family, q.rng) or q.program(),
-    "conclude": lambda q: deliberating.conclude(q.messages) or q.program(),
-    "rate": lambda q: deliberating.rate(q.messages, q.family),
-    "rate-pair": lambda q: deliberating.rate_pair(q.prompt, q.family, q.rng),
+    "critique": lambda q: judging.critique(q.prompt, q.family, q.rng),
+    "synthesise": lambda q: judging.synthesise(q.prompt, q.family, q.rng) or q.program(),
+    "compare": lambda q: judging.compare(q.prompt, q.family, q.rng) or q.program(),
+    "conclude": lambda q: judging.conclude(q.messages) or q.program(),
+    "rate": lambda q: judging.rate(q.messages, q.family),
+    "rate-pair": lambda q: judging.rate_pair(q.prompt, q.family, q.rng),
     "refine": lambda q: revising.refine(q.prompt, q.family, q.rng) or q.program(),
     "improve": lambda q: revising.improve(q.prompt, q.family, q.rng) or q.program(),
     "select": lambda q: judging.select(q.prompt, q.family, q.rng),

@@ -28,8 +28,6 @@ IMPORTS: Mapping[str, str] = {
     "linalg": "from scipy.sparse import linalg",
 }
 _STANDARD = ("import math", "from functools import lru_cache")
-_X64 = 'jax.config.update("jax_enable_x64", True)'
-_STEPPING_SLOTS = ("step", "solver")
 
 
 def render(family: EquationFamily, block: CodeBlock, library: Library, slots: Collection[str] = ()) -> str:
@@ -63,42 +61,6 @@ def _with_lines(text: str, pattern: str, lines: str) -> str:
     )
 
 
-def link(
-    family: EquationFamily,
-    chosen: Mapping[str, CodeBlock],
-    library: Library,
-    precision: str,
-    constants: Mapping[str, str],
-    strategy: str,
-) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return a program's code, the slots it really uses and the constants it really reads.
-
-    Starting from `solver`, every name that a function reads is looked up among the functions of the chosen blocks, the
-    constants and the imports; functions and constants that nothing reads are left out. Raises KeyError for a function
-    that no chosen block defines (seen as a name of another block of the family).
-    """
-    sources = {slot: functions_of(render(family, block, library, chosen)) for slot, block in chosen.items()}
-    home = {name: slot for slot, functions in sources.items() for name in functions}
-    helpers = {name: rendered(family, source, library, chosen) for name, source in family.helpers.items()}
-    own = {name: text for functions in sources.values() for name, text in functions.items()}
-    body = in_order({**helpers, **own}, "solver", _names_of(family.blocks))
-    slots = tuple(dict.fromkeys(home[name] for name in body if name in home))
-    read = names_read(body.values())
-    values = {"DTYPE": f"{'jnp' if library == 'jax' else 'np'}.{precision}", **constants}
-    kept = tuple(name for name in sorted(values) if name in read)
-    assignments = [f"{name} = {values[name]}" for name in kept]
-    read |= {"jnp", "jax"} if library == "jax" and precision == "float64" else set()
-    read |= {name for line in assignments for name in used_names(line)}
-    header = _docstring(family, [chosen[slot] for slot in slots], library, precision, strategy)
-    preamble = [imports(read)]
-    if library == "jax" and precision == "float64":
-        preamble.append(_X64)
-    preamble.append("\n".join(assignments))
-    functions = "\n\n\n".join(body.values())
-    code = "\n\n".join([header, *filter(None, preamble)]) + f"\n\n\n{functions}\n"
-    return code, slots, kept
-
-
 def in_order(functions: Mapping[str, str], entry: str, elsewhere: Collection[str] = ()) -> dict[str, str]:
     """Return the functions that one of them needs, each after those that it calls.
 
@@ -116,11 +78,6 @@ def in_order(functions: Mapping[str, str], entry: str, elsewhere: Collection[str
 
     visit(entry)
     return ordered
-
-
-@cache
-def _names_of(blocks: tuple[CodeBlock, ...]) -> frozenset[str]:
-    return frozenset(re.findall(r"^def (\w+)", "\n".join(block.source for block in blocks), re.MULTILINE))
 
 
 @cache
@@ -144,19 +101,3 @@ def imports(read: Collection[str]) -> str:
     lines = [line for name, line in IMPORTS.items() if name in read]
     groups = [[x for x in lines if x in _STANDARD], [x for x in lines if x not in _STANDARD]]
     return "\n\n".join("\n".join(group) for group in groups if group)
-
-
-def _docstring(
-    family: EquationFamily, blocks: list[CodeBlock], library: Library, precision: str, strategy: str
-) -> str:
-    scheme = "; ".join(block.summary for block in blocks if block.slot not in _STEPPING_SLOTS)
-    stepping = "; ".join(block.summary for block in blocks if block.slot in _STEPPING_SLOTS)
-    name = {"numpy": "NumPy", "scipy": "NumPy and SciPy", "jax": "JAX"}[library]
-    lines = [
-        f"Strategy: {strategy}",
-        f"Scheme: {scheme}",
-        f"Stepping: {stepping}",
-        f"Arrays: {name}, {precision}",
-    ]
-    body = "\n".join(textwrap.fill(line, 100, subsequent_indent="    ") for line in lines)
-    return f'"""{family.title}.\n\n{body}\n"""'

@@ -36,7 +36,8 @@ def generate(messages: Messages, prompt: str, rng: random.Random) -> str:
     proposed = marks.PROPOSED_STRATEGY.search(prompt)
     wanted = proposed[1] if proposed and proposed[1] in strategies(problem.name) else None
     strategy = wanted if rng.random() < FOLLOWS else None
-    if _asks_for_reflection(messages):
+    told = "\n".join(message.content for message in messages if message.role == "system")
+    if all(tag in told for tag in marks.REFLECTION_TAGS):
         return _reflected(problem, strategy, rng)
     return _written(compose(problem.name, rng.getrandbits(32), strategy=strategy), problem)
 
@@ -79,7 +80,8 @@ def _steps(family: EquationFamily, recipe: SolverRecipe) -> list[str]:
         slot: [family.block(slot, name) for name in dict.fromkeys(names)]
         for slot, names in recipe.slots.items()
     }
-    sure = {slot: _sure([block.rank for block in blocks]) for slot, blocks in parts.items()}
+    ranks = {slot: sum(block.rank for block in blocks) / len(blocks) for slot, blocks in parts.items()}
+    sure = {slot: LEAST_SURE + round(SURER_BY_RANK * rank) for slot, rank in ranks.items()}
     choices = [
         f"Choose the part `{slot}`: {' or '.join(block.summary for block in blocks)} ({sure[slot]} %)."
         for slot, blocks in parts.items()
@@ -87,23 +89,10 @@ def _steps(family: EquationFamily, recipe: SolverRecipe) -> list[str]:
     ]
     return [
         f"Read the sizes of all arrays that `solver({family.signature})` gets (95 %).",
-        f"Follow the `{recipe.name}` scheme ({_mean(sure.values())} %): {recipe.idea}",
+        f"Follow the `{recipe.name}` scheme ({round(sum(sure.values()) / len(sure))} %): {recipe.idea}",
         *choices,
         "Put the parts together in one module, and go through its names and shapes once more (75 %).",
     ]
-
-
-def _sure(ranks: Sequence[int]) -> int:
-    return LEAST_SURE + round(SURER_BY_RANK * sum(ranks) / len(ranks))
-
-
-def _mean(values: Collection[int]) -> int:
-    return round(sum(values) / len(values))
-
-
-def _asks_for_reflection(messages: Messages) -> bool:
-    told = "\n".join(message.content for message in messages if message.role == "system")
-    return all(tag in told for tag in marks.REFLECTION_TAGS)
 
 
 def _reflected(problem: PromptProblem, strategy: str | None, rng: random.Random) -> str:

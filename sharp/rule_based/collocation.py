@@ -80,14 +80,9 @@ def _program(scheme: Semidiscrete) -> str:
         name: text for source in (*helpers, *chosen, *written) for name, text in functions_of(source).items()
     }
     body = in_order(functions, "solve")
-    constants = {
-        name: value for name, value in _constants(scheme).items() if name in names_read(body.values())
-    }
-    head = [
-        imports(names_read(body.values())),
-        'np.seterr(all="ignore")',
-        "\n".join(f"{name} = {value}" for name, value in constants.items()),
-    ]
+    read = names_read(body.values())
+    constants = [f"{name} = {value}" for name, value in _constants(scheme).items() if name in read]
+    head = [imports(read), 'np.seterr(all="ignore")', "\n".join(constants)]
     return "\n\n".join(head) + "\n\n\n" + "\n\n\n".join(body.values()) + "\n"
 
 

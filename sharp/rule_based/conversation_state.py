@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
@@ -61,20 +62,17 @@ class ConversationState:
 
 def candidates(prompt: str) -> list[SeenProgram]:
     """Return the programs of a selection prompt, those left out for want of room excepted."""
-    return [
-        _entry(found["id"], body)
-        for heading, body in _sections(prompt)
-        if (found := marks.CANDIDATE.fullmatch(heading)) and marks.PROGRAM.search(body)
-    ]
+    return _with_program(prompt, marks.CANDIDATE)
 
 
 def shown(prompt: str) -> list[SeenProgram]:
     """Return the programs that a prompt shows with their results, those left out for want of room excepted."""
-    return [
-        _entry(found["id"], body)
-        for heading, body in _sections(prompt)
-        if (found := marks.SHOWN.fullmatch(heading)) and marks.PROGRAM.search(body)
-    ]
+    return _with_program(prompt, marks.SHOWN)
+
+
+def _with_program(prompt: str, heading: re.Pattern[str]) -> list[SeenProgram]:
+    found = ((heading.fullmatch(title), body) for title, body in _sections(prompt))
+    return [_entry(title["id"], body) for title, body in found if title and marks.PROGRAM.search(body)]
 
 
 def to_improve(prompt: str) -> tuple[SeenProgram | None, str]:
@@ -117,14 +115,18 @@ def remember(messages: Sequence[Message]) -> ConversationState:
     programs: dict[str, SeenProgram] = {}
     for prompt in prompts:
         programs |= {entry.id: entry for entry in candidates(prompt)}
-        for entry in _results(prompt):
-            programs[entry.id] = _merged(programs.get(entry.id), entry)
+        for heading, body in _sections(prompt):
+            if found := marks.RESULT.fullmatch(heading):
+                entry = replace(_entry(found["id"], body), base=found["base"] or "")
+                before = programs.get(entry.id)
+                if before is None or entry.ran:
+                    programs[entry.id] = replace(entry, code=entry.code or (before.code if before else ""))
     said = [declared(message.content) for message in messages if message.role == "assistant"]
     memory = ConversationState(
         programs, frozenset((base, what) for base, changes in said for what in changes)
     )
-    asked = [prompt for prompt in prompts if marks.STANDING.search(prompt)]
-    return _placed(memory, asked[-1]) if asked else memory
+    asked = [(prompt, found) for prompt in prompts if (found := marks.STANDING.search(prompt))]
+    return _placed(memory, *asked[-1]) if asked else memory
 
 
 def declared(answer: str) -> tuple[str, list[str]]:
@@ -137,13 +139,8 @@ def declared(answer: str) -> tuple[str, list[str]]:
         return "", []
 
 
-def _placed(memory: ConversationState, prompt: str) -> ConversationState:
-    judge, standing, bases = (
-        marks.END.search(prompt),
-        marks.STANDING.search(prompt),
-        marks.BASES.search(prompt),
-    )
-    assert standing is not None
+def _placed(memory: ConversationState, prompt: str, standing: re.Match[str]) -> ConversationState:
+    judge, bases = marks.END.search(prompt), marks.BASES.search(prompt)
     latest, own_best, best = standing.groups()
     return replace(
         memory,
@@ -155,51 +152,25 @@ def _placed(memory: ConversationState, prompt: str) -> ConversationState:
     )
 
 
-def _results(prompt: str) -> list[SeenProgram]:
-    return [
-        replace(_entry(found["id"], body), base=found["base"] or "")
-        for heading, body in _sections(prompt)
-        if (found := marks.RESULT.fullmatch(heading))
-    ]
-
-
 def _sections(prompt: str) -> Iterator[tuple[str, str]]:
     """Yield the headings of third order outside code, each with the text below it."""
     code = [found.span() for found in marks.CODE.finditer(prompt)]
     headings = [h for h in marks.HEADING.finditer(prompt) if not any(a < h.start() < b for a, b in code)]
-    ends = [*(heading.start() for heading in headings[1:]), _end(prompt)]
+    # The last program ends at what follows all of them.
+    last = [len(prompt), *(found.start() for found in marks.END.finditer(prompt))][-1]
+    ends = [*(heading.start() for heading in headings[1:]), last]
     for heading, end in zip(headings, ends, strict=False):
         yield heading[1].strip(), prompt[heading.end() : end]
 
 
-def _end(prompt: str) -> int:
-    """Return where the last program ends: at what follows all of them."""
-    found = list(marks.END.finditer(prompt))
-    return found[-1].start() if found else len(prompt)
-
-
 def _entry(name: str, body: str) -> SeenProgram:
     code, story = marks.PROGRAM.search(body), marks.PROGRAM.sub("", body)
-    run_time = marks.RUN_TIME.search(story)
+    run_time, error = marks.RUN_TIME.search(story), marks.ERROR.search(story)
+    measured = inf if marks.FAILED in story else float(error[1]) if error else None
     return SeenProgram(
         id=name,
         code=code[1] if code else "",
-        measured=_measured(story),
+        measured=measured,
         run_time=float(run_time[1]) if run_time else None,
         story=story.strip(),
     )
-
-
-def _measured(text: str) -> float | None:
-    if marks.FAILED in text:
-        return inf
-    found = marks.ERROR.search(text)
-    return float(found[1]) if found else None
-
-
-def _merged(before: SeenProgram | None, now: SeenProgram) -> SeenProgram:
-    if before is None:
-        return now
-    if not now.ran:
-        return before
-    return replace(now, code=now.code or before.code)

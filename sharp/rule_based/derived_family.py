@@ -50,12 +50,8 @@ def derive_family(document: str) -> DerivedFamily:
         taken = names_taken(_MODULE) | constants_in(_FILE).keys() | {*_READ.split()}
         given = problem.specification.coefficients
         arrays = {port.field: port.name for port in problem.interface.inputs if port.field in given}
-        return DerivedFamily(
-            _family(
-                document,
-                Semidiscrete(SemiDiscreteFormulation(problem, taken, arrays), problem.interface.parameters),
-            )
-        )
+        known = SemiDiscreteFormulation(problem, taken, arrays)
+        return DerivedFamily(_family(document, Semidiscrete(known, problem.interface.parameters)))
     except (SpecificationError, CodegenError) as error:
         return DerivedFamily(None, str(error))
 
@@ -64,33 +60,36 @@ def _family(name: str, scheme: Semidiscrete) -> EquationFamily:
     scheme.check()
     problem = scheme.known.problem
     arrays = scheme.known.arrays.values()
-    returned = ", ".join(port.name for port in problem.interface.returns)
+    interface, values = problem.interface, problem.parameters
+    passed = [scheme.known.names[name] for name in interface.parameters]
+    signature = [*(port.name for port in interface.inputs), str(interface.coordinates), *passed]
+    returned = ", ".join(port.name for port in interface.returns)
+    solution = [f"np.asarray(solution[{problem.fields.index(port.field)}])" for port in interface.returns]
+    fixed = {name: value for name, value in values.items() if name not in interface.parameters}
+    made = (
+        CodeBlock("operator", "as-written", 2, "the equation as it is written", scheme.operator(), HOST),
+        CodeBlock("matrix", "mesh", 2, "a mesh in space", _mesh(scheme), HOST),
+    )
     nodes = _NODES_EXPLICIT if scheme.dimension == 1 and not scheme.stiff else _NODES[scheme.dimension]
     return EquationFamily(
         name=name,
         title=f"{problem.title}: {'; '.join(problem.specification.equations)}",
-        signature=", ".join(_signature(scheme.known)),
+        signature=", ".join(signature),
         returns=f"Return {returned} [batch, T+1, …] at all output times for the initial values given.",
         args=", ".join(scheme.arguments),
         group_args=", ".join(f"{name}[group]" if name in arrays else name for name in scheme.arguments),
         read_inputs="\n".join(_initial(scheme)),
-        write_outputs=f"return {', '.join(_results(scheme.known))}",
+        write_outputs=f"return {', '.join(solution)}",
         constants={
             **constants_in(_FILE),
             "NODES": nodes,
             "BOUNDS": (repr(tuple(problem.bounds.values())),),
-            **_fixed(scheme.known),
+            **{scheme.known.names[name]: (repr(value),) for name, value in fixed.items()},
         },
-        blocks=tuple(_blocks(scheme)),
+        blocks=(*block_module(_MODULE).blocks, *made),
         helpers=block_module(_MODULE).helpers,
         recipes=tuple(_Recipes(scheme, scheme.known.problem.grid.kind == "cells").all()),
     )
-
-
-def _blocks(scheme: Semidiscrete) -> Iterator[CodeBlock]:
-    yield from block_module(_MODULE).blocks
-    yield CodeBlock("operator", "as-written", 2, "the equation as it is written", scheme.operator(), HOST)
-    yield CodeBlock("matrix", "mesh", 2, "a mesh in space", _mesh(scheme), HOST)
 
 
 def _mesh(scheme: Semidiscrete) -> str:
@@ -122,19 +121,6 @@ def _mesh(scheme: Semidiscrete) -> str:
     )
 
 
-def _signature(known: SemiDiscreteFormulation) -> Iterator[str]:
-    interface = known.problem.interface
-    yield from (port.name for port in interface.inputs)
-    yield str(interface.coordinates)
-    yield from (known.names[name] for name in interface.parameters)
-
-
-def _fixed(known: SemiDiscreteFormulation) -> dict[str, tuple[str, ...]]:
-    """Return the values of parameters that are not passed."""
-    values, passed = known.problem.parameters, known.problem.interface.parameters
-    return {known.names[name]: (repr(value),) for name, value in values.items() if name not in passed}
-
-
 def _initial(scheme: Semidiscrete) -> Iterator[str]:
     interface = scheme.known.problem.interface
     ports = {port.field: port.name for port in interface.inputs}
@@ -146,11 +132,6 @@ def _initial(scheme: Semidiscrete) -> Iterator[str]:
     for name in scheme.known.arrays.values():
         if name in scheme.arguments:
             yield f"{name} = to_mesh(np.asarray({name}, dtype=DTYPE), axes)"
-
-
-def _results(known: SemiDiscreteFormulation) -> Iterator[str]:
-    for port in known.problem.interface.returns:
-        yield f"np.asarray(solution[{known.problem.fields.index(port.field)}])"
 
 
 @dataclass(frozen=True)

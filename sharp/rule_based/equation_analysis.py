@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
@@ -64,24 +64,19 @@ def write_analysis(prompt: str, family: str) -> str:
     questions = {
         name: text.format(**focus) for name, text in _table()["questions"].items() if f"- `{name}`" in prompt
     }
-    prompts = {name: questions.get(name) or " ".join(_numbered(questions)) for name in _names(prompt)}
+    numbered = " ".join(f"({number}) {text}" for number, text in enumerate(questions.values(), 1))
+    # The last form of an answer that a prompt shows names what is to be written.
+    forms = marks.JSON.findall(prompt)
+    names = re.findall(r'"(\w+)":', forms[-1]) if forms else CHECKS
+    prompts = {name: questions.get(name) or numbered for name in names}
     known = "I know this equation" if family in FAMILIES else "This equation is none that I know"
     form = f"```json\n{json.dumps(prompts, indent=1)}\n```"
     return f"{known}; these are the questions that decide how it is solved.\n\n{form}\n"
 
 
-def _names(prompt: str) -> Sequence[str]:
-    """Return the names in the last form of an answer that a prompt shows."""
-    forms = marks.JSON.findall(prompt)
-    return re.findall(r'"(\w+)":', forms[-1]) if forms else CHECKS
-
-
-def _numbered(questions: Mapping[str, str]) -> list[str]:
-    return [f"({number}) {text}" for number, text in enumerate(questions.values(), 1)]
-
-
 _NO_FORMULA = "No closed form covers arbitrary initial data on this domain."
 _NO_CHANGE = "I know no change of variables that solves this equation for arbitrary data."
+_LINES = "one operator by the method of lines"
 _ONE_OPERATOR = "The method of lines takes all terms together, so nothing has to be split."
 
 
@@ -97,10 +92,7 @@ def analysis_of(document: str) -> FamilyAnalysis:
             "classification": (found.words, found.classification),
             "analytical": (_NO_FORMULA, nothing_found("arbitrary initial data", "solution")),
             "transformation": (_NO_CHANGE, nothing_found("none is known to me", "transformation")),
-            "hybrid": (
-                _ONE_OPERATOR,
-                {"verdict": "no", "parts": [], "reason": "one operator by the method of lines"},
-            ),
+            "hybrid": (_ONE_OPERATOR, {"verdict": "no", "parts": [], "reason": _LINES}),
             "stability": (found.limits, found.stability),
         }
     )
@@ -171,14 +163,13 @@ class _Classified:
     def stability(self) -> Verdict:
         """The verdict of the last check: bounds where coefficients are constant."""
         stiff = self.kind != "hyperbolic"
-        recommended = (
-            ["L-stable Rosenbrock steps", "SciPy's Radau"]
-            if stiff
-            else ["fourth-order Runge-Kutta", "DOP853"]
+        implicit, explicit = (
+            ["L-stable Rosenbrock steps", "SciPy's Radau"],
+            ["fourth-order Runge-Kutta", "DOP853"],
         )
         return {
             "bounds": [{"scheme": scheme, "bound": bound} for scheme, bound in self._bounds()],
-            "recommended": recommended,
+            "recommended": implicit if stiff else explicit,
             "stiff": stiff,
             "reason": "what explicit steps allow follows from the fastest mode on the grid",
         }

@@ -11,7 +11,10 @@ steps have no estimate of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from math import log10
 
 from sharp.rule_based.library import CodeBlock
@@ -48,59 +51,6 @@ ROUNDING, ROUNDING_OF_MANY_STEPS = 1e-5, 3e-3
 TOLERANCE_TO_ERROR = 3.0
 
 
-def contributions(
-    family: str, blocks: Mapping[str, CodeBlock], constants: Mapping[str, float], *, single: bool
-) -> dict[str, float]:
-    """Return the estimated relative error of every part that has one, by slot (`precision` and `RTOL` as well)."""
-    errors = {
-        slot: _error(block, blocks, constants)
-        for slot, block in blocks.items()
-        if _counts(family, slot, block, blocks)
-    }
-    if single:
-        many = "step" in blocks and blocks["step"].name == "diffusive"
-        errors["precision"] = ROUNDING_OF_MANY_STEPS if many else ROUNDING
-    if "RTOL" in constants and not IN_TIME & blocks.keys():
-        errors["RTOL"] = TOLERANCE_TO_ERROR * constants["RTOL"]
-    return errors
-
-
-def merit(errors: Mapping[str, float]) -> float:
-    """Return the number of correct digits that contributions add up to; 0 where nothing is known."""
-    return -log10(sum(errors.values())) if errors else 0.0
-
-
-def _counts(family: str, slot: str, block: CodeBlock, blocks: Mapping[str, CodeBlock]) -> bool:
-    if slot in NEUTRAL or (slot, block.name) in NEUTRAL:
-        return False
-    if (
-        slot == "flux"
-    ):  # behind a good reconstruction the states at a face differ too little for the flux to matter
-        return "reconstruct" not in blocks or blocks["reconstruct"].rank < 2
-    return slot in IN_TIME or family not in SMOOTH
-
-
-def _error(block: CodeBlock, blocks: Mapping[str, CodeBlock], constants: Mapping[str, float]) -> float:
-    rank = BETTER_THAN_RANKED.get((block.slot, block.name), block.rank)
-    error = ERROR_OF_RANK[rank] * _refinement(block.slot, blocks, constants) ** rank
-    return float(min(max(error, ERROR_OF_RANK[-1]), 1.0))
-
-
-def _refinement(slot: str, blocks: Mapping[str, CodeBlock], constants: Mapping[str, float]) -> float:
-    """Return the step or cell width in units of the usual one."""
-    step = blocks["step"].name if "step" in blocks else ""
-    if slot in UNREFINED:
-        return 1.0
-    if slot not in IN_TIME:
-        return 1.0 / constants.get("GRID_FACTOR", 1.0)
-    if step in BOUNDED_BY_DIFFUSION:
-        return SHORT_STEPS
-    if step == "accuracy":
-        return constants.get("MAX_STEP", USUAL_STEP) / USUAL_STEP
-    # The errors of one-step schemes in space and time together do not fall with the Courant number.
-    return constants.get("CFL", USUAL_COURANT) / USUAL_COURANT if IN_SPACE & blocks.keys() else 1.0
-
-
 # Steps on the data's grid with the usual constants, by the rule for the step: number, constant, its usual value, and
 # the power of the grid's refinement that the number grows with.
 _STEPS: Mapping[str, tuple[float, str, float, int]] = {
@@ -135,26 +85,101 @@ _EXTRA: Mapping[tuple[str, str], float] = {
 _STAGE_US, _COMPILED, _SAMPLES = 50.0, 0.2, 2.0
 
 
-def steps(family: str, blocks: Mapping[str, CodeBlock], constants: Mapping[str, float]) -> float:
-    """Return about how many time steps a scheme takes, 0 where it has no rule for them."""
-    rule = blocks["step"].name if "step" in blocks else ""
-    if rule not in _STEPS:
-        return 0.0
-    number, name, usual, power = _STEPS[rule]
-    gas = _GAS_STEPS if family == _VISCOUS_GAS and rule.startswith("explicit") else 1.0
-    return gas * number * usual / constants.get(name, usual) * constants.get("GRID_FACTOR", 1.0) ** power
+@dataclass(frozen=True)
+class Scheme:
+    """What decides the estimates: blocks by slot, source texts of constants, single precision, compiled loops."""
+
+    family: str
+    blocks: Mapping[str, CodeBlock]
+    constants: Mapping[str, str]
+    single: bool = False
+    uses_jax: bool = False
+
+    @cached_property
+    def numbers(self) -> dict[str, float]:
+        """The constants that are plain numbers."""
+        return {name: float(text) for name, text in self.constants.items() if is_number(text)}
+
+    @cached_property
+    def errors(self) -> dict[str, float]:
+        """The estimated relative error of every part that has one, by slot (`precision` and `RTOL` as well)."""
+        blocks = self.blocks
+        errors = {slot: self._error(block) for slot, block in blocks.items() if self._counts(slot, block)}
+        if self.single:
+            errors["precision"] = ROUNDING_OF_MANY_STEPS if self._rule == "diffusive" else ROUNDING
+        if "RTOL" in self.numbers and not IN_TIME & blocks.keys():
+            errors["RTOL"] = TOLERANCE_TO_ERROR * self.numbers["RTOL"]
+        return errors
+
+    @property
+    def merit(self) -> float:
+        """How many correct digits the scheme promises; 0 where nothing is known."""
+        return merit(self.errors)
+
+    @property
+    def steps(self) -> float:
+        """About how many time steps it takes, 0 where it has no rule for them."""
+        if self._rule not in _STEPS:
+            return 0.0
+        number, name, usual, power = _STEPS[self._rule]
+        gas = _GAS_STEPS if self.family == _VISCOUS_GAS and self._rule.startswith("explicit") else 1.0
+        finer = self.numbers.get("GRID_FACTOR", 1.0) ** power
+        return gas * number * usual / self.numbers.get(name, usual) * finer
+
+    @property
+    def seconds(self) -> float:
+        """About how long it runs, 0 where that cannot be told."""
+        used = [self.blocks[slot].name for slot in ("advance", "transport") if slot in self.blocks]
+        stages = max((_STAGES.get(name, 2.0) for name in used), default=2.0)
+        reconstruction = _RECONSTRUCTIONS.get(self._name("reconstruct"), 1.0)
+        work = _STAGE_US * stages * reconstruction * (_GAS_WORK if self.family == _VISCOUS_GAS else 1.0)
+        work += sum(_EXTRA.get((slot, block.name), 0.0) for slot, block in self.blocks.items())
+        size = (
+            _SAMPLES * max(self.numbers.get("GRID_FACTOR", 1.0), 0.5) * (_COMPILED if self.uses_jax else 1.0)
+        )
+        return 1e-6 * work * size * self.steps
+
+    def _name(self, slot: str) -> str:
+        return self.blocks[slot].name if slot in self.blocks else ""
+
+    @property
+    def _rule(self) -> str:
+        """The rule for the time step."""
+        return self._name("step")
+
+    def _counts(self, slot: str, block: CodeBlock) -> bool:
+        if slot in NEUTRAL or (slot, block.name) in NEUTRAL:
+            return False
+        # Behind a good reconstruction the states at a face differ too little for the flux to matter.
+        if slot == "flux":
+            return "reconstruct" not in self.blocks or self.blocks["reconstruct"].rank < 2
+        return slot in IN_TIME or self.family not in SMOOTH
+
+    def _error(self, block: CodeBlock) -> float:
+        rank = BETTER_THAN_RANKED.get((block.slot, block.name), block.rank)
+        error = ERROR_OF_RANK[rank] * self._refinement(block.slot) ** rank
+        return float(min(max(error, ERROR_OF_RANK[-1]), 1.0))
+
+    def _refinement(self, slot: str) -> float:
+        """Return the step or cell width in units of the usual one."""
+        if slot in UNREFINED:
+            return 1.0
+        if slot not in IN_TIME:
+            return 1.0 / self.numbers.get("GRID_FACTOR", 1.0)
+        if self._rule in BOUNDED_BY_DIFFUSION:
+            return SHORT_STEPS
+        if self._rule == "accuracy":
+            return self.numbers.get("MAX_STEP", USUAL_STEP) / USUAL_STEP
+        # The errors of one-step schemes in space and time together do not fall with the Courant number.
+        together = IN_SPACE & self.blocks.keys()
+        return self.numbers.get("CFL", USUAL_COURANT) / USUAL_COURANT if together else 1.0
 
 
-def seconds(
-    family: str, blocks: Mapping[str, CodeBlock], constants: Mapping[str, float], *, compiled: bool
-) -> float:
-    """Return about how long a scheme runs, 0 where that cannot be told."""
-    stages = max(
-        (_STAGES.get(blocks[slot].name, 2.0) for slot in ("advance", "transport") if slot in blocks),
-        default=2.0,
-    )
-    reconstruction = _RECONSTRUCTIONS.get(blocks["reconstruct"].name, 1.0) if "reconstruct" in blocks else 1.0
-    work = _STAGE_US * stages * reconstruction * (_GAS_WORK if family == _VISCOUS_GAS else 1.0)
-    work += sum(_EXTRA.get((slot, block.name), 0.0) for slot, block in blocks.items())
-    size = _SAMPLES * max(constants.get("GRID_FACTOR", 1.0), 0.5) * (_COMPILED if compiled else 1.0)
-    return 1e-6 * work * size * steps(family, blocks, constants)
+def merit(errors: Mapping[str, float]) -> float:
+    """Return the number of correct digits that contributions add up to; 0 where nothing is known."""
+    return -log10(sum(errors.values())) if errors else 0.0
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a source text is a plain number."""
+    return re.fullmatch(r"\d+\.?\d*(?:e[-+]?\d+)?", text) is not None

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from itertools import takewhile
+from operator import methodcaller
 from typing import Any, Literal
 
 import yaml
@@ -120,10 +122,10 @@ def family_of(name: str) -> EquationFamily | None:
 
 
 def family_named(name: str) -> EquationFamily:
-    """Return the family of a name; raises KeyError where `family_of` knows none."""
+    """Return the family of a name; raises ValueError where `family_of` knows none."""
     family = family_of(name)
     if family is None:
-        raise KeyError(name)
+        raise ValueError(f"there is no library for {name!r}; it knows {', '.join(FAMILIES)}")
     return family
 
 
@@ -184,7 +186,11 @@ def block_module(module: str) -> BlockModule:
     """Return what a module of blocks holds."""
     text = (resources.files("sharp.rule_based") / "blocks" / f"{module}.py").read_text(encoding="utf-8")
     functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-    sources = {node.name: _source(node, text) for node in functions}
+    lines, sources = text.splitlines(), {}
+    for node in functions:
+        # The decorators that belong into a program are part of the source.
+        kept = [found.lineno for found in node.decorator_list if not _is_block(found)]
+        sources[node.name] = "\n".join(lines[min([*kept, node.lineno]) - 1 : node.end_lineno])
     helpers = {name: source for name, source in sources.items() if "__" not in name}
     return BlockModule(tuple(_blocks(functions, sources)), helpers)
 
@@ -197,7 +203,9 @@ def _blocks(functions: Sequence[ast.FunctionDef], sources: Mapping[str, str]) ->
         assert isinstance(marked[0], ast.Call)
         slot, rank, summary, *runs_on = (ast.literal_eval(argument) for argument in marked[0].args)
         suffix = f"__{node.name.partition('__')[2]}"
-        names = _following([other.name for other in functions], node.name, suffix)
+        # Further functions of a block follow its first one and end in the same suffix.
+        rest = [other.name for other in functions[functions.index(node) :]]
+        names = takewhile(methodcaller("endswith", suffix), rest)
         source = "\n\n\n".join(sources[name].replace(f"{suffix}(", "(", 1) for name in names)
         name = suffix[2:].replace("_", "-")
         yield CodeBlock(slot, name, rank, summary, source, _LIBRARIES[(runs_on or ["any"])[0]])
@@ -205,19 +213,6 @@ def _blocks(functions: Sequence[ast.FunctionDef], sources: Mapping[str, str]) ->
 
 def _is_block(decorator: ast.expr) -> bool:
     return isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "block"
-
-
-def _following(names: Sequence[str], first: str, suffix: str) -> list[str]:
-    """Return the name of a block's first function and of those that follow it, as far as they have its suffix."""
-    rest = names[names.index(first) + 1 :]
-    end = next((number for number, name in enumerate(rest) if not name.endswith(suffix)), len(rest))
-    return [first, *rest[:end]]
-
-
-def _source(node: ast.FunctionDef, text: str) -> str:
-    """Return a function's source with the decorators that belong into a program."""
-    kept = [found.lineno for found in node.decorator_list if not _is_block(found)]
-    return "\n".join(text.splitlines()[min([*kept, node.lineno]) - 1 : node.end_lineno])
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Reading a program by its structure: which methods it uses, how it is tuned, and what cannot work."""
+"""Reading a program by its structure: the methods it uses, what cannot work, and the choices that would compose it."""
 
 from __future__ import annotations
 
@@ -8,65 +8,39 @@ import copy
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from difflib import SequenceMatcher
+from functools import cache, lru_cache
 from itertools import combinations
 
 from sharp.rule_based.assembly import render, rendered
-from sharp.rule_based.estimates import contributions, merit, seconds, steps
-from sharp.rule_based.library import CodeBlock, EquationFamily, family_of
+from sharp.rule_based.composer import ProgramSpec, admissible_libraries, filled
+from sharp.rule_based.estimates import Scheme
+from sharp.rule_based.library import (
+    CodeBlock,
+    EquationFamily,
+    Library,
+    SolverRecipe,
+    family_named,
+    family_of,
+)
 
 _ARRAY_MODULES = {"np": "xp", "jnp": "xp", "numpy": "xp"}
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 _CONTINUES = (" ", "\t", "\n", ")", "]", "}")
 
 
 @dataclass(frozen=True)
-class ProgramAnalysis:
-    """What is seen in a program.
+class ProgramAnalysis(Scheme):
+    """What is seen in a program: its scheme, with the constants set at the top, and what else is there.
 
-    `blocks` are the methods recognised, by slot; `unknown` the sources of the functions whose structure is in no
-    catalogue, by name; `undefined` the names that are used and never defined; `constants` the source texts of the
-    values set at the top; `error` a syntax error, with which the parts that can be parsed are read all the same.
+    `unknown` are the sources of the functions whose structure is in no catalogue, by name; `undefined` the names that
+    are used and never defined; `error` a syntax error, with which the parts that can be parsed are read all the same.
     """
 
-    family: str
-    blocks: Mapping[str, CodeBlock]
     unknown: Mapping[str, str] = field(default_factory=dict)
     undefined: tuple[str, ...] = ()
-    constants: Mapping[str, str] = field(default_factory=dict)
-    uses_jax: bool = False
     uses_scipy_fft: bool = False
-    single: bool = False
     error: str = ""
-
-    @cached_property
-    def numbers(self) -> dict[str, float]:
-        """The constants that are plain numbers."""
-        return {name: float(text) for name, text in self.constants.items() if is_number(text)}
-
-    @cached_property
-    def errors(self) -> dict[str, float]:
-        """The estimated error of every recognised part of the scheme."""
-        return contributions(self.family, self.blocks, self.numbers, single=self.single)
-
-    @property
-    def merit(self) -> float:
-        """How many digits the scheme promises; 0 where nothing is recognised."""
-        return merit(self.errors)
-
-    @property
-    def steps(self) -> float:
-        """About how many time steps it takes; 0 where that cannot be told."""
-        return steps(self.family, self.blocks, self.numbers)
-
-    @property
-    def seconds(self) -> float:
-        """About how long it runs; 0 where that cannot be told."""
-        return seconds(self.family, self.blocks, self.numbers, compiled=self.uses_jax)
-
-
-def is_number(text: str) -> bool:
-    """Tell whether a source text is a plain number."""
-    return re.fullmatch(r"\d+\.?\d*(?:e[-+]?\d+)?", text) is not None
 
 
 @lru_cache(maxsize=1024)
@@ -77,16 +51,19 @@ def read(code: str, family: str) -> ProgramAnalysis:
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     known = {node.name: catalogue.get(_structure(node)) for node in functions}
     modules = _modules(tree)
+    uses_jax = any(name.split(".")[0] == "jax" for name in modules)
+    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     return ProgramAnalysis(
         family=family,
-        blocks=_blocks(known),
+        # A function that several blocks share decides nothing.
+        blocks={found[0].slot: found[0] for found in known.values() if found and len(found) == 1},
         unknown=(_broken(code) if error else {})
         | {node.name: ast.unparse(node) for node in functions if known[node.name] is None},
         undefined=() if error else undefined_names(tree),
         constants=_constants(tree, code),
-        uses_jax=any(name.split(".")[0] == "jax" for name in modules),
+        uses_jax=uses_jax,
         uses_scipy_fft="scipy.fft" in modules or "scipy.fftpack" in modules,
-        single=_is_single(tree, code, modules),
+        single="float32" in attributes or (uses_jax and "jax_enable_x64" not in code),
         error=error,
     )
 
@@ -95,11 +72,10 @@ def parsed(code: str) -> tuple[ast.Module, str]:
     """Return a program's syntax tree and an empty string; of a broken one the parts that parse, and the error."""
     try:
         return ast.parse(code), ""
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except _UNREADABLE as error:
         parts = [part for chunk in _chunks(code) if (part := _parsed_or_none(chunk)) is not None]
-        return ast.Module([node for part in parts for node in part.body], []), str(
-            error
-        ) or "it does not parse"
+        body = [node for part in parts for node in part.body]
+        return ast.Module(body, []), str(error) or "it does not parse"
 
 
 def _broken(code: str) -> dict[str, str]:
@@ -112,7 +88,7 @@ def _broken(code: str) -> dict[str, str]:
 def _parsed_or_none(chunk: str) -> ast.Module | None:
     try:
         return ast.parse(chunk)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except _UNREADABLE:
         return None
 
 
@@ -176,17 +152,6 @@ def _constants(tree: ast.Module, code: str) -> dict[str, str]:
     return {name: found[1].split("  #")[0].strip() for name, found in texts.items() if found}
 
 
-def _is_single(tree: ast.Module, code: str, modules: set[str]) -> bool:
-    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    uses_jax = any(name.split(".")[0] == "jax" for name in modules)
-    return "float32" in attributes or (uses_jax and "jax_enable_x64" not in code)
-
-
-def _blocks(known: Mapping[str, tuple[CodeBlock, ...] | None]) -> dict[str, CodeBlock]:
-    """Return the block of each slot; a function that several blocks share decides nothing."""
-    return {found[0].slot: found[0] for found in known.values() if found and len(found) == 1}
-
-
 @cache
 def _catalogue(family: str) -> dict[str, tuple[CodeBlock, ...]]:
     """Return the blocks in which a function's structure occurs, in any form in which a family's library writes it.
@@ -230,3 +195,59 @@ class _Neutral(ast.NodeTransformer):
             return ast.Attribute(ast.Name("xp", ast.Load()), "fft", ast.Load())
         node.id = _ARRAY_MODULES.get(node.id, node.id)
         return node
+
+
+def understand(code: str, family: str) -> ProgramSpec | None:
+    """Return the choices that come closest to a program, or None where nothing in it is recognised.
+
+    A function that is in no catalogue is taken for the one of its name that it resembles most; what is missing
+    altogether is filled with the best blocks that fit.
+    """
+    reading = read(code, family)
+    source = family_of(family)
+    if source is None or not reading.blocks:
+        return None
+    library: Library = "scipy" if reading.uses_scipy_fft else "numpy"
+    library = "jax" if reading.uses_jax else library
+    blocks = {**_resembling(reading, library), **reading.blocks}
+    recipe = max(source.recipes, key=lambda recipe: _agreement(recipe, blocks, reading, library))
+    return ProgramSpec(
+        family=source,
+        recipe=recipe,
+        chosen=filled(source, recipe, blocks, library),
+        library=library,
+        precision="float32" if reading.single else "float64",
+        constants=reading.constants,
+    )
+
+
+def _resembling(reading: ProgramAnalysis, library: Library) -> dict[str, CodeBlock]:
+    """Return for the functions that are not known the blocks that they resemble most, by slot."""
+    best: dict[str, tuple[float, CodeBlock]] = {}
+    for block in family_named(reading.family).blocks if reading.unknown else ():
+        written = _functions(reading.family, block, library)
+        common = sorted(written.keys() & reading.unknown.keys())
+        texts = [[source[name] for name in common] for source in (written, reading.unknown)]
+        # The share of lines that two groups of functions have in common, in order.
+        before, after = ("\n".join(text).splitlines() for text in texts)
+        ratio = SequenceMatcher(None, after, before, autojunk=False).ratio() if common else 0.0
+        if common and (block.slot not in best or ratio > best[block.slot][0]):
+            best[block.slot] = ratio, block
+    return {slot: block for slot, (_, block) in best.items()}
+
+
+@cache
+def _functions(family: str, block: CodeBlock, library: Library) -> dict[str, str]:
+    """Return the functions of a block as `ast` writes them, by name."""
+    nodes = ast.parse(render(family_named(family), block, library)).body
+    return {node.name: ast.unparse(node) for node in nodes if isinstance(node, ast.FunctionDef)}
+
+
+def _agreement(
+    recipe: SolverRecipe, blocks: Mapping[str, CodeBlock], reading: ProgramAnalysis, library: Library
+) -> tuple[bool, int, bool, int]:
+    """Rank recipes by whether they can be written so, how much of the program they explain, and how little they add."""
+    fitting = sum(block.name in recipe.slots.get(slot, ()) for slot, block in blocks.items())
+    admissible = library in admissible_libraries(family_named(reading.family), recipe)
+    own_grid = ({"grid", "output"} & recipe.slots.keys() != set()) == ("GRID_FACTOR" in reading.constants)
+    return admissible, fitting, own_grid, -len(recipe.slots)

@@ -117,13 +117,6 @@ CELL_CENTRES = "the points are the centres of"
 # The team of agents.
 STATED = re.compile(r"## The problem as stated\n+(.*?)\n+## ", re.DOTALL)
 TASK = "## Your task: "
-TASKS = {
-    "a plan": "plan",
-    "an analysis": "analyse",
-    "the next step": "next",
-    "done or not": "is_done",
-    "a program": "program",
-}
 PARAMETERS_OF_STEP = re.compile(r"## Your task: parameters of step (\S+)")
 TOOLS, TOOL_OF_STEP = "## The tools\n", "## The tool of step"
 TOOL_NAME = re.compile(r'"name": "([a-z_]+)"')

@@ -248,11 +248,8 @@ def _outputs(description: str, sizes: re.Match[str]) -> Document:
     axes = [axis for axis, _, _ in marks.SPACE.findall(description)]
     grid = "cells" if marks.CELL_CENTRES in description else "nodes"
     counts = [int(count) for count in sizes[1].split(" x ")]
-    return {
-        "grid": grid,
-        "points": dict(zip(axes, counts, strict=False)),
-        **({"times": int(sizes[2])} if sizes[2] else {}),
-    }
+    times = {"times": int(sizes[2])} if sizes[2] else {}
+    return {"grid": grid, "points": dict(zip(axes, counts, strict=False)), **times}
 
 
 def _interface(description: str, call: re.Match[str], ports: list[re.Match[str]]) -> Document:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+from sharp.rule_based.composer import ProgramSpec
 from sharp.rule_based.conversation_state import SeenProgram
-from sharp.rule_based.estimates import NEUTRAL
-from sharp.rule_based.library import CodeBlock, SolverRecipe, family_named
-from sharp.rule_based.program_analysis import is_number, read
-from sharp.rule_based.program_spec import ProgramSpec, understand
+from sharp.rule_based.estimates import NEUTRAL, is_number
+from sharp.rule_based.library import CodeBlock, SolverRecipe
+from sharp.rule_based.program_analysis import read, understand
 
 # What finer tuning does: constant, factor, finest value, factor in run time where no estimate tells it, reason.
 _FINER: tuple[tuple[str, float, float, float, str], ...] = (
@@ -89,27 +89,21 @@ def reference_like(base: SeenProgram, family: str) -> Iterator[ProposedChange]:
         "accurate schemes agree on this error, so it is the reference's own distance from the solution; "
         "a limited finite-volume scheme, as such references are often made with, may come closer to it"
     )
-    for recipe in family_named(family).recipes if choices else ():
-        if (
-            choices is not None
-            and recipe.name in REFERENCE_LIKE.get(family, ())
-            and recipe is not choices.recipe
-        ):
+    for recipe in choices.family.recipes if choices else ():
+        if choices and recipe.name in REFERENCE_LIKE.get(family, ()) and recipe is not choices.recipe:
             yield from _moved(choices, recipe, why, "trial", 0.1)
 
 
 def variations(choices: ProgramSpec) -> Iterator[ProposedChange]:
     """Yield parts and constants of the same kind, for where measurements contradict what reading promises."""
-    family = family_named(choices.family)
     for slot, block in _alternatives(choices):
         current = choices.chosen[slot]
         gain = 0.3 - 0.1 * abs(block.rank - current.rank)
         why = f"reading cannot tell which of {block.summary} and {current.summary} comes closer to the reference"
-        yield _option(
-            choices, choices.with_block(block), _what(slot, block, current), why, "trial", gain=gain
-        )
+        what = _what(slot, block, current)
+        yield _option(choices, choices.with_block(block), what, why, "trial", gain=gain)
     why = "the measured error depends on it in a way that the order of the scheme does not predict"
-    for name, values in {**family.constants, **choices.recipe.constants}.items():
+    for name, values in choices.admissible_constants.items():
         now = choices.constants.get(name, "")
         for value in values if is_number(now) else ():
             if value != now and is_number(value):
@@ -125,7 +119,7 @@ def checks(choices: ProgramSpec) -> Iterator[ProposedChange]:
 
 
 def _restoration(base: SeenProgram, choices: ProgramSpec) -> Iterator[ProposedChange]:
-    unknown = read(base.code, choices.family).unknown
+    unknown = read(base.code, choices.family.name).unknown
     if unknown:
         names = ", ".join(unknown)
         why = "as it stands it is none of the forms of its method that I can verify"
@@ -136,9 +130,8 @@ def _precision(choices: ProgramSpec) -> Iterator[ProposedChange]:
     if choices.precision == "float32":
         why = "single precision loses increments of small steps to rounding"
         double = replace(choices, precision="float64")
-        yield replace(
-            _option(choices, double, "compute in double precision", why, "precision"), cost=_COST_OF_DOUBLE
-        )
+        option = _option(choices, double, "compute in double precision", why, "precision")
+        yield replace(option, cost=_COST_OF_DOUBLE)
 
 
 def _parts(choices: ProgramSpec, programs: Sequence[SeenProgram]) -> Iterator[ProposedChange]:
@@ -146,14 +139,9 @@ def _parts(choices: ProgramSpec, programs: Sequence[SeenProgram]) -> Iterator[Pr
         current = choices.chosen[slot]
         if block.rank >= current.rank:
             verdict = "is more accurate than" if block.rank > current.rank else "may serve better here than"
-            option = _option(
-                choices,
-                choices.with_block(block),
-                _what(slot, block, current),
-                f"{block.summary} {verdict} {current.summary}",
-                "part",
-            )
-            yield replace(option, source=_source(block, choices.family, programs))
+            why = f"{block.summary} {verdict} {current.summary}"
+            option = _option(choices, choices.with_block(block), _what(slot, block, current), why, "part")
+            yield replace(option, source=_source(block, choices.family.name, programs))
 
 
 def _alternatives(choices: ProgramSpec) -> Iterator[tuple[str, CodeBlock]]:
@@ -161,7 +149,7 @@ def _alternatives(choices: ProgramSpec) -> Iterator[tuple[str, CodeBlock]]:
         if slot in NEUTRAL:
             continue
         for name in dict.fromkeys(choices.recipe.slots.get(slot, ())):
-            block = family_named(choices.family).block(slot, name)
+            block = choices.family.block(slot, name)
             if block != current and choices.library in block.libraries:
                 yield slot, block
 
@@ -182,11 +170,11 @@ def _schemes(choices: ProgramSpec, programs: Sequence[SeenProgram]) -> Iterator[
     for option in _other_schemes(choices):
         if option.choices is not None and option.gain > 0:
             key = max(option.choices.chosen.values(), key=lambda block: block.rank)
-            yield replace(option, gain=0.9 * option.gain, source=_source(key, choices.family, programs))
+            yield replace(option, gain=0.9 * option.gain, source=_source(key, choices.family.name, programs))
 
 
 def _other_schemes(choices: ProgramSpec) -> Iterator[ProposedChange]:
-    for recipe in family_named(choices.family).recipes:
+    for recipe in choices.family.recipes:
         if recipe is not choices.recipe and recipe.level != "simple":
             yield from _moved(choices, recipe, recipe.idea.rstrip("."), "scheme")
 
@@ -197,7 +185,7 @@ def _moved(
     """Yield the move to another recipe, compiled where it would take long otherwise."""
     moved = choices.with_recipe(recipe)
     if moved is not None:
-        if moved.seconds > WORTH_COMPILING:
+        if moved.scheme.seconds > WORTH_COMPILING:
             moved = moved.compiled() or moved
         yield _option(choices, moved, f"rebuild on the {recipe.name} scheme", why, kind, gain=gain)
 
@@ -222,14 +210,14 @@ def _option(
     cost: float = 1.0,
 ) -> ProposedChange:
     """Return a change with the gain and the cost that reading promises; `cost` is for where there is no estimate."""
-    known = before.seconds and after.seconds
+    now, then = before.scheme, after.scheme
     return ProposedChange(
         what=what,
         why=why,
-        gain=after.merit - before.merit if gain is None else gain,
+        gain=then.merit - now.merit if gain is None else gain,
         kind=kind,
         choices=after,
-        cost=after.seconds / before.seconds if known else cost,
+        cost=then.seconds / now.seconds if now.seconds and then.seconds else cost,
     )
 
 
@@ -240,18 +228,15 @@ def _foreign(code: str) -> Iterator[ProposedChange]:
         assert first is not None
         switch = 'import jax\n\njax.config.update("jax_enable_x64", True)\n'
         text = f"{code[: first.start()]}{switch}{code[first.start() :]}"
-        yield ProposedChange(
-            "switch JAX to double precision", "it computes in single precision", 0.5, "precision", text=text
-        )
+        what, why = "switch JAX to double precision", "it computes in single precision"
+        yield ProposedChange(what, why, 0.5, "precision", text=text)
     if "float32" in code:
         text = code.replace("float32", "float64")
-        yield ProposedChange(
-            "float64 instead of float32", "rounding of small increments", 0.5, "precision", text=text
-        )
+        what, why = "float64 instead of float32", "rounding of small increments"
+        yield ProposedChange(what, why, 0.5, "precision", text=text)
     for found in _STEP_CONSTANT.finditer(code):
         value = f"{0.5 * float(found['value']):g}"
         text = f"{code[: found.start('value')]}{value}{code[found.end('value') :]}"
         what = f"{found['name']} = {value} instead of {found['value']}"
-        yield ProposedChange(
-            what, "a shorter step reduces the error in time", 0.3, "tuning", text=text, cost=2.0
-        )
+        why = "a shorter step reduces the error in time"
+        yield ProposedChange(what, why, 0.3, "tuning", text=text, cost=2.0)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import ast
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 
 from sharp.llm.protocol import Message
 from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.assembly import IMPORTS
+from sharp.rule_based.composer import ProgramSpec
 from sharp.rule_based.conversation_state import last_program
-from sharp.rule_based.library import family_named
+from sharp.rule_based.estimates import is_number
 from sharp.rule_based.patching import whole_file
-from sharp.rule_based.program_analysis import is_number, parsed, read, undefined_names
-from sharp.rule_based.program_spec import ProgramSpec, understand
+from sharp.rule_based.program_analysis import parsed, read, undefined_names, understand
 from sharp.rule_based.prompt_problem import open_question
 
 # Stated rate of repairs that miss the cause, as models' do.
@@ -27,18 +28,17 @@ CHEAPER: Mapping[str, float] = {"MAX_STEP": 4.0, "CFL": 1.5, "RTOL": 10.0, "GRID
 # What makes a run calmer, for a program that blew up.
 CALMER: Mapping[str, float] = {"MAX_STEP": 0.25, "CFL": 0.5, "DIFFUSION_NUMBER": 0.5, "RTOL": 0.1}
 
-
 Repair = tuple[str, str]
+Change = tuple[str, ProgramSpec]
+Rule = Callable[[str, ProgramSpec], Change | None]
 
 
 def repair(messages: Sequence[Message], family: str, rng: random.Random) -> str:
     """Answer a repair prompt with an explanation and a complete program."""
     code, happened = _failed(messages)
     if rng.random() < MISSED_REPAIR_RATE:
-        cause, repaired = (
-            "The shapes looked suspicious; I added a note.",
-            f"{code.rstrip()}\n\nNOTE = 'shapes'\n",
-        )
+        cause = "The shapes looked suspicious; I added a note."
+        repaired = f"{code.rstrip()}\n\nNOTE = 'shapes'\n"
     else:
         cause, repaired = repaired_program(code, happened, family)
     return f"{cause}\n\n{whole_file(repaired)}\n"
@@ -54,14 +54,23 @@ def _failed(messages: Sequence[Message]) -> tuple[str, str]:
 def repaired_program(code: str, happened: str, family: str) -> Repair:
     """Return the likely cause and the corrected program; the program itself where no rule applies."""
     kind = marks.FAILURE_KIND.search(happened)
-    for rule in _RULES.get(kind[1] if kind else "", _ANY):
-        found = rule(code, family)
-        if found is not None and found[1].strip() != code.strip():
-            return found
+    for cause, repaired in _repairs(code, kind[1] if kind else "", family):
+        if repaired.strip() != code.strip():
+            return cause, repaired
     return "I do not recognise this program's mistake and can only return it.", code
 
 
-def _names(code: str, _family: str) -> Repair | None:
+def _repairs(code: str, kind: str, family: str) -> Iterator[Repair]:
+    if kind not in _RULES and (named := _names(code)):
+        yield named
+    choices = understand(code, family)
+    for rule in _RULES.get(kind, _ANY):
+        found = rule(code, choices) if choices else None
+        if found and (program := found[1].compose()):
+            yield found[0], program.code
+
+
+def _names(code: str) -> Repair | None:
     """Import or correct the names that are not defined."""
     tree, error = parsed(code)
     missing = () if error else undefined_names(tree)
@@ -92,88 +101,63 @@ def _with_import(code: str, line: str) -> str:
     return "".join([*lines[:place], f"{line}\n", *lines[place:]])
 
 
-def _unverified(code: str, family: str) -> Repair | None:
+def _unverified(code: str, choices: ProgramSpec) -> Change | None:
     """Write the functions anew whose structure is none of the method's, and all that does not parse."""
-    reading, choices = read(code, family), understand(code, family)
-    if choices is None or not (reading.unknown or reading.error):
+    reading = read(code, choices.family.name)
+    if not (reading.unknown or reading.error):
         return None
     names = ", ".join(reading.unknown) or "a part that does not parse"
-    return _composed(choices, f"{names}: not what the method needs; I rewrote it.")
+    return f"{names}: not what the method needs; I rewrote it.", choices
 
 
-def _constants(code: str, family: str) -> Repair | None:
+def _constants(_code: str, choices: ProgramSpec) -> Change | None:
     """Put back the constants that have no admissible value."""
-    choices = understand(code, family)
-    if choices is None:
-        return None
-    admissible = {**family_named(family).constants, **choices.recipe.constants}
-    wrong = [
-        name
-        for name, values in admissible.items()
-        if name in choices.constants
-        and choices.constants[name] not in values
-        and not _tuned(choices, name, values)
-    ]
-    if not wrong:
-        return None
-    constants = {**choices.constants, **{name: admissible[name][0] for name in wrong}}
-    return _composed(replace(choices, constants=constants), f"No possible value: {', '.join(wrong)}.")
+    known = choices.constants
+    wrong = {
+        name: values[0]
+        for name, values in choices.admissible_constants.items()
+        if name in known and known[name] not in values and not _tuned(known[name], values)
+    }
+    changed = replace(choices, constants={**known, **wrong})
+    return (f"No possible value: {', '.join(wrong)}.", changed) if wrong else None
 
 
-def _tuned(choices: ProgramSpec, name: str, values: tuple[str, ...]) -> bool:
+def _tuned(text: str, values: tuple[str, ...]) -> bool:
     """Tell whether a number is no more than a factor of four away from the admissible ones, as tuning makes it."""
     numbers = [float(value) for value in values if is_number(value)]
-    text = choices.constants[name]
     return bool(numbers) and is_number(text) and min(numbers) / 4 <= float(text) <= max(numbers) * 4
 
 
-def _calmer(code: str, family: str) -> Repair | None:
-    return _retuned(code, family, CALMER, "The step was too long for the scheme; I shortened it.")
-
-
-def _cheaper(code: str, family: str) -> Repair | None:
-    return _retuned(code, family, CHEAPER, "It needs too many steps; I made them longer.")
-
-
-def _retuned(code: str, family: str, factors: Mapping[str, float], cause: str) -> Repair | None:
-    choices = understand(code, family)
-    if choices is None:
-        return None
+def _retuned(factors: Mapping[str, float], cause: str, _code: str, choices: ProgramSpec) -> Change | None:
     changed = choices
     for name, factor in factors.items():
         text = choices.constants.get(name, "")
         if is_number(text):
             changed = changed.with_constant(name, f"{factor * float(text):g}")
-    return None if changed is choices else _composed(changed, cause)
+    return None if changed is choices else (cause, changed)
 
 
-def _compiled(code: str, family: str) -> Repair | None:
+def _compiled(_code: str, choices: ProgramSpec) -> Change | None:
     """Compile the loop over steps, where all parts can be."""
-    choices = understand(code, family)
-    compiled = None if choices is None else choices.compiled()
-    cause = "Interpreting every step takes too long; I compiled the loop."
-    return None if compiled is None else _composed(compiled, cause)
+    compiled = choices.compiled()
+    return (
+        None
+        if compiled is None
+        else ("Interpreting every step takes too long; I compiled the loop.", compiled)
+    )
 
 
-def _other_scheme(code: str, family: str) -> Repair | None:
+def _other_scheme(_code: str, choices: ProgramSpec) -> Change | None:
     """Move to the most promising scheme of the family."""
-    choices = understand(code, family)
-    if choices is None:
-        return None
-    moved = [choices.with_recipe(r) for r in family_named(family).recipes if r.name != choices.recipe.name]
-    best = max((m for m in moved if m is not None), key=lambda m: m.merit, default=None)
-    if best is None:
-        return None
-    return _composed(best, f"This method cannot work here. {best.recipe.idea}")
+    moved = [choices.with_recipe(r) for r in choices.family.recipes if r.name != choices.recipe.name]
+    best = max(filter(None, moved), key=lambda found: found.scheme.merit, default=None)
+    return None if best is None else (f"This method cannot work here. {best.recipe.idea}", best)
 
 
-def _composed(choices: ProgramSpec, cause: str) -> Repair | None:
-    program = choices.compose()
-    return None if program is None else (cause, program.code)
+_calmer = partial(_retuned, CALMER, "The step was too long for the scheme; I shortened it.")
+_cheaper = partial(_retuned, CHEAPER, "It needs too many steps; I made them longer.")
 
-
-Rule = Callable[[str, str], Repair | None]
-_ANY: tuple[Rule, ...] = (_names, _unverified, _constants, _other_scheme)
+_ANY: tuple[Rule, ...] = (_unverified, _constants, _other_scheme)
 _RULES: Mapping[str, tuple[Rule, ...]] = {
     "timeout": (_unverified, _compiled, _cheaper, _other_scheme),
     "memory": (_unverified, _cheaper, _other_scheme),

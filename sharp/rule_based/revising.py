@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import isfinite, log10
 
 from sharp.llm.protocol import Message
-from sharp.rule_based.composer import compose
+from sharp.rule_based.composer import ProgramSpec, compose
 from sharp.rule_based.conversation_state import (
     ConversationState,
     SeenProgram,
@@ -21,8 +21,7 @@ from sharp.rule_based.conversation_state import (
 from sharp.rule_based.judging import NEUTRAL_PROFILE, judge
 from sharp.rule_based.library import family_of
 from sharp.rule_based.patching import patch, whole_file
-from sharp.rule_based.program_analysis import ProgramAnalysis, read
-from sharp.rule_based.program_spec import ProgramSpec, understand
+from sharp.rule_based.program_analysis import read, understand
 from sharp.rule_based.prompt_problem import question
 from sharp.rule_based.proposed_changes import (
     ProposedChange,
@@ -74,7 +73,9 @@ def retry_patch(messages: Sequence[Message], family: str, rng: random.Random, *,
     base = memory.programs.get(name)
     change = _repeated(base, wanted, memory, family) if base is not None else None
     if base is None or change is None:
-        return revise(_without_complaints(messages), family, rng)
+        asked = [m.role == "user" and question(m.content) == "revise" for m in messages]
+        without_complaints = messages[: len(asked) - asked[::-1].index(True)]
+        return revise(without_complaints, family, rng)
     chosen, code = change
     return _answer(base, chosen, whole_file(code) if whole else patch(base.code, code, rng))
 
@@ -172,12 +173,9 @@ def _agreed(memory: ConversationState, family: str) -> bool:
     """Tell whether different schemes agree on the best error: it is then not theirs."""
     measured = memory.measured
     close = [e for e in measured if (e.measured or 0.0) <= SAME_ERROR * (measured[0].measured or 0.0)]
-    schemes = {_scheme(read(entry.code, family)) for entry in close if entry.code}
+    readings = [read(entry.code, family) for entry in close if entry.code]
+    schemes = {(frozenset(r.errors.items()), frozenset(r.blocks.values())) for r in readings}
     return len(schemes) >= SAME_ERROR_SCHEMES and any(entry.base for entry in close)
-
-
-def _scheme(reading: ProgramAnalysis) -> tuple[object, ...]:
-    return (frozenset(reading.errors.items()), frozenset(reading.blocks.values()))
 
 
 def _contradicted(memory: ConversationState, family: str) -> bool:
@@ -241,11 +239,6 @@ def _answer(base: SeenProgram, chosen: Sequence[ProposedChange], body: str) -> s
 def _keep(base: str, reason: str) -> str:
     header = {"action": "keep", **({"base_id": base} if base else {}), "reason": reason}
     return f"```json\n{json.dumps(header)}\n```\n"
-
-
-def _without_complaints(messages: Sequence[Message]) -> list[Message]:
-    last = max(k for k, m in enumerate(messages) if m.role == "user" and question(m.content) == "revise")
-    return list(messages[: last + 1])
 
 
 # How often an author tries what promises nothing though something does, and joins a second change where it may.

@@ -262,14 +262,11 @@ class Semidiscrete:
         starts = [known.printer.code(known.tree(initial[name].expression)) for name in self.components]
         shape = ", ".join(f"len(axes[{number}][0])" for number in range(self.dimension))
         first = [*self._coordinates(starts), f"state = np.empty(({len(starts)}, {shape}))"]
+        if any(mentions(text, str(known.time)) for text in starts):
+            first.insert(0, f"{known.time} = BEGIN")
         return joined(
             "def initial_state(axes):",
             '    """Return the initial values of all components at the nodes."""',
-            *(
-                [f"    {known.time} = BEGIN"]
-                if any(mentions(text, str(known.time)) for text in starts)
-                else []
-            ),
             *(f"    {line}" for line in first),
             *(f"    state[{row}] = {text}" for row, text in enumerate(starts)),
             "    return state",

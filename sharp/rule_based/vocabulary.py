@@ -31,28 +31,17 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _ANY: Any = None
 
 # Constants at the top of a program.
-ATOL = BEGIN = BOUNDS = CFL = DIFFUSION_NUMBER = DROP_TOLERANCE = END = FIELDS = FLOOR = GAMMA = (
-    GRID_FACTOR
-) = _ANY
-ITERATIONS = LENGTH = MAX_STEP = METHOD = MOST_ITERATIONS = NODES = RTOL = STAGES = SWEEPS = TINY = (
-    TOLERANCE
-) = _ANY
-WINDOW = _ANY
+ATOL = BEGIN = BOUNDS = CFL = DIFFUSION_NUMBER = DROP_TOLERANCE = END = FIELDS = FLOOR = GAMMA = _ANY
+GRID_FACTOR = ITERATIONS = LENGTH = MAX_STEP = METHOD = MOST_ITERATIONS = NODES = RTOL = STAGES = _ANY
+SWEEPS = TINY = TOLERANCE = WINDOW = _ANY
 # Functions of other blocks, and what is rewritten.
-advance = apply_operator = args = assemble = bounds = cell_coefficients = cells_of = closed = convection = (
-    _ANY
-)
-diagonal_of = diffusion = discretize = dot = face_coefficients = face_viscosity = _ANY
+advance = apply_operator = args = assemble = bounds = cell_coefficients = cells_of = closed = _ANY
+convection = diagonal_of = diffusion = discretize = dot = face_coefficients = face_viscosity = _ANY
 group_args = groups = heat = initial_state = interpolation_matrix = invert_laplacian = inviscid_flux = _ANY
-legendre_stages = limiter = mesh = moved = nonlinear_term = nu = numerical_flux = outward = points = (
-    precondition
-) = _ANY
-primitive = rates = react = reaction = read_inputs = reconstruct = relax = residual = rho = _ANY
-laplacian_spectrum = sine_transform = solve_matrix = solve_system = spatial_operator = stable_step = (
-    stepper
-) = _ANY
-to_output_grid = to_points = to_solver_grid = transport = viscous_step = viscous_terms = _ANY
-write_outputs = _ANY
+legendre_stages = limiter = mesh = moved = nonlinear_term = nu = numerical_flux = outward = points = _ANY
+precondition = primitive = rates = react = reaction = read_inputs = reconstruct = relax = residual = _ANY
+rho = laplacian_spectrum = solve_matrix = solve_system = spatial_operator = stable_step = stepper = _ANY
+to_output_grid = to_points = to_solver_grid = transport = viscous_step = viscous_terms = write_outputs = _ANY
 
 
 def block(

@@ -16,19 +16,17 @@ from hpc.journal import Journal, keep_beating
 from sharp.evaluation.protocol import Evaluation
 from sharp.llm.ledger import Effect
 from sharp.methods import run_method
-from sharp.runs.budget import BudgetGuard, Clock
-from sharp.runs.directory import Run
-from sharp.runs.effects import Guard, JournaledEffects, ProgressEvent, ProgressListener
+from sharp.runs.budget import BudgetGuard
+from sharp.runs.directory import RunDirectory
+from sharp.runs.effects import JournaledEffects, ProgressEvent, ProgressListener
 from sharp.runs.execution_backend import ExecutionBackend
-from sharp.runs.replay_sources import ReplaySources, replay_sources
+from sharp.runs.replay_sources import replay_sources
 from sharp.tournament.run_context import RunContext
 from sharp.tournament.state import Tournament
 
-"""Returns when a step is to end before its run does, with what is then waited for."""
-
 
 def ignore(_: object) -> None:
-    """Tell nobody."""
+    """Do nothing with what is told."""
 
 
 async def never_stop() -> tuple[str, ...]:
@@ -46,7 +44,9 @@ class RunOutcome:
 
 
 @contextmanager
-def acquire_run(run: Run, *, steal_lease: bool = False, warn: Warn = ignore) -> Iterator[tuple[Run, Journal]]:
+def acquire_run(
+    run: RunDirectory, *, steal_lease: bool = False, warn: Warn = ignore
+) -> Iterator[tuple[RunDirectory, Journal]]:
     """Take control of a run and give it back: the run as it now stands in `run.yaml`, and its journal.
 
     Budgets and servers that are no longer those of `run.yaml` are written there; `warn` is told what was found wrong
@@ -59,7 +59,7 @@ def acquire_run(run: Run, *, steal_lease: bool = False, warn: Warn = ignore) -> 
 
 
 async def advance(
-    run: Run,
+    run: RunDirectory,
     journal: Journal,
     site: ExecutionBackend,
     *,
@@ -74,20 +74,33 @@ async def advance(
     """
     donor = replay_sources(run.config, warn)
     async with site.opened(run) as tools:
+        budget = BudgetGuard(
+            run.config.budget,
+            run.cards,
+            lambda: (record for record in journal.effects.values() if not donor.provided(record)),
+            warn,
+            tools.clock,
+        )
+
+        def guard(effect: Effect) -> AbstractContextManager[None]:
+            """Let only who still has the run pay for something, within its budget."""
+            journal.renew()
+            return budget(effect)
+
         effects = JournaledEffects(
             journal,
             tools.backends,
             tools.evaluator,
-            guard=_guard(run, journal, donor, tools.clock, warn),
+            guard=guard,
             donor=donor,
-            listener=_Watchful(listener, warn),
+            listener=_watchful(listener, warn),
             parking=site.parking,
             pauses_s=tools.pauses_s,
         )
         return await _first_of(run_method(session_of(run, effects)), leave(), keep_beating(journal.renew))
 
 
-def session_of(run: Run, effects: JournaledEffects) -> RunContext:
+def session_of(run: RunDirectory, effects: JournaledEffects) -> RunContext:
     """Return a run as its method sees it."""
     return RunContext(
         config=run.config,
@@ -100,61 +113,36 @@ def session_of(run: Run, effects: JournaledEffects) -> RunContext:
 
 
 async def _first_of(
-    method: Awaitable[Tournament], leaving: Awaitable[tuple[str, ...]], heart: Awaitable[None]
+    method: Awaitable[Tournament], leaving: Awaitable[tuple[str, ...]], renewing: Awaitable[None]
 ) -> RunOutcome:
-    working, left, beating = (
-        asyncio.ensure_future(method),
-        asyncio.ensure_future(leaving),
-        asyncio.ensure_future(heart),
-    )
+    working, left = asyncio.ensure_future(method), asyncio.ensure_future(leaving)
+    renewal = asyncio.ensure_future(renewing)
     try:
-        await asyncio.wait({working, left, beating}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({working, left, renewal}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return RunOutcome(working.result())
-        if beating.done():
-            beating.result()
+        if renewal.done():
+            renewal.result()
         return RunOutcome(None, left.result())
     finally:
-        for task in (working, left, beating):
+        for task in (working, left, renewal):
             task.cancel()
-        await asyncio.gather(working, left, beating, return_exceptions=True)
+        await asyncio.gather(working, left, renewal, return_exceptions=True)
 
 
-def _guard(run: Run, journal: Journal, donor: ReplaySources, clock: Clock | None, warn: Warn) -> Guard:
-    """Return the guard of what is paid for: this process still has the run, and the budget is not used up."""
-    budget = BudgetGuard(
-        run.config.budget,
-        run.cards,
-        lambda: (record for record in journal.effects.values() if not donor.provided(record)),
-        warn,
-        clock,
-    )
+def _watchful(listener: ProgressListener, warn: Warn) -> ProgressListener:
+    """Return a listener that warns, once and loudly, where programs ran without a sandbox: workers cannot."""
+    warned = False
 
-    def guard(effect: Effect) -> AbstractContextManager[None]:
-        journal.renew()
-        return budget(effect)
-
-    return guard
-
-
-class _Watchful:
-    """A listener that warns, once and loudly, where programs ran without a sandbox; workers cannot speak to users."""
-
-    def __init__(self, listener: ProgressListener, warn: Warn) -> None:
-        self._listener, self._warn = listener, warn
-        self._warned = False
-
-    def __call__(self, progress: ProgressEvent) -> None:
-        reply = progress.reply
-        if (
-            not self._warned
-            and isinstance(reply, Evaluation)
-            and reply.environment.get("sandbox") == "rlimits"
-        ):
-            self._warned = True
-            self._warn(
-                f"NO SANDBOX on {reply.environment.get('hostname')}: {reply.environment.get('sandbox_note', '')} "
-                "Set evaluation.require_sandbox to refuse this; `sharp sandbox` says what would help "
-                "(docs/sandbox.md)."
+    def heard(progress: ProgressEvent) -> None:
+        nonlocal warned
+        known = progress.reply.environment if isinstance(progress.reply, Evaluation) else {}
+        if not warned and known.get("sandbox") == "rlimits":
+            warned = True
+            warn(
+                f"NO SANDBOX on {known.get('hostname')}: {known.get('sandbox_note', '')} Set "
+                "evaluation.require_sandbox to refuse this; `sharp sandbox` says what would help (docs/sandbox.md)."
             )
-        self._listener(progress)
+        listener(progress)
+
+    return heard

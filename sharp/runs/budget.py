@@ -14,11 +14,11 @@ from sharp.llm.budgets import Budget as Limits
 from sharp.llm.budgets import ClusterUsage, check_budget
 from sharp.llm.cards import ModelCard
 from sharp.llm.ledger import Effect, Ledger, build_ledger
-from sharp.runs.budget_status import worked_minutes
+from sharp.runs.budget_status import as_effect, worked_minutes
 from sharp.runs.replay_sources import paid_effects
 
 if TYPE_CHECKING:
-    from sharp.runs.directory import Run
+    from sharp.runs.directory import RunDirectory
 
 # What an effect in flight counts as until its answer is there: one call with hardly a token, or one run.
 _IN_FLIGHT: Mapping[str, Mapping[str, Any]] = {"chat": {"usage": {"prompt": 1}}, "evaluate": {"total_s": 0.0}}
@@ -31,10 +31,10 @@ Clock = Callable[[], ClusterUsage]
 
 def ledger_of(records: Iterable[EffectRecord], cards: Mapping[str, ModelCard]) -> Ledger:
     """Return the ledger of recorded effects at the prices that the run began with."""
-    return _tally(map(_effect, records), cards)
+    return _tally(map(as_effect, records), cards)
 
 
-def paid_ledger(run: Run, effects: Mapping[str, EffectRecord]) -> Ledger:
+def paid_ledger(run: RunDirectory, effects: Mapping[str, EffectRecord]) -> Ledger:
     """Return the ledger of what a run has paid for itself, which is what budgets limit."""
     return ledger_of(paid_effects(run.config, effects.values()), run.cards)
 
@@ -81,17 +81,13 @@ class BudgetGuard:
             del self._in_flight[effect.path]
 
     def _check(self, touched: set[str]) -> None:
-        ledger = _tally([*map(_effect, self._paid()), *self._in_flight.values()], self._cards)
+        ledger = _tally([*map(as_effect, self._paid()), *self._in_flight.values()], self._cards)
         for limit in check_budget(ledger, self._limits, self._clock()):
             if limit.level == "stop" and limit.name in touched:
                 raise BudgetExceeded(limit.sentence)
             if limit.name not in self._warned:
                 self._warned.add(limit.name)
                 self._warn(limit.sentence)
-
-
-def _effect(record: EffectRecord) -> Effect:
-    return Effect(record.path, record.kind, record.request, record.reply, record.meta)
 
 
 def _tally(effects: Iterable[Effect], cards: Mapping[str, ModelCard]) -> Ledger:

@@ -50,10 +50,15 @@ def worked_minutes(records: Iterable[EffectRecord]) -> float:
     return sum(worked) / 60
 
 
+def as_effect(record: EffectRecord) -> Effect:
+    """Return a record as the ledger counts it."""
+    return Effect(record.path, record.kind, record.request, record.reply, record.meta)
+
+
 def recorded_ledger(manifest: Mapping[str, Any], effects: Iterable[EffectRecord]) -> Ledger:
     """Return the ledger of recorded effects at the prices in `run.yaml`."""
-    paid = (Effect(e.path, e.kind, e.request, e.reply, e.meta) for e in effects)
-    return build_ledger(paid, {name: _price(card) for name, card in manifest["models"].items()})
+    prices = {name: _price(card) for name, card in manifest["models"].items()}
+    return build_ledger(map(as_effect, effects), prices)
 
 
 def allowances(manifest: Mapping[str, Any], ledger: Ledger, spent: ClusterUsage) -> tuple[BudgetStatus, ...]:

@@ -18,14 +18,9 @@ from sharp.yaml_documents import Document, Place, hint, read_document, read_valu
 WHAT = "a run configuration"
 ROLES = ("analyst", "generator", "reporter", "writer")
 # Keys that name files: in a configuration file, relative to that file where they name an existing one.
-_RUNS: tuple[Place, ...] = (
-    *(("genesis", "replay_from"), ("genesis", "prior_run")),
-    *(("models", "replay_from"), ("retry", "of")),
-)
-FILES: tuple[Place, ...] = (
-    *(("problem",), ("evaluation", "data"), ("evaluation", "sandbox_image")),
-    *_RUNS,
-)
+_RUNS = (("genesis", "replay_from"), ("genesis", "prior_run"), ("models", "replay_from"), ("retry", "of"))
+OPTIONAL_FILES = (("evaluation", "data"), ("evaluation", "sandbox_image"), *_RUNS)
+FILES: tuple[Place, ...] = (("problem",), *OPTIONAL_FILES)
 
 
 def load_config(
@@ -47,16 +42,12 @@ def load_config(
     """
     document = _of_problem(what) if foreseen else read_configuration(what)
     document = with_values(document, values or {})
-    document = _with_prior(changed(document, overrides, model=model, base_url=base_url), prior_run)
+    document = changed(document, overrides, model=model, base_url=base_url)
+    if prior_run is not None:
+        document = document.with_value(("genesis", "prior_run"), str(prior_run), "--prior-run")
     config = validate(document, RunConfig, ConfigurationError, WHAT)
     _refuse(document, _unknown_helpers(config) if foreseen else unknown_names(config))
     return config
-
-
-def _with_prior(document: Document, prior_run: Path | None) -> Document:
-    if prior_run is None:
-        return document
-    return document.with_value(("genesis", "prior_run"), str(prior_run), "--prior-run")
 
 
 def _refuse(document: Document, unknown: Iterable[tuple[Place, str]]) -> None:
@@ -69,7 +60,13 @@ def changed(
     document: Document, overrides: Iterable[str], *, model: str | None, base_url: str | None
 ) -> Document:
     """Return a configuration with what the options `--set`, `--model` and `--base-url` say."""
-    document = _with_model(document, model, base_url)
+    if model is not None:
+        for place, value in every_role(document, model).items():
+            document = document.with_value(place, value, "--model")
+    if base_url is not None:
+        if model is None:
+            raise ConfigurationError("--base-url needs --model, the name of the card that is served there")
+        document = document.with_value(("models", "servers", model, "base_url"), base_url, "--base-url")
     for text in overrides:
         document = override(document, text, "--set")
     return document
@@ -159,17 +156,6 @@ def every_role(document: Document, model: Any) -> dict[Place, Any]:
     return {**{("models", role): model for role in ROLES}, ("models", "judges"): [model] * count}
 
 
-def _with_model(document: Document, model: str | None, base_url: str | None) -> Document:
-    if model is not None:
-        for place, value in every_role(document, model).items():
-            document = document.with_value(place, value, "--model")
-    if base_url is not None:
-        if model is None:
-            raise ConfigurationError("--base-url needs --model, the name of the card that is served there")
-        document = document.with_value(("models", "servers", model, "base_url"), base_url, "--base-url")
-    return document
-
-
 def problem_of(config: RunConfig) -> Problem:
     """Return the problem of a configuration, on the grid that it asks for; raises `SpecificationError`."""
     return load_problem(config.problem, config.evaluation.coarsen)
@@ -179,8 +165,9 @@ def unknown_names(config: RunConfig) -> Iterator[tuple[Place, str]]:
     """Yield the place of each name that names nothing, and what it should have named."""
     if not _is_file_name(config.problem) and config.problem not in (known := catalogue()):
         yield ("problem",), f"there is no problem {config.problem!r}{hint(config.problem, known)}"
-    else:
-        yield from _unknown_kinds(config)
+    elif measures_of(config.feedback.metrics):  # for the usual ones the problem need not be read
+        for index, text in unknown_kinds(config, problem_of(config)):
+            yield ("feedback", "metrics", index), text
     yield from _unknown_helpers(config)
 
 
@@ -188,26 +175,20 @@ def _unknown_helpers(config: RunConfig) -> Iterator[tuple[Place, str]]:
     """Yield the names of methods, models, servers and earlier runs that there are not."""
     if config.method not in (methods := plugin_names("sharp.methods")):
         yield ("method",), f"there is no method {config.method!r}{hint(config.method, methods)}"
-    cards = list_cards()
-    for place, model in _roles(config):
+    cards, models = list_cards(), config.models
+    roles: list[tuple[Place, str]] = [(("models", role), getattr(models, role)) for role in ROLES]
+    roles += [(("models", "judges", index), model) for index, model in enumerate(models.judges)]
+    for place, model in roles:
         if not _is_file_name(model) and model not in cards:
             yield place, f"there is no model card {model!r}{hint(model, cards)}"
-    used = sorted({model for _, model in _roles(config)})
-    for model in config.models.servers:
+    used = sorted({model for _, model in roles})
+    for model in models.servers:
         if model not in used:
             yield ("models", "servers", model), f"no role is played by {model!r}{hint(model, used)}"
-    runs = (config.genesis.replay_from, config.genesis.prior_run, config.models.replay_from, config.retry.of)
-    for place, run in zip(_RUNS, runs, strict=True):
+    for section, key in _RUNS:
+        run = getattr(getattr(config, section), key)
         if run is not None and not (run / "run.yaml").is_file():
-            yield place, f"expected the directory of a run, found no {run / 'run.yaml'}"
-
-
-def _unknown_kinds(config: RunConfig) -> Iterator[tuple[Place, str]]:
-    """Yield the kinds of feedback that are not for the problem; it is read only where they are more than the usual."""
-    if not measures_of(config.feedback.metrics):
-        return
-    for index, text in unknown_kinds(config, problem_of(config)):
-        yield ("feedback", "metrics", index), text
+            yield (section, key), f"expected the directory of a run, found no {run / 'run.yaml'}"
 
 
 def unknown_kinds(config: RunConfig, problem: Problem) -> Iterator[tuple[int, str]]:
@@ -218,12 +199,6 @@ def unknown_kinds(config: RunConfig, problem: Problem) -> Iterator[tuple[int, st
     for index, kind in enumerate(config.feedback.metrics):
         if kind not in valid:
             yield index, f"there is no feedback kind {kind!r} for {problem.id}{hint(kind, valid)}"
-
-
-def _roles(config: RunConfig) -> Iterator[tuple[Place, str]]:
-    models = config.models
-    yield from ((("models", role), getattr(models, role)) for role in ROLES)
-    yield from ((("models", "judges", index), model) for index, model in enumerate(models.judges))
 
 
 def _is_file_name(name: str) -> bool:

@@ -1,37 +1,50 @@
-"""Making a run directory: problem, models, prompts and data are resolved and frozen into `run.yaml`."""
+"""Making a run directory: problem, models, prompts and data are resolved and frozen into `run.yaml`.
+
+What may change after that are budgets, and where models are served (`amended`).
+"""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel
 
 from hpc.errors import RunDirectoryError
 from hpc.files import make_directory, translate_os_errors, write_atomic
-from sharp.config import RunConfig, to_plain
+from sharp.config import Budget, RunConfig, to_plain
 from sharp.errors import ConfigurationError
 from sharp.llm.backends import make_backend
 from sharp.llm.cards import ModelCard, as_rule_based, load_card
 from sharp.llm.hosting import is_hosted
 from sharp.llm.prompts import prompt_hashes
 from sharp.problems import Problem
+from sharp.problems.serialisation import to_yaml
 from sharp.reference.datasets import DataSet, open_dataset
 from sharp.reference.generation import ProgressCallback, ensure_dataset
-from sharp.runs.configure import problem_of, unknown_kinds
-from sharp.runs.digest import digest_of, earlier_run
-from sharp.runs.directory import Run, manifest_yaml, models_of, plain_cards, splits_of
+from sharp.runs.configure import OPTIONAL_FILES, override, problem_of, unknown_kinds
+from sharp.runs.directory import (
+    PRIOR,
+    RunDirectory,
+    load_run,
+    manifest_yaml,
+    models_of,
+    plain_cards,
+    splits_of,
+)
+from sharp.runs.execute import replay
 from sharp.runs.manifest import FORMAT
-from sharp.runs.prior import keep_prior
+from sharp.tournament.prior import digest
 from sharp.version import __version__
+from sharp.yaml_documents import Document, hint, validate
 
 
 def create_run(
     config: RunConfig, path: Path, progress: ProgressCallback | None = None, *, on_cluster: bool = False
-) -> Run:
+) -> RunDirectory:
     """Make a run directory: resolve the problem, the models and the data, and freeze them all into `run.yaml`.
 
     Generates the data set if the configuration names none and it is not there yet. Raises InputError for anything
@@ -41,20 +54,15 @@ def create_run(
     check_unused(path)
     config = with_absolute_paths(config)
     problem = problem_of(config)
-    check_feedback(config, problem)
+    for _, text in unknown_kinds(config, problem):
+        raise ConfigurationError(f"feedback.metrics: {text}")
     cards = load_cards(config)
     if config.models.replay_from is None:
         check_models(card for card in cards.values() if not (on_cluster and is_hosted(card)))
-    prior = earlier_run(config, problem)
+    prior = _prior_run(config, problem)
     dataset = resolve_dataset(config, problem, progress)
     splits_of(config, dataset)
-    return _begin(path, config, problem, cards, dataset, digest_of(prior, dataset) if prior else "")
-
-
-def check_feedback(config: RunConfig, problem: Problem) -> None:
-    """Raise ConfigurationError where a problem has no feedback of a kind that is asked for, such as a residual."""
-    for _, text in unknown_kinds(config, problem):
-        raise ConfigurationError(f"feedback.metrics: {text}")
+    return _begin(path, config, problem, cards, dataset, _digest_of(prior, dataset) if prior else "")
 
 
 def check_models(cards: Iterable[ModelCard]) -> None:
@@ -63,7 +71,53 @@ def check_models(cards: Iterable[ModelCard]) -> None:
         make_backend(card)
 
 
-def create_alike(run: Run, config: RunConfig, path: Path) -> Run:
+def _prior_run(config: RunConfig, problem: Problem) -> RunDirectory | None:
+    """Return the run that a configuration names, None where it names none.
+
+    It must be a run on the same problem and the same samples, whose judges were told no more than this run permits.
+    Raises ConfigurationError for any other, and RunDirectoryError where there is no run.
+    """
+    if config.genesis.prior_run is None:
+        return None
+    prior = load_run(config.genesis.prior_run)
+    if prior.problem.hash != problem.hash:
+        raise _unfit(prior, f"is a run on {prior.problem.label}; expected one on {problem.label}")
+    ours, theirs = config.evaluation, prior.config.evaluation
+    if (theirs.validation, theirs.test) != (ours.validation, ours.test):
+        raise _unfit(
+            prior,
+            f"had {theirs.validation} validation and {theirs.test} test samples; expected {ours.validation} and "
+            f"{ours.test}, so that nothing is told of test samples",
+        )
+    more = set(prior.config.feedback.metrics) - {*config.feedback.metrics, "none"}
+    if more:
+        permitted = ", ".join(config.feedback.metrics)
+        raise _unfit(prior, f"tells of {', '.join(sorted(more))}; feedback.metrics permits {permitted} only")
+    return prior
+
+
+def _digest_of(prior: RunDirectory, dataset: DataSet) -> str:
+    """Return the digest of a run for one on this data set; raises ConfigurationError if it had another, or no winner.
+
+    Results on other samples do not compare; worse, they could be test samples of the new run.
+    """
+    label = prior.manifest["data"]["label"]
+    if label != dataset.label:
+        raise _unfit(prior, f"was run on the data {label}; expected {dataset.label}")
+    # In a thread of its own, for which this waits: a sweep begins its runs within an event loop.
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(replay, prior).result()
+    if found.state.best is None:
+        reason = found.missing or "no program of it ran successfully"
+        raise _unfit(prior, f"has no winner to tell of ({reason})")
+    return digest(prior.config, found.state)
+
+
+def _unfit(prior: RunDirectory, sentence: str) -> ConfigurationError:
+    return ConfigurationError(f"genesis.prior_run: {prior.path} {sentence}")
+
+
+def create_alike(run: RunDirectory, config: RunConfig, path: Path) -> RunDirectory:
     """Make a run directory with all that another run was begun with, as it was frozen.
 
     Raises DataError where the data are gone or changed, RunDirectoryError if a run is there already.
@@ -79,12 +133,30 @@ def _begin(
     cards: Mapping[str, ModelCard],
     dataset: DataSet,
     prior: str,
-) -> Run:
+) -> RunDirectory:
     make_directory(path)
     write_atomic(path / "problem.yaml", manifest_yaml(problem.specification.model_dump(mode="json")))
-    manifest = {**_manifest(config, problem, cards, dataset), **keep_prior(path, prior)}
+    manifest = {
+        "format": FORMAT,
+        "software": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "config": to_plain(config),
+        "problem": {"id": problem.id, "hash": problem.hash},
+        "data": {
+            "path": str(dataset.path.resolve()),
+            "label": dataset.label,
+            "kind": dataset.kind,
+            "samples": dataset.n_samples,
+        },
+        "models": plain_cards(cards),
+        "prompts": prompt_hashes(),
+    }
+    if prior:
+        write_atomic(path / PRIOR, prior.encode())
+        manifest["prior"] = {"hash": sha256(prior.encode()).hexdigest()}
     write_atomic(path / "run.yaml", manifest_yaml(manifest))
-    return Run(path, config, problem, cards, manifest, prior)
+    return RunDirectory(path, config, problem, cards, manifest, prior)
 
 
 def check_unused(path: Path) -> None:
@@ -97,6 +169,15 @@ def check_unused(path: Path) -> None:
         raise RunDirectoryError(
             f"{path} holds the journal of a run whose run.yaml is gone; restore that file or choose another directory"
         )
+
+
+def write_specification(problem: Problem, path: Path) -> Path:
+    """Write a problem's specification where its run will keep it; return the file. Raises like `check_unused`."""
+    check_unused(path)
+    make_directory(path)
+    stated = path / "problem.yaml"
+    write_atomic(stated, to_yaml(problem).encode())
+    return stated
 
 
 def load_cards(config: RunConfig) -> dict[str, ModelCard]:
@@ -130,38 +211,36 @@ def resolve_dataset(config: RunConfig, problem: Problem, progress: ProgressCallb
 
 
 def with_absolute_paths(config: RunConfig) -> RunConfig:
-    """Let a run be resumed from any directory."""
-
-    def absolute(section: BaseModel, *keys: str) -> BaseModel:
-        paths: dict[str, Path | None] = {key: getattr(section, key) for key in keys}
-        return section.model_copy(update={key: path and path.absolute() for key, path in paths.items()})
-
-    return config.model_copy(
-        update={
-            "models": absolute(config.models, "replay_from"),
-            "genesis": absolute(config.genesis, "replay_from", "prior_run"),
-            "evaluation": absolute(config.evaluation, "data", "sandbox_image"),
-            "retry": absolute(config.retry, "of"),
-        }
-    )
+    """Return the configuration with absolute names of files: its run can be resumed from any directory."""
+    for section, key in OPTIONAL_FILES:
+        options = getattr(config, section)
+        if (path := getattr(options, key)) is not None:
+            changed = options.model_copy(update={key: path.absolute()})
+            config = config.model_copy(update={section: changed})
+    return config
 
 
-def _manifest(
-    config: RunConfig, problem: Problem, cards: Mapping[str, ModelCard], dataset: DataSet
-) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "software": __version__,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(),
-        "config": to_plain(config),
-        "problem": {"id": problem.id, "hash": problem.hash},
-        "data": {
-            "path": str(dataset.path.resolve()),
-            "label": dataset.label,
-            "kind": dataset.kind,
-            "samples": dataset.n_samples,
-        },
-        "models": plain_cards(cards),
-        "prompts": prompt_hashes(),
-    }
+def amended(run: RunDirectory, budgets: Iterable[str] = (), servers: Iterable[str] = ()) -> RunDirectory:
+    """Return the run with new budgets (`calls=500`) and servers (`qwen3-32b=http://node7:8000/v1`).
+
+    Nothing is written; `RunDirectory.freeze` does that. Raises ConfigurationError naming the option and what is valid.
+    """
+    document = Document(to_plain(run.config), {(): str(run.path / "run.yaml")})
+    for text in budgets:
+        _check_name(text, "--budget", "a budget", Budget.model_fields)
+        document = override(document, text, "--budget", below=("budget",))
+    for text in servers:
+        model = _check_name(text, "--server", "a model of this run", run.cards)
+        place = ("models", "servers", model, "base_url")
+        document = document.with_value(place, text.partition("=")[2], "--server")
+    config = validate(document, RunConfig, ConfigurationError, "a run configuration")
+    return replace(run, config=config, cards=with_servers(run.cards, config))
+
+
+def _check_name(text: str, option: str, what: str, valid: Iterable[str]) -> str:
+    name, sign, _ = text.partition("=")
+    if not sign:
+        raise ConfigurationError(f"{option} {text!r}: expected NAME=VALUE{hint(name, valid)}")
+    if name not in valid:
+        raise ConfigurationError(f"{option} {text}: {name!r} is not {what}{hint(name, valid)}")
+    return name

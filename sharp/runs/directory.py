@@ -2,7 +2,7 @@
 
     RUN/run.yaml        the resolved configuration, versions, hashes of prompts, model cards, the data set
     RUN/problem.yaml    the problem specification as it was
-    RUN/prior_run.md        what an earlier run found, if one was given (genesis.prior_run)
+    RUN/prior_run.md    what an earlier run found, if one was given (genesis.prior_run)
     RUN/journal*.jsonl, RUN/checkpoints/, RUN/lease/    see hpc.journal.journal
     RUN/tasks/          evaluation tasks and their results
     RUN/report.html, RUN/report.md, RUN/solver/         what the user came for
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,14 @@ from sharp.llm.prompts import prompt_hashes
 from sharp.problems import Problem, load_problem
 from sharp.reference.datasets import DataSet, Splits, make_splits, open_dataset
 from sharp.runs.manifest import read_manifest
-from sharp.runs.prior import recorded_prior
 from sharp.yaml_documents import Document, validate
+
+PRIOR = "prior_run.md"
+"""The file in which a run keeps what an earlier one found, so that nothing outside the run is needed later."""
 
 
 @dataclass(frozen=True)
-class Run:
+class RunDirectory:
     """An existing run directory, read and checked. `manifest` is `run.yaml`, `prior` the text of `prior_run.md`."""
 
     path: Path
@@ -59,7 +62,7 @@ class Run:
         """Return which samples are test, validation and smoke samples."""
         return splits_of(self.config, dataset)
 
-    def freeze(self) -> Run:
+    def freeze(self) -> RunDirectory:
         """Write `run.yaml` anew where budgets or servers are no longer those in it; for the controller alone."""
         manifest = {**self.manifest, "config": to_plain(self.config), "models": plain_cards(self.cards)}
         if manifest != self.manifest:
@@ -67,9 +70,12 @@ class Run:
         return replace(self, manifest=manifest)
 
 
-class _Identity(BaseModel):
-    id: str
+class _Prior(BaseModel):
     hash: str
+
+
+class _Problem(_Prior):
+    id: str
 
 
 class _Data(BaseModel):
@@ -77,22 +83,18 @@ class _Data(BaseModel):
     label: str
 
 
-class _Prior(BaseModel):
-    hash: str
-
-
 class _Record(BaseModel):
     """What has to be right in `run.yaml` for a run to go on."""
 
     config: RunConfig
-    problem: _Identity
+    problem: _Problem
     data: _Data
     models: dict[str, ModelCard]
     prompts: dict[str, str]
     prior: _Prior | None = None
 
 
-def load_run(path: Path) -> Run:
+def load_run(path: Path) -> RunDirectory:
     """Read a run directory.
 
     Raises RunDirectoryError if there is no run or its record was changed, and RunVersionError if another format of
@@ -102,11 +104,11 @@ def load_run(path: Path) -> Run:
     document = Document(manifest, {(): str(path / "run.yaml")})
     record = validate(document, _Record, RunDirectoryError, "a run's record")
     problem = _recorded_problem(path / "problem.yaml", record.problem.hash)
-    prior = recorded_prior(path, record.prior.hash) if record.prior else ""
-    return Run(path, record.config, problem, record.models, manifest, prior)
+    prior = _recorded_prior(path / PRIOR, record.prior.hash) if record.prior else ""
+    return RunDirectory(path, record.config, problem, record.models, manifest, prior)
 
 
-def changed_prompts(run: Run) -> list[str]:
+def changed_prompts(run: RunDirectory) -> list[str]:
     """Return the names of prompts that differ from those the run began with."""
     now, then = prompt_hashes(), run.manifest["prompts"]
     return sorted(name for name in {*now, *then} if now.get(name) != then.get(name))
@@ -133,6 +135,16 @@ def _recorded_problem(path: Path, recorded: str) -> Problem:
             f"{path} was changed after the run began ({changed}); restore it, or start a new run with it"
         )
     return problem
+
+
+def _recorded_prior(file: Path, recorded: str) -> str:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise RunDirectoryError(f"{file} cannot be read: {error.strerror}; restore it") from error
+    if sha256(content).hexdigest() != recorded:
+        raise RunDirectoryError(f"{file} was changed after the run began; restore it, or start a new run")
+    return content.decode()
 
 
 def splits_of(config: RunConfig, dataset: DataSet) -> Splits:

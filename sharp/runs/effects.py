@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from hpc.errors import InfrastructureError
+from hpc.journal import Journal, ReplayJournal
 from hpc.quiescence import QuiescenceTracker
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Evaluator
 from sharp.llm.ledger import Effect
@@ -22,23 +23,9 @@ PAUSES_S = (1.0, 2.0, 4.0)
 """Seconds before each further attempt at an evaluation that the machine, not the candidate, made fail."""
 
 
-class EffectRecorder(Protocol):
-    """The journal as the effects need it: live or in replay."""
-
-    async def perform(
-        self, kind: str, path: str, request: JSONObject, call: Callable[[], Awaitable[JSONObject]]
-    ) -> JSONObject:
-        """Answer from the record, or call and record."""
-        ...
-
-    def checkpoint(self, barrier: str, state: Mapping[str, Any]) -> Any:
-        """Keep a snapshot."""
-        ...
-
-
 @dataclass(frozen=True)
 class ProgressEvent:
-    """One thing that happened, for whoever watches. Recorded answers are not reported."""
+    """One thing that happened, for a listener. Recorded answers are not reported."""
 
     phase: Literal["asked", "failed", "answered", "barrier"]
     kind: Literal["chat", "evaluate", "checkpoint"]
@@ -63,14 +50,14 @@ class JournaledEffects:
 
     def __init__(
         self,
-        recorder: EffectRecorder,
+        recorder: Journal | ReplayJournal,
         backends: Mapping[str, ChatBackend],
         evaluator: Evaluator,
         *,
-        guard: Guard,
-        donor: Donor,
-        listener: ProgressListener,
-        parking: QuiescenceTracker,
+        guard: Guard = lambda _: nullcontext(),
+        donor: Donor = lambda _: None,
+        listener: ProgressListener = lambda _: None,
+        parking: QuiescenceTracker | None = None,
         pauses_s: Sequence[float] = PAUSES_S,
     ) -> None:
         self._recorder = recorder
@@ -79,7 +66,7 @@ class JournaledEffects:
         self._guard = guard
         self._donor = donor
         self._listener = listener
-        self._parking = parking
+        self._parking = parking or QuiescenceTracker()
         self._pauses_s = pauses_s
         self._performed: dict[str, Effect] = {}
         self.state: Tournament | None = None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hpc.journal import EffectRecord, RunRecord
 
@@ -35,10 +34,6 @@ class ProgramRun:
     stderr: str
     folder: str | None
     code: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 def program_runs(record: RunRecord) -> tuple[ProgramRun, ...]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from hpc.campaign import Warn
 from hpc.errors import ReplayMiss
-from hpc.journal import Journal, ReplayJournal
-from hpc.quiescence import QuiescenceTracker
+from hpc.journal import ReplayJournal
 from sharp.event_loop import run_coroutine
 from sharp.methods import run_method
 from sharp.runs.advance import acquire_run, advance, ignore, session_of
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.effects import JournaledEffects, ProgressListener
 from sharp.runs.execution_backend import LocalBackend
 from sharp.runs.replay_sources import ReplayOnlyBackend
@@ -43,53 +43,52 @@ class Replay:
 
 
 def execute(
-    run: Run,
+    run: RunDirectory,
     *,
     steal_lease: bool = False,
     listener: ProgressListener = ignore,
-    warn: Callable[[str], None] = ignore,
+    warn: Warn = ignore,
 ) -> Tournament:
     """Carry a run on until it is finished and return its final state.
 
     Finished effects answer from the journal; `warn` is told what was found wrong with the record and made good, and
     when a budget is nearly used up. Raises KeyboardInterrupt on Ctrl-C or SIGTERM; the run stays resumable.
     """
-    with acquire_run(run, steal_lease=steal_lease, warn=warn) as (current, journal):
-        try:
-            return run_coroutine(_interruptible(current, journal, listener, warn))
-        except asyncio.CancelledError:
-            raise KeyboardInterrupt from None
+
+    async def interruptible() -> Tournament:
+        with sigterm_interrupts():
+            return await finish(run, steal_lease=steal_lease, listener=listener, warn=warn)
+
+    try:
+        return run_coroutine(interruptible())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 async def finish(
-    run: Run,
+    run: RunDirectory,
     *,
     steal_lease: bool = False,
     listener: ProgressListener = ignore,
-    warn: Callable[[str], None] = ignore,
+    warn: Warn = ignore,
 ) -> Tournament:
-    """Carry a run on to its end within somebody else's event loop, as `execute` does; signals are theirs."""
+    """Carry a run on to its end within the event loop of the caller, as `execute` does; signals are the caller's."""
     with acquire_run(run, steal_lease=steal_lease, warn=warn) as (current, journal):
-        return await _to_the_end(current, journal, listener, warn)
+        outcome = await advance(current, journal, LocalBackend(), listener=listener, warn=warn)
+    assert outcome.state is not None, "nothing has told it to leave"
+    return outcome.state
 
 
-def replay(run: Run) -> Replay:
+def replay(run: RunDirectory) -> Replay:
     """Run the method on the record alone: nothing is paid for, nothing is written."""
     return run_coroutine(replayed(run))
 
 
-async def replayed(run: Run) -> Replay:
-    """Run the method on the record alone within somebody else's event loop."""
+async def replayed(run: RunDirectory) -> Replay:
+    """Run the method on the record alone within the event loop of the caller."""
     journal = ReplayJournal(run.path)
-    effects = JournaledEffects(
-        journal,
-        {name: ReplayOnlyBackend() for name in run.cards},
-        ReplayOnlyBackend(),
-        guard=lambda _: nullcontext(),
-        donor=ignore,
-        listener=ignore,
-        parking=QuiescenceTracker(),
-    )
+    models = {name: ReplayOnlyBackend() for name in run.cards}
+    effects = JournaledEffects(journal, models, ReplayOnlyBackend())
     missing = None
     try:
         state = await run_method(session_of(run, effects))
@@ -101,21 +100,6 @@ async def replayed(run: Run) -> Replay:
     differing = next((barrier.name for barrier in unequal if barrier is not None), None)
     digest = journal.barriers[-1].digest if journal.barriers else None
     return Replay(state, missing, differing, digest)
-
-
-async def _interruptible(
-    run: Run, journal: Journal, listener: ProgressListener, warn: Callable[[str], None]
-) -> Tournament:
-    with sigterm_interrupts():
-        return await _to_the_end(run, journal, listener, warn)
-
-
-async def _to_the_end(
-    run: Run, journal: Journal, listener: ProgressListener, warn: Callable[[str], None]
-) -> Tournament:
-    outcome = await advance(run, journal, LocalBackend(), listener=listener, warn=warn)
-    assert outcome.state is not None, "nobody has told it to leave"
-    return outcome.state
 
 
 @contextmanager

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hpc.quiescence import QuiescenceTracker
 from hpc.sandbox import SandboxPolicy
-from sharp.config import EvaluationOptions
-from sharp.evaluation.cache import EvaluationCache, cache_home
-from sharp.evaluation.cached import CachedEvaluator
+from sharp.config import EvaluationOptions, Models
+from sharp.evaluation.cache import CachedEvaluator, EvaluationCache, cache_home
 from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.protocol import EvaluationRequest, Evaluator
-from sharp.evaluation.task_folder import EvaluationTask
+from sharp.evaluation.protocol import Evaluator
+from sharp.evaluation.task_folder import TaskEvaluator
 from sharp.llm.backends import make_backend
 from sharp.llm.cards import ModelCard
 from sharp.llm.protocol import ChatBackend
 from sharp.runs.budget import Clock
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.effects import PAUSES_S
 from sharp.runs.replay_sources import ReplayOnlyBackend
 
@@ -48,7 +47,7 @@ class ExecutionBackend(Protocol):
         """Who waits, and for what."""
         ...
 
-    def opened(self, run: Run) -> AbstractAsyncContextManager[RunResources]:
+    def opened(self, run: RunDirectory) -> AbstractAsyncContextManager[RunResources]:
         """Give a run what it works with, for as long as it does."""
         ...
 
@@ -60,30 +59,38 @@ class LocalBackend:
         self.parking = QuiescenceTracker()
 
     @asynccontextmanager
-    async def opened(self, run: Run) -> AsyncIterator[RunResources]:
+    async def opened(self, run: RunDirectory) -> AsyncIterator[RunResources]:
         """Give a run its models and its workers; none is left afterwards."""
-        async with AsyncExitStack() as stack:
-            evaluator = await stack.enter_async_context(local_evaluator(run))
-            backends = {name: backend(run, card) for name, card in run.cards.items()}
-            for each in backends.values():
-                stack.push_async_callback(each.aclose)
+        async with local_evaluator(run) as evaluator, open_backends(run, backend) as backends:
             yield RunResources(backends, cached(run, evaluator, policy_of(run.config.evaluation)))
 
 
-def backend(run: Run, card: ModelCard) -> ChatBackend:
-    """Return what answers for a model where its card says, or nobody where a record answers for all."""
+@asynccontextmanager
+async def open_backends(
+    run: RunDirectory, backend_of: Callable[[RunDirectory, ModelCard], ChatBackend]
+) -> AsyncIterator[Mapping[str, ChatBackend]]:
+    """Give what answers for each model of a run, and close it in the end."""
+    async with AsyncExitStack() as stack:
+        backends = {name: backend_of(run, card) for name, card in run.cards.items()}
+        for each in backends.values():
+            stack.push_async_callback(each.aclose)
+        yield backends
+
+
+def backend(run: RunDirectory, card: ModelCard) -> ChatBackend:
+    """Return what answers for a model where its card says, or what refuses calls where a record answers for all."""
     options = run.config.models
     if options.replay_from is not None:
         return ReplayOnlyBackend()
-    return make_backend(
-        card,
-        deadline_s=options.deadline_s,
-        attempt_timeout_s=options.attempt_timeout_s,
-        concurrency=options.concurrency,
-    )
+    return make_backend(card, **patience_of(options))
 
 
-def local_evaluator(run: Run) -> LocalEvaluator:
+def patience_of(options: Models) -> dict[str, Any]:
+    """Return how long a model is waited for, and how many calls are in flight."""
+    return options.model_dump(include={"deadline_s", "attempt_timeout_s", "concurrency"})
+
+
+def local_evaluator(run: RunDirectory) -> LocalEvaluator:
     """Return the evaluator of a run on this machine; raises `DataError` where its data are not those it began with."""
     options, dataset = run.config.evaluation, run.dataset()
     return LocalEvaluator(
@@ -102,16 +109,11 @@ def policy_of(options: EvaluationOptions) -> SandboxPolicy:
     return SandboxPolicy(tier=options.sandbox, require=options.require_sandbox, image=options.sandbox_image)
 
 
-class TaskEvaluator(Evaluator, Protocol):
-    """An evaluator that tells which task it makes of a request."""
-
-    def task(self, request: EvaluationRequest) -> EvaluationTask:
-        """Return the task of a request."""
-        ...
-
-
 def cached(
-    run: Run, evaluator: TaskEvaluator, policy: SandboxPolicy, machine: Mapping[str, Any] | None = None
+    run: RunDirectory,
+    evaluator: TaskEvaluator,
+    policy: SandboxPolicy,
+    machine: Mapping[str, Any] | None = None,
 ) -> Evaluator:
     """Return the evaluator, behind the cache unless that is switched off; `policy`, `machine` as the cache has them."""
     options = run.config.evaluation
@@ -121,7 +123,6 @@ def cached(
         evaluator,
         EvaluationCache(cache_home()),
         run_dir=run.path,
-        task=evaluator.task,
         policy=policy,
         machine=machine,
         refresh=options.cache == "refresh",

@@ -6,11 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from sharp.config import RunConfig, to_plain
-from sharp.llm.break_even import BreakEven
 from sharp.llm.budgets import UNITS
 from sharp.llm.cards import ModelCard, Price, Purpose
-from sharp.llm.cost_models import Aide, PdeSharp, Sampled, Technique, cepo, mixture_of_agents, single_call
-from sharp.llm.estimate import CostModel, Estimate, EstimateRange, estimate
+from sharp.llm.estimate import (
+    Aide,
+    CostModel,
+    Estimate,
+    EstimateRange,
+    PdeSharp,
+    Sampled,
+    cepo,
+    estimate,
+    mixture_of_agents,
+    single_call,
+)
+from sharp.llm.model_costs import BreakEven
 from sharp.runs.creation import load_cards
 
 
@@ -30,7 +40,7 @@ def plan(config: RunConfig) -> dict[str, Any]:
         "dollars": None if spent is None else vars(spent),
         "evaluations": vars(guess.evaluations),
         "budgets": _budgets(config, guess, spent),
-        "break_even": _break_even(config, guess, extra) if has_judges(config) else None,
+        "break_even": _break_even(config, guess, extra),
         "assumptions": list(guess.assumptions),
     }
 
@@ -74,7 +84,6 @@ def _budgets(config: RunConfig, guess: Estimate, dollars: EstimateRange | None) 
         "dollars": None if dollars is None else vars(dollars),
         "evaluations": vars(guess.evaluations),
     }
-    limits = {name: limit for name, limit in config.budget.model_dump().items() if limit is not None}
     return [
         {
             "name": name,
@@ -82,7 +91,8 @@ def _budgets(config: RunConfig, guess: Estimate, dollars: EstimateRange | None) 
             "limit": limit,
             "verdict": _verdict(limit, known.get(name)),
         }
-        for name, limit in limits.items()
+        for name, limit in config.budget.model_dump().items()
+        if limit is not None
     ]
 
 
@@ -91,16 +101,15 @@ def _verdict(limit: float, span: dict[str, float] | None) -> str:
         return "what will be used of it is not known before"
     if limit < span["expected"]:
         return f"used up before the end is expected ({span['expected']:.3g})"
-    return (
-        "enough"
-        if limit >= span["most"]
-        else f"enough for what is expected, not for the most ({span['most']:.3g})"
-    )
+    if limit < span["most"]:
+        return f"enough for what is expected, not for the most ({span['most']:.3g})"
+    return "enough"
 
 
 def size_of(config: RunConfig) -> CostModel:
     """Return what of a configuration decides the size of its run."""
-    repairs = config.synthesis.repairs
+    repairs, technique = config.synthesis.repairs, single_call()
+    shown: tuple[int, ...] = ()
     match config.method:
         case "pde-sharp":
             return _size_of_pde_sharp(config)
@@ -108,15 +117,19 @@ def size_of(config: RunConfig) -> CostModel:
             aide = config.aide
             return Aide(aide.steps, aide.drafts, debugging=aide.debug_probability > 0)
         case "codepde-refine":
-            shown = tuple(
-                number for number in config.refine.parents for _ in range(config.refine.generations)
-            )
-            return Sampled(config.sampled, single_call(), shown, repairs)
+            parents, generations = config.refine.parents, config.refine.generations
+            shown = tuple(number for number in parents for _ in range(generations))
         case "funsearch":
             shown = (config.funsearch.programs_per_prompt,) * config.funsearch.iterations
-            return Sampled(config.sampled, single_call(), shown, repairs)
-        case _:
-            return Sampled(config.sampled, _technique(config), (), repairs)
+        case "cot-reflection":
+            technique = single_call(config.cot_reflection.max_tokens)
+        case "moa":
+            m = config.moa
+            technique = mixture_of_agents(m.proposals, m.max_tokens, m.critique_tokens, m.synthesis_tokens)
+        case "cepo":
+            c = config.cepo
+            technique = cepo(c.best_of, c.plans, c.attempts, c.max_tokens, pairwise=c.rating == "pairwise")
+    return Sampled(config.sampled, technique, shown, repairs)
 
 
 def _size_of_pde_sharp(config: RunConfig) -> PdeSharp:
@@ -138,45 +151,24 @@ def _size_of_pde_sharp(config: RunConfig) -> PdeSharp:
     )
 
 
-def _technique(config: RunConfig) -> Technique:
-    match config.method:
-        case "cot-reflection":
-            return single_call(config.cot_reflection.max_tokens)
-        case "moa":
-            moa = config.moa
-            return mixture_of_agents(moa.proposals, moa.max_tokens, moa.critique_tokens, moa.synthesis_tokens)
-        case "cepo":
-            of = config.cepo
-            return cepo(of.best_of, of.plans, of.attempts, of.max_tokens, pairwise=of.rating == "pairwise")
-        case _:
-            return single_call()
-
-
 def prices_of(config: RunConfig, cards: Mapping[str, ModelCard]) -> dict[Purpose, list[Price | None]]:
     """Return the prices of the models that are asked for each purpose, each as often as its share of the calls."""
-    by_purpose = _asked_by_pde_sharp(config) if config.method == "pde-sharp" else _asked_by_others(config)
-    return {purpose: [cards[name].price for name in names] for purpose, names in by_purpose.items()}
-
-
-def _asked_by_pde_sharp(config: RunConfig) -> dict[Purpose, list[str]]:
-    models = config.models
-    writer = [models.writer] if config.analysis.written else []
-    return {
-        "analysis": [*[models.analyst] * _checks(config), *writer],
-        "genesis": [models.generator],
-        "judge": list(models.judges),
-        "debug": [models.generator, *models.judges],
-        "reporter": [models.reporter],
-    }
-
-
-def _asked_by_others(config: RunConfig) -> dict[Purpose, list[str]]:
-    generator, options = config.models.generator, config.cepo
-    genesis = [generator]
-    if config.method == "cepo" and options.rating_model is not None and options.best_of > 1:
+    models, options = config.models, config.cepo
+    genesis = [models.generator]
+    asked: dict[Purpose, list[str]] = {"genesis": genesis, "search": genesis, "debug": genesis}
+    if config.method == "pde-sharp":
+        writer = [models.writer] if config.analysis.written else []
+        asked = {
+            "analysis": [*[models.analyst] * _checks(config), *writer],
+            "genesis": genesis,
+            "judge": list(models.judges),
+            "debug": [models.generator, *models.judges],
+            "reporter": [models.reporter],
+        }
+    elif config.method == "cepo" and options.rating_model is not None and options.best_of > 1:
         ratings = options.best_of - 1 if options.rating == "pairwise" else 1
-        genesis = [*[generator] * (2 * options.plans + 2), *[options.rating_model] * ratings]
-    return {"genesis": genesis, "search": [generator], "debug": [generator]}
+        asked["genesis"] = genesis * (2 * options.plans + 2) + [options.rating_model] * ratings
+    return {purpose: [cards[name].price for name in names] for purpose, names in asked.items()}
 
 
 def _checks(config: RunConfig) -> int:
@@ -184,16 +176,14 @@ def _checks(config: RunConfig) -> int:
     return 1 if config.analysis.single else 4 + config.analysis.stability
 
 
-def has_judges(config: RunConfig) -> bool:
-    """Return whether a tournament is played, so that its price can be held against the evaluations that it saves."""
-    return config.method == "pde-sharp" and config.synthesis.mode == "tournament"
-
-
 def _total(spans: Any) -> dict[str, float]:
     return {"expected": sum(s.expected for s in spans.values()), "most": sum(s.most for s in spans.values())}
 
 
-def _break_even(config: RunConfig, guess: Estimate, extra: EstimateRange | None) -> str:
+def _break_even(config: RunConfig, guess: Estimate, extra: EstimateRange | None) -> str | None:
+    """Return the price of a tournament held against the evaluations that it saves, None where none is played."""
+    if config.method != "pde-sharp" or config.synthesis.mode != "tournament":
+        return None
     saved = round(config.genesis.candidates - guess.evaluations.expected)
     dollars = None if extra is None else extra.expected
     return BreakEven(f"best-of-{config.genesis.candidates}", dollars, saved).sentence() + " (expected values)"

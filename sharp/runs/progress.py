@@ -17,16 +17,18 @@ from sharp.llm.protocol import ChatReply
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.manifest import search_steps
 from sharp.tournament.finalize import best_first
-from sharp.tournament.state import SearchStep, Tournament
+from sharp.tournament.state import Tournament
 
 if TYPE_CHECKING:
     from rich.live import Live
 
-    from sharp.runs.directory import Run
+    from sharp.runs.directory import RunDirectory
 
 
 @contextmanager
-def progress_view(run: Run | None = None, say: Callable[[str], None] | None = None) -> Iterator[ProgressView]:
+def progress_view(
+    run: RunDirectory | None = None, say: Callable[[str], None] | None = None
+) -> Iterator[ProgressView]:
     """Give a view that is told about progress, and hears warnings of the library; clean up the terminal at the end.
 
     Lines go to `say`, or else to standard error.
@@ -39,7 +41,8 @@ def progress_view(run: Run | None = None, say: Callable[[str], None] | None = No
 @contextmanager
 def capture_warnings(view: ProgressView) -> Iterator[None]:
     """Let a view hear warnings of the library, and close it at the end."""
-    warnings, log = _Warnings(view), logging.getLogger("sharp")
+    warnings, log = logging.Handler(logging.WARNING), logging.getLogger("sharp")
+    warnings.emit = lambda record: view.on_warning(record.getMessage())  # type: ignore[method-assign]
     log.addHandler(warnings)
     try:
         yield
@@ -51,16 +54,20 @@ def capture_warnings(view: ProgressView) -> Iterator[None]:
 class ProgressView:
     """Prints what is worth a line, and keeps one live line of counters at the bottom of a terminal."""
 
-    def __init__(self, run: Run | None, say: Callable[[str], None] | None = None) -> None:
+    def __init__(self, run: RunDirectory | None, say: Callable[[str], None] | None = None) -> None:
         self._say = say
         self._live = _live() if say is None else None
         self._start = time.monotonic()
         self._open: dict[str, float] = {}
         self._calls = self._tokens = self._runs = 0
         self._written: dict[str, None] = {}
-        self._wanted = 0 if run is None else _programs_wanted(run)
+        self._wanted = 0
         self._last_data = 0.0
         if run is not None:
+            first = {"funsearch": run.config.funsearch.initial, "aide": 0}
+            first_ones = first.get(run.config.method, run.config.genesis.candidates)
+            # How many programs the method writes, not counting those of judges and repairs.
+            self._wanted = first_ones + search_steps(to_plain(run.config))
             self._line(f"{run.problem.title}: {run.config.method}, run directory {run.path}")
 
     def on_data(self, done: int, total: int, message: str) -> None:
@@ -115,7 +122,9 @@ class ProgressView:
         elif name == "best-of-n":
             self._line(f"{name}: {len(best_first(state))} programs ran; {_best_so_far(state)}")
         elif name.partition("/")[0] == "search":
-            self._line(f"search: {len(_steps(state))} steps; {_best_so_far(state)}")
+            self._line(
+                f"search: {sum(step.move != 'reset' for step in state.search)} steps; {_best_so_far(state)}"
+            )
         elif name.endswith("/selection"):
             chosen = ", ".join(s.nominee for s in state.selections if name.startswith(f"cycle-{s.cycle}/"))
             self._line(f"{name}: nominees {chosen}")
@@ -149,17 +158,6 @@ class ProgressView:
             self._live.update(Text(clean(text), no_wrap=True, overflow="ellipsis"), refresh=True)
 
 
-class _Warnings(logging.Handler):
-    """Hands warnings of the library, such as failed attempts to reach a server, to a view."""
-
-    def __init__(self, view: ProgressView) -> None:
-        super().__init__(logging.WARNING)
-        self._view = view
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._view.on_warning(record.getMessage())
-
-
 def _outcome(evaluation: Evaluation) -> str:
     if evaluation.failure is not None:
         return f"{evaluation.failure.kind}: {evaluation.failure.message}"
@@ -172,16 +170,6 @@ def _outcome(evaluation: Evaluation) -> str:
     if truth is not None and isfinite(truth):
         text += f", against reference {truth:.3e}"
     return text + (f", {evaluation.run_time_s:.2f} s" if evaluation.run_time_s is not None else "")
-
-
-def _programs_wanted(run: Run) -> int:
-    """Return how many programs a method writes, not counting those of judges and repairs."""
-    first = {"funsearch": run.config.funsearch.initial, "aide": 0}
-    return first.get(run.config.method, run.config.genesis.candidates) + search_steps(to_plain(run.config))
-
-
-def _steps(state: Tournament) -> list[SearchStep]:
-    return [step for step in state.search if step.move != "reset"]
 
 
 def _best_so_far(state: Tournament) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,31 +34,10 @@ class ReplaySource:
     strict: bool = True
 
     @classmethod
-    def of_genesis(cls, run: Path, *, repairs: bool = False) -> ReplaySource:
-        """Give what models were asked before the first judge, with `repairs` also while all programs were debugged.
-
-        Raises `RunDirectoryError` where there is no such run.
-        """
-        stages = (*_REUSABLE, _REPAIRS) if repairs else _REUSABLE
+    def of(cls, run: Path, given: Callable[[EffectRecord], bool], *, strict: bool = True) -> ReplaySource:
+        """Give those answers of a run that are wanted; raises `RunDirectoryError` where there is no such run."""
         effects = read_run(run).effects
-        return cls(
-            {path: e for path, e in effects.items() if e.kind == "chat" and path.split("/")[0] in stages}
-        )
-
-    @classmethod
-    def of_all_but(cls, run: Path, failed: Collection[str]) -> ReplaySource:
-        """Give every answer but those of evaluations that failed in some ways.
-
-        Raises `RunDirectoryError` where there is no such run.
-        """
-        effects = read_run(run).effects
-        return cls({path: e for path, e in effects.items() if failure_kind(e) not in failed})
-
-    @classmethod
-    def of_models(cls, run: Path) -> ReplaySource:
-        """Give every answer of a model; raises `RunDirectoryError` where there is no such run."""
-        effects = read_run(run).effects
-        return cls({path: e for path, e in effects.items() if e.kind == "chat"}, strict=False)
+        return cls({path: effect for path, effect in effects.items() if given(effect)}, strict)
 
     def __call__(self, effect: Effect) -> Mapping[str, Any] | None:
         """Return the answer, or None."""
@@ -112,18 +91,31 @@ def replay_sources(config: RunConfig, warn: Callable[[str], None]) -> ReplaySour
 
     `warn` is told of one that is gone; raises `RunDirectoryError` where its answers stand in for all models.
     """
-    found = []
+
+    def donor(key: str, run: Path, given: Callable[[EffectRecord], bool]) -> ReplaySource:
+        try:
+            return ReplaySource.of(run, given)
+        except RunDirectoryError as error:
+            warn(f"{key}: {error} What it has given is recorded; the rest is paid for.")
+            return ReplaySource({})
+
+    found, failed = [], config.retry.failed
+    stages = (*_REUSABLE, _REPAIRS) if config.genesis.replay_repairs else _REUSABLE
     if config.retry.of is not None:
-        retried, failed = config.retry.of, config.retry.failed
-        found.append(_or_warn("retry.of", lambda: ReplaySource.of_all_but(retried, failed), warn))
+        found.append(donor("retry.of", config.retry.of, lambda e: failure_kind(e) not in failed))
     if config.models.replay_from is not None:
-        found.append(ReplaySource.of_models(config.models.replay_from))
+        found.append(ReplaySource.of(config.models.replay_from, is_chat, strict=False))
     elif config.genesis.replay_from is not None:
-        reused, repairs = config.genesis.replay_from, config.genesis.replay_repairs
+        run = config.genesis.replay_from
         found.append(
-            _or_warn("genesis.replay_from", lambda: ReplaySource.of_genesis(reused, repairs=repairs), warn)
+            donor("genesis.replay_from", run, lambda e: is_chat(e) and e.path.split("/")[0] in stages)
         )
     return ReplaySources(tuple(found))
+
+
+def is_chat(effect: EffectRecord) -> bool:
+    """Whether a model was asked."""
+    return effect.kind == "chat"
 
 
 def paid_effects(config: RunConfig, effects: Iterable[EffectRecord]) -> list[EffectRecord]:
@@ -142,11 +134,3 @@ def failure_kind(effect: EffectRecord) -> str | None:
     """Return how the program of an evaluation failed; None where it did not, and for other effects."""
     failure = effect.reply.get("failure") if effect.kind == "evaluate" else None
     return None if failure is None else str(failure["kind"])
-
-
-def _or_warn(key: str, find: Callable[[], ReplaySource], warn: Callable[[str], None]) -> ReplaySource:
-    try:
-        return find()
-    except RunDirectoryError as error:
-        warn(f"{key}: {error} What it has given is recorded; the rest is paid for.")
-        return ReplaySource({})

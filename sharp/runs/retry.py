@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -19,7 +19,7 @@ from sharp.config import RetryableFailure
 from sharp.errors import InputError
 from sharp.evaluation.protocol import FAILURE_KINDS
 from sharp.runs.creation import create_alike
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.replay_sources import failure_kind
 
 DOUBTFUL: tuple[RetryableFailure, ...] = get_args(RetryableFailure)
@@ -29,19 +29,20 @@ DOUBTFUL: tuple[RetryableFailure, ...] = get_args(RetryableFailure)
 class Retry:
     """A new run, and the places of the evaluations that it makes again."""
 
-    run: Run
+    run: RunDirectory
     again: tuple[str, ...]
 
 
-def retry(run: Run, failed: Collection[RetryableFailure], path: Path) -> Retry:
+def retry(run: RunDirectory, failed: Collection[RetryableFailure], path: Path) -> Retry:
     """Make the directory of a run that tries another one again; nothing is paid for yet.
 
     Raises `InputError` where no evaluation of the run failed so, `RunDirectoryError` if a run is at `path` already.
     """
-    again = retryable_effects(run.path, failed)
+    kinds = failures(run.path)
+    again = tuple(place for place, kind in kinds.items() if kind in failed)
     if not again:
-        kinds = failures(run.path)
-        listed = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+        counts = sorted(Counter(kinds.values()).items())
+        listed = ", ".join(f"{count} {kind}" for kind, count in counts)
         raise InputError(
             f"{run.path}: no evaluation failed by {' or '.join(failed)}; failures there: {listed or 'none'}"
         )
@@ -65,15 +66,10 @@ def copy_results(old: Path, new: Path, failed: Collection[str]) -> None:
             shutil.copytree(old / "tasks" / name, new / "tasks" / name)
 
 
-def retryable_effects(path: Path, failed: Collection[str]) -> tuple[str, ...]:
-    """Return the places of the evaluations of a run that failed in some ways."""
-    return tuple(e.path for e in read_run(path).effects.values() if failure_kind(e) in failed)
-
-
-def failures(path: Path) -> Mapping[str, int]:
-    """Return how many evaluations of a run failed in which way."""
-    kinds = (failure_kind(effect) for effect in read_run(path).effects.values())
-    return Counter(kind for kind in kinds if kind is not None)
+def failures(path: Path) -> dict[str, str]:
+    """Return how the programs of a run's evaluations failed, by the evaluation's place."""
+    kinds = ((effect.path, failure_kind(effect)) for effect in read_run(path).effects.values())
+    return {place: kind for place, kind in kinds if kind is not None}
 
 
 def refusal(kind: str) -> str:

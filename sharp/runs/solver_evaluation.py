@@ -97,8 +97,14 @@ def trial_data(
     problem: Problem, trial: SolverEvaluationOptions, progress: ProgressCallback | None = None
 ) -> tuple[DataSet, Splits]:
     """Return the data of a trial, generated where none are named, and their splits."""
-    dataset = _dataset(problem, trial, progress)
-    return dataset, _splits(dataset, trial)
+    wanted = trial.samples or _DEFAULTS.validation
+    if trial.data is not None:
+        dataset = open_dataset(trial.data, problem)
+    else:
+        options = EvaluationOptions(validation=wanted, test=wanted)
+        dataset = resolve_dataset(RunConfig(problem=problem.id, evaluation=options), problem, progress)
+    samples = trial.samples or min(wanted, max(dataset.n_samples // 2, 1))
+    return dataset, make_splits(dataset.n_samples, samples, samples, min(_DEFAULTS.smoke, samples))
 
 
 def _check(problem: Problem, trial: SolverEvaluationOptions) -> None:
@@ -112,29 +118,12 @@ def _check(problem: Problem, trial: SolverEvaluationOptions) -> None:
     if trial.convergence:
         study_inputs(problem)
     if trial.mpi is not None:
-        _check_launcher(trial.mpi, trial.shards)
-
-
-def _check_launcher(command: str, shards: int) -> None:
-    if shards < 2:
-        raise ConfigurationError("--mpi: expected --shards 2 or more, whose samples the ranks share")
-    try:
-        checked_launcher(command)
-    except ValueError as error:
-        raise ConfigurationError(f"--mpi: {error}") from None
-
-
-def _dataset(problem: Problem, trial: SolverEvaluationOptions, progress: ProgressCallback | None) -> DataSet:
-    if trial.data is not None:
-        return open_dataset(trial.data, problem)
-    samples = trial.samples or _DEFAULTS.validation
-    options = EvaluationOptions(validation=samples, test=samples)
-    return resolve_dataset(RunConfig(problem=problem.id, evaluation=options), problem, progress)
-
-
-def _splits(dataset: DataSet, trial: SolverEvaluationOptions) -> Splits:
-    samples = trial.samples or min(_DEFAULTS.validation, max(dataset.n_samples // 2, 1))
-    return make_splits(dataset.n_samples, samples, samples, min(_DEFAULTS.smoke, samples))
+        if trial.shards < 2:
+            raise ConfigurationError("--mpi: expected --shards 2 or more, whose samples the ranks share")
+        try:
+            checked_launcher(trial.mpi)
+        except ValueError as error:
+            raise ConfigurationError(f"--mpi: {error}") from None
 
 
 async def _evaluate(

@@ -52,23 +52,27 @@ class Status:
 
 
 def view(path: Path, spent: ClusterUsage | None = None) -> Status:
-    """Look at a run, whether somebody works on it or not; `spent` is what its jobs on a cluster used, if there are any.
+    """Look at a run, also while it is worked on; `spent` is what its jobs on a cluster used, if there are any.
 
     Raises RunDirectoryError where there is no run.
     """
-    manifest = read_manifest(path)
-    record = read_run(path)
-    ledger = _ledger(manifest, record)
+    manifest, record = read_manifest(path), read_run(path)
+    config = manifest["config"]
+    # It takes time to load what counts: not where no call costs anything and no budget is set.
+    limited = any(limit is not None for limit in config["budget"].values())
+    costs = limited or not all(map(is_free, manifest["models"].values()))
+    ledger = recorded_ledger(manifest, record.effects.values()) if costs else None
     chats = [effect.reply for effect in record.effects.values() if effect.kind == "chat"]
     runs = [effect for effect in record.effects.values() if effect.kind == "evaluate"]
     best = _best(runs)
+    scores = best.reply["scores"] if best else {}
     return Status(
         run=str(path),
         problem=manifest["problem"]["id"],
-        method=manifest["config"].get("method", "pde-sharp"),
+        method=config.get("method", "pde-sharp"),
         models=tuple(manifest["models"]),
-        stage=_stage(manifest["config"], record),
-        finished=bool(record.barriers) and record.barriers[-1].name == "done",
+        stage=_stage(config, record),
+        finished=_is_finished(record),
         controller=f"process {record.holder.pid} on {record.holder.host}" if record.holder else None,
         calls=len(chats),
         prompt_tokens=sum(reply["usage"]["prompt"] for reply in chats),
@@ -79,9 +83,9 @@ def view(path: Path, spent: ClusterUsage | None = None) -> Status:
         cached=sum(bool(effect.reply["environment"].get("cached")) for effect in runs),
         failures=dict(Counter(e.reply["failure"]["kind"] for e in runs if e.reply["failure"])),
         best=candidate_of(best.path) if best else None,
-        best_nrmse=best.reply["scores"]["nrmse"] if best else None,
-        best_nrmse_reference=best.reply["scores"]["nrmse_reference"] if best else None,
-        budgets=_budgets(manifest, record, ledger, spent),
+        best_nrmse=scores.get("nrmse"),
+        best_nrmse_reference=scores.get("nrmse_reference"),
+        budgets=_budgets(manifest, record, ledger, spent) if ledger else (),
         warnings=record.warnings,
     )
 
@@ -90,19 +94,29 @@ def status_blocks(
     status: Status, more: Iterable[tuple[str, str]] = (), following: str = ""
 ) -> tuple[Block, ...]:
     """Return a status for a person, with `more` facts and the next useful command (`following`, if given)."""
-    return (
-        Paragraph(f"{status.run}: {status.problem}, {status.stage}"),
-        Facts((*_facts(status), *more)),
-        Paragraph(following or _next(status)),
-    )
+    if not following:
+        following = f"Nobody works on it. Continue with: sharp resume {status.run}"
+        if status.finished:
+            following = f"Finished. Report: {Path(status.run) / 'report.html'}"
+        elif status.controller is not None:
+            following = f"Running: {status.controller}. Look again with: sharp watch {status.run}"
+    heading = Paragraph(f"{status.run}: {status.problem}, {status.stage}")
+    return heading, Facts((*_facts(status), *more)), Paragraph(following)
 
 
 def _facts(status: Status) -> Iterator[tuple[str, str]]:
     yield "method", status.method
     yield "models", ", ".join(status.models)
     tokens = f"{status.prompt_tokens} prompt, {status.completion_tokens} completion"
-    yield "calls", f"{status.calls}, tokens: {tokens}{_cost(status)}"
-    validation = f"{status.evaluations} on validation data{_cached(status)}{_failures(status)}"
+    cost = f", ${status.dollars:.4g}" if status.dollars else ""
+    yield (
+        "calls",
+        f"{status.calls}, tokens: {tokens}{', dollars unknown' if status.dollars is None else cost}",
+    )
+    cached = f"; {status.cached} from the cache" if status.cached else ""
+    listed = ", ".join(f"{count} {kind}" for kind, count in sorted(status.failures.items()))
+    failures = f"; failures: {listed}" if listed else ""
+    validation = f"{status.evaluations} on validation data{cached}{failures}"
     yield "runs", f"{status.executions}, of which {validation}"
     if status.best is not None and status.best_nrmse is not None:
         truth = status.best_nrmse_reference
@@ -113,43 +127,28 @@ def _facts(status: Status) -> Iterator[tuple[str, str]]:
     yield from (("warning", text) for text in status.warnings)
 
 
-def _ledger(manifest: Mapping[str, Any], record: RunRecord) -> Ledger | None:
-    """Return the ledger, None where no call costs anything and no budget is set: it takes time to load what counts."""
-    limits = manifest["config"]["budget"].values()
-    if all(map(is_free, manifest["models"].values())) and all(limit is None for limit in limits):
-        return None
-    return recorded_ledger(manifest, record.effects.values())
-
-
 def _budgets(
-    manifest: Mapping[str, Any], record: RunRecord, ledger: Ledger | None, spent: ClusterUsage | None
+    manifest: Mapping[str, Any], record: RunRecord, ledger: Ledger, spent: ClusterUsage | None
 ) -> tuple[BudgetStatus, ...]:
-    if ledger is None:
-        return ()
-    if _has_donors(manifest["config"]):
-        ledger = recorded_ledger(manifest, _paid(manifest, record))
-    return allowances(
-        manifest, ledger, spent or ClusterUsage(wall_time=worked_minutes(record.effects.values()))
-    )
-
-
-def _has_donors(config: Mapping[str, Any]) -> bool:
-    """Return whether other runs may have given answers, which count for no budget."""
+    config, effects = manifest["config"], record.effects.values()
+    # Answers that other runs may have given count for no budget.
     places = (("models", "replay_from"), ("genesis", "replay_from"), ("retry", "of"))
-    return any(config.get(section, {}).get(key) for section, key in places)
+    if any(config.get(section, {}).get(key) for section, key in places):
+        from sharp.config import RunConfig  # loads pydantic
+        from sharp.runs.replay_sources import paid_effects
+
+        ledger = recorded_ledger(manifest, paid_effects(RunConfig.model_validate(config), effects))
+    return allowances(manifest, ledger, spent or ClusterUsage(wall_time=worked_minutes(effects)))
 
 
-def _paid(manifest: Mapping[str, Any], record: RunRecord) -> list[EffectRecord]:
-    from sharp.config import RunConfig  # loads pydantic
-    from sharp.runs.replay_sources import paid_effects
-
-    return paid_effects(RunConfig.model_validate(manifest["config"]), record.effects.values())
+def _is_finished(record: RunRecord) -> bool:
+    return bool(record.barriers) and record.barriers[-1].name == "done"
 
 
 def _stage(config: Mapping[str, Any], record: RunRecord) -> str:
     if not record.effects:
         return "not started"
-    if record.barriers and record.barriers[-1].name == "done":
+    if _is_finished(record):
         return "finished"
     last = list(record.effects)[-1]
     written = sum(path.startswith("search/") and path.endswith("/code") for path in record.effects)
@@ -167,26 +166,3 @@ def _best(runs: Iterable[EffectRecord]) -> EffectRecord | None:
         and isfinite(effect.reply["scores"]["nrmse"])
     ]
     return min(scored, key=lambda effect: effect.reply["scores"]["nrmse"], default=None)
-
-
-def _cost(status: Status) -> str:
-    if status.dollars is None:
-        return ", dollars unknown"
-    return f", ${status.dollars:.4g}" if status.dollars else ""
-
-
-def _cached(status: Status) -> str:
-    return f"; {status.cached} from the cache" if status.cached else ""
-
-
-def _failures(status: Status) -> str:
-    listed = ", ".join(f"{count} {kind}" for kind, count in sorted(status.failures.items()))
-    return f"; failures: {listed}" if listed else ""
-
-
-def _next(status: Status) -> str:
-    if status.finished:
-        return f"Finished. Report: {Path(status.run) / 'report.html'}"
-    if status.controller is not None:
-        return f"Running: {status.controller}. Look again with: sharp watch {status.run}"
-    return f"Nobody works on it. Continue with: sharp resume {status.run}"

@@ -1,9 +1,9 @@
-"""Solver programs for a course: PDE-SHARP, run where the course is kept.
+"""Solver programs for an agent session: PDE-SHARP, run where the session is kept.
 
     FOLDER/session-<hash>/synthesis-<hash>/     an ordinary run directory: `sharp status`, `sharp report` open it
 
-The hash is that of the problem and of the effort; models and seed are the course's. The directory holds all
-that a tool needs to go on: a run that was broken off is carried on, a finished one is opened and asks nobody.
+The hash is that of the problem and of the effort; models and seed are the session's. The directory holds all
+that a tool needs to go on: a run that was broken off is carried on, a finished one is opened without a call.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from hpc.errors import ReplayMiss
-from hpc.files import make_directory, write_atomic
 from hpc.journal import read_run
 from sharp.agent.synthesis import OpenSynthesis, SolverProgram, SynthesisArgs, SynthesisUsage
 from sharp.agent.team import Role
@@ -23,10 +23,9 @@ from sharp.agent.tools import ToolError
 from sharp.config import RunConfig
 from sharp.errors import InputError
 from sharp.problems.problem import Problem
-from sharp.problems.serialisation import to_yaml
 from sharp.runs.budget_status import recorded_ledger
-from sharp.runs.creation import create_run
-from sharp.runs.directory import Run, load_run
+from sharp.runs.creation import create_run, write_specification
+from sharp.runs.directory import RunDirectory, load_run
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.execute import finish, replayed
 from sharp.runs.manifest import read_manifest
@@ -34,18 +33,13 @@ from sharp.tournament.state import Tournament
 
 PREFIX = "synthesis-"
 
-WriteReport = Callable[[Run, Tournament], object]
+WriteReport = Callable[[RunDirectory, Tournament], object]
 
 
 def synthesis_by_runs(write_report: WriteReport) -> OpenSynthesis:
     """Return what has solver programs written by runs, whose reports `write_report` writes."""
 
-    def opened(
-        folder: Path, models: Mapping[Role, str], seed: int, recorded: bool, say: Callable[[str], None]
-    ) -> RunSynthesis:
-        return RunSynthesis(folder, models, write_report, seed, recorded, say)
-
-    return opened
+    return partial(RunSynthesis, write_report)
 
 
 @dataclass(frozen=True)
@@ -56,9 +50,9 @@ class RunSynthesis:
     and Programmer judge. With `recorded` only what has been finished is opened. `say` is told what is done.
     """
 
+    write_report: WriteReport
     folder: Path
     models: Mapping[Role, str]
-    write_report: WriteReport
     seed: int = 0
     recorded: bool = False
     say: Callable[[str], None] = lambda _: None
@@ -80,15 +74,27 @@ class RunSynthesis:
             raise ToolError(
                 f"synthesize_solver: none of {len(state.candidates)} programs ran successfully; see {run.path.name}"
             )
-        return _winner(run, state, state.best)
+        executed = [
+            entry for entry in state.executions if entry.split != "test" and entry.reused_from is None
+        ]
+        validated = state.execution_of(state.best)
+        assert validated is not None, "a winner was run"
+        return SolverProgram(
+            run.problem,
+            run.path,
+            state.best,
+            state.candidates[state.best].code,
+            validated.evaluation,
+            state.test,
+            len(state.candidates),
+            len({entry.candidate for entry in executed}),
+        )
 
-    def _run(self, problem: Problem, effort: SynthesisArgs) -> Run:
+    def _run(self, problem: Problem, effort: SynthesisArgs) -> RunDirectory:
         path = self.run_folder(problem, effort)
         if self.recorded or (path / "run.yaml").exists():
             return load_run(path)
-        make_directory(path)
-        stated = path / "problem.yaml"
-        write_atomic(stated, to_yaml(problem).encode())
+        stated = write_specification(problem, path)
         try:
             return create_run(self._configuration(stated, effort), path, self._tell_of_data)
         except InputError as error:
@@ -119,7 +125,7 @@ class RunSynthesis:
             }
         )
 
-    async def _played(self, run: Run) -> Tournament:
+    async def _played(self, run: RunDirectory) -> Tournament:
         found = await replayed(run)
         if self.recorded and found.missing:
             raise ReplayMiss(found.missing)
@@ -137,7 +143,7 @@ class RunSynthesis:
             self.say(f"synthesize_solver: {progress.note or progress.path}")
 
     def spending(self) -> SynthesisUsage:
-        """Return what all runs of the course have taken, by their records; those that were given up are among them."""
+        """Return what all runs of the session have taken, by their records; those that were given up are among them."""
         total = SynthesisUsage()
         for path in sorted(self.folder.glob(f"{PREFIX}*")):
             if not (path / "run.yaml").exists():
@@ -150,19 +156,3 @@ class RunSynthesis:
                 total.evaluations + ledger.evaluations,
             )
         return total
-
-
-def _winner(run: Run, state: Tournament, best: str) -> SolverProgram:
-    executed = [entry for entry in state.executions if entry.split != "test" and entry.reused_from is None]
-    validated = state.execution_of(best)
-    assert validated is not None, "a winner was run"
-    return SolverProgram(
-        run.problem,
-        run.path,
-        best,
-        state.candidates[best].code,
-        validated.evaluation,
-        state.test,
-        len(state.candidates),
-        len({entry.candidate for entry in executed}),
-    )

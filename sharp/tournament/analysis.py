@@ -1,19 +1,20 @@
-"""Stage 1, Analysis: checks in one conversation that decide how solvers are built (paper section 3.1)."""
+"""Stage 1, Analysis: checks in one conversation that decide how solvers are built (paper section 3.1).
+
+A model can write the prompts of the checks itself (appendix B.2.1).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sharp.errors import ReplyError, SpecificationError
 from sharp.llm.prompts import render
-from sharp.llm.protocol import Message
+from sharp.llm.protocol import Conversation, Message
 from sharp.llm.replies import Strategy, read_verdict
-from sharp.llm.reply_retries import Conversation
 from sharp.problems.expressions import names_in
 from sharp.problems.grammar import Scope, evaluate_tree, parse_tree
-from sharp.tournament.prompt_generation import SINGLE, generate_prompts
 from sharp.tournament.run_context import RunContext, ask_and_read, system_prompt
 from sharp.tournament.state import Analysis, AnalysisStep, GeneratedPrompts, StabilityBound
 
@@ -25,6 +26,9 @@ VERDICTS: Mapping[str, Mapping[str, Any]] = {
     "hybrid": {"verdict": YES_NO},
     "stability": {"bounds": list},
 }
+SINGLE = "analysis"
+"""The name of the one prompt that asks for everything."""
+
 # A "yes" of these checks sends genesis down a branch of its own and ends the search for a better one.
 BRANCHES: Mapping[str, Strategy] = {
     "analytical": "analytical",
@@ -60,24 +64,22 @@ async def analyse(
         checks = tuple(name for name in VERDICTS if name != "stability" or options.stability)
         written = await generate_prompts(session, path, checks)
     prompts = written.prompts if written else {}
-    if options.single:
-        steps, branch = await _merged(session, path, prompts)
-    else:
-        steps, branch = await _one_by_one(session, path, prompts)
-    return Analysis(steps, branch or "numerical", _bounds(session, steps), written)
+    dialogue = await (_merged if options.single else _one_by_one)(session, path, prompts)
+    stability = next((step.verdict for step in dialogue.steps if step.name == "stability"), {})
+    listed = stability.get("bounds", ())
+    bounds = tuple(_bound(session, item) for item in listed if isinstance(item, Mapping))
+    return Analysis(dialogue.steps, dialogue.branch or "numerical", bounds, written)
 
 
-async def _one_by_one(
-    session: RunContext, path: str, prompts: Mapping[str, str]
-) -> tuple[tuple[AnalysisStep, ...], Strategy | None]:
+async def _one_by_one(session: RunContext, path: str, prompts: Mapping[str, str]) -> _Dialogue:
     dialogue = _Dialogue((system_prompt(),))
     for name in ("classification", "analytical", "transformation", "hybrid"):
         dialogue = await _step(session, path, dialogue, name, prompts)
         if dialogue.branch in ("analytical", "transformed"):
-            return dialogue.steps, dialogue.branch
+            return dialogue
     if session.config.analysis.stability:
         dialogue = await _step(session, path, dialogue, "stability", prompts)
-    return dialogue.steps, dialogue.branch
+    return dialogue
 
 
 def bound_names(session: RunContext) -> list[str]:
@@ -97,8 +99,8 @@ async def _step(
         step=len(dialogue.steps) + 1,
         names=bound_names(session),
     )
-    conversation = (*dialogue.conversation, Message("user", prompt))
-    verdict, conversation = await _verdict(session, f"{path}/{name}", conversation, VERDICTS[name])
+    asked = (*dialogue.conversation, Message("user", prompt))
+    verdict, conversation = await _verdict(session, f"{path}/{name}", asked, VERDICTS[name])
     step = AnalysisStep(name, conversation[-1].content, verdict)
     return _Dialogue(conversation, (*dialogue.steps, step))
 
@@ -120,9 +122,7 @@ async def _verdict(
         return {"verdict": "no", "unreadable": str(error)}, (*conversation, silence)
 
 
-async def _merged(
-    session: RunContext, path: str, prompts: Mapping[str, str]
-) -> tuple[tuple[AnalysisStep, ...], Strategy | None]:
+async def _merged(session: RunContext, path: str, prompts: Mapping[str, str]) -> _Dialogue:
     prompt = render(
         "analysis/merged",
         written=prompts.get(SINGLE),
@@ -136,13 +136,7 @@ async def _merged(
     steps = tuple(
         AnalysisStep(name, text, verdict[name]) for name in VERDICTS if isinstance(verdict.get(name), Mapping)
     ) or (AnalysisStep("classification", text, verdict),)
-    return steps, _Dialogue(conversation, steps).branch
-
-
-def _bounds(session: RunContext, steps: tuple[AnalysisStep, ...]) -> tuple[StabilityBound, ...]:
-    stability = next((step.verdict for step in steps if step.name == "stability"), {})
-    listed = stability.get("bounds", ())
-    return tuple(_bound(session, item) for item in listed if isinstance(item, Mapping))
+    return _Dialogue(conversation, steps)
 
 
 def _bound(session: RunContext, item: Mapping[str, Any]) -> StabilityBound:
@@ -160,14 +154,14 @@ def _bound(session: RunContext, item: Mapping[str, Any]) -> StabilityBound:
 
 def findings(analysis: Analysis) -> list[dict[str, str]]:
     """Return one line for each check, for the prompts that follow."""
-    return [{"name": step.name, "finding": _finding(step.verdict)} for step in analysis.steps]
-
-
-def _finding(verdict: Mapping[str, Any]) -> str:
-    if "unreadable" in verdict:
-        return "no readable verdict"
-    parts = [f"{key}: {_inline(value)}" for key, value in verdict.items() if key != "bounds" and value]
-    return "; ".join(parts)
+    listed = []
+    for step in analysis.steps:
+        told = (
+            f"{key}: {_inline(value)}" for key, value in step.verdict.items() if key != "bounds" and value
+        )
+        finding = "no readable verdict" if "unreadable" in step.verdict else "; ".join(told)
+        listed.append({"name": step.name, "finding": finding})
+    return listed
 
 
 def _inline(value: Any) -> str:
@@ -176,3 +170,42 @@ def _inline(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(_inline(item) for item in value)
     return str(value)
+
+
+async def generate_prompts(session: RunContext, path: str, checks: Sequence[str]) -> GeneratedPrompts:
+    """Let `models.writer` write a prompt for each check, or one for all of them.
+
+    It is told the problem and what the analysis has to find out, and none of our prompts. A reply that stays unreadable
+    after one more try gives no prompts, and the reason.
+    """
+    options = session.config.analysis
+    names = (SINGLE,) if options.single else tuple(checks)
+    prompt = render(
+        "analysis/write",
+        description=session.description,
+        single=options.single,
+        stability="stability" in checks,
+        names=names,
+    )
+    try:
+        prompts, _ = await ask_and_read(
+            session,
+            f"{path}/write",
+            session.config.models.writer,
+            "analysis",
+            (system_prompt(), Message("user", prompt)),
+            lambda text: read_prompts(text, names),
+        )
+    except ReplyError as error:
+        return GeneratedPrompts(unreadable=str(error))
+    return GeneratedPrompts(prompts)
+
+
+def read_prompts(text: str, names: Sequence[str]) -> dict[str, str]:
+    """Return the prompts of a reply by name; raises ReplyError unless there is a text for each name."""
+    verdict = read_verdict(text, dict.fromkeys(names, str))
+    prompts = {name: str(verdict[name]).strip() for name in names}
+    empty = [f'"{name}"' for name, prompt in prompts.items() if not prompt]
+    if empty:
+        raise ReplyError(f"The prompts cannot be used: {', '.join(empty)} must not be empty.")
+    return prompts

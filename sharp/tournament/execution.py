@@ -53,7 +53,10 @@ async def execute(
     path = f"{path}/{candidate.id}"
     versions = [candidate]
     executions = await _run(session, path, candidate, abort_above)
-    while _is_broken(executions[-1].evaluation) and len(versions) <= session.config.synthesis.repairs:
+    while len(versions) <= session.config.synthesis.repairs:
+        failure = executions[-1].evaluation.failure
+        if failure is None or failure.kind == "early_stopped":
+            break
         place = f"{path}/debug-{len(versions)}"
         repaired = await repair(place, versions, executions[-1].evaluation)
         if repaired is None:
@@ -61,10 +64,6 @@ async def execute(
         versions.append(repaired)
         executions += await _run(session, place, repaired, abort_above)
     return CandidateRuns(versions[-1], tuple(versions[1:]), tuple(executions))
-
-
-def _is_broken(evaluation: Evaluation) -> bool:
-    return evaluation.failure is not None and evaluation.failure.kind != "early_stopped"
 
 
 async def _run(

@@ -10,7 +10,7 @@ from math import inf, isfinite
 from sharp.evaluation.code import canonical_hash
 from sharp.evaluation.protocol import Evaluation
 from sharp.tournament.run_context import RunContext, gather_all
-from sharp.tournament.state import Execution, Tournament
+from sharp.tournament.state import Tournament
 
 MAX_FINALISTS = 4
 
@@ -32,19 +32,14 @@ async def finalize(
         state = replace(state, x64=await _in_64_bit_mode(session, state))
     code = state.candidates[best].code
     if session.config.evaluation.convergence_check:
-        await _study_convergence(session, code)
+        from sharp.evaluation.convergence import study_request  # loads scipy
+        from sharp.reference.families import has_smooth_inputs
+
+        if has_smooth_inputs(session.problem):
+            request = study_request(session.evaluation(code, "validation"))
+            await session.effects.evaluate("finalize/convergence", request)
     request = session.evaluation(code, "test")
     return replace(state, test=await session.effects.evaluate("finalize/test", request))
-
-
-async def _study_convergence(session: RunContext, code: str) -> None:
-    from sharp.evaluation.convergence import study_request  # loads scipy
-    from sharp.reference.smooth import has_smooth_inputs
-
-    if has_smooth_inputs(session.problem):
-        await session.effects.evaluate(
-            "finalize/convergence", study_request(session.evaluation(code, "validation"))
-        )
 
 
 def choose(session: RunContext, state: Tournament, among: Collection[str] | None = None) -> str | None:
@@ -54,7 +49,11 @@ def choose(session: RunContext, state: Tournament, among: Collection[str] | None
     """
     names = [name for name in best_first(state) if among is None or name in among]
     if names and "none" in session.config.feedback.metrics:
-        return _majority(state, set(names))
+        last = {e.judge: e.candidate for e in state.entries if e.candidate in names}
+        votes = Counter(last.values())
+        return min(
+            (name for name in names if name in votes or not votes), key=lambda name: (-votes[name], name)
+        )
     return names[0] if names else None
 
 
@@ -65,7 +64,8 @@ def best_first(state: Tournament) -> list[str]:
     with the same errors differ.
     """
     runs = [e for e in state.executions if e.split != "test" and e.evaluation.ok and isfinite(e.metric)]
-    return list(dict.fromkeys(run.candidate for run in sorted(runs, key=lambda run: _rank(state, run))))
+    runs.sort(key=lambda run: (run.metric, len(state.candidates[run.candidate].code), run.candidate))
+    return list(dict.fromkeys(run.candidate for run in runs))
 
 
 def best_per_judge(state: Tournament) -> dict[int, str]:
@@ -87,20 +87,9 @@ def finalists(state: Tournament) -> tuple[str, ...]:
 
 
 async def _in_64_bit_mode(session: RunContext, state: Tournament) -> dict[str, Evaluation]:
-    names = finalists(state)
-    requests = [session.evaluation(state.candidates[name].code, "validation", x64=True) for name in names]
+    codes = {name: state.candidates[name].code for name in finalists(state)}
     runs = [
-        session.effects.evaluate(f"finalize/x64/{name}", request)
-        for name, request in zip(names, requests, strict=True)
+        session.effects.evaluate(f"finalize/x64/{name}", session.evaluation(code, "validation", x64=True))
+        for name, code in codes.items()
     ]
-    return dict(zip(names, await gather_all(runs), strict=True))
-
-
-def _rank(state: Tournament, run: Execution) -> tuple[float, int, str]:
-    return run.metric, len(state.candidates[run.candidate].code), run.candidate
-
-
-def _majority(state: Tournament, runnable: set[str]) -> str:
-    last = {e.judge: e.candidate for e in state.entries if e.candidate in runnable}
-    votes = Counter(name for name in last.values() if name is not None)
-    return min(votes or dict.fromkeys(runnable, 0), key=lambda name: (-votes[name], name))
+    return dict(zip(codes, await gather_all(runs), strict=True))

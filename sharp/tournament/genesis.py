@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from sharp.errors import ReplyError
 from sharp.llm.prompts import render
-from sharp.llm.protocol import Message
+from sharp.llm.protocol import Conversation, Message
 from sharp.llm.replies import explanation, extract_code, read_strategy
-from sharp.llm.reply_retries import Conversation
 from sharp.tournament.analysis import analyse, findings
 from sharp.tournament.run_context import RunContext, ask, gather_all, system_prompt
 from sharp.tournament.state import Analysis, Candidate
@@ -44,41 +43,30 @@ async def generate(session: RunContext, analysis: Analysis) -> Genesis:
 async def _write(
     session: RunContext, analysis: Analysis, ids: list[str]
 ) -> list[Candidate | tuple[str, str]]:
-    path = f"genesis/{ids[0]}"
+    path, model = f"genesis/{ids[0]}", session.config.models.generator
     if session.config.analysis.per_candidate:
         analysis = await analyse(session, f"{path}/analysis", analysis.written)
+    common = {
+        "description": session.description,
+        "steps": findings(analysis),
+        "strategy": analysis.strategy,
+    }
     conversation: Conversation = (system_prompt(),)
     if analysis.strategy in TWO_STEP and session.config.genesis.two_step:
-        conversation = await _derive(session, path, analysis)
-    conversation = (*conversation, Message("user", _prompt(session, analysis)))
-    model = session.config.models.generator
-    reply = await ask(session, f"{path}/code", model, "genesis", conversation, n=len(ids))
-    return [_draft(name, text, session, analysis) for name, text in zip(ids, reply.texts, strict=True)]
-
-
-async def _derive(session: RunContext, path: str, analysis: Analysis) -> Conversation:
+        conversation = (*conversation, Message("user", render("genesis/derive", **common)))
+        reply = await ask(session, f"{path}/derive", model, "genesis", conversation)
+        conversation = (*conversation, Message("assistant", reply.text))
     prompt = render(
-        "genesis/derive",
-        description=session.description,
-        steps=findings(analysis),
-        strategy=analysis.strategy,
-    )
-    conversation = (system_prompt(), Message("user", prompt))
-    reply = await ask(session, f"{path}/derive", session.config.models.generator, "genesis", conversation)
-    return (*conversation, Message("assistant", reply.text))
-
-
-def _prompt(session: RunContext, analysis: Analysis) -> str:
-    return render(
         "genesis/generate",
-        description=session.description,
-        steps=findings(analysis),
+        **common,
         bounds=analysis.bounds,
         prior=session.prior,
-        strategy=analysis.strategy,
         template=session.template.strip(),
         function=session.problem.interface.function,
     )
+    conversation = (*conversation, Message("user", prompt))
+    reply = await ask(session, f"{path}/code", model, "genesis", conversation, n=len(ids))
+    return [_draft(name, text, session, analysis) for name, text in zip(ids, reply.texts, strict=True)]
 
 
 def _draft(name: str, text: str, session: RunContext, analysis: Analysis) -> Candidate | tuple[str, str]:

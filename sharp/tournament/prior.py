@@ -13,7 +13,7 @@ from sharp.config import RunConfig
 from sharp.evaluation.feedback import feedback_described, feedback_text
 from sharp.llm.prompts import render
 from sharp.tournament.finalize import best_first
-from sharp.tournament.state import Candidate, Execution, Tournament
+from sharp.tournament.state import Execution, Tournament
 
 _MOST = 12
 """Programs of a list; of longer ones the best are told of."""
@@ -28,7 +28,11 @@ def digest(config: RunConfig, state: Tournament) -> str:
     are marked as what may be dropped where a conversation outgrows a context.
     """
     assert state.best is not None
-    runs = _runs(state)
+    best_run = state.execution_of(state.best)
+    assert best_run is not None
+    # The last run of each program; those on test data are not among them.
+    last = {run.candidate: run for run in state.executions if run.split != "test" and run.reused_from is None}
+    runs, options = list(last.values()), config.feedback
     failed = Counter(run.evaluation.failure.kind for run in runs if run.evaluation.failure is not None)
     leaders = _leaders(runs)
     others = [name for name in best_first(state) if name not in leaders]
@@ -39,20 +43,14 @@ def digest(config: RunConfig, state: Tournament) -> str:
         run=sum(run.split == "validation" for run in runs),
         failed=failed.total(),
         failures=", ".join(f"{count} by {kind}" for kind, count in sorted(failed.items())),
-        ranking=feedback_described(config.feedback.metrics, config.feedback.weights)[-1],
+        ranking=feedback_described(options.metrics, options.weights)[-1],
         findings=[_line(finding) for finding in state.prose.findings[:_MOST]] if state.prose else [],
         best=state.best,
-        feedback=_feedback(config, state, state.best),
+        feedback=feedback_text(best_run.evaluation, options.metrics, None, options.weights),
         code=state.candidates[state.best].code.strip(),
         leaders=[_trial(config, state, name) for name in leaders[-_MOST:]],
         others=[_trial(config, state, name) for name in others[:_MOST]],
     ).strip()
-
-
-def _runs(state: Tournament) -> list[Execution]:
-    """Return the runs that were made, the last of each program; those on test data are not among them."""
-    last = {run.candidate: run for run in state.executions if run.split != "test" and run.reused_from is None}
-    return list(last.values())
 
 
 def _leaders(runs: Sequence[Execution]) -> list[str]:
@@ -70,18 +68,8 @@ def _trial(config: RunConfig, state: Tournament, name: str) -> str:
     assert run is not None
     result = "passed" if "none" in config.feedback.metrics else f"{run.metric:.3e}"
     parents = f", from {' and '.join(candidate.parents)}" if candidate.parents else ""
-    return f"`{name}` ({candidate.strategy}{parents}): {result}. {_line(_said(candidate))}".rstrip()
-
-
-def _said(candidate: Candidate) -> str:
-    changes = "; ".join(f"{change.what} ({change.why})" for change in candidate.changes)
-    return changes or candidate.explanation
-
-
-def _feedback(config: RunConfig, state: Tournament, name: str) -> str:
-    run = state.execution_of(name)
-    assert run is not None
-    return feedback_text(run.evaluation, config.feedback.metrics, None, config.feedback.weights)
+    said = "; ".join(map(str, candidate.changes)) or candidate.explanation
+    return f"`{name}` ({candidate.strategy}{parents}): {result}. {_line(said)}".rstrip()
 
 
 def _line(text: str) -> str:

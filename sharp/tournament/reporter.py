@@ -16,11 +16,13 @@ async def summarise(session: RunContext, state: Tournament) -> Tournament:
     """Let the reporter model write the report's prose; an unreadable answer leaves it out."""
     if state.best is None:
         return state
+    execution = state.execution_of(state.best)
+    assert execution is not None
     prompt = render(
         "reporter/summary",
         description=session.description,
         course=course(state),
-        winner=_winner(session, state),
+        winner=f"{state.best}, on validation data:\n{session.feedback(execution.evaluation)}",
         code=state.candidates[state.best].code.strip(),
     )
     conversation = (system_prompt(), Message("user", prompt))
@@ -55,18 +57,10 @@ def course(state: Tournament) -> str:
         name = entry.candidate or "no program"
         value = f"{entry.metric:.3e}" if entry.metric < float("inf") else "no result"
         changes = state.candidates[name].changes if name in state.candidates else ()
-        why = "; ".join(f"{change.what} ({change.why})" for change in changes) or entry.note
+        why = "; ".join(map(str, changes)) or entry.note
         lines.append(
             f"- cycle {entry.cycle}, round {entry.round}, judge {entry.judge}: {entry.action} {name}, {value}"
             + (f": {why}" if why else "")
         )
     lines += [f"- cycle {s.cycle}, round {s.round}: {s.reason}" for s in state.saturations]
     return "\n".join(lines) or "Every candidate was run; the best was kept."
-
-
-def _winner(session: RunContext, state: Tournament) -> str:
-    assert state.best is not None
-    execution = state.execution_of(state.best)
-    assert execution is not None
-    text = session.feedback(execution.evaluation)
-    return f"{state.best}, on validation data:\n{text}"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sharp.errors import ReplyError
 from sharp.evaluation.code import canonical_hash
 from sharp.llm.patching import PatchFailure, apply_patch, failure_text
 from sharp.llm.prompts import render
-from sharp.llm.protocol import Message
+from sharp.llm.protocol import Conversation, Message
 from sharp.llm.replies import Revision, explanation, read_revision, read_strategy
-from sharp.llm.reply_retries import Conversation
 from sharp.tournament.run_context import RunContext, ask
 from sharp.tournament.selection import Judge
 from sharp.tournament.state import Action, Candidate, Change, JudgeTurn, Tournament
@@ -64,7 +62,20 @@ async def revise(
     the whole file. A judge that still gives no usable answer forfeits the round, and everything stays as it was.
     """
     place = revision_bases(state, cycle, judge.number)
-    prompt = _results(session, state, judge, place, cycle, round_, notice)
+    last = [e for e in state.entries if e.cycle == cycle and e.round == round_ - 1]
+    shown = {name for s in state.selections if s.cycle == cycle for name in s.shown}
+    prompt = render(
+        "synthesis/revise",
+        round=round_ - 1,
+        cycle=cycle,
+        judge=judge.number,
+        results=[_result(session, state, entry, shown) for entry in last],
+        notice=notice,
+        bases=place.bases,
+        latest=place.latest,
+        own_best=place.own_best,
+        global_best=place.global_best,
+    )
     conversation = (*judge.conversation, Message("user", prompt))
     path = f"cycle-{cycle}/round-{round_}/judge-{judge.number}"
     keep = {item for s in state.selections if s.cycle == cycle for item, _ in s.shortlist} | {*place.bases}
@@ -92,14 +103,16 @@ async def revise(
         problems.append(problem)
         again = render("synthesis/patch_failed", failure=problem, last_try=attempt == retries - 1)
         conversation = (*conversation, Message("user", again))
-    return TurnResult(_remember(judge, conversation[:-1]), "forfeit", place.latest, None, problems[-1])
+    return TurnResult(
+        replace(judge, conversation=conversation[:-1]), "forfeit", place.latest, None, problems[-1]
+    )
 
 
 def _apply(
     state: Tournament, judge: Judge, revision: Revision, cycle: int, round_: int, conversation: Conversation
 ) -> TurnResult | str:
     """Return the finished turn, or the sentence that says why the patch does not apply."""
-    judge = _remember(judge, conversation)
+    judge = replace(judge, conversation=conversation)
     base = state.candidates[revision.base_id]
     if revision.kind == "keep":
         return TurnResult(judge, "keep", base.id, None, revision.body)
@@ -132,35 +145,6 @@ def _apply(
     return TurnResult(judge, action, base.id, candidate, "; ".join(notes))
 
 
-def _remember(judge: Judge, conversation: Conversation) -> Judge:
-    return replace(judge, conversation=conversation)
-
-
-def _results(
-    session: RunContext,
-    state: Tournament,
-    judge: Judge,
-    place: RevisionBases,
-    cycle: int,
-    round_: int,
-    notice: str,
-) -> str:
-    last = [e for e in state.entries if e.cycle == cycle and e.round == round_ - 1]
-    shown = {name for s in state.selections if s.cycle == cycle for name in s.shown}
-    return render(
-        "synthesis/revise",
-        round=round_ - 1,
-        cycle=cycle,
-        judge=judge.number,
-        results=[_result(session, state, entry, shown) for entry in last],
-        notice=notice,
-        bases=place.bases,
-        latest=place.latest,
-        own_best=place.own_best,
-        global_best=place.global_best,
-    )
-
-
 def _result(session: RunContext, state: Tournament, entry: JudgeTurn, shown: set[str]) -> dict[str, object]:
     if entry.candidate is None or entry.action in ("keep", "no-op", "forfeit"):
         return {
@@ -178,11 +162,7 @@ def _result(session: RunContext, state: Tournament, entry: JudgeTurn, shown: set
         "id": candidate.id,
         "judge": entry.judge,
         "base": candidate.parents[0] if candidate.parents else None,
-        "changes": _changes(candidate.changes),
+        "changes": "\n".join(f"- {change}" for change in candidate.changes),
         "feedback": session.feedback(execution.evaluation),
         "code": "" if candidate.id in shown else candidate.code.strip(),
     }
-
-
-def _changes(changes: Sequence[Change]) -> str:
-    return "\n".join(f"- {change.what} ({change.why})" for change in changes)

@@ -6,22 +6,40 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sharp.config import RunConfig, SamplingParams
 from sharp.evaluation.feedback import feedback_text, measures_of, metric
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Split
 from sharp.llm.cards import ModelCard, Purpose
 from sharp.llm.context import fit_to_context
-from sharp.llm.prompts import render
-from sharp.llm.protocol import ChatReply, ChatRequest, Message, seed_at
-from sharp.llm.reply_retries import Conversation, ask_until_valid
+from sharp.llm.prompts import ask_until_valid, render
+from sharp.llm.protocol import ChatReply, ChatRequest, Conversation, Message, seed_at
 from sharp.problems import Problem, render_description, render_template
 from sharp.problems.limits import ResourceLimits
-from sharp.tournament.effects import Effects
 
 T = TypeVar("T")
 UNSAID = SamplingParams()
+
+
+class Effects(Protocol):
+    """What a method may do to the world.
+
+    `path` says where in the method an effect is asked (`genesis/017`, `cycle-1/round-2/judge-1`); it is unique in a
+    run and never depends on the order in which concurrent effects finish.
+    """
+
+    async def chat(self, path: str, request: ChatRequest) -> ChatReply:
+        """Ask a language model once; answered from the journal if asked before."""
+        ...
+
+    async def evaluate(self, path: str, request: EvaluationRequest) -> Evaluation:
+        """Run and score a candidate once; answered from the journal if asked before."""
+        ...
+
+    def checkpoint(self, barrier: str, state: Any) -> None:
+        """Keep the whole tournament state as an immutable snapshot named after the barrier."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -48,10 +66,6 @@ class RunContext:
         """The solver template that candidates fill in."""
         return render_template(self.problem)
 
-    def seed_for(self, path: str) -> int:
-        """Return the seed of an effect: a pure function of the run's seed and the effect's place."""
-        return seed_at(self.config.seed, path)
-
     def evaluation(
         self, code: str, split: Split, *, x64: bool | None = None, abort_above: float | None = None
     ) -> EvaluationRequest:
@@ -60,13 +74,10 @@ class RunContext:
         return replace(request, x64=request.x64 if x64 is None else x64, abort_above=abort_above)
 
     def feedback(self, evaluation: Evaluation) -> str:
-        """Return what a model may know of a run: the permitted kinds, and the data's floor only if it is revealed."""
-        floor = (
-            evaluation.scores.data_error
-            if evaluation.scores and self.config.feedback.reveal_data_error
-            else None
-        )
-        return feedback_text(evaluation, self.config.feedback.metrics, floor, self.config.feedback.weights)
+        """Return what a model may know of a run: permitted kinds, and the data set's error if that is revealed."""
+        options, scores = self.config.feedback, evaluation.scores
+        revealed = scores.data_error if scores and options.reveal_data_error else None
+        return feedback_text(evaluation, options.metrics, revealed, options.weights)
 
     def metric(self, evaluation: Evaluation) -> float:
         """Return the number that ranks a run by the permitted kinds of feedback, smaller is better."""
@@ -132,7 +143,7 @@ async def ask(
         messages=fitted.messages,
         temperature=temperature,
         max_tokens=max_tokens,
-        seed=session.seed_for(path),
+        seed=seed_at(session.config.seed, path),
         n=n,
     )
     return await session.effects.chat(path, request)
@@ -145,18 +156,16 @@ async def ask_and_read(
     purpose: Purpose,
     conversation: Conversation,
     read: Callable[[str], T],
-    *,
-    retries: int = 1,
 ) -> tuple[T, Conversation]:
-    """Ask until `read` accepts the answer; each refusal's sentence is sent back to the model.
+    """Ask, and once more where `read` refuses the answer: the refusal's sentence is sent back to the model.
 
-    Returns what was read and the conversation that led to it. Raises ReplyError after `retries` further attempts.
+    Returns what was read and the conversation that led to it. Raises ReplyError where the second is refused, too.
     """
 
     async def say(place: str, so_far: Conversation) -> str:
         return (await ask(session, place, model, purpose, so_far)).text
 
-    return await ask_until_valid(say, path, conversation, read, retries)
+    return await ask_until_valid(say, path, conversation, read, retries=1)
 
 
 async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from sharp.errors import ReplyError
 from sharp.evaluation.feedback import feedback_described
 from sharp.llm.prompts import render
-from sharp.llm.protocol import Message
-from sharp.llm.replies import extract_json, read_selection
-from sharp.llm.reply_retries import Conversation
+from sharp.llm.protocol import Conversation, Message, seed_at
+from sharp.llm.replies import SelectionReply, extract_json, read_selection
 from sharp.tournament.run_context import RunContext, ask_and_read, system_prompt
 from sharp.tournament.state import Candidate, Selection, Tournament
 
@@ -44,8 +43,17 @@ async def select(session: RunContext, state: Tournament, cycle: int, number: int
     """
     model = session.config.models.judges[number - 1]
     path = f"cycle-{cycle}/select/judge-{number}"
-    shown = _ordered(session, pool(session, state, cycle), path)
-    own_criteria, conversation = await _criteria(session, path, model)
+    shown = pool(session, state, cycle)
+    if session.config.synthesis.shuffle:
+        random.Random(seed_at(session.config.seed, f"{path}/order")).shuffle(shown)
+    own_criteria: tuple[str, ...] = ()
+    conversation: Conversation = (system_prompt("synthesis/system"),)
+    if session.config.synthesis.criteria == "self-generated":
+        prompt = render("synthesis/criteria", description=session.description)
+        conversation = (*conversation, Message("user", prompt))
+        own_criteria, conversation = await ask_and_read(
+            session, f"{path}/criteria", model, "judge", conversation, _read_criteria
+        )
     length = session.config.shortlist_length(len(shown))
     prompt = _prompt(session, state, shown, cycle, length, own_criteria)
     conversation = (*conversation, Message("user", prompt))
@@ -60,18 +68,10 @@ async def select(session: RunContext, state: Tournament, cycle: int, number: int
             lambda text: read_selection(text, ids, max_shortlist=length),
         )
     except ReplyError as error:
-        selection = Selection(
-            cycle,
-            number,
-            model,
-            tuple(ids),
-            (),
-            ((ids[0], "not read"),),
-            ids[0],
-            f"no readable choice: {error}",
-        )
+        choice = SelectionReply((), ((ids[0], "not read"),), ids[0], f"no readable choice: {error}")
+        own_criteria = ()
         silence = Message("assistant", f"(no readable choice; {ids[0]} was taken)")
-        return selection, Judge(number, model, (*conversation, silence))
+        conversation = (*conversation, silence)
     selection = Selection(
         cycle,
         number,
@@ -94,23 +94,6 @@ def nominees(session: RunContext, selections: list[Selection]) -> list[str]:
         distinct = session.config.synthesis.distinct_nominees and free
         chosen.append(free[0] if distinct else selection.nominee)
     return chosen
-
-
-def _ordered(session: RunContext, items: list[Candidate], path: str) -> list[Candidate]:
-    if session.config.synthesis.shuffle:
-        random.Random(session.seed_for(f"{path}/order")).shuffle(items)
-    return items
-
-
-async def _criteria(session: RunContext, path: str, model: str) -> tuple[tuple[str, ...], Conversation]:
-    start: Conversation = (system_prompt("synthesis/system"),)
-    if session.config.synthesis.criteria != "self-generated":
-        return (), start
-    prompt = render("synthesis/criteria", description=session.description)
-    criteria, conversation = await ask_and_read(
-        session, f"{path}/criteria", model, "judge", (*start, Message("user", prompt)), _read_criteria
-    )
-    return criteria, conversation
 
 
 def _read_criteria(text: str) -> tuple[str, ...]:
@@ -150,7 +133,7 @@ def _prompt(
 
 def history(session: RunContext, state: Tournament, candidate: Candidate) -> str:
     """Return what earlier cycles know of a candidate: its changes with reasons and its measured result."""
-    lines = [f"- {change.what} ({change.why})" for change in candidate.changes]
+    lines = [f"- {change}" for change in candidate.changes]
     execution = state.execution_of(candidate.id)
     if execution is not None:
         lines.append(session.feedback(execution.evaluation))

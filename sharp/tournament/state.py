@@ -64,6 +64,9 @@ class Change:
     why: str
     sources: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return f"{self.what} ({self.why})"
+
 
 @dataclass(frozen=True)
 class Candidate:

@@ -13,7 +13,7 @@ from sharp.tournament.revision import TurnResult, revise
 from sharp.tournament.run_context import RunContext, gather_all
 from sharp.tournament.saturation import another_cycle, best_metric, decide
 from sharp.tournament.selection import Judge, nominees, select
-from sharp.tournament.state import Action, Candidate, Execution, JudgeTurn, Tournament
+from sharp.tournament.state import Candidate, Execution, JudgeTurn, Tournament
 
 
 async def tournament(session: RunContext, state: Tournament) -> Tournament:
@@ -78,7 +78,10 @@ async def _play_round(
 ) -> Tournament:
     """Execute the programs of a round, each distinct one once, and record every judge's entry."""
     state = state.with_candidates(*(turn.candidate for turn in turns if turn.candidate is not None))
-    fresh = _distinct_unexecuted(state, turns)
+    fresh: dict[str, Candidate] = {}
+    for turn in turns:
+        if turn.candidate is not None and find_duplicate_run(state, turn.candidate.code) is None:
+            fresh.setdefault(canonical_hash(turn.candidate.code), turn.candidate)
     path = f"cycle-{cycle}/round-{round_}"
     limit = _hopeless(session, state)
     outcomes = await gather_all(execute(session, path, candidate, limit) for candidate in fresh.values())
@@ -90,48 +93,31 @@ async def _play_round(
     return state
 
 
-def _distinct_unexecuted(state: Tournament, turns: Sequence[TurnResult]) -> dict[str, Candidate]:
-    fresh: dict[str, Candidate] = {}
-    for turn in turns:
-        if turn.candidate is not None and find_duplicate_run(state, turn.candidate.code) is None:
-            fresh.setdefault(canonical_hash(turn.candidate.code), turn.candidate)
-    return fresh
-
-
 def _with_entry(
     state: Tournament, turn: TurnResult, by_hash: Mapping[str, CandidateRuns], cycle: int, round_: int
 ) -> Tournament:
+    """Record a judge's turn; a program that was run before gets that result, unpaid, and the judge is told."""
+    action, name, note, repairs = turn.action, turn.base, turn.note, 0
     if turn.candidate is None:
         known = state.execution_of(turn.base)
         metric = inf if known is None or turn.action == "forfeit" else known.metric
-        entry = _entry(turn, turn.action, turn.base, metric, cycle, round_)
-        return replace(state, entries=(*state.entries, entry))
-    outcome = by_hash.get(canonical_hash(turn.candidate.code))
-    if outcome is None:
-        return _served(state, turn, turn.candidate, cycle, round_)
-    if outcome.executions[0].candidate != turn.candidate.id:
+    elif (outcome := by_hash.get(canonical_hash(turn.candidate.code))) is not None:
         state = _with_twin(state, turn.candidate, outcome.executions[0].candidate)
-    entry = _entry(
-        turn, turn.action, outcome.final.id, outcome.deciding_run.metric, cycle, round_, len(outcome.repaired)
-    )
-    return replace(state, entries=(*state.entries, entry))
-
-
-def _served(state: Tournament, turn: TurnResult, candidate: Candidate, cycle: int, round_: int) -> Tournament:
-    """Give a program the result of its executed twin: no evaluation is paid, and the judge is told."""
-    twin = find_duplicate_run(state, candidate.code)
-    assert twin is not None
-    # A nominee that an earlier cycle repaired is represented by its repaired version.
-    final = _latest_repair(state, twin.candidate)
-    known = state.execution_of(final)
-    assert known is not None
-    if turn.action == "nominee":
-        note = "run before; result reused"
-        entry = _entry(replace(turn, note=note), "nominee", final, known.metric, cycle, round_)
-        return replace(state, entries=(*state.entries, entry))
-    state = _with_twin(state, candidate, twin.candidate)
-    note = f"same program as {twin.candidate}, which was run before; result reused"
-    entry = _entry(replace(turn, note=note), "no-op", candidate.id, twin.metric, cycle, round_)
+        name, metric, repairs = outcome.final.id, outcome.deciding_run.metric, len(outcome.repaired)
+    else:
+        twin = find_duplicate_run(state, turn.candidate.code)
+        assert twin is not None
+        if turn.action == "nominee":
+            # One that an earlier cycle repaired is represented by its repaired version.
+            name, note = _latest_repair(state, twin.candidate), "run before; result reused"
+            known = state.execution_of(name)
+            assert known is not None
+            metric = known.metric
+        else:
+            state = _with_twin(state, turn.candidate, twin.candidate)
+            action, name, metric = "no-op", turn.candidate.id, twin.metric
+            note = f"same program as {twin.candidate}, which was run before; result reused"
+    entry = JudgeTurn(cycle, round_, turn.judge.number, action, name, turn.base, metric, note, repairs)
     return replace(state, entries=(*state.entries, entry))
 
 
@@ -149,12 +135,6 @@ def _with_twin(state: Tournament, candidate: Candidate, twin: str) -> Tournament
         candidate.id, known.path, known.split, known.evaluation, known.metric, reused_from=twin
     )
     return replace(state, executions=(*state.executions, shared))
-
-
-def _entry(
-    turn: TurnResult, action: Action, name: str, metric: float, cycle: int, round_: int, repairs: int = 0
-) -> JudgeTurn:
-    return JudgeTurn(cycle, round_, turn.judge.number, action, name, turn.base, metric, turn.note, repairs)
 
 
 def _notice(state: Tournament, judge: Judge) -> str:

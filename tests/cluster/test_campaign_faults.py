@@ -112,20 +112,10 @@ def crash(place: Place) -> None:
 def take_all_nodes(place: Place) -> None:
     """Preempt everything, and leave no room for a while."""
     at_work(place)
-    options = [
-        "-p",
-        "high",
-        "--exclusive",
-        "-N",
-        str(len(place.cluster.nodes)),
-        "--mem=50",
-        "-o",
-        "/dev/null",
-    ]
-    job = place.cluster.command("sbatch", "--parsable", *options, "--wrap", "sleep 5").strip()
-    place.until(
-        lambda: job not in place.cluster.command("squeue", "-h", "-o", "%i"), "the nodes are free again"
-    )
+    nodes = f"--nodes={len(place.cluster.nodes)}"
+    options = ("--partition=high", "--exclusive", nodes, "--mem=50", "--output=/dev/null", "--wrap=sleep 5")
+    job = place.cluster.command("sbatch", "--parsable", *options).strip()
+    place.until(lambda: job not in place.cluster.command("squeue", "-h", "-o", "%i"), "the nodes are free")
 
 
 def together(place: Place, orders: Sequence[Sequence[object]]) -> None:

@@ -17,17 +17,9 @@ from typing import Any
 import pytest
 
 from hpc.slurm import read_book
-from tests.helpers.cluster import STAND_IN
+from tests.helpers.cluster import CARD, STAND_IN
 from tests.helpers.cluster.private_slurm import PrivateSlurm
 
-CARD = """\
-name: stand-in
-served_name: Org/Stand-In
-description: stands in for a model
-context: 1000000
-sampling: {temperature: 0.7, max_tokens: 16384}
-vllm: {weights: /models/none, gpus: 1}
-"""
 PROFILE = """\
 name: here
 job_state_source: squeue
@@ -148,7 +140,6 @@ def test_who_no_longer_wants_to_wait_is_told_what_stays(sharp: Sharp, tmp_path: 
     profile(tmp_path, "--ready-after 300")
     argv = [sys.executable, "-P", "-m", "sharp.cli", "serve", "stand-in", "--cluster", "here"]
     with subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as waiting:
-        assert waiting.stderr is not None
         while "starts one on n" not in (line := waiting.stderr.readline()):
             assert line, "it waits until the job runs"
         taken = sharp("serve", "stand-in", "--cluster", "here")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from click.testing import CliRunner, Result
 from hpc.campaign import living_jobs
 from hpc.slurm import (
     Campaign,
+    Commands,
     JobState,
     Slurm,
     SlurmUnreachable,
@@ -26,8 +26,9 @@ from hpc.slurm import (
 )
 from sharp.cli import cli
 from sharp.errors import InputError
-from tests.helpers.cluster.control_runs import made_campaign, made_run, submit
+from tests.helpers.cluster.made_campaigns import made_campaign, made_run, submit
 from tests.helpers.cluster.private_slurm import PrivateSlurm
+from tests.helpers.waiting import until
 
 WAIT_S = 600.0
 
@@ -52,13 +53,6 @@ def said(*arguments: object, **options: Any) -> str:
     if result.exception is not None:
         raise result.exception
     return result.stdout
-
-
-def until(happened: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def is_in(slurm: Slurm, job: str, *states: JobState) -> Callable[[], bool]:
@@ -125,9 +119,10 @@ def test_without_slurm_nothing_is_asked(
 
 
 def test_a_slurm_that_is_away_is_said_and_the_rest_is_shown(
-    campaign: Campaign, slurm: Slurm, run: Path, cluster: PrivateSlurm
+    campaign: Campaign, slurm: Slurm, run: Path, cluster: PrivateSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, _ = chain(campaign, slurm)
+    monkeypatch.setattr(Commands, "ask", lambda self, argv: self.run(argv, limit_s=3.0))  # and not again
     slurm.cancel([job.id for job in living_jobs(campaign, slurm)])
     until(lambda: not living_jobs(campaign, slurm))
     with without_controller(cluster):
@@ -245,7 +240,6 @@ def test_cancelling_leaves_no_job_and_lets_no_successor_start(
     assert not book.open
     assert {s.ended for s in book.submissions.values()} == {"CANCELLED"}
     assert (book.of_role("controller")[0].seconds or 0) > 0
-    assert ending is not None
     assert ending.state == "stopped"
     assert slurm.snapshot([second]).state(second) is JobState.CANCELLED
     assert not (campaign.logs / f"{second}.out").exists(), "the successor never started"

@@ -79,16 +79,8 @@ def test_a_run_goes_on_by_hand_where_jobs_may_not_submit(place: Place, local_tou
 
 def test_a_budget_ends_the_chain_and_a_larger_one_lets_it_go_on(place: Place) -> None:
     place.write_profile()
-    place.launch(
-        PROBLEM,
-        "--cluster",
-        place.profile,
-        "--run-dir",
-        place.run,
-        *fast(budget__calls="3"),
-        "--set",
-        "seed=5",
-    )
+    few = (*fast(budget__calls="3"), "--set", "seed=5")
+    place.launch(PROBLEM, "--cluster", place.profile, "--run-dir", place.run, *few)
     ending = place.until_ended()
     assert ending.state == "failed"
     assert "budget of 3 calls is used up" in ending.sentence

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -21,7 +20,6 @@ from hpc.queue import Dispatcher, DispatchTimeouts, Queue
 from hpc.quiescence import QuiescenceTracker
 from hpc.slurm import (
     Campaign,
-    ClusterProfile,
     Commands,
     ControllerContext,
     JobState,
@@ -38,7 +36,8 @@ from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.problems.limits import ResourceLimits
 from sharp.runs.cluster.slurm_backend import SlurmEvaluator, make_dispatcher
 from tests.helpers import finding_helpers
-from tests.helpers.cluster.private_slurm import PrivateSlurm
+from tests.helpers.cluster.private_slurm import PrivateSlurm, shadow
+from tests.helpers.cluster.profiles import profile_of
 from tests.helpers.evaluation.evaluation_waves import PROBLEM, RLIMITS, SHIFT, SPLITS, request, waves
 
 QUICK = DispatchTimeouts(
@@ -64,6 +63,7 @@ class Lab:
     folder: Path
     campaign: Campaign
     warnings: list[str]
+    answer_s: float = 10.0
 
     @property
     def gate(self) -> Path:
@@ -90,10 +90,8 @@ class Lab:
 
     def slurm(self) -> Slurm:
         """A client of the cluster that has little patience and sees the environment as it is now."""
-        return Slurm(
-            Commands(question_s=10, submission_s=10, pauses_s=(0.5, 0.5)),
-            source=self.campaign.cluster.job_state_source,
-        )
+        commands = Commands(question_s=self.answer_s, submission_s=self.answer_s, pauses_s=(0.5, 0.5))
+        return Slurm(commands, source=self.campaign.cluster.job_state_source)
 
     @asynccontextmanager
     async def dispatching(
@@ -131,14 +129,7 @@ def waves_of(folder: Path) -> Any:
 
 
 def lab_in(folder: Path, **changes: Any) -> Lab:
-    role = {"time": "10min", "memory": "400MB", **changes.pop("role", {})}
-    fields = {
-        "name": "here",
-        "job_state_source": "squeue",
-        "roles": dict.fromkeys(("controller", "server", "evaluate"), role),
-    }
-    campaign = create_campaign(folder, ClusterProfile.model_validate({**fields, **changes}))
-    return Lab(folder, campaign, [])
+    return Lab(folder, create_campaign(folder, profile_of(**changes)), [])
 
 
 @pytest.fixture
@@ -248,31 +239,22 @@ async def test_elements_that_wait_for_more_serve_the_next_round(
     each_once(lab, 6)
 
 
-async def test_a_throttle_can_be_changed_while_jobs_run(cluster: PrivateSlurm, tmp_path: Path) -> None:
+async def test_no_more_run_at_once_than_users_ask_for_and_that_can_be_changed(
+    cluster: PrivateSlurm, tmp_path: Path
+) -> None:
     lab = lab_in(tmp_path, dispatch={"items_per_worker": 1, "max_workers": 4})
+    update_control(lab.campaign, throttle=2)
     async with lab.dispatching() as (dispatcher, evaluator):
-        work = evaluating(evaluator, lab, 8)
-        await until(lambda: len(lab.marks("begin")) == 4)
+        work = evaluating(evaluator, lab, 6)
+        await until(lambda: len(lab.marks("begin")) == 2)
+        await asyncio.sleep(2)
+        assert len(lab.marks("begin")) == 2
         update_control(lab.campaign, throttle=1)
         (array,) = read_book(lab.campaign.book).open
         shown = lambda: cluster.command("scontrol", "show", "job", str(array.job_id))  # noqa: E731
         await until(lambda: "ArrayTaskThrottle=1" in shown())
         update_control(lab.campaign, throttle=None)
         await until(lambda: "ArrayTaskThrottle" not in shown() or "ArrayTaskThrottle=0" in shown())
-        lab.open_gate()
-        await finished(work)
-        await over(lab, dispatcher)
-    each_once(lab, 8)
-
-
-async def test_no_more_run_at_once_than_people_wish(cluster: PrivateSlurm, tmp_path: Path) -> None:
-    lab = lab_in(tmp_path, dispatch={"items_per_worker": 1, "max_workers": 4})
-    update_control(lab.campaign, throttle=2)
-    async with lab.dispatching() as (dispatcher, evaluator):
-        work = evaluating(evaluator, lab, 6)
-        await until(lambda: len(lab.marks("begin")) == 2)
-        await asyncio.sleep(3)
-        assert len(lab.marks("begin")) == 2
         lab.open_gate()
         await finished(work)
         await over(lab, dispatcher)
@@ -343,22 +325,12 @@ async def test_who_cancels_an_element_stops_the_work_and_it_can_go_on(
     each_once(lab, 8)
 
 
-def shadow(folder: Path, program: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a program of this name before the real one, which it finds in $REAL."""
-    folder.mkdir(exist_ok=True)
-    places = (p for p in os.environ["PATH"].split(":") if (Path(p) / program).is_file())
-    real = next(places)
-    (folder / program).write_text(f"#!/bin/sh\nREAL={real}/{program}\n{text}\n")
-    (folder / program).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-
-
 LOST = (
     "echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1"
 )
 
 
-@pytest.mark.parametrize("answer", [LOST, "exit 1", "exit 0", "echo 'Killed' >&2; exit 137"])
+@pytest.mark.parametrize("answer", [LOST, "exit 1", "exit 0"])
 async def test_an_answer_of_sbatch_that_is_lost_sends_nothing_twice(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
@@ -377,12 +349,9 @@ async def test_an_answer_that_nobody_can_look_up_for_a_while(
     away = lab.folder / "away"
     away.touch()
     shadow(lab.folder / "bin", "sbatch", f'"$REAL" "$@" >/dev/null; {LOST}', monkeypatch)
-    no_answer = (
-        "echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; exit 1"
-    )
-    shadow(
-        lab.folder / "bin2", "squeue", f'[ -e {away} ] && {{ {no_answer}; }}; exec "$REAL" "$@"', monkeypatch
-    )
+    unable = "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1"
+    silent = f'[ -e {away} ] && {{ {unable}; }}; exec "$REAL" "$@"'
+    shadow(lab.folder / "bin2", "squeue", silent, monkeypatch)
     lab.open_gate()
     async with lab.dispatching() as (dispatcher, evaluator):
         work = evaluating(evaluator, lab, 6)
@@ -402,7 +371,6 @@ LIES = {
     "squeue lists nothing": ("squeue", "exit 0"),
     "squeue says all failed": ("squeue", '"$REAL" "$@" | sed "s/RUNNING/FAILED/;s/PENDING/FAILED/"'),
     "squeue says all pend": ("squeue", '"$REAL" "$@" | sed "s/RUNNING/PENDING/;s/COMPLETED/PENDING/"'),
-    "squeue prints rubbish": ("squeue", "head -c 10000 /dev/urandom"),
     "sacct says all run": (
         "sacct",
         "printf '%s\\037RUNNING\\037main\\037n1\\037None\\0371\\0371\\0371\\037\\0370:0\\037\\037x\\n' 1_0",
@@ -442,6 +410,7 @@ async def test_elements_need_no_controller(cluster: PrivateSlurm, lab: Lab) -> N
 
 
 async def test_a_controller_that_is_away_for_a_while_is_waited_for(cluster: PrivateSlurm, lab: Lab) -> None:
+    lab.answer_s = 3.0
     lab.open_gate()
     async with lab.dispatching() as (dispatcher, evaluator):
         await finished(evaluating(evaluator, lab, 4))
@@ -496,20 +465,6 @@ async def test_a_killed_controllers_work_is_adopted(cluster: PrivateSlurm, lab: 
     assert sum(array.elements for array in read_book(lab.campaign.book).submissions.values()) == 4
 
 
-async def test_cancelling_an_evaluation_leaves_it_in_flight(lab: Lab) -> None:
-    async with lab.dispatching() as (_, evaluator):
-        task = asyncio.create_task(evaluator.evaluate(lab.request(1)))
-        await until(lambda: lab.marks("begin"))
-        task.cancel()
-        await asyncio.wait({task})
-    lab.open_gate()
-    await until(lambda: lab.marks("end"))
-    async with lab.dispatching() as (dispatcher, evaluator):
-        assert (await asyncio.wait_for(evaluator.evaluate(lab.request(1)), 600)).ok
-        await over(lab, dispatcher)
-    assert lab.marks("begin") == Counter([1])
-
-
 async def test_what_fits_into_no_job_is_a_mistake_in_the_configuration(lab: Lab) -> None:
     async with lab.dispatching() as (_, evaluator):
         long = lab.request(1, limits=ResourceLimits(wall_s=3600))
@@ -530,7 +485,5 @@ async def test_shards_over_ranks_within_an_element(cluster: PrivateSlurm, tmp_pa
         ranks = await asyncio.wait_for(over_ranks.evaluate(lab.request(1, shards=2)), 600)
         alone = await asyncio.wait_for(lab.evaluator(dispatcher).evaluate(lab.request(2)), 600)
         await over(lab, dispatcher)
-    assert ranks.scores is not None
-    assert alone.scores is not None
     assert ranks.scores.nrmse_per_sample == alone.scores.nrmse_per_sample
     assert lab.marks("end") == Counter([1, 1, 2])

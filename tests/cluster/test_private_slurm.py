@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import submitit
 
 from hpc.slurm import Commands, JobState, Slurm
-from tests.helpers.cluster.private_slurm import PrivateSlurm, add_sacct, missing, started
-
-
-def until(condition: Callable[[], bool], seconds: float = 600) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+from tests.helpers.cluster.private_slurm import PrivateSlurm, missing, started
+from tests.helpers.waiting import until
 
 
 def job(command: str, *directives: str) -> str:
@@ -54,27 +45,6 @@ def test_two_clusters_run_side_by_side_and_leave_nothing(cluster: PrivateSlurm) 
     assert "UP" in cluster.command("scontrol", "ping")
 
 
-def test_gpus_are_handed_out_once(slurm: Slurm, tmp_path: Path) -> None:
-    say = f'echo "$SLURMD_NODENAME $CUDA_VISIBLE_DEVICES" > {tmp_path}/$SLURM_ARRAY_TASK_ID; sleep 300'
-    array = slurm.submit(job(say, "--gres=gpu:1", "--array=0-5", "--comment=g"), token="g")
-    until(lambda: len(list(tmp_path.iterdir())) == 4 and all(f.read_text() for f in tmp_path.iterdir()))
-    given = {file.read_text().strip() for file in tmp_path.iterdir()}
-    assert given == {f"{node} {gpu}" for node in ("n1", "n2") for gpu in (0, 1)}
-    states = [job.state for job in slurm.snapshot([array]).jobs.values()]
-    assert states.count(JobState.PENDING) == 2
-
-
-def test_a_job_of_the_high_partition_displaces_others(slurm: Slurm, tmp_path: Path) -> None:
-    start = f"trap 'echo warned >> {tmp_path}/log' USR2; echo start >> {tmp_path}/log; sleep 300 & wait; wait"
-    low = job(start, "--exclusive", "--nodes=2", "--requeue", "--signal=B:USR2@1", "--comment=low")
-    victim = slurm.submit(low, token="low")
-    until(lambda: (tmp_path / "log").exists())
-    urgent = slurm.submit(job("true", "--partition=high", "--exclusive", "--comment=high"), token="high")
-    until(lambda: slurm.snapshot([urgent]).state(urgent) is JobState.COMPLETED)
-    assert not slurm.snapshot([victim]).state(victim).ended
-    assert (tmp_path / "log").read_text().split()[:2] == ["start", "warned"], "and then it may start again"
-
-
 def test_a_cluster_says_why_it_did_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     reason = missing()
     if reason:
@@ -86,14 +56,3 @@ def test_a_cluster_says_why_it_did_not_start(monkeypatch: pytest.MonkeyPatch) ->
         broken.start()
     assert not broken.folder.exists()
     assert processes_of(broken) == []
-
-
-def test_submitit_works_on_it(cluster: PrivateSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    add_sacct(tmp_path)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{cluster.environment['PATH']}")
-    executor = submitit.AutoExecutor(folder=tmp_path / "jobs", cluster="slurm")
-    executor.update_parameters(
-        slurm_mem="200MB", timeout_min=5, slurm_wckey="", slurm_array_parallelism=2, slurm_use_srun=False
-    )
-    jobs = executor.map_array(divmod, [7, 8, 9], [2, 3, 4])
-    assert [job.result() for job in jobs] == [(3, 1), (2, 2), (2, 1)]

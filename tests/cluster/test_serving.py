@@ -9,7 +9,8 @@ import signal
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,22 +36,18 @@ from sharp.llm.served import ClusterChatBackend
 from sharp.runs.cluster.profiles import render_script
 from tests.helpers.cluster import STAND_IN
 from tests.helpers.cluster.private_slurm import PrivateSlurm
+from tests.helpers.cluster.profiles import profile_of
+from tests.helpers.waiting import until_seen as until
 
 LONG_S = 600.0
 
 
 def here(more: str = "", **serving: Any) -> ClusterProfile:
     """A profile of the private cluster, where everything is on one machine."""
-    role = {"time": "30min", "memory": "200MB", "gpus": 2}
-    timing = {"address": "loopback", "health_check_interval": "2s", "drain_timeout": "20s", **serving}
     command = f"{sys.executable} {STAND_IN} serve {more}"
-    values = {
-        "name": "here",
-        "roles": dict.fromkeys(("controller", "server", "evaluate"), role),
-        "serving": {"command": command, **timing},
-        "job_state_source": "squeue",
-    }
-    return ClusterProfile.model_validate(values)
+    timing = {"address": "loopback", "health_check_interval": "2s", "drain_timeout": "20s", **serving}
+    role = {"time": "30min", "memory": "200MB", "gpus": 2}
+    return profile_of(role, serving={"command": command, **timing})
 
 
 def card(name: str, **vllm: Any) -> ModelCard:
@@ -66,35 +63,26 @@ def card(name: str, **vllm: Any) -> ModelCard:
     )
 
 
-def pool_of(
-    campaign: Campaign,
-    slurm: Slurm,
-    book: SubmissionLog,
-    *cards: ModelCard,
-    parking: QuiescenceTracker | None = None,
-) -> ServerPool:
-    plans = server_plans(cards, campaign.cluster)
-    return ServerPool(
-        ControllerContext(campaign, None, book, slurm),
-        plans,
-        render=render_script,
-        parking=parking,
-        every_s=0.2,
-        ask_s=1.0,
-    )
+@asynccontextmanager
+async def serving(
+    campaign: Campaign, slurm: Slurm, *cards: ModelCard, parking: QuiescenceTracker | None = None
+) -> AsyncIterator[tuple[Any, ...]]:
+    """Give a pool, its log and a client for each model; in the end all servers are shut down."""
+    with SubmissionLog(campaign.book) as book:
+        control, plans = ControllerContext(campaign, None, book, slurm), server_plans(cards, campaign.cluster)
+        async with ServerPool(
+            control, plans, render=render_script, parking=parking, every_s=0.2, ask_s=1.0
+        ) as pool:
+            backends = [ClusterChatBackend(one, pool) for one in cards]
+            yield pool, book, *backends
+            for backend in backends:
+                await backend.aclose()
+            await pool.shut_down()
 
 
 def request(words: str, model: str = "alpha", *, seed: int = 1) -> ChatRequest:
     messages = (Message("system", "You are a judge."), Message("user", words))
     return ChatRequest(model, "judge", messages, 0.7, 100, seed)
-
-
-async def until(look: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + LONG_S
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"it did not come so far that {what}"
-        await asyncio.sleep(0.1)
-    return found
 
 
 def pids(service: ServerRegistration) -> dict[str, Any]:
@@ -109,32 +97,23 @@ def fault(service: ServerRegistration, **what: Any) -> None:
 
 
 async def test_three_models_answer_at_once_each_from_a_job_of_its_own(slurm: Slurm, tmp_path: Path) -> None:
-    campaign = create_campaign(tmp_path, here())
-    cards = [card("alpha"), card("beta"), card("gamma")]
+    campaign, names = create_campaign(tmp_path, here()), ("alpha", "beta", "gamma")
     parking = QuiescenceTracker()
-    with SubmissionLog(campaign.book) as book:
-        async with pool_of(campaign, slurm, book, *cards, parking=parking) as pool:
-            backends = [ClusterChatBackend(one, pool) for one in cards]
-            with parking.active(), parking.active(), parking.active():
-                asking = [b.complete(request("Rank them.", b.card.name)) for b in backends]
-                calls = asyncio.gather(*asking)
-                waits = await parking.until_quiescent()
-                replies = await calls
-            assert [reply.served_by for reply in replies] == ["Org/Alpha", "Org/Beta", "Org/Gamma"]
-            assert len(waits) == 3
-            assert all(reason.startswith("a server of ") and "job " in reason for reason in waits)
-            alpha = pool.ready_servers("alpha")[0]
-            facts = pids(alpha)
-            assert facts["environment"]["HF_HUB_OFFLINE"] == "1"
-            assert facts["environment"]["CUDA_VISIBLE_DEVICES"] in ("0", "1")
-            assert facts["argv"][2:5] == ["/models/alpha", "--served-model-name", "Org/Alpha"]
-            await pool.shut_down()
-            for backend in backends:
-                await backend.aclose()
-        submissions = book.book.of_role("server")
-    assert [(s.purpose, s.gpus, s.ended) for s in submissions] == [
-        (name, 1, "retired") for name in ("alpha", "beta", "gamma")
-    ]
+    async with serving(campaign, slurm, *map(card, names), parking=parking) as (pool, _, *backends):
+        with parking.active(), parking.active(), parking.active():
+            asking = [b.complete(request("Rank them.", b.card.name)) for b in backends]
+            calls = asyncio.gather(*asking)
+            waits = await parking.until_quiescent()
+            replies = await calls
+        assert [reply.served_by for reply in replies] == ["Org/Alpha", "Org/Beta", "Org/Gamma"]
+        assert len(waits) == 3
+        assert all(reason.startswith("a server of ") and "job " in reason for reason in waits)
+        facts = pids(pool.ready_servers("alpha")[0])
+        assert facts["environment"]["HF_HUB_OFFLINE"] == "1"
+        assert facts["environment"]["CUDA_VISIBLE_DEVICES"] in ("0", "1")
+        assert facts["argv"][2:5] == ["/models/alpha", "--served-model-name", "Org/Alpha"]
+    submissions = read_book(campaign.book).of_role("server")
+    assert [(s.purpose, s.gpus, s.ended) for s in submissions] == [(name, 1, "retired") for name in names]
     assert all(s.gpu_hours for s in submissions)
     assert read_services(campaign.services) == ()
     assert (campaign.services / "key").stat().st_mode & 0o777 == 0o600
@@ -142,30 +121,24 @@ async def test_three_models_answer_at_once_each_from_a_job_of_its_own(slurm: Slu
 
 async def test_what_a_lost_replica_was_asked_the_other_answers(slurm: Slurm, tmp_path: Path) -> None:
     campaign = create_campaign(tmp_path, here(replicas=2))
-    with SubmissionLog(campaign.book) as book:
-        async with pool_of(campaign, slurm, book, card("alpha")) as pool:
-            backend = ClusterChatBackend(card("alpha"), pool)
-            first, second = await until(
-                lambda: len(pool.ready_servers("alpha")) == 2 and pool.ready_servers("alpha"), "both serve"
-            )
-            for service in (first, second):
-                fault(service, hold=True)
-            calls = [asyncio.create_task(backend.complete(request(f"Judge {n}"))) for n in range(4)]
-            await until(
-                lambda: pool.in_flight[first.worker] == pool.in_flight[second.worker] == 2, "both work"
-            )
-            await asyncio.to_thread(slurm.cancel, [first.job])
-            fault(second)
-            replies = await asyncio.gather(*calls)
-            assert sorted(reply.text[-7:] for reply in replies) == [f"Judge {n}" for n in range(4)]
-            assert pids(second), "the other one went on"
-            # In the place of the lost one comes another.
-            await until(
-                lambda: len(pool.ready_servers("alpha")) == 2 and first not in pool.ready_servers("alpha"),
-                "both serve again",
-            )
-            await backend.aclose()
-            await pool.shut_down()
+    async with serving(campaign, slurm, card("alpha")) as (pool, _, backend):
+        first, second = await until(
+            lambda: len(pool.ready_servers("alpha")) == 2 and pool.ready_servers("alpha"), "both serve"
+        )
+        for service in (first, second):
+            fault(service, hold=True)
+        calls = [asyncio.create_task(backend.complete(request(f"Judge {n}"))) for n in range(4)]
+        await until(lambda: pool.in_flight[first.worker] == pool.in_flight[second.worker] == 2, "both work")
+        await asyncio.to_thread(slurm.cancel, [first.job])
+        fault(second)
+        replies = await asyncio.gather(*calls)
+        assert sorted(reply.text[-7:] for reply in replies) == [f"Judge {n}" for n in range(4)]
+        assert pids(second), "the other one went on"
+        # In the place of the lost one comes another.
+        await until(
+            lambda: len(pool.ready_servers("alpha")) == 2 and first not in pool.ready_servers("alpha"),
+            "both serve again",
+        )
     lost = [s for s in read_book(campaign.book).of_role("server") if s.job_id == first.job]
     assert [s.ended for s in lost] == ["cancelled"]
     assert len(read_book(campaign.book).of_role("server")) == 3
@@ -173,94 +146,68 @@ async def test_what_a_lost_replica_was_asked_the_other_answers(slurm: Slurm, tmp
 
 async def test_a_successor_is_there_before_the_jobs_time_is_up(slurm: Slurm, tmp_path: Path) -> None:
     campaign = create_campaign(tmp_path, here(renew_before="600s", drain_timeout="120s"))
-    with SubmissionLog(campaign.book) as book:
-        async with pool_of(campaign, slurm, book, card("alpha")) as pool:
-            backend = ClusterChatBackend(card("alpha"), pool)
-            await backend.complete(request("Begin"))
-            (old,) = pool.ready_servers("alpha")
-            fault(old, hold=True)
-            late = asyncio.create_task(backend.complete(request("Take your time")))
-            await until(lambda: pool.in_flight[old.worker] == 1, "the old server is at work")
-            announce(campaign.services, replace(old, ends=time.time() + 590))  # as if its time were nearly up
-            answered = 0
-            while not (pool.ready_servers("alpha") and pool.ready_servers("alpha")[0].job != old.job):
-                assert pool.ready_servers("alpha"), "there is a gap in the service"
-                await asyncio.sleep(0.05)
-            assert not late.done()
-            fault(old)
-            while not late.done():
-                await backend.complete(request(f"Go on {answered}"))
-                answered += 1
-            assert (await late).text.endswith("Take your time")
-            ended = await until(
-                lambda: [s for s in book.book.of_role("server") if s.ended], "the old one is over"
-            )
-            assert [(s.job_id, s.ended) for s in ended] == [(old.job, "retired")]
-            assert (await backend.complete(request("After"))).text.endswith("After")
-            await backend.aclose()
-            await pool.shut_down()
+    async with serving(campaign, slurm, card("alpha")) as (pool, book, backend):
+        await backend.complete(request("Begin"))
+        (old,) = pool.ready_servers("alpha")
+        fault(old, hold=True)
+        late = asyncio.create_task(backend.complete(request("Take your time")))
+        await until(lambda: pool.in_flight[old.worker] == 1, "the old server is at work")
+        announce(campaign.services, replace(old, ends=time.time() + 590))  # as if its time were nearly up
+        answered = 0
+        while not (pool.ready_servers("alpha") and pool.ready_servers("alpha")[0].job != old.job):
+            assert pool.ready_servers("alpha"), "there is a gap in the service"
+            await asyncio.sleep(0.05)
+        assert not late.done()
+        fault(old)
+        while not late.done():
+            await backend.complete(request(f"Go on {answered}"))
+            answered += 1
+        assert (await late).text.endswith("Take your time")
+        ended = await until(
+            lambda: [s for s in book.book.of_role("server") if s.ended], "the old one is over"
+        )
+        assert [(s.job_id, s.ended) for s in ended] == [(old.job, "retired")]
+        assert (await backend.complete(request("After"))).text.endswith("After")
 
 
 async def test_a_job_that_does_not_come_to_its_program_is_an_error_with_its_log(
     slurm: Slurm, tmp_path: Path
 ) -> None:
     profile = here().model_copy(update={"setup": ("echo the module is not there; exit 3",)})
-    campaign = create_campaign(tmp_path, profile)
-    with SubmissionLog(campaign.book) as book:
-        async with pool_of(campaign, slurm, book, card("alpha")) as pool:
-            expected = r"(?s)The last one was job \d+; the end of .*out:\nthe module is not there"
-            with pytest.raises(ServerFailed, match=expected):
-                await pool.services("alpha")
+    expected = r"(?s)The last one was job \d+; the end of .*out:\nthe module is not there"
+    async with serving(create_campaign(tmp_path, profile), slurm, card("alpha")) as (pool, *_):
+        with pytest.raises(ServerFailed, match=expected):
+            await pool.services("alpha")
 
 
 async def test_what_slurm_refuses_is_an_error_at_once(slurm: Slurm, tmp_path: Path) -> None:
     campaign = create_campaign(tmp_path, here())
-    with SubmissionLog(campaign.book) as book:
-        async with pool_of(campaign, slurm, book, card("alpha", gpus=2, tensor_parallel=2)) as pool:
-            assert (await pool.services("alpha"))[0].model == "alpha"
-            await pool.shut_down()
-        closed = here().model_copy(update={"account": None, "gpu_request": "gres=tpu:{gpus}"})
-        async with pool_of(replace(campaign, cluster=closed), slurm, book, card("beta")) as pool:
-            with pytest.raises(
-                ServerFailed, match=r"model beta cannot be served: sbatch: .*correct `gpu_request`"
-            ):
-                await pool.services("beta")
-
-
-async def test_a_later_controller_finds_the_servers_of_an_earlier_one(slurm: Slurm, tmp_path: Path) -> None:
-    campaign = create_campaign(tmp_path, here())
-    with SubmissionLog(campaign.book) as book:
-        async with pool_of(campaign, slurm, book, card("alpha")) as pool:
-            (before,) = await pool.services("alpha")
-    with SubmissionLog(campaign.book) as book:
-        async with pool_of(campaign, slurm, book, card("alpha")) as pool:
-            (after,) = await pool.services("alpha")
-            assert (after.worker, after.url) == (before.worker, before.url)
-            await pool.shut_down()
-        assert len(book.book.of_role("server")) == 1
+    async with serving(campaign, slurm, card("alpha", gpus=2, tensor_parallel=2)) as (pool, *_):
+        assert (await pool.services("alpha"))[0].model == "alpha"
+    closed = replace(campaign, cluster=here().model_copy(update={"gpu_request": "gres=tpu:{gpus}"}))
+    expected = r"model beta cannot be served: sbatch: .*correct `gpu_request`"
+    async with serving(closed, slurm, card("beta")) as (pool, *_):
+        with pytest.raises(ServerFailed, match=expected):
+            await pool.services("beta")
 
 
 async def test_a_killed_supervisor_leaves_no_server_and_gets_a_successor(
     slurm: Slurm, tmp_path: Path
 ) -> None:
     campaign = create_campaign(tmp_path, here())
-    with SubmissionLog(campaign.book) as book:
-        async with pool_of(campaign, slurm, book, card("alpha")) as pool:
-            backend = ClusterChatBackend(card("alpha"), pool)
-            await backend.complete(request("Begin"))
-            (old,) = pool.ready_servers("alpha")
-            found = pids(old)
-            supervisor = next(
-                p for p in ancestors(found["server"]) if "hpc.serving.supervisor\0--folder" in command_of(p)
-            )
-            os.kill(supervisor, signal.SIGKILL)
-            await until(lambda: not command_of(found["server"]), "the server is gone")
-            await until(lambda: not command_of(found["engine"]), "and what it had started")
-            reply = await backend.complete(request("Go on"))
-            assert reply.text.endswith("Go on")
-            assert pool.ready_servers("alpha")[0].job != old.job
-            await backend.aclose()
-            await pool.shut_down()
+    async with serving(campaign, slurm, card("alpha")) as (pool, _, backend):
+        await backend.complete(request("Begin"))
+        (old,) = pool.ready_servers("alpha")
+        found = pids(old)
+        supervisor = next(
+            p for p in ancestors(found["server"]) if "hpc.serving.supervisor\0--folder" in command_of(p)
+        )
+        os.kill(supervisor, signal.SIGKILL)
+        await until(lambda: not command_of(found["server"]), "the server is gone")
+        await until(lambda: not command_of(found["engine"]), "and what it had started")
+        reply = await backend.complete(request("Go on"))
+        assert reply.text.endswith("Go on")
+        assert pool.ready_servers("alpha")[0].job != old.job
     assert [s.ended for s in read_book(campaign.book).of_role("server")] == ["failed", "retired"]
 
 
@@ -284,27 +231,21 @@ async def test_one_server_spans_two_nodes_without_ray(
 ) -> None:
     campaign = create_campaign(tmp_path, here())
     wide = card("alpha", gpus=4, tensor_parallel=4)
-    with SubmissionLog(campaign.book) as book:
-        async with pool_of(campaign, slurm, book, wide) as pool:
-            backend = ClusterChatBackend(wide, pool)
-            assert (await backend.complete(request("Both of you"))).text.endswith("Both of you")
-            (service,) = pool.ready_servers("alpha")
-            facts = pids(service)
-            assert facts["nodes"] == 2
-            assert facts["argv"][facts["argv"].index("--pipeline-parallel-size") + 1] == "2"
-            assert facts["environment"]["SLURM_JOB_NUM_NODES"] == "2"
-            assert "VLLM_PORT" not in facts["environment"]
-            everyone = [
-                pid for pid in running() if f"SLURM_JOB_ID={service.job}".encode() in environment_of(pid)
-            ]
-            assert sum(command_of(pid).endswith("\0--headless\0") for pid in everyone) == 1
-            # The first node's server ends and calls it a success: the other node's part must not wait for ever.
-            os.kill(facts["server"], signal.SIGTERM)
-            await until(lambda: not any(command_of(pid) for pid in everyone), "all of it is gone")
-            assert (await backend.complete(request("And again"))).text.endswith("And again")
-            await backend.aclose()
-            await pool.shut_down()
-        assert [(s.gpus, s.ended) for s in book.book.of_role("server")] == [(4, "failed"), (4, "retired")]
+    async with serving(campaign, slurm, wide) as (pool, book, backend):
+        assert (await backend.complete(request("Both of you"))).text.endswith("Both of you")
+        (service,) = pool.ready_servers("alpha")
+        facts = pids(service)
+        assert facts["nodes"] == 2
+        assert facts["argv"][facts["argv"].index("--pipeline-parallel-size") + 1] == "2"
+        assert facts["environment"]["SLURM_JOB_NUM_NODES"] == "2"
+        assert "VLLM_PORT" not in facts["environment"]
+        everyone = [pid for pid in running() if f"SLURM_JOB_ID={service.job}".encode() in environment_of(pid)]
+        assert sum(command_of(pid).endswith("\0--headless\0") for pid in everyone) == 1
+        # The first node's server ends and calls it a success: the other node's part must not wait for ever.
+        os.kill(facts["server"], signal.SIGTERM)
+        await until(lambda: not any(command_of(pid) for pid in everyone), "all of it is gone")
+        assert (await backend.complete(request("And again"))).text.endswith("And again")
+    assert [(s.gpus, s.ended) for s in book.book.of_role("server")] == [(4, "failed"), (4, "retired")]
 
 
 def running() -> list[int]:

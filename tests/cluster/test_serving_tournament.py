@@ -14,18 +14,10 @@ import pytest
 from hpc.journal import read_run
 from hpc.serving import ServerRegistration, read_services
 from tests.helpers.cli.sharp_command import PROBLEM
-from tests.helpers.cluster import STAND_IN
+from tests.helpers.cluster import CARD, STAND_IN
 from tests.helpers.cluster.campaigns import Place, fast
 from tests.helpers.cluster.private_slurm import PrivateSlurm
 
-CARD = """\
-name: stand-in
-served_name: Org/Stand-In
-description: stands in for a model
-context: 1000000
-sampling: {temperature: 0.7, max_tokens: 16384}
-vllm: {weights: /models/none, gpus: 1}
-"""
 JUDGES = {"models__judges": "[stand-in, stand-in]"}
 
 

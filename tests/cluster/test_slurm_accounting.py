@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from hpc.campaign import accounts
 from hpc.slurm import Commands, FailureClass, JobState, Slurm, SubmissionLog
 from tests.helpers.cluster import private_accounting, private_slurm
 from tests.helpers.cluster.private_slurm import PrivateSlurm
+from tests.helpers.waiting import until
 
 ARRAY = """\
 #!/bin/bash
@@ -35,13 +35,6 @@ def accounted() -> Iterator[PrivateSlurm]:
         cluster.start()
         yield cluster
     cluster.stop()
-
-
-def until(condition: Callable[[], bool], seconds: float = 600) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def test_accounting_remembers_what_squeue_forgets(accounted: PrivateSlurm) -> None:

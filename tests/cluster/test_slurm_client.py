@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,36 +11,20 @@ from hpc.slurm import (
     FailureClass,
     JobState,
     Slurm,
-    SlurmFull,
     SlurmMissing,
     SlurmRefused,
     SlurmUnreachable,
 )
-from tests.helpers.cluster.private_slurm import PrivateSlurm
+from tests.helpers.cluster.private_slurm import PrivateSlurm, shadow
+from tests.helpers.waiting import until
 
 SLEEP = "#!/bin/bash\n#SBATCH --output=/dev/null\n#SBATCH --mem=50\nexec sleep 300\n"
 TRUE = "#!/bin/bash\n#SBATCH --output=/dev/null\n#SBATCH --mem=50\ntrue\n"
 FALSE = TRUE.replace("\ntrue", "\nfalse")
 
 
-def until(condition: Callable[[], bool], seconds: float = 600) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-
-
 def submit(slurm: Slurm, script: str, token: str, *arguments: str) -> str:
     return slurm.submit(script, token=token, arguments=(f"--comment={token}", *arguments))
-
-
-def shadow(folder: Path, program: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a program of this name before the real one, which it finds in $REAL."""
-    folder.mkdir(exist_ok=True)
-    real = next(p for p in os.environ["PATH"].split(":") if (Path(p) / program).is_file())
-    (folder / program).write_text(f"#!/bin/sh\nREAL={real}/{program}\n{text}\n")
-    (folder / program).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
 def patient() -> Slurm:
@@ -249,14 +230,6 @@ def test_a_job_of_a_job_inherits_nothing_of_it(
 
 def test_a_machine_without_slurm_is_named(tmp_path: Path) -> None:
     with pytest.raises(SlurmMissing, match="no command 'sbatch'"):
-        submit(Slurm(Commands(environment={"PATH": str(tmp_path)})), TRUE, "x")
-
-
-def test_a_full_job_table_can_be_told_from_a_refusal(tmp_path: Path) -> None:
-    said = "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit)"
-    (tmp_path / "sbatch").write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
-    (tmp_path / "sbatch").chmod(0o755)
-    with pytest.raises(SlurmFull, match="wait until some have ended"):
         submit(Slurm(Commands(environment={"PATH": str(tmp_path)})), TRUE, "x")
 
 

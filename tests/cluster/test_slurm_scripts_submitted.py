@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from hpc.slurm import (
-    ClusterProfile,
     JobState,
     RoleName,
     Script,
@@ -20,17 +18,15 @@ from hpc.slurm import (
 )
 from sharp.errors import ConfigurationError
 from sharp.runs.cluster.profiles import draft_cluster, load_cluster, render_script
+from tests.helpers.cluster.profiles import profile_of
+from tests.helpers.waiting import until
 from tests.unit.hpc.test_slurm_script import HOSTILE
 
 
 def run_and_wait(slurm: Slurm, script: Script, token: str) -> JobState:
     job = slurm.submit(render_script(script), token=token)
-    for _ in range(3000):
-        state = slurm.snapshot([job]).state(job)
-        if state.ended:
-            return state
-        time.sleep(0.2)
-    raise AssertionError(f"job {job} did not end")
+    until(lambda: slurm.snapshot([job]).state(job).ended)
+    return slurm.snapshot([job]).state(job)
 
 
 def test_slurm_reads_hostile_values_as_they_are(slurm: Slurm, tmp_path: Path) -> None:
@@ -62,9 +58,7 @@ def test_a_failing_line_of_setup_ends_the_job(slurm: Slurm, tmp_path: Path) -> N
 
 
 def test_options_that_a_cluster_refuses_are_left_out(slurm: Slurm) -> None:
-    role = {"time": "1min", "memory": "50MB", "directives": {"licenses": "matlab"}}
-    roles = dict.fromkeys(get_args(RoleName), role)
-    strict = ClusterProfile.model_validate({"name": "here", "roles": roles})
+    strict = profile_of({"time": "1min", "memory": "50MB", "directives": {"licenses": "matlab"}})
     lenient = strict.model_copy(update={"unsupported_options": ("licenses",)})
     scripts = [
         render_script(role_script(c, "evaluate", name="x", token="t", command=("true",), log="/dev/null"))

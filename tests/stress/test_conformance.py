@@ -21,9 +21,8 @@ from sharp.problems import load_problem
 from sharp.problems.limits import ResourceLimits
 from sharp.reference.datasets import DataSet, make_splits, open_dataset
 from tests.helpers.conformance import ground as grounds
-from tests.helpers.conformance.candidates import ALL, COLD
+from tests.helpers.conformance.candidates import ALL, COLD, ENOUGH, GOOD, HONEST, WORSE, Candidate
 from tests.helpers.conformance.conformance_page import TARGET, page
-from tests.helpers.conformance.hostile import ENOUGH, HONEST, WORSE, Candidate, within
 
 PROBLEM = load_problem("advection")
 SPLITS = make_splits(6, n_test=2, n_validation=4)
@@ -40,10 +39,10 @@ class Station:
         self.tier, self.says = tier, says
         self._data, self._run = data, run
         self._numbers = itertools.count(1)
-        self.good = self.evaluate(within(""))
+        self.good = self.evaluate(GOOD)
         assert self.good.ok, self.good
         assert self.good.environment["sandbox"] == tier
-        assert self.evaluate(f"import jax\n{within('')}").ok  # a warm interpreter for JAX is another one
+        assert self.evaluate(f"import jax\n{GOOD}").ok  # a warm interpreter for JAX is another one
 
     def evaluate(self, code: str, limits: ResourceLimits = ENOUGH) -> Evaluation:
         """Evaluate a program; the same program twice is run twice, as no two requests have the same limits."""
@@ -71,7 +70,9 @@ def cold(tier: str, says: str, ground: grounds.Ground) -> Iterator[Station]:
     data = open_dataset(ground.reference, PROBLEM)
     evaluator = LocalEvaluator(ground.run / tier, PROBLEM, data, SPLITS, workers=1)
     with WorkerContext(SandboxPolicy(tier), warm=False) as workshop:
-        yield Station(tier, says, data, lambda request: evaluate(evaluator.task(request), workshop)[0])
+        yield Station(
+            tier, says, data, lambda request: evaluate(evaluator.task(request), workshop).evaluation
+        )
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +117,7 @@ def station(kind: Callable[..., AbstractContextManager[Station]], tier: str, gro
 @pytest.mark.parametrize("candidate", ALL, ids=lambda candidate: candidate.name)
 def test_candidate_and_what_follows(warm_station, ground, candidate) -> None:
     check(candidate, warm_station, ground)
-    assert warm_station.evaluate(within("")).scores == warm_station.good.scores
+    assert warm_station.evaluate(GOOD).scores == warm_station.good.scores
 
 
 @pytest.mark.parametrize("candidate", COLD, ids=lambda candidate: candidate.name)

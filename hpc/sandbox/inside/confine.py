@@ -21,37 +21,22 @@ def apply_restrictions(bonds: Mapping[str, Any], watchers: Iterable[int]) -> Non
     `bonds` has `limits` ({name: (soft, hard)}), and, or else None, `files` (the arguments of
     `landlock.restrict`) and `calls` (those of `seccomp.install_seccomp_filter` but for the watchers).
     """
-    with contextlib.suppress(OSError):  # should memory run out all the same, this is what to end first
-        _write("/proc/self/oom_score_adj", b"1000")
+    # Should memory run out all the same, this is what to end first.
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+        file.write("1000")
     for name, (soft, hard) in bonds["limits"].items():
-        _limit(getattr(resource, name), soft, hard)
+        kind = getattr(resource, name)
+        _, ceiling = resource.getrlimit(kind)
+        if ceiling != resource.RLIM_INFINITY:
+            hard = min(hard, ceiling)
+        resource.setrlimit(kind, (min(soft, hard), hard))
     os.umask(0o077)
-    _drop_capabilities()
+    with contextlib.suppress(OSError):  # root gives up what it may do beyond its own files
+        for capability in range(64):
+            prctl(PR_CAPBSET_DROP, capability)
+    capset(_CAPABILITIES_V3, _NO_CAPABILITIES)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     if bonds["files"] is not None:
         landlock.restrict(**bonds["files"])
     if bonds["calls"] is not None:
         seccomp.install_seccomp_filter(watchers, **bonds["calls"])
-
-
-def _limit(kind: int, soft: int, hard: int) -> None:
-    _, ceiling = resource.getrlimit(kind)
-    if ceiling != resource.RLIM_INFINITY:
-        hard = min(hard, ceiling)
-    resource.setrlimit(kind, (min(soft, hard), hard))
-
-
-def _drop_capabilities() -> None:
-    """Give up what root may do beyond its own files; others have nothing to give up."""
-    with contextlib.suppress(OSError):
-        for capability in range(64):
-            prctl(PR_CAPBSET_DROP, capability)
-    capset(_CAPABILITIES_V3, _NO_CAPABILITIES)
-
-
-def _write(path: str, text: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(descriptor, text)
-    finally:
-        os.close(descriptor)

@@ -40,7 +40,9 @@ def main(preload: Sequence[str]) -> NoReturn:
     """Import modules once, then serve; in the process of a program, run it."""
     atexit.register(_ending)
     control = socket.socket(fileno=os.dup(0))
-    _open_null()
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.close(null)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)  # none of the user's other processes may look into this one
     missing = [name for name in preload if not _import(name)]
@@ -80,7 +82,11 @@ class _Keeper:
     def _start(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> Program | None:
         """Fork; return the program in its own process, and None in this one."""
         near, far = os.pipe()
-        self._leader = _fork()
+        with (
+            warnings.catch_warnings()
+        ):  # JAX warns of its threads, which it has only once a backend is started
+            warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+            self._leader = os.fork()
         if not self._leader:
             return self._become(request, descriptors, far)
         os.close(far)
@@ -94,7 +100,9 @@ class _Keeper:
         try:
             self._control.detach()
             _separate(self._watchers[0], descriptors, complaints)
-            _move(request["folder"], request["environment"])
+            os.chdir(request["folder"])
+            os.environ.clear()
+            os.environ.update(request["environment"])
             apply_restrictions(request["bonds"], self._watchers)
             program = _program(request)
         except BaseException as error:  # noqa: BLE001  nothing else will ever be heard of this process
@@ -128,14 +136,8 @@ class _Keeper:
             os.read(self._woken, 4096)
 
     def _answer(self, **news: Any) -> None:
-        with contextlib.suppress(OSError):  # nobody is there to read it, as the next look at the socket tells
+        with contextlib.suppress(OSError):  # the other end is gone, as the next look at the socket tells
             self._control.send(json.dumps(news).encode())
-
-
-def _open_null() -> None:
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
-    os.close(null)
 
 
 def _import(name: str) -> bool:
@@ -144,12 +146,6 @@ def _import(name: str) -> bool:
     except Exception:  # noqa: BLE001  a module may fail in its own way; programs will find out for themselves
         return False
     return True
-
-
-def _fork() -> int:
-    with warnings.catch_warnings():  # JAX warns of its threads, which it has only once a backend is started
-        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
-        return os.fork()
 
 
 def _end_children() -> NoReturn:
@@ -188,36 +184,22 @@ def _separate(launcher: int, descriptors: Sequence[int], complaints: int) -> Non
                 os.close(int(name))
 
 
-def _move(folder: str, environment: Mapping[str, str]) -> None:
-    os.chdir(folder)
-    os.environ.clear()
-    os.environ.update(environment)
-
-
 def _program(request: Mapping[str, Any]) -> Program:
     """Return what runs the script of a request; a command replaces this process at once."""
     if request["command"]:
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python had them ignored
             signal.signal(number, signal.SIG_DFL)
-        _execute(request["command"])
+        command = request["command"]
+        try:
+            os.execvp(command[0], command)  # noqa: S606
+        except OSError as error:
+            raise OSError(f"{command[0]} could not be started: {error}") from error
     path = request["script"]
     with open(path, "rb") as file:  # noqa: PTH123  a launcher is up sooner without pathlib
         source = file.read()
-    _refresh_numpy()
-    return functools.partial(_run, path, source)
-
-
-def _execute(command: list[str]) -> NoReturn:
-    try:
-        os.execvp(command[0], command)  # noqa: S606
-    except OSError as error:
-        raise OSError(f"{command[0]} could not be started: {error}") from error
-
-
-def _refresh_numpy() -> None:
-    """Give this process random numbers of its own, as the standard library does."""
-    if "numpy.random" in sys.modules:
+    if "numpy.random" in sys.modules:  # random numbers of its own, as the standard library sees to itself
         sys.modules["numpy.random"].seed()
+    return functools.partial(_run, path, source)
 
 
 def _run(path: str, source: bytes) -> NoReturn:

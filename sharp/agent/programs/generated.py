@@ -1,25 +1,41 @@
-"""The values of a program that nobody has read: it is run in the sandbox for every set of points and times."""
+"""Programs that a model writes instead of choosing parameters of tools: asked for, run, taken for a solution."""
 
 from __future__ import annotations
 
+import math
 import sys
+import time
 from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
-from sharp.agent.programs.program_sandbox import room
-from sharp.agent.tools import ToolError
+from sharp.agent.memory import ToolRecord
+from sharp.agent.programs.program_sandbox import program_sandbox
+from sharp.agent.toolkit.solver_tools import SOLUTION
+from sharp.agent.tools import Parameters, ToolContext, ToolError, ToolResult, tool
+from sharp.errors import ReplyError
 from sharp.evaluation.calls import CallPlan, SolverCall
 from sharp.evaluation.code import modules_imported
 from sharp.evaluation.protocol import CandidateFailure, FailureKind
+from sharp.llm.prompts import render
+from sharp.llm.replies import extract_code, extract_json
 from sharp.problems.limits import ResourceLimits
+from sharp.problems.spec import Identifier
+from sharp.solvers.discrete_solution import Array, DiscreteSolution
+from sharp.solvers.refine import RefinementStudy, ResolutionAttempt
+from sharp.solvers.sample_points import recurrence
 
-Array = NDArray[np.float64]
-
+METHOD = "program"
 FUNCTION = "solve"
 MEMORY_MB = 4000
 ALLOWED = ("numpy", "scipy")
+# A program that returns finite values of the right shape here counts as one that runs.
+_POINTS = 7
+_MOMENTS = 3
+
+Interval = tuple[float, float]
 
 
 class ProgramFailed(ToolError):
@@ -71,7 +87,112 @@ class GeneratedSolution:
             )
         shape = (self.fields, max(1, len(moments)), len(points))
         call = SolverCall("scored", {"points": points, "times": moments}, {}, {"values": shape})
-        result = room().result(self.code, CallPlan(FUNCTION, (call,)), ResourceLimits(self.wall_s, MEMORY_MB))
+        result = program_sandbox().result(
+            self.code, CallPlan(FUNCTION, (call,)), ResourceLimits(self.wall_s, MEMORY_MB)
+        )
         if result.failure is not None:
             raise ProgramFailed(result.failure)
         return np.asarray(result.arrays["values"], dtype=np.float64)
+
+
+class ProgramArgs(Parameters):
+    """A program, and what its author says of the problem: where it is posed, for how long, and for which fields.
+
+    `bounds` holds the ends of each axis of the domain, or of the smallest box around it; `inside` some points of a
+    domain that is not a box.
+    """
+
+    code: Annotated[str, Field(min_length=1)]
+    bounds: Annotated[tuple[Interval, ...], Field(min_length=1, max_length=3)]
+    time: Interval | None = None
+    fields: Annotated[tuple[Identifier, ...], Field(min_length=1)]
+    inside: tuple[tuple[float, ...], ...] = ()
+
+    @model_validator(mode="after")
+    def _sound(self) -> ProgramArgs:
+        for low, high in (*self.bounds, *([self.time] if self.time else [])):
+            if low >= high:
+                raise ValueError(f"expected ascending ends, found {low:g} and {high:g}")
+        if any(len(point) != len(self.bounds) for point in self.inside):
+            raise ValueError(f"inside: expected points of {len(self.bounds)} coordinates")
+        return self
+
+    @property
+    def points(self) -> Array:
+        """Points [m, d] of the domain."""
+        if self.inside:
+            return np.array(self.inside)
+        low, high = np.transpose(self.bounds)
+        return np.asarray(low + (high - low) * recurrence(_POINTS, len(low)))
+
+    @property
+    def moments(self) -> Array:
+        """Times [k] of the time interval, both ends included; one of no meaning for a steady problem."""
+        return np.zeros(1) if self.time is None else np.linspace(*self.time, _MOMENTS)
+
+
+@tool(
+    "solver",
+    (),
+    (SOLUTION,),
+    ProgramArgs,
+    cost="seconds",
+    limits=f"The program defines {FUNCTION}(points, times) and may import numpy and scipy alone. What is looked at is "
+    "whether it runs and returns finite values of the right shape, not whether they are right.",
+    examples=(
+        {
+            "code": f"import numpy as np\n\ndef {FUNCTION}(points, times):\n"
+            "    return np.exp(-times[:, None])[None] * np.sin(points[None, None, :, 0])\n",
+            "bounds": [[0, 3.141592653589793]],
+            "time": [0, 1],
+            "fields": ["u"],
+        },
+    ),
+)
+def run_program(call: ToolContext) -> ToolResult:
+    """Runs a program in a sandbox and takes what it returns for the solution."""
+    written: ProgramArgs = call.parameters
+    program = GeneratedSolution(written.code, len(written.fields), written.time is None, call.wall_s)
+    began = time.perf_counter()
+    values = program.evaluate(written.points, written.moments)
+    if failure := _not_finite(written, values):
+        raise ProgramFailed(failure)
+    attempt = ResolutionAttempt(METHOD, 0, time.perf_counter() - began, 0)
+    solution = DiscreteSolution(METHOD, 0, program.evaluate, 0)
+    # The error is not known: a program says nothing of its own.
+    found = RefinementStudy(METHOD, (attempt,), solution, math.inf, None, converged=False)
+    return ToolResult({"solution": found}, {"method": METHOD, "fields": list(written.fields)})
+
+
+def _not_finite(written: ProgramArgs, values: Array) -> CandidateFailure | None:
+    bad = np.argwhere(~np.isfinite(values))
+    if not len(bad):
+        return None
+    name, moment, point = bad[0]
+    place = ", ".join(f"{coordinate:.4g}" for coordinate in written.points[point])
+    when = f" and time {written.moments[moment]:.4g}" if written.time else ""
+    first = f"the first is {written.fields[name]} at the point ({place}){when}"
+    return CandidateFailure("non_finite", f"{len(bad)} of {values.size} values are NaN or infinite; {first}.")
+
+
+def prompt_for(statement: str, failed: ToolRecord | None = None) -> str:
+    """Return what asks for a program, or for another one where the last has failed."""
+    values = {"statement": statement, "allowed": ", ".join(ALLOWED)}
+    if failed is None:
+        return render("agent/program", **values)
+    code = failed.recipe.parameters["code"].rstrip()
+    return render("agent/program_retry", **values, code=code, error=failed.error)
+
+
+def parse_program(text: str) -> dict[str, Any]:
+    """Return the parameters of `run_program` by an answer: its Python block, and the keys of its JSON object.
+
+    Raises `ReplyError` listing what is wrong. A syntax error is none of that: it is the program's.
+    """
+    stated = extract_json(text)
+    stated.pop("code", None)
+    try:
+        written = run_program.checked({**stated, "code": extract_code(text, FUNCTION)})
+    except ToolError as error:
+        raise ReplyError(str(error)) from None
+    return written.model_dump(mode="json", exclude_defaults=True)

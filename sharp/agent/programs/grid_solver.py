@@ -1,27 +1,127 @@
-"""The solution that a solver program computes on the grid of its problem, run in the sandbox for the times wanted."""
+"""Solver programs that PDE-SHARP writes: tools that have one written and solve a problem with it, on its grid.
+
+The solution is what the program computes in the sandbox for the times wanted, interpolated between grid points.
+"""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sharp.agent.programs.program_sandbox import room
-from sharp.agent.tools import ToolError
+from sharp.agent.programs.program_sandbox import program_sandbox
+from sharp.agent.synthesis import SolverProgram, SynthesisArgs, SynthesisService
+from sharp.agent.toolkit.solver_tools import SOLUTION, SOUND, GridSolution
+from sharp.agent.tools import CheckResult, Tool, ToolContext, ToolError, ToolPort, ToolResult, tool
 from sharp.evaluation.calls import CallPlan
 from sharp.evaluation.running import SCORED, call_of
 from sharp.problems.problem import Problem
 from sharp.reference.datasets import Inputs
+from sharp.solvers.discrete_solution import Array
 from sharp.solvers.functions import compile_function
 from sharp.solvers.output import axis_points
+from sharp.solvers.refine import RefinementStudy, ResolutionAttempt
 from sharp.solvers.sample_points import sample_times
 
-Array = NDArray[np.float64]
-
+METHOD = "solver program"
+SOLVER = ToolPort("solver", "solver program", "the program, with its errors on validation and test data")
 _DEGREE = 3
+# What may differ between the problem that a program was written for and one that it solves.
+_FREE = {"id", "title", "statement", "statements", "notes", "tags", "initial", "reference", "published"}
+
+
+def synthesis_tools(service: SynthesisService) -> tuple[Tool, ...]:
+    """Return the tools for a session that says where programs are written, and by whom."""
+
+    @tool(
+        "solver",
+        (SOUND,),
+        (SOLVER,),
+        SynthesisArgs,
+        cost="hours",
+        limits="For problems that depend on time, on a box, with an expression as initial state: data can be made "
+        "for these. It asks models many times: take it where a solver program is asked for, or where other tools "
+        "cannot solve the problem. run_solver then solves the problem with the program.",
+        examples=({}, {"candidates": 16, "rounds": 4}),
+    )
+    async def synthesize_solver(call: ToolContext) -> ToolResult:
+        """Has models write, judge and refine solver programs for a problem, scores them on data, and gives the best,
+        which takes any initial state.
+        """
+        found = await service.solver(call.inputs["problem"], call.parameters)
+        # Paths in prompts are those within the session: the same wherever it is kept.
+        file = found.path.relative_to(found.run.parent).as_posix()
+        summary = {key: value for key, value in found.to_json().items() if key not in ("path", "report")}
+        return ToolResult({"solver": found}, {**summary, "file": file}, (_finding(found),))
+
+    return synthesize_solver, run_solver
+
+
+def _finding(found: SolverProgram) -> CheckResult:
+    accuracy = found.problem.specification.accuracy
+    if math.isinf(found.error):
+        return CheckResult("error on test data", False, "the program failed on test data", None, accuracy)
+    about = f"mean relative error {found.error:.1e} on test data where {accuracy:.0e} was asked for"
+    return CheckResult("error on test data", found.error <= accuracy, about, found.error, accuracy)
+
+
+@tool(
+    "solver",
+    (SOUND, SOLVER),
+    (SOLUTION,),
+    cost="minutes",
+    limits="The problem is the one that the program was written for, or differs in the initial state alone. Values "
+    "between grid points are interpolated: compare_with_reference and cross_check take the solution, check_residual "
+    "and check_conditions do not.",
+)
+def run_solver(call: ToolContext) -> ToolResult:
+    """Runs a solver program, in the sandbox, on the initial state of the problem, and gives the solution on its
+    grid.
+    """
+    problem, solver = call.inputs["problem"], call.inputs["solver"]
+    _check_fits(problem, solver)
+    if problem.time is None:
+        raise ToolError(
+            "run_solver: the problem does not depend on time, and so states no initial state to start from"
+        )
+    program, began = GridSolverSolution(problem, solver.code), time.perf_counter()
+    values = program.at(program.output_times).values
+    points, unknowns = max(problem.grid.points.values()), values[:, 0].size
+    attempt = ResolutionAttempt(METHOD, points, time.perf_counter() - began, unknowns)
+    solution = GridSolution(METHOD, points, program.evaluate, unknowns)
+    agreed = solver.error <= problem.specification.accuracy
+    found = RefinementStudy(METHOD, (attempt,), solution, solver.error, None, agreed)
+    return ToolResult({"solution": found}, _ranges(problem, values))
+
+
+def _check_fits(problem: Problem, solver: SolverProgram) -> None:
+    """Raise `ToolError` where a program was written for a problem with other equations, conditions or outputs."""
+    ours, theirs = (
+        each.specification.model_dump(mode="json", exclude=_FREE) for each in (problem, solver.problem)
+    )
+    other = sorted(key for key in ours if ours[key] != theirs[key])
+    if other:
+        raise ToolError(
+            f"run_solver: the program was written for a problem with other {', '.join(other)}; expected one that "
+            "differs in the initial state alone"
+        )
+
+
+def _ranges(problem: Problem, values: Array) -> dict[str, Any]:
+    """Return what is told of a solution: its grid, and between which values each field lies."""
+    return {
+        "method": METHOD,
+        "grid": dict(problem.grid.points),
+        "output times": problem.grid.times,
+        "ranges": {
+            name: [float(f"{end:.3g}") for end in (found.min(), found.max())]
+            for name, found in zip(problem.fields, values, strict=True)
+        },
+    }
 
 
 @dataclass(frozen=True)
@@ -64,7 +164,7 @@ class GridSolverSolution:
         arrays = {port.name: self._input(port.field)[None] for port in problem.interface.inputs}
         inputs = Inputs(arrays, times, axes_of(problem)[0])
         work = CallPlan(problem.interface.function, (call_of(SCORED, problem, inputs),))
-        result = room().result(self.code, work, problem.limits)
+        result = program_sandbox().result(self.code, work, problem.limits)
         if result.failure is not None:
             raise ToolError(f"run_solver: {result.failure.message}\n{result.failure.traceback}".strip())
         returned = {port.field: result.arrays[port.name][0] for port in problem.interface.returns}

@@ -5,19 +5,12 @@ from __future__ import annotations
 import atexit
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
-from hpc.sandbox import (
-    PipeResponder,
-    SandboxLimits,
-    SandboxPolicy,
-    SandboxResult,
-    no_answer,
-    open_interpreter,
-)
+from hpc.sandbox import SandboxPolicy, SandboxResult, open_interpreter
 from sharp.evaluation.calls import CallPlan
 from sharp.evaluation.candidate import CallResult, run_candidate
 from sharp.evaluation.scratch import remove_tree, scratch_folder
@@ -38,25 +31,9 @@ class ProgramSandbox:
         self._folder = Path(tempfile.mkdtemp(prefix="programs-"))
         self._lock = Lock()
 
-    def run(
-        self,
-        script: Path,
-        *,
-        scratch: Path,
-        bounds: SandboxLimits,
-        environment: Mapping[str, str],
-        preload: Sequence[str] = (),  # noqa: ARG002  the same for all
-        answer: PipeResponder = no_answer,
-    ) -> SandboxResult:
-        """Run a script as an `Interpreter` does."""
-        return self._interpreter.run(
-            script,
-            scratch=scratch,
-            bounds=bounds,
-            environment=environment,
-            preload=_PRELOADED,
-            answer=answer,
-        )
+    def run(self, script: Path, **options: Any) -> SandboxResult:
+        """Run a script as an `Interpreter` does, with the same modules imported before for all."""
+        return self._interpreter.run(script, **{**options, "preload": _PRELOADED})
 
     def result(self, code: str, work: CallPlan, limits: ResourceLimits) -> CallResult:
         """Return what the first call of a program came to; raises `InfrastructureError` for the machine's faults."""
@@ -69,14 +46,13 @@ class ProgramSandbox:
         remove_tree(self._folder)
 
 
-def room() -> ProgramSandbox:
-    """Return the room of this process: one inherited by a fork would be shared with its parent."""
-    return _room_of(os.getpid())
+def program_sandbox() -> ProgramSandbox:
+    """Return the sandbox of this process: one inherited by a fork would be shared with its parent."""
+    return _sandbox_of(os.getpid())
 
 
 @cache
-def _room_of(process: int) -> ProgramSandbox:
-    del process
+def _sandbox_of(_process: int) -> ProgramSandbox:
     opened = ProgramSandbox()
     atexit.register(opened.close)
     return opened

@@ -12,15 +12,13 @@ if TYPE_CHECKING:
 
 def standard_toolkit() -> Toolkit:
     """Return the tools that need nothing but themselves, by name."""
-    from sharp.agent.toolkit import output_tools, problem_tools, solver_tools, verification_tools
+    from sharp.agent.toolkit import problem_tools, solution_tools, solver_tools
 
-    return toolkit_of(
-        *problem_tools.TOOLS, *solver_tools.TOOLS, *verification_tools.TOOLS, *output_tools.TOOLS
-    )
+    return toolkit_of(*problem_tools.TOOLS, *solver_tools.TOOLS, *solution_tools.TOOLS)
 
 
-def whole_toolkit(commission: SynthesisService) -> Toolkit:
+def whole_toolkit(synthesis: SynthesisService) -> Toolkit:
     """Return the standard tools and those that have solver programs written."""
-    from sharp.agent.toolkit.synthesis_tools import synthesis_tools
+    from sharp.agent.programs.grid_solver import synthesis_tools
 
-    return toolkit_of(*standard_toolkit().values(), *synthesis_tools(commission))
+    return toolkit_of(*standard_toolkit().values(), *synthesis_tools(synthesis))

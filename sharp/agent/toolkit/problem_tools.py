@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field
 
-from sharp.agent.tools import Parameters, Tool, ToolContext, ToolError, ToolPort, ToolResult
+from sharp.agent.tools import Parameters, ToolContext, ToolError, ToolPort, ToolResult, tool
 from sharp.problems.diagnosis import diagnose
 from sharp.problems.diagnostics import Diagnostic
 from sharp.problems.spec import (
@@ -90,51 +90,117 @@ class AssembleArgs(Parameters):
     accuracy: Annotated[float, Field(gt=0, lt=1)] = 1e-6
 
 
-def _fragment(call: ToolContext) -> dict[str, Any]:
-    fragment: dict[str, Any] = call.parameters.model_dump(mode="json", exclude_defaults=True)
-    return fragment
+_EQUATIONS = ToolPort("equations", "equations", "unknowns, coordinates, parameters and equations")
+_DOMAIN = ToolPort("domain", "domain", "the region and the time interval")
+_INITIAL = ToolPort("initial", "initial", "one initial value")
+_BOUNDARY = ToolPort("boundary", "boundary", "one boundary condition")
+_MEAN = ToolPort("mean", "mean", "a mean value")
+_REFERENCE = ToolPort("reference", "reference", "an exact solution")
+PROBLEM = ToolPort("problem", "problem", "the checked problem")
 
 
-def _equations(call: ToolContext) -> ToolResult:
-    fragment = _fragment(call)
-    return ToolResult(
-        {"equations": fragment}, {"equations": fragment["equations"], "fields": fragment["fields"]}
-    )
+@tool(
+    "parser",
+    (),
+    (_EQUATIONS,),
+    EquationArgs,
+    limits="Equations in Cartesian coordinates, one for each field. Derivatives are u_t, u_xx, D(u, x), lap(u), "
+    "div(a*grad(u)); products are written with *; numbers are used as written, so units have to agree.",
+    examples=(
+        {
+            "coordinates": {"space": ["x"], "time": "t"},
+            "fields": ["u"],
+            "parameters": {"alpha": "0.1"},
+            "equations": ["u_t = alpha*u_xx"],
+        },
+    ),
+)
+def define_equations(call: ToolContext) -> ToolResult:
+    """Names the coordinates and unknown fields and gives the equations, with parameters and their units."""
+    given = _fragment(call)
+    return ToolResult({"equations": given}, {key: given[key] for key in ("equations", "fields")})
 
 
-def _region(call: ToolContext) -> ToolResult:
-    return ToolResult({"domain": _fragment(call)}, _fragment(call))
+@tool(
+    "parser",
+    (),
+    (_DOMAIN,),
+    DomainArgs,
+    limits="Boxes of one to three dimensions, and in the plane disks, annuli and polygons.",
+    examples=(
+        {"domain": {"type": "box", "bounds": {"x": ["0", "1"]}}, "time": ["0", "2"]},
+        {"domain": {"type": "disk", "radius": "2"}},
+    ),
+)
+def define_domain(call: ToolContext) -> ToolResult:
+    """Gives the region, and the time interval of a problem that depends on time."""
+    return _told("domain", _fragment(call))
 
 
-def _start(call: ToolContext) -> ToolResult:
-    given = {call.parameters.field: call.parameters.value}
-    return ToolResult({"initial": given}, given)
+@tool(
+    "parser",
+    (),
+    (_INITIAL,),
+    InitialConditionArgs,
+    examples=({"field": "u", "value": "sin(pi*x)"}, {"field": "u_t", "value": "0"}),
+)
+def define_initial_condition(call: ToolContext) -> ToolResult:
+    """Gives the value of a field at the initial time, or of its time derivative (field u_t)."""
+    return _told("initial", {call.parameters.field: call.parameters.value})
 
 
-def _on_boundary(call: ToolContext) -> ToolResult:
+@tool(
+    "parser",
+    (),
+    (_BOUNDARY,),
+    BoundaryConditionArgs,
+    limits="where is all, one end of an axis such as x = 0, or inner, outer, edge 2. Normal derivatives point "
+    "outward. periodic takes an axis and nothing else.",
+    examples=(
+        {"type": "dirichlet", "where": "x = 0", "field": "u", "value": "0"},
+        {"type": "robin", "where": "x = 1", "field": "u", "a": "1", "b": "2", "value": "t"},
+        {"type": "periodic", "axis": "x"},
+    ),
+)
+def define_boundary_condition(call: ToolContext) -> ToolResult:
+    """Gives one condition on a part of the boundary, or on all of it."""
     try:
         Boundary.model_validate(_fragment(call))
     except ValueError as error:
-        raise ToolError(f"define_boundary_condition: {_first_line(error)}") from None
-    return ToolResult({"boundary": _fragment(call)}, _fragment(call))
+        found = re.search(r"Value error, (.*?) \[type=", str(error), re.DOTALL)
+        raise ToolError(f"define_boundary_condition: {found[1] if found else error}") from None
+    return _told("boundary", _fragment(call))
 
 
-def _first_line(error: ValueError) -> str:
-    found = re.search(r"Value error, (.*?) \[type=", str(error), re.DOTALL)
-    return found[1] if found else str(error)
+@tool("parser", (), (_MEAN,), MeanArgs, examples=({"field": "u", "value": "0"},))
+def define_mean(call: ToolContext) -> ToolResult:
+    """Fixes the mean of a field over the domain, where equations and conditions leave a constant open."""
+    return _told("mean", {call.parameters.field: call.parameters.value})
 
 
-def _mean(call: ToolContext) -> ToolResult:
-    given = {call.parameters.field: call.parameters.value}
-    return ToolResult({"mean": given}, given)
+@tool("parser", (), (_REFERENCE,), ReferenceArgs, examples=({"value": {"u": "exp(-t)*sin(x)"}},))
+def define_reference_solution(call: ToolContext) -> ToolResult:
+    """Gives an exact solution that the result is to be compared with."""
+    return _told("reference", _fragment(call))
 
 
-def _known(call: ToolContext) -> ToolResult:
-    return ToolResult({"reference": _fragment(call)}, _fragment(call))
-
-
-def _whole(call: ToolContext) -> ToolResult:
-    document = assembled(call.parameters, call.inputs)
+@tool(
+    "parser",
+    (
+        _EQUATIONS,
+        _DOMAIN,
+        ToolPort("initial", "initial", "all initial values", required=False, many=True),
+        ToolPort("boundary", "boundary", "all boundary conditions", required=False, many=True),
+        ToolPort("mean", "mean", "mean values", required=False, many=True),
+        ToolPort("reference", "reference", "an exact solution", required=False),
+    ),
+    (PROBLEM,),
+    AssembleArgs,
+    examples=({"title": "A cooling rod", "accuracy": 1e-6},),
+)
+def assemble_problem(call: ToolContext) -> ToolResult:
+    """Puts the pieces together and checks that they fit: names, numbers of conditions, units."""
+    document = _assembled(call.parameters, call.inputs)
     found = diagnose(yaml.safe_dump(document, allow_unicode=True, sort_keys=False), "problem")
     if found.problem is None:
         raise ToolError(f"assemble_problem: {objections(found.concerns)}")
@@ -142,18 +208,27 @@ def _whole(call: ToolContext) -> ToolResult:
     return ToolResult({"problem": found.problem}, {"as understood": told})
 
 
+def _fragment(call: ToolContext) -> dict[str, Any]:
+    fragment: dict[str, Any] = call.parameters.model_dump(mode="json", exclude_defaults=True)
+    return fragment
+
+
+def _told(port: str, fragment: Mapping[str, Any]) -> ToolResult:
+    return ToolResult({port: fragment}, fragment)
+
+
 def objections(concerns: Iterable[Diagnostic]) -> str:
     """Return what is wrong with a problem, with the question where one is asked for."""
-    return "; ".join(_objection(concern) for concern in concerns if concern.verdict != "warn")
+    told = []
+    for concern in concerns:
+        place = f"{show(concern.path)}: " if concern.path else ""
+        question = f" ({concern.question})" if concern.question else ""
+        if concern.verdict != "warn":
+            told.append(f"[{concern.verdict}: {concern.kind}] {place}{concern.message}{question}")
+    return "; ".join(told)
 
 
-def _objection(concern: Diagnostic) -> str:
-    place = f"{show(concern.path)}: " if concern.path else ""
-    question = f" ({concern.question})" if concern.question else ""
-    return f"[{concern.verdict}: {concern.kind}] {place}{concern.message}{question}"
-
-
-def assembled(parameters: AssembleArgs, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def _assembled(parameters: AssembleArgs, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the specification of fragments as a document; raises `ToolError` where two give the same value."""
     reference = inputs["reference"]
     return {
@@ -182,109 +257,12 @@ def _merged(what: str, fragments: Iterable[Mapping[str, Any]]) -> dict[str, Any]
     return merged
 
 
-_EQUATIONS = ToolPort("equations", "equations", "unknowns, coordinates, parameters and equations")
-_DOMAIN = ToolPort("domain", "domain", "the region and the time interval")
-_INITIAL = ToolPort("initial", "initial", "one initial value")
-_BOUNDARY = ToolPort("boundary", "boundary", "one boundary condition")
-_MEAN = ToolPort("mean", "mean", "a mean value")
-_REFERENCE = ToolPort("reference", "reference", "an exact solution")
-PROBLEM = ToolPort("problem", "problem", "the checked problem")
-
-TOOLS: tuple[Tool, ...] = (
-    Tool(
-        "define_equations",
-        "parser",
-        "Names the coordinates and unknown fields and gives the equations, with parameters and their units.",
-        EquationArgs,
-        (),
-        (_EQUATIONS,),
-        _equations,
-        limits="Equations in Cartesian coordinates, one for each field. Derivatives are u_t, u_xx, D(u, x), lap(u), "
-        "div(a*grad(u)); products are written with *; numbers are used as written, so units have to agree.",
-        examples=(
-            {
-                "coordinates": {"space": ["x"], "time": "t"},
-                "fields": ["u"],
-                "parameters": {"alpha": "0.1"},
-                "equations": ["u_t = alpha*u_xx"],
-            },
-        ),
-    ),
-    Tool(
-        "define_domain",
-        "parser",
-        "Gives the region, and the time interval of a problem that depends on time.",
-        DomainArgs,
-        (),
-        (_DOMAIN,),
-        _region,
-        limits="Boxes of one to three dimensions, and in the plane disks, annuli and polygons.",
-        examples=(
-            {"domain": {"type": "box", "bounds": {"x": ["0", "1"]}}, "time": ["0", "2"]},
-            {"domain": {"type": "disk", "radius": "2"}},
-        ),
-    ),
-    Tool(
-        "define_initial_condition",
-        "parser",
-        "Gives the value of a field at the initial time, or of its time derivative (field u_t).",
-        InitialConditionArgs,
-        (),
-        (_INITIAL,),
-        _start,
-        examples=({"field": "u", "value": "sin(pi*x)"}, {"field": "u_t", "value": "0"}),
-    ),
-    Tool(
-        "define_boundary_condition",
-        "parser",
-        "Gives one condition on a part of the boundary, or on all of it.",
-        BoundaryConditionArgs,
-        (),
-        (_BOUNDARY,),
-        _on_boundary,
-        limits="where is all, one end of an axis such as x = 0, or inner, outer, edge 2. Normal derivatives point "
-        "outward. periodic takes an axis and nothing else.",
-        examples=(
-            {"type": "dirichlet", "where": "x = 0", "field": "u", "value": "0"},
-            {"type": "robin", "where": "x = 1", "field": "u", "a": "1", "b": "2", "value": "t"},
-            {"type": "periodic", "axis": "x"},
-        ),
-    ),
-    Tool(
-        "define_mean",
-        "parser",
-        "Fixes the mean of a field over the domain, where equations and conditions leave a constant open.",
-        MeanArgs,
-        (),
-        (_MEAN,),
-        _mean,
-        examples=({"field": "u", "value": "0"},),
-    ),
-    Tool(
-        "define_reference_solution",
-        "parser",
-        "Gives an exact solution that the result is to be compared with.",
-        ReferenceArgs,
-        (),
-        (_REFERENCE,),
-        _known,
-        examples=({"value": {"u": "exp(-t)*sin(x)"}},),
-    ),
-    Tool(
-        "assemble_problem",
-        "parser",
-        "Puts the pieces together and checks that they fit: names, numbers of conditions, units.",
-        AssembleArgs,
-        (
-            _EQUATIONS,
-            _DOMAIN,
-            ToolPort("initial", "initial", "all initial values", required=False, many=True),
-            ToolPort("boundary", "boundary", "all boundary conditions", required=False, many=True),
-            ToolPort("mean", "mean", "mean values", required=False, many=True),
-            ToolPort("reference", "reference", "an exact solution", required=False),
-        ),
-        (PROBLEM,),
-        _whole,
-        examples=({"title": "A cooling rod", "accuracy": 1e-6},),
-    ),
+TOOLS = (
+    define_equations,
+    define_domain,
+    define_initial_condition,
+    define_boundary_condition,
+    define_mean,
+    define_reference_solution,
+    assemble_problem,
 )

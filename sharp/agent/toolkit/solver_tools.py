@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from sharp.agent.toolkit.problem_tools import PROBLEM, objections
-from sharp.agent.tools import CheckResult, Parameters, Tool, ToolContext, ToolError, ToolPort, ToolResult
+from sharp.agent.tools import (
+    CheckResult,
+    Parameters,
+    ToolContext,
+    ToolError,
+    ToolPort,
+    ToolResult,
+    tool,
+)
 from sharp.errors import ConfigurationError, SpecificationError
 from sharp.problems.problem import Problem
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import Deadline, NumericalMethod
-from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, refine
+from sharp.solvers.refine import RefinementStudy, refine
 from sharp.solvers.system import FirstOrderSystem
-
-
-class NoArgs(Parameters):
-    """No literal parameters."""
 
 
 class MethodArgs(Parameters):
@@ -48,7 +51,18 @@ class DiscretisedProblem:
     accuracy: float
 
 
-def _checked(call: ToolContext) -> ToolResult:
+SOUND = ToolPort("problem", "validated_problem", "the problem after check_problem")
+SOLUTION = ToolPort("solution", "solution", "the solution, with how it was refined")
+_VALIDATED = ToolPort(
+    "validated_problem", "validated_problem", "the problem, if nothing speaks against solving it"
+)
+_METHOD = ToolPort("method", "method", "the method of solution")
+_DISCRETISATION = ToolPort("discretisation", "discretisation", "system, method and resolutions")
+
+
+@tool("parser", (PROBLEM,), (_VALIDATED,))
+def check_problem(call: ToolContext) -> ToolResult:
+    """Looks for what makes a problem ill-posed, under-specified or contradictory."""
     from sharp.problems.well_posedness import check_well_posedness
 
     found = check_well_posedness(call.inputs["problem"])
@@ -56,14 +70,20 @@ def _checked(call: ToolContext) -> ToolResult:
     if grave:
         raise ToolError(f"check_problem: {objections(grave)}")
     finding = CheckResult("well-posed", True, "conditions fit the equations, and nothing contradicts")
-    return ToolResult(
-        {"validated_problem": call.inputs["problem"]},
-        {"warnings": [concern.message for concern in found]},
-        (finding,),
-    )
+    warnings = [concern.message for concern in found]
+    return ToolResult({"validated_problem": call.inputs["problem"]}, {"warnings": warnings}, (finding,))
 
 
-def _chosen(call: ToolContext) -> ToolResult:
+@tool(
+    "solver",
+    (SOUND,),
+    (_METHOD,),
+    MethodArgs,
+    limits="Methods are chebyshev, fourier, fd, fv, polar and fem; each says why it cannot solve a problem.",
+    examples=({}, {"method": "fd"}),
+)
+def choose_method(call: ToolContext) -> ToolResult:
+    """Chooses a method by rules from dimension, domain, order, type and smoothness."""
     from sharp.solvers.methods import all_methods
     from sharp.solvers.recommend import recommend
 
@@ -85,7 +105,9 @@ def _chosen(call: ToolContext) -> ToolResult:
     return ToolResult({"method": first.method}, summary)
 
 
-def _discretised(call: ToolContext) -> ToolResult:
+@tool("solver", (SOUND, _METHOD), (_DISCRETISATION,), ResolutionArgs, examples=({}, {"resolution": 60}))
+def discretise(call: ToolContext) -> ToolResult:
+    """Puts the problem on grids of rising resolution, or on those about a given one."""
     problem: Problem = call.inputs["problem"]
     method: NumericalMethod = call.inputs["method"]
     system = _system(problem, "discretise")
@@ -102,16 +124,18 @@ def _discretised(call: ToolContext) -> ToolResult:
     return ToolResult({"discretisation": found}, summary)
 
 
-def _system(problem: Problem, tool: str) -> FirstOrderSystem:
+def _system(problem: Problem, name: str) -> FirstOrderSystem:
     from sharp.solvers.system import system_of
 
     try:
         return system_of(problem)
     except SpecificationError as error:
-        raise ToolError(f"{tool}: {error}") from None
+        raise ToolError(f"{name}: {error}") from None
 
 
-def _in_time(call: ToolContext) -> ToolResult:
+@tool("solver", (_DISCRETISATION,), (SOLUTION,), cost="seconds")
+def solve_in_time(call: ToolContext) -> ToolResult:
+    """Solves a problem that depends on time."""
     system = call.inputs["discretisation"].system
     if system.steady:
         other = "solve_eigenvalues" if system.eigenvalue_terms else "solve_steady"
@@ -119,7 +143,9 @@ def _in_time(call: ToolContext) -> ToolResult:
     return _solved(call, "solve_in_time")
 
 
-def _steady(call: ToolContext) -> ToolResult:
+@tool("solver", (_DISCRETISATION,), (SOLUTION,), cost="seconds")
+def solve_steady(call: ToolContext) -> ToolResult:
+    """Solves a steady problem."""
     system = call.inputs["discretisation"].system
     if not system.steady or system.eigenvalue_terms:
         other = "solve_eigenvalues" if system.eigenvalue_terms else "solve_in_time"
@@ -127,7 +153,9 @@ def _steady(call: ToolContext) -> ToolResult:
     return _solved(call, "solve_steady")
 
 
-def _eigenvalues(call: ToolContext) -> ToolResult:
+@tool("solver", (_DISCRETISATION,), (SOLUTION,), cost="seconds")
+def solve_eigenvalues(call: ToolContext) -> ToolResult:
+    """Finds the lowest eigenvalues and the first eigenfunction."""
     system = call.inputs["discretisation"].system
     if not system.eigenvalue_terms:
         other = "solve_steady" if system.steady else "solve_in_time"
@@ -135,13 +163,15 @@ def _eigenvalues(call: ToolContext) -> ToolResult:
     return _solved(call, "solve_eigenvalues")
 
 
-def _solved(call: ToolContext, tool: str) -> ToolResult:
+def _solved(call: ToolContext, name: str) -> ToolResult:
     asked: DiscretisedProblem = call.inputs["discretisation"]
-    found = refine(
-        asked.method, asked.system, asked.accuracy, Deadline.within(call.wall_s), asked.resolutions
-    )
+    limit = Deadline.within(call.wall_s)
+    found = refine(asked.method, asked.system, asked.accuracy, limit, asked.resolutions)
     if found.solution is None:
-        raise ToolError(f"{tool}: {asked.method.name} found no solution: {_failures(found.attempts)}")
+        failures = "; ".join(
+            f"at resolution {attempt.resolution}: {attempt.failure}" for attempt in found.attempts
+        )
+        raise ToolError(f"{name}: {asked.method.name} found no solution: {failures}")
     finding = CheckResult(
         "refinement",
         found.converged,
@@ -150,10 +180,6 @@ def _solved(call: ToolContext, tool: str) -> ToolResult:
         asked.accuracy,
     )
     return ToolResult({"solution": found}, _told(found), (finding,))
-
-
-def _failures(attempts: Sequence[ResolutionAttempt]) -> str:
-    return "; ".join(f"at resolution {attempt.resolution}: {attempt.failure}" for attempt in attempts)
 
 
 def _told(found: RefinementStudy) -> dict[str, Any]:
@@ -170,78 +196,4 @@ def _told(found: RefinementStudy) -> dict[str, Any]:
     return told
 
 
-SOUND = ToolPort("problem", "validated_problem", "the problem after check_problem")
-SOLUTION = ToolPort("solution", "solution", "the solution, with how it was refined")
-_METHOD = ToolPort("method", "method", "the method of solution")
-_DISCRETISATION = ToolPort("discretisation", "discretisation", "system, method and resolutions")
-
-TOOLS: tuple[Tool, ...] = (
-    Tool(
-        "check_problem",
-        "parser",
-        "Looks for what makes a problem ill-posed, under-specified or contradictory.",
-        NoArgs,
-        (PROBLEM,),
-        (
-            ToolPort(
-                "validated_problem", "validated_problem", "the problem, if nothing speaks against solving it"
-            ),
-        ),
-        _checked,
-        examples=({},),
-    ),
-    Tool(
-        "choose_method",
-        "solver",
-        "Chooses a method by rules from dimension, domain, order, type and smoothness.",
-        MethodArgs,
-        (SOUND,),
-        (_METHOD,),
-        _chosen,
-        limits="Methods are chebyshev, fourier, fd, fv, polar and fem; each says why it cannot solve a problem.",
-        examples=({}, {"method": "fd"}),
-    ),
-    Tool(
-        "discretise",
-        "solver",
-        "Puts the problem on grids of rising resolution, or on those about a given one.",
-        ResolutionArgs,
-        (SOUND, _METHOD),
-        (_DISCRETISATION,),
-        _discretised,
-        examples=({}, {"resolution": 60}),
-    ),
-    Tool(
-        "solve_in_time",
-        "solver",
-        "Solves a problem that depends on time.",
-        NoArgs,
-        (_DISCRETISATION,),
-        (SOLUTION,),
-        _in_time,
-        cost="seconds",
-        examples=({},),
-    ),
-    Tool(
-        "solve_steady",
-        "solver",
-        "Solves a steady problem.",
-        NoArgs,
-        (_DISCRETISATION,),
-        (SOLUTION,),
-        _steady,
-        cost="seconds",
-        examples=({},),
-    ),
-    Tool(
-        "solve_eigenvalues",
-        "solver",
-        "Finds the lowest eigenvalues and the first eigenfunction.",
-        NoArgs,
-        (_DISCRETISATION,),
-        (SOLUTION,),
-        _eigenvalues,
-        cost="seconds",
-        examples=({},),
-    ),
-)
+TOOLS = (check_problem, choose_method, discretise, solve_in_time, solve_steady, solve_eigenvalues)

@@ -26,7 +26,7 @@ from sharp.report import write_report
 from sharp.runs.advance import acquire_run, advance
 from sharp.runs.configure import problem_of
 from sharp.runs.creation import create_run, resolve_dataset, with_servers
-from sharp.runs.directory import Run, load_run
+from sharp.runs.directory import RunDirectory, load_run
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.execution_backend import ExecutionBackend
 
@@ -130,7 +130,7 @@ async def run_cell(cell: Cell, share: SharedPrefix | None, context: CellContext)
         return CellResult(RunSummary("failed", note=_sentence(error, context.listener)), error=error)
 
 
-async def _prepared(cell: Cell, share: SharedPrefix | None, context: CellContext) -> Run:
+async def _prepared(cell: Cell, share: SharedPrefix | None, context: CellContext) -> RunDirectory:
     """Return the run of a cell, made if need be; budgets and servers are those of the sweep file."""
     path, config = run_path(context.folder, cell.id), cell.config
     if has_begun(context.folder, cell.id):
@@ -146,7 +146,7 @@ async def _prepared(cell: Cell, share: SharedPrefix | None, context: CellContext
     return create_run(config, path, on_cluster=context.on_cluster)
 
 
-async def _advanced(cell: Cell, run: Run, journal: Journal, context: CellContext) -> CellResult:
+async def _advanced(cell: Cell, run: RunDirectory, journal: Journal, context: CellContext) -> CellResult:
     def listener(progress: ProgressEvent) -> None:
         if progress.phase == "barrier":
             context.stages.passed(cell.id, progress.path)

@@ -9,7 +9,7 @@ from typing import Protocol
 from sharp.document.text import error_text
 from sharp.experiments.run_summary import RunSummary
 from sharp.experiments.sweeps.plan import SweepPlan
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.progress import ProgressView, capture_warnings
 
@@ -17,7 +17,7 @@ from sharp.runs.progress import ProgressView, capture_warnings
 class SweepListener(Protocol):
     """Is told what happens in a sweep; from other threads as well, while data are made."""
 
-    def cell_started(self, cell: str, run: Run) -> None:
+    def cell_started(self, cell: str, run: RunDirectory) -> None:
         """Report that a run starts or is resumed."""
 
     def effect(self, cell: str, progress: ProgressEvent) -> None:
@@ -51,7 +51,7 @@ class SweepView(ProgressView):
         self._failed = 0
         self._at_work: dict[str, None] = {}
 
-    def cell_started(self, cell: str, run: Run) -> None:
+    def cell_started(self, cell: str, run: RunDirectory) -> None:
         """Report that a run begins, or goes on."""
         self._at_work[cell] = None
         donor = run.config.genesis.replay_from

@@ -27,7 +27,7 @@ from sharp.llm.cards import ModelCard
 from sharp.llm.ledger import CallTotals, dollars
 from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest
 from sharp.runs.budget import Clock
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.execution_backend import ExecutionBackend, RunResources, backend, cached, policy_of
 
 _ON_ANY = {"gpu_hours", "wall_time", "jobs"}
@@ -57,7 +57,7 @@ class SweepBudget:
         self._warn = warn
         self._warned: set[str] = set()
 
-    def tools(self, run: Run, tools: RunResources) -> RunResources:
+    def tools(self, run: RunDirectory, tools: RunResources) -> RunResources:
         """Return the tools of a run so that what it does with them is paid for from here."""
         clock = tools.clock or self._clock
         backends = {
@@ -143,7 +143,7 @@ class SharedBackend:
         return self._site.parking
 
     @asynccontextmanager
-    async def opened(self, run: Run) -> AsyncIterator[RunResources]:
+    async def opened(self, run: RunDirectory) -> AsyncIterator[RunResources]:
         """Give a run what it works with."""
         async with self._site.opened(self._metered(run)) as given:
             tools = self._purse.tools(run, given)
@@ -152,7 +152,7 @@ class SharedBackend:
             else:
                 yield replace(tools, evaluator=self._turns.evaluator(tools.evaluator))
 
-    def _metered(self, run: Run) -> Run:
+    def _metered(self, run: RunDirectory) -> RunDirectory:
         """Return the run as one that wants GPU-hours metered where the sweep does: a site does so for budgets alone."""
         if not self._purse.meters_gpus or run.config.budget.gpu_hours is not None:
             return run
@@ -178,7 +178,7 @@ class PoolSite:
         await asyncio.gather(*(bench.aclose() for bench in self._benches.values()))
 
     @asynccontextmanager
-    async def opened(self, run: Run) -> AsyncIterator[RunResources]:
+    async def opened(self, run: RunDirectory) -> AsyncIterator[RunResources]:
         """Give a run its models, and its share of the workers."""
         policy = policy_of(run.config.evaluation)
         async with AsyncExitStack() as stack:
@@ -198,7 +198,7 @@ class PoolSite:
 class _PooledEvaluator(LocalEvaluator):
     """Evaluates on workers that belong to the pool, and leaves them there."""
 
-    def __init__(self, run: Run, bench: WorkerPool, free: asyncio.Semaphore) -> None:
+    def __init__(self, run: RunDirectory, bench: WorkerPool, free: asyncio.Semaphore) -> None:
         dataset = run.dataset()
         super().__init__(run.path, run.problem, dataset, run.splits(dataset), workers=1)
         self._bench = bench

@@ -38,7 +38,8 @@ from sharp.llm.hosting import server_plans
 from sharp.runs.cluster.pilot import evaluate_entries
 from sharp.runs.cluster.profiles import PROGRAM, render_script
 
-_UNKNOWN = "0" * 8
+UNKNOWN_ID = "0" * 8
+"""Stands for the id of a campaign that is yet to be made."""
 
 
 @dataclass(frozen=True)
@@ -56,20 +57,21 @@ class LaunchResult:
         return asdict(self)
 
 
-def launch(errand: Workload[Any], cluster: ClusterProfile | None) -> LaunchResult:
-    """See to it that an errand is carried on by a cluster's jobs; `cluster` None: by the profile of its first launch.
+def launch(workload: Workload[Any], cluster: ClusterProfile | None) -> LaunchResult:
+    """See to it that a cluster's jobs carry a workload on; `cluster` None: by the profile of its first launch.
 
     Launching what is under way, or finished, changes nothing. What has stopped goes on: a wish to stop and an ending
     are forgotten. Raises `ConfigurationError` where the cluster cannot do it, `SlurmError` where Slurm takes no job,
     `RunLocked` where it is under way by another profile.
     """
-    profile = profile_of(errand.folder, cluster)
-    errand.check(profile)
+    profile = profile_of(workload.folder, cluster)
+    workload.check(profile)
     try:
-        with _control(errand.folder, profile) as control:
-            return _go_on(control, errand)
+        with _control(workload.folder, profile) as control:
+            job, sentence = _go_on(control, workload)
+            return _launched(control.campaign, job, sentence)
     except RunLocked:
-        known, holder = find_campaign(errand.folder), read_holder(errand.folder / "slurm")
+        known, holder = find_campaign(workload.folder), read_holder(workload.folder / "slurm")
         if known is None or known.cluster != profile or holder is None:
             raise
         return _launched(known, holder.job, f"It is under way already: {holder}.")
@@ -97,19 +99,21 @@ def check_slurm() -> None:
         )
 
 
-def cron_line(folder: Path) -> str:
-    """Return the line of a crontab that advances a campaign every ten minutes."""
-    log = folder / "slurm" / "logs" / "advance.log"
-    command = shlex.join([sys.executable, "-P", "-m", "sharp.cli", "advance", str(folder)])
-    line = f"{command} >> {shlex.quote(str(log))} 2>&1"
-    return "*/10 * * * * " + line.replace("%", r"\%")
-
-
 @contextmanager
 def _control(folder: Path, cluster: ClusterProfile) -> Iterator[ControllerContext]:
-    lease = _lease(folder)
+    place = folder / "slurm"
+    make_directory(place)
     try:
-        campaign = _campaign(folder, cluster)
+        lease = Lease.acquire(place)
+    except RunLocked:
+        raise RunLocked(
+            f"{folder} is being carried on by {read_holder(place) or 'another process'} just now. Wait for it, or stop "
+            f"it first: sharp cancel {shlex.quote(str(folder))}"
+        ) from None
+    try:
+        campaign = find_campaign(folder) or create_campaign(folder, cluster, PROGRAM)
+        if campaign.cluster != cluster:
+            campaign = change_profile(campaign, cluster)
     except BaseException:
         lease.release()
         raise
@@ -117,49 +121,34 @@ def _control(folder: Path, cluster: ClusterProfile) -> Iterator[ControllerContex
         yield control
 
 
-def _lease(folder: Path) -> Lease:
-    place = folder / "slurm"
-    make_directory(place)
-    try:
-        return Lease.acquire(place)
-    except RunLocked:
-        raise RunLocked(
-            f"{folder} is being carried on by {read_holder(place) or 'another process'} just now. Wait for it, or stop "
-            f"it first: sharp cancel {shlex.quote(str(folder))}"
-        ) from None
-
-
-def _campaign(folder: Path, cluster: ClusterProfile) -> Campaign:
-    known = find_campaign(folder)
-    if known is None:
-        return create_campaign(folder, cluster, PROGRAM)
-    return known if cluster == known.cluster else change_profile(known, cluster)
-
-
-def _go_on(control: ControllerContext, errand: Workload[Any]) -> LaunchResult:
+def _go_on(control: ControllerContext, workload: Workload[Any]) -> tuple[str | None, str]:
+    """Return the controller job, if there is one, and how the workload goes on."""
     campaign, ending = control.campaign, read_campaign_outcome(control.campaign)
     living = active_controllers(control)
     if living:
         job = living[0].job_id
-        return _launched(campaign, job, f"Controller job {job} is under way already.")
+        return job, f"Controller job {job} is under way already."
     if ending is not None and ending.state == "finished":
-        return _launched(campaign, None, f"It has finished already. {ending.sentence}")
+        return None, f"It has finished already. {ending.sentence}"
     clear_campaign_outcome(campaign)
     restart_chain(campaign)
     update_control(campaign, stop=False)
     if not campaign.cluster.submit_from_compute:
-        return _launched(campaign, None, _by_hand(campaign))
-    job = submit_first(control, errand.module, render_script)
-    return _launched(campaign, job, f"Controller job {job} is submitted.")
+        return None, _by_hand(campaign)
+    job = submit_first(control, workload.module, render_script)
+    return job, f"Controller job {job} is submitted."
 
 
 def _by_hand(campaign: Campaign) -> str:
-    folder = campaign.folder
+    folder, log = campaign.folder, campaign.logs / "advance.log"
+    command = shlex.join([sys.executable, "-P", "-m", "sharp.cli", "advance", str(folder)])
+    line = f"{command} >> {shlex.quote(str(log))} 2>&1"
+    cron = "*/10 * * * * " + line.replace("%", r"\%")
     return (
         f"On {campaign.cluster.name} jobs may not submit jobs (submit_from_compute: false): no job steers this. Run\n"
         f"  sharp advance {shlex.quote(str(folder))}\n"
         "on a login node again and again until it exits with 0 instead of 75, or let cron do it (crontab -e):\n"
-        f"  {cron_line(folder)}"
+        f"  {cron}"
     )
 
 
@@ -173,8 +162,8 @@ class JobPreview:
 
     role: str
     when: str
-    argv: tuple[str, ...]
     script: str
+    argv: tuple[str, ...] = ("sbatch", "--parsable")
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -194,44 +183,20 @@ def preview(
     where a path or a setting cannot stand in a script.
     """
     found = find_campaign(folder)
-    campaign = Campaign(folder.absolute(), found.id if found else _UNKNOWN, cluster, "", PROGRAM)
-    return [
-        *_controllers(campaign, module),
-        _array(campaign, at_once),
-        *_servers(campaign, cards),
-    ]
-
-
-def _controllers(campaign: Campaign, module: str) -> list[JobPreview]:
-    if not campaign.cluster.submit_from_compute:
-        return []
-    links = [ControllerJob(campaign, module, f"{campaign.id}-c{number}") for number in (1, 2)]
-    first, following = link_script(links[0]), link_script(links[1], after="0")
-    return [
-        _planned("controller", "at the launch", render_script(first)),
-        _planned("controller", "by each one, before it works", render_script(following)),
-    ]
-
-
-def _array(campaign: Campaign, at_once: int) -> JobPreview:
-    dispatch = campaign.cluster.dispatch
+    campaign = Campaign(folder.absolute(), found.id if found else UNKNOWN_ID, cluster, "", PROGRAM)
+    jobs = []
+    if cluster.submit_from_compute:
+        first, second = (ControllerJob(campaign, module, f"{campaign.id}-c{number}") for number in (1, 2))
+        jobs.append(JobPreview("controller", "at the launch", render_script(link_script(first))))
+        following = render_script(link_script(second, after="0"))
+        jobs.append(JobPreview("controller", "by each one, before it works", following))
+    dispatch = cluster.dispatch
     elements = max(min(-(-at_once // dispatch.items_per_worker), dispatch.max_workers), 1)
     arrays = Arrays(campaign, Slurm(), evaluate_entries, render_script, beat_s=0.0)
-    return _planned("evaluate", "whenever evaluations wait", arrays.script(f"{campaign.id}-e1", elements))
-
-
-def _servers(campaign: Campaign, cards: Collection[ModelCard]) -> list[JobPreview]:
-    plans = server_plans(cards, campaign.cluster)
-    key = campaign.services / "key"
-    return [
-        _planned(
-            "server",
-            f"when {model} is asked, {plan.replicas} of them",
-            render_script(server_script(campaign, plan, f"{campaign.id}-s{number}", key_file=key)),
-        )
-        for number, (model, plan) in enumerate(plans.items(), start=1)
-    ]
-
-
-def _planned(role: str, when: str, script: str) -> JobPreview:
-    return JobPreview(role, when, ("sbatch", "--parsable"), script)
+    array = arrays.script(f"{campaign.id}-e1", elements)
+    jobs.append(JobPreview("evaluate", "whenever evaluations wait", array))
+    for number, (model, plan) in enumerate(server_plans(cards, cluster).items(), start=1):
+        script = server_script(campaign, plan, f"{campaign.id}-s{number}", key_file=campaign.services / "key")
+        when = f"when {model} is asked, {plan.replicas} of them"
+        jobs.append(JobPreview("server", when, render_script(script)))
+    return jobs

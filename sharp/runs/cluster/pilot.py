@@ -1,4 +1,4 @@
-"""What an element of an array runs: evaluating task folders from the queue, by the same bench as on this machine."""
+"""What an element of an array runs: evaluating task folders from the queue, by the same workers as on this machine."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def evaluate_entries(terms: Mapping[str, Any]) -> None:
 
 
 async def _evaluate(terms: PilotOptions) -> None:
-    async with WorkerPools() as benches:
-        await serve(terms, benches.perform)
+    async with WorkerPools() as pools:
+        await serve(terms, pools.perform)
 
 
 class WorkerPools:
-    """Benches for entries, one for each way to evaluate, kept from entry to entry."""
+    """Workers for entries, one pool for each way to evaluate, kept from entry to entry."""
 
     def __init__(self) -> None:
-        self._benches: dict[tuple[SandboxPolicy, str | None], WorkerPool] = {}
+        self._pools: dict[tuple[SandboxPolicy, str | None], WorkerPool] = {}
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -46,17 +46,17 @@ class WorkerPools:
             raise InfrastructureError(f"{entry.folder} holds no task: {error}") from error
         if read_result(entry.folder, task) is not None:
             return
-        await self._bench(entry.options).evaluate(entry.folder, task.request)
+        await self._pool(entry.options).evaluate(entry.folder, task.request)
         if read_result(entry.folder, task) is None:
             raise InfrastructureError(f"The evaluation worker left no valid result in {entry.folder}.")
 
-    def _bench(self, options: Mapping[str, str]) -> WorkerPool:
+    def _pool(self, options: Mapping[str, str]) -> WorkerPool:
         policy, mpi = policy_of(options), options.get("mpi")
-        if (policy, mpi) not in self._benches:
-            bench = WorkerPool(policy, mpi)
-            self._stack.push_async_callback(bench.aclose)
-            self._benches[policy, mpi] = bench
-        return self._benches[policy, mpi]
+        if (policy, mpi) not in self._pools:
+            pool = WorkerPool(policy, mpi)
+            self._stack.push_async_callback(pool.aclose)
+            self._pools[policy, mpi] = pool
+        return self._pools[policy, mpi]
 
 
 def entry_options(policy: SandboxPolicy, mpi: str | None) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from hpc.files import make_directory, write_atomic
@@ -55,7 +54,7 @@ def load_cluster(name_or_path: str | Path) -> ClusterProfile:
 
 def render_script(script: Script) -> str:
     """Return the text of a batch script by the user's template or the shipped one."""
-    return render(script, template_folders())
+    return render(script, resource_dirs("slurm_templates"))
 
 
 def example_script(cluster: ClusterProfile, role: RoleName) -> str:
@@ -87,21 +86,13 @@ def draft_cluster(name: str, slurm: Slurm, output: Path | None, *, replace: bool
         raise ConfigurationError(
             f"{path}: expected a name such as mycluster, and a file NAME.yaml, found {name!r}"
         )
+    try:
+        accounts = slurm.accounts()
+    except SlurmError:  # no accounting here
+        accounts = ()
     heading = _HEADING.format(name=name)
-    text = draft_profile(name, slurm.partitions(), slurm.config(), _accounts(slurm), heading=heading)
+    text = draft_profile(name, slurm.partitions(), slurm.config(), accounts, heading=heading)
     make_directory(path.parent)
     write_atomic(path, text.encode())
     load_cluster(path)
     return path
-
-
-def template_folders() -> Sequence[Path]:
-    """Return the folders of batch script templates, the first to be searched first."""
-    return resource_dirs("slurm_templates")
-
-
-def _accounts(slurm: Slurm) -> tuple[str, ...]:
-    try:
-        return slurm.accounts()
-    except SlurmError:  # no accounting here
-        return ()

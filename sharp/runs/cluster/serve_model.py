@@ -24,6 +24,7 @@ from hpc.slurm import (
 from sharp.errors import ConfigurationError, ModelUnavailable
 from sharp.llm.cards import ModelCard
 from sharp.llm.hosting import is_hosted, server_plans
+from sharp.runs.cluster.launch import UNKNOWN_ID
 from sharp.runs.cluster.profiles import PROGRAM, render_script
 
 _EVERY_S = 2.0
@@ -53,9 +54,9 @@ def preview(
     card: ModelCard, cluster: ClusterProfile, folder: Path, replicas: int | None = None
 ) -> tuple[ServerPlan, str]:
     """Return the plan and the batch script of a replica, without touching anything."""
-    campaign = Campaign(folder.absolute(), "00000000", cluster, "", PROGRAM)
+    campaign = Campaign(folder.absolute(), UNKNOWN_ID, cluster, "", PROGRAM)
     plan = plan_of(card, cluster, replicas)
-    script = server_script(campaign, plan, "00000000-s1", key_file=campaign.services / "key")
+    script = server_script(campaign, plan, f"{UNKNOWN_ID}-s1", key_file=campaign.services / "key")
     return plan, render_script(script)
 
 

@@ -25,8 +25,7 @@ from hpc.serving import ServerPool
 from hpc.slurm import ClusterProfile, ControllerContext
 from sharp.errors import ConfigurationError
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
-from sharp.evaluation.task_factory import TaskFactory
-from sharp.evaluation.task_folder import EvaluationTask, read_result, write_task
+from sharp.evaluation.task_folder import EvaluationTask, TaskFactory, TaskResult, read_result, write_task
 from sharp.llm.budgets import ClusterUsage
 from sharp.llm.cards import ModelCard
 from sharp.llm.hosting import is_hosted, server_plans
@@ -36,8 +35,8 @@ from sharp.problems import Problem
 from sharp.reference.datasets import DataSet, Splits
 from sharp.runs.cluster.pilot import entry_options, evaluate_entries
 from sharp.runs.cluster.profiles import render_script
-from sharp.runs.directory import Run
-from sharp.runs.execution_backend import RunResources, backend, cached, policy_of
+from sharp.runs.directory import RunDirectory
+from sharp.runs.execution_backend import RunResources, backend, cached, open_backends, patience_of, policy_of
 
 _SCORING_S = 60.0
 METER_S = 60.0
@@ -113,14 +112,18 @@ class SlurmEvaluator:
     async def evaluate(self, request: EvaluationRequest) -> Evaluation:
         """Run and score one candidate; raises `InfrastructureError` when the machine failed.
 
-        Raises `WorkCancelled` where somebody cancelled jobs of the campaign, `ConfigurationError` where the request
+        Raises `WorkCancelled` where jobs of the campaign were cancelled, `ConfigurationError` where the request
         may need more time than a job has. Cancelling leaves the work in flight, to be found again.
         """
-        task, folder = self._subject.task(request), self._subject.folder(request)
+        return (await self.measure(self.task(request))).evaluation
+
+    async def measure(self, task: EvaluationTask) -> TaskResult:
+        """Return the result of a task, run unless it is there already; raises as `evaluate` does."""
+        folder = self._subject.folder(task.request)
         async with self._turn[folder]:
             while (known := read_result(folder, task)) is None:
-                check_walltime(self._cluster, request)
-                entry = WorkItem(_id(folder), folder, needs_s(request), self._options)
+                check_walltime(self._cluster, task.request)
+                entry = WorkItem(_id(folder), folder, needs_s(task.request), self._options)
                 self._prepare(entry, task)
                 await self._dispatcher.perform(entry, lambda: _is_done(folder, task))
             return known
@@ -130,7 +133,7 @@ class SlurmEvaluator:
         return self._subject.task(request)
 
     def _prepare(self, entry: WorkItem, task: EvaluationTask) -> None:
-        """Write the task; a folder that nobody works in is cleared before."""
+        """Write the task; a folder in which no job works is cleared before."""
         if not self._dispatcher.queue.holds(entry.id):
             shutil.rmtree(entry.folder, ignore_errors=True)
         make_directory(entry.folder)
@@ -186,51 +189,37 @@ class SlurmBackend:
         await self._pool.shut_down()
 
     @asynccontextmanager
-    async def opened(self, run: Run) -> AsyncIterator[RunResources]:
+    async def opened(self, run: RunDirectory) -> AsyncIterator[RunResources]:
         """Give a run its models and its share of the queue."""
-        async with AsyncExitStack() as stack:
-            backends = {name: self._backend(run, card) for name, card in run.cards.items()}
-            for each in backends.values():
-                stack.push_async_callback(each.aclose)
-            options, dataset = run.config.evaluation, run.dataset()
-            policy = node_policy(self._campaign.cluster, policy_of(options))
-            evaluator = SlurmEvaluator(
-                run.path,
-                run.problem,
-                dataset,
-                run.splits(dataset),
-                dispatcher=self._dispatcher,
-                sandbox=policy,
-                mpi=options.mpi,
-            )
-            if run.config.budget.gpu_hours is not None:
-                await self._start_metering()
-            known = cached(run, evaluator, policy, node_class(self._campaign.cluster))
-            yield RunResources(
-                backends, known, self._spent, pauses_s=()
-            )  # the dispatcher has tried again by itself
+        options, dataset = run.config.evaluation, run.dataset()
+        policy = node_policy(self._campaign.cluster, policy_of(options))
+        evaluator = SlurmEvaluator(
+            run.path,
+            run.problem,
+            dataset,
+            run.splits(dataset),
+            dispatcher=self._dispatcher,
+            sandbox=policy,
+            mpi=options.mpi,
+        )
+        if run.config.budget.gpu_hours is not None and self._metering is None:
+            await self._look()
+            self._metering = asyncio.create_task(self._look_again_and_again())
+        known = cached(run, evaluator, policy, node_class(self._campaign.cluster))
+        async with open_backends(run, self._backend) as backends:
+            # No pauses: the dispatcher has tried again by itself.
+            yield RunResources(backends, known, self._spent, pauses_s=())
 
-    def _backend(self, run: Run, card: ModelCard) -> ChatBackend:
+    def _backend(self, run: RunDirectory, card: ModelCard) -> ChatBackend:
         options = run.config.models
         if options.replay_from is not None or not is_hosted(card):
             return backend(run, card)
-        return ClusterChatBackend(
-            card,
-            self._pool,
-            deadline_s=options.deadline_s,
-            attempt_timeout_s=options.attempt_timeout_s,
-            concurrency=options.concurrency,
-        )
+        return ClusterChatBackend(card, self._pool, **patience_of(options))
 
     def _spent(self) -> ClusterUsage:
         used = self._meter.usage(self._book.book)
         launched = datetime.fromisoformat(self._campaign.created).timestamp()
         return ClusterUsage(used.gpu_hours, (time.time() - launched) / 60, used.jobs, used.unmetered)
-
-    async def _start_metering(self) -> None:
-        if self._metering is None:
-            await self._look()
-            self._metering = asyncio.create_task(self._look_again_and_again())
 
     async def _stop_metering(self) -> None:
         if self._metering is not None:

@@ -17,7 +17,7 @@ from sharp.llm.hosting import server_plans
 from sharp.problems import Problem
 from sharp.runs.advance import acquire_run, advance
 from sharp.runs.cluster.slurm_backend import SlurmBackend, check_walltime
-from sharp.runs.directory import Run, load_run
+from sharp.runs.directory import RunDirectory, load_run
 from sharp.runs.progress import progress_view
 from sharp.tournament.run_context import request_of
 from sharp.tournament.state import Tournament
@@ -25,7 +25,7 @@ from sharp.tournament.state import Tournament
 # What controller jobs run (`python -P -m MODULE FOLDER TOKEN`); named, not imported, for it is above this room.
 CONTROLLER = "sharp.controller"
 
-WriteReport = Callable[[Run, Tournament], Path]
+WriteReport = Callable[[RunDirectory, Tournament], Path]
 
 
 class RunWorkload:
@@ -33,7 +33,7 @@ class RunWorkload:
 
     module = CONTROLLER
 
-    def __init__(self, run: Run, write_report: WriteReport) -> None:
+    def __init__(self, run: RunDirectory, write_report: WriteReport) -> None:
         self._run, self._write_report = run, write_report
         self.folder = run.path.absolute()
 
@@ -67,17 +67,13 @@ class RunWorkload:
             )
             if outcome.state is None:
                 return WorkloadProgress(False, outcome.waiting_for)
-            report = self._write_report(run, outcome.state)
-        return WorkloadProgress(True, sentence=f"{format_result(outcome.state)} Report: {report}")
-
-
-def format_result(state: Tournament) -> str:
-    """Return what came of a run as a sentence."""
-    if state.best is None:
-        return "No candidate ran successfully."
-    scores = state.test.scores if state.test is not None else None
-    error = "" if scores is None else f", error {scores.nrmse:.3e} on test data"
-    return f"Winner: {state.best}{error}."
+            state, report = outcome.state, self._write_report(run, outcome.state)
+        result = "No candidate ran successfully."
+        if state.best is not None:
+            scores = state.test.scores if state.test is not None else None
+            error = "" if scores is None else f", error {scores.nrmse:.3e} on test data"
+            result = f"Winner: {state.best}{error}."
+        return WorkloadProgress(True, sentence=f"{result} Report: {report}")
 
 
 def check(config: RunConfig, problem: Problem, cards: Iterable[ModelCard], cluster: ClusterProfile) -> None:

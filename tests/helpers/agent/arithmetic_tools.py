@@ -5,11 +5,11 @@ from __future__ import annotations
 from sharp.agent.tools import (
     CheckResult,
     Parameters,
-    Tool,
     ToolContext,
     ToolError,
     ToolPort,
     ToolResult,
+    tool,
     toolkit_of,
 )
 
@@ -20,48 +20,32 @@ class Number(Parameters):
     value: float
 
 
-class Nothing(Parameters):
-    """No literals."""
+NUMBER, ROOT = ToolPort("number", "number", "a number"), ToolPort("root", "root", "the root")
+TERMS = ToolPort("terms", "number", "what is added", many=True)
 
 
-def _give(call: ToolContext) -> ToolResult:
+@tool("parser", (), (NUMBER,), Number, examples=({"value": 2},))
+def give_number(call: ToolContext) -> ToolResult:
+    """gives a literal"""
     return ToolResult({"number": call.parameters.value}, {"value": call.parameters.value})
 
 
-def _add(call: ToolContext) -> ToolResult:
+@tool("solver", (TERMS,), (NUMBER,))
+def add(call: ToolContext) -> ToolResult:
+    """adds"""
     total = sum(call.inputs["terms"])
     return ToolResult({"number": total}, {"sum": total})
 
 
-def _root(call: ToolContext) -> ToolResult:
+@tool("solver", (NUMBER,), (ROOT, ToolPort("check", "number", "its square")))
+def square_root(call: ToolContext) -> ToolResult:
+    """takes the root"""
     number = call.inputs["number"]
     if number < 0:
         raise ToolError(f"square_root: expected a number of at least 0, found {number:g}")
     root = number**0.5
-    return ToolResult(
-        {"root": root, "check": root**2}, {"root": root}, (CheckResult("square", True, "squared again"),)
-    )
+    square = CheckResult("square", True, "squared again")
+    return ToolResult({"root": root, "check": root**2}, {"root": root}, (square,))
 
 
-NUMBER = ToolPort("number", "number", "a number")
-TOOLS = toolkit_of(
-    Tool("give_number", "parser", "gives a literal", Number, (), (NUMBER,), _give, examples=({"value": 2},)),
-    Tool(
-        "add",
-        "solver",
-        "adds",
-        Nothing,
-        (ToolPort("terms", "number", "what is added", many=True),),
-        (NUMBER,),
-        _add,
-    ),
-    Tool(
-        "square_root",
-        "solver",
-        "takes the root",
-        Nothing,
-        (NUMBER,),
-        (ToolPort("root", "root", "the root"), ToolPort("check", "number", "its square")),
-        _root,
-    ),
-)
+TOOLS = toolkit_of(give_number, add, square_root)

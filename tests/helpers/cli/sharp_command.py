@@ -1,7 +1,8 @@
-"""The `sharp` command in processes of its own, and what may be compared of the runs it leaves."""
+"""The `sharp` command, within this process or in one of its own, and what may be compared of the runs it leaves."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -9,11 +10,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import pytest
 import zarr
+
+from sharp.cli import main
 
 # A whole tournament in seconds: exact data, two samples to validate on and two to test on, four programs, two judges.
 FAST = {
@@ -50,7 +56,44 @@ class Sharp:
         inherited = {name: os.environ[name] for name in kept if name in os.environ}
         return inherited | own | self.variables
 
-    def __call__(self, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        """Run the command within this process: it sees the same environment, folder and streams as a new one."""
+        out, err, argv = io.StringIO(), io.StringIO(), ["sharp", *map(str, arguments)]
+        before = signal.getsignal(signal.SIGTERM)
+        with (
+            patch.dict(os.environ, self.environment(), clear=True),
+            patch.multiple(sys, argv=argv, stdin=io.StringIO(), stdout=out, stderr=err),
+            chdir(self.folder),
+        ):
+            try:
+                main()
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+            finally:
+                signal.signal(signal.SIGTERM, before)
+        return subprocess.CompletedProcess(argv, code, out.getvalue(), err.getvalue())
+
+    def ok(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        """Run a command that must go well."""
+        done = self(*arguments)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def json(self, *arguments: object) -> Any:
+        """Run a command that must go well with --json, and return the one value that it prints."""
+        done = self.ok(*arguments, "--json")
+        assert done.stdout.count("\n") == 1
+        return json.loads(done.stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+    def fails(self, code: int, *arguments: object) -> str:
+        """Run a command that must end with a code and without a traceback; return what it says on standard error."""
+        done = self(*arguments)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stderr
+
+    def process(self, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run the command in a process of its own, for what a process has: limits, permissions, modules loaded."""
         return subprocess.run(
             self._command(arguments),
             env=self.environment(),

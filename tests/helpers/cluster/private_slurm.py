@@ -21,6 +21,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import pytest
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
 INSTALL = "apt-get install -y --no-install-recommends slurmctld slurmd slurm-client munge"
 GPUS_PER_NODE = 2
@@ -56,8 +58,8 @@ DefMemPerCPU=100
 GresTypes=gpu
 ReturnToService=2
 SlurmdParameters=config_overrides
-SchedulerParameters=batch_sched_delay=0,sched_interval=5,bf_interval=5,bf_continue
-KillWait=3
+SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2,bf_continue
+KillWait=1
 SlurmdTimeout=300
 MinJobAge={min_job_age}
 MaxArraySize={max_array}
@@ -77,26 +79,11 @@ _NODE = (
     "NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs=4 RealMemory=4000 Gres=gpu:2"
 )
 
-# Without accounting sacct only fails. This one answers from slurmctld, as long as it remembers a job.
-_SACCT = """\
-#!/bin/sh
-jobs=; while [ $# -gt 0 ]; do case $1 in -j) jobs=$jobs,$2; shift;; esac; shift; done
-echo 'JobID|State|NodeList'
-exec squeue -h -r --states=all -o '%i|%T|%N' -j "1${jobs}"
-"""
-
 
 def missing() -> str:
     """Return why no cluster can be started here, or nothing."""
     absent = [program for program in PROGRAMS if _program(program) is None]
     return f"Slurm is not installed (no {', '.join(absent)}): {INSTALL}" if absent else ""
-
-
-def add_sacct(folder: Path) -> None:
-    """Put a `sacct` into a folder that submitit can work with, for clusters without accounting."""
-    program = folder / "sacct"
-    program.write_text(_SACCT)
-    program.chmod(0o755)
 
 
 def started(attempts: int = 3, **limits: int) -> PrivateSlurm:
@@ -341,3 +328,12 @@ def free_ports(count: int) -> list[int]:
 def die_with_parent() -> None:
     """Have the calling process killed when the one that started it ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def shadow(folder: Path, program: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a program of this name before the real one, which it finds in $REAL."""
+    folder.mkdir(exist_ok=True)
+    real = next(p for p in os.environ["PATH"].split(":") if (Path(p) / program).is_file())
+    (folder / program).write_text(f"#!/bin/sh\nREAL={real}/{program}\n{text}\n")
+    (folder / program).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")

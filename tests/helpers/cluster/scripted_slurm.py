@@ -14,7 +14,6 @@ from hpc.queue.work_queue import Claim, Heartbeat
 from hpc.quiescence import QuiescenceTracker
 from hpc.slurm import (
     Campaign,
-    ClusterProfile,
     ControllerContext,
     Job,
     JobState,
@@ -28,6 +27,7 @@ from hpc.slurm import (
 )
 from hpc.slurm.parsing import array_id
 from tests.helpers import ROOT
+from tests.helpers.cluster.profiles import profile_of
 
 TEMPLATES = ROOT / "slurm_templates"
 QUICK = DispatchTimeouts(
@@ -115,11 +115,8 @@ class ScriptedSlurm(Slurm):
 
 def campaign_in(folder: Path, **changes: Any) -> Campaign:
     """Create a campaign whose jobs have ten minutes."""
-    role = {"time": "10min", "memory": "400MB", **changes.pop("role", {})}
-    roles = {"controller": role, "server": role, "evaluate": role}
     folder.mkdir(exist_ok=True)
-    fields = {"name": "here", "job_state_source": "squeue", "roles": roles, **changes}
-    return create_campaign(folder, ClusterProfile.model_validate(fields), "tool")
+    return create_campaign(folder, profile_of(**changes), "tool")
 
 
 def render_job(script: Script) -> str:

@@ -183,8 +183,6 @@ class StandIn(ThreadingHTTPServer):
 
     def ask(self, body: dict[str, Any]) -> dict[str, Any]:
         with self._engine_lock:
-            assert self.engine.stdin is not None
-            assert self.engine.stdout is not None
             self.engine.stdin.write(json.dumps(body) + "\n")
             self.engine.stdin.flush()
             answer: dict[str, Any] = json.loads(self.engine.stdout.readline())

@@ -6,31 +6,20 @@ import json
 import os
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from hpc.serving import ServerRegistration, read_key, read_services
 from hpc.serving.server_registry import ServerExit, make_key, read_ended
 from tests.helpers.cluster import STAND_IN
+from tests.helpers.waiting import until
 
 NAME = "Org/Some-Model"
 LONG_S = 300.0
-
-T = TypeVar("T")
-
-
-def until(look: Callable[[], T], what: str) -> T:
-    """Return what a look gives as soon as it gives something."""
-    deadline = time.monotonic() + LONG_S
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"it did not come so far that {what}"
-        time.sleep(0.05)
-    return found
 
 
 def stand_in(*options: str, name: str = NAME) -> tuple[str, ...]:
@@ -56,13 +45,8 @@ class Supervised:
                 [
                     *(sys.executable, "-P", "-m", "hpc.serving.supervisor", "--folder", str(self.services)),
                     *("--key-file", str(self.key_file), "--model", "some-model", "--served-name", NAME),
-                    *(
-                        "--address",
-                        "loopback",
-                        "--nodes",
-                        "1",
-                        *(f"--{name}={value}" for name, value in values.items()),
-                    ),
+                    *("--address", "loopback", "--nodes", "1"),
+                    *(f"--{name}={value}" for name, value in values.items()),
                     *("--", *command),
                 ],
                 stdout=log,

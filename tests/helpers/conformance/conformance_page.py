@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from tests.helpers import ROOT
-from tests.helpers.conformance.candidates import ALL, THEMES
-from tests.helpers.conformance.hostile import CHANGE_FILES, HONEST, SIGNAL_OTHERS, WORSE, Candidate
+from tests.helpers.conformance.candidates import (
+    ALL,
+    CHANGE_FILES,
+    HONEST,
+    SIGNAL_OTHERS,
+    THEMES,
+    WORSE,
+    Candidate,
+)
 
 TARGET = ROOT / "docs" / "sandbox-tests.md"
 SAYS: dict[str, tuple[str, ...]] = {

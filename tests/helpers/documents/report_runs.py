@@ -14,14 +14,14 @@ import pytest
 from hpc.journal import Journal
 from sharp import methods
 from sharp.config import to_plain
-from sharp.evaluation.preview_arrays import preview_arrays
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
-from sharp.evaluation.task_folder import EvaluationTask, task_folder, write_result
+from sharp.evaluation.task import preview_arrays
+from sharp.evaluation.task_folder import EvaluationTask, TaskResult, task_folder, write_result
 from sharp.llm.prompts import prompt_hashes
 from sharp.llm.protocol import ChatReply, ChatRequest
 from sharp.problems import load_problem
 from sharp.reference.datasets import DataSet
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.state_arrays import state_arrays
 from sharp.tournament.state import Tournament
 from tests.helpers.models.scripted import (
@@ -83,12 +83,12 @@ class Script:
     problem: str = "advection"
 
 
-def play(path: Path, story: Script | None = None, **options: Any) -> tuple[Run, Tournament]:
+def play(path: Path, story: Script | None = None, **options: Any) -> tuple[RunDirectory, Tournament]:
     """Play a method, by default a tournament of four candidates, into a run directory; return run and final state."""
     return asyncio.run(_play(path, story or Script(), options))
 
 
-async def _play(path: Path, story: Script, options: dict[str, Any]) -> tuple[Run, Tournament]:
+async def _play(path: Path, story: Script, options: dict[str, Any]) -> tuple[RunDirectory, Tournament]:
     options = {"genesis": {"candidates": 4}, "synthesis": {"max_cycles": 1, "max_rounds": 3}, **options}
     rules = {**story.rules, **{key: value for key, value in RULES.items() if key not in story.rules}}
     world = ScriptedEffects(script(rules=rules), story.score)
@@ -101,7 +101,7 @@ async def _play(path: Path, story: Script, options: dict[str, Any]) -> tuple[Run
         except Stopped:
             assert effects.state is not None
             state = effects.state
-    return Run(path, played.config, played.problem, played.cards, manifest(played)), state
+    return RunDirectory(path, played.config, played.problem, played.cards, manifest(played)), state
 
 
 def _better(base: str, old: float, new: float, what: str) -> str:
@@ -150,7 +150,7 @@ def manifest(played: Any) -> dict[str, Any]:
     }
 
 
-def draw_test_picture(run: Run, state: Tournament, spoil: Callable[[bytes], bytes] = bytes) -> None:
+def draw_test_picture(run: RunDirectory, state: Tournament, spoil: Callable[[bytes], bytes] = bytes) -> None:
     """Put a picture, spoiled or not, where the evaluator leaves that of the winner's test run."""
     played = replace(session(ScriptedEffects(script()), **to_plain(run.config)), problem=run.problem)
     request = played.evaluation(state.candidates[state.best].code, "test")
@@ -158,7 +158,9 @@ def draw_test_picture(run: Run, state: Tournament, spoil: Callable[[bytes], byte
     folder.mkdir(parents=True, exist_ok=True)
     data = DataSet(Path("data.hdf5"), "reference", run.problem.id, 8, "", request.data, None, {})
     drawn = spoil(sample_picture(run.problem.id))
-    write_result(folder, EvaluationTask(request, {}, data, (0, 0), (0, 2)), evaluation(request), drawn)
+    write_result(
+        folder, EvaluationTask(request, {}, data, (0, 0), (0, 2)), TaskResult(evaluation(request), drawn)
+    )
 
 
 def sample_picture(problem_id: str) -> bytes:

@@ -31,7 +31,7 @@ from sharp.experiments.sweeps.shared_backend import SharedBackend
 from sharp.llm.protocol import ChatReply, ChatRequest
 from sharp.rule_based.backend import RuleBasedBackend
 from sharp.runs.advance import StopWaiter, never_stop
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.execution_backend import RunResources
 from tests.helpers.models.scripted import simulated_evaluation
@@ -46,7 +46,7 @@ base:
   synthesis: {max_cycles: 1, max_rounds: 1}
 """
 
-Fault = Callable[[Run, ChatRequest], Exception | None]
+Fault = Callable[[RunDirectory, ChatRequest], Exception | None]
 
 
 def plan_of(folder: Path, text: str, name: str = "tiny.yaml") -> SweepPlan:
@@ -71,7 +71,7 @@ class SmallSite:
         self.parking = QuiescenceTracker()
 
     @asynccontextmanager
-    async def opened(self, run: Run) -> AsyncIterator[RunResources]:
+    async def opened(self, run: RunDirectory) -> AsyncIterator[RunResources]:
         self.opened_now += 1
         self.most_at_once = max(self.most_at_once, self.opened_now)
         yield RunResources({name: _Counting(run, self) for name in run.cards}, _Simulated(self))
@@ -87,7 +87,7 @@ class SmallSite:
 
 @dataclass
 class _Counting:
-    run: Run
+    run: RunDirectory
     site: SmallSite
 
     async def complete(self, request: ChatRequest) -> ChatReply:
@@ -129,7 +129,7 @@ class Watch:
     warnings: list[str] = field(default_factory=list)
     steps: Counter[str] = field(default_factory=Counter)
 
-    def cell_started(self, cell: str, run: Run) -> None:
+    def cell_started(self, cell: str, run: RunDirectory) -> None:
         self.begun_cells.append(cell)
 
     def effect(self, cell: str, progress: ProgressEvent) -> None:

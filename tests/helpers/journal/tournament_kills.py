@@ -16,7 +16,6 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable
-from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,12 +25,11 @@ import zarr  # noqa: F401 - imported once, before the forks
 import hpc.journal.checkpoints
 from hpc.files import AppendFile, write_atomic
 from hpc.journal import Journal, ReplayJournal
-from hpc.quiescence import QuiescenceTracker
 from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRequest, Scores
 from sharp.llm.protocol import ChatReply, ChatRequest
 from sharp.methods.pde_sharp import pde_sharp
 from sharp.rule_based.backend import RuleBasedBackend
-from sharp.runs.effects import EffectRecorder, JournaledEffects
+from sharp.runs.effects import JournaledEffects
 from tests.helpers.journal.kill_points import die, forked, state_members_in_child
 from tests.helpers.models.scripted import session as scripted_session
 from tests.helpers.models.scripted import simulated_evaluation
@@ -93,15 +91,11 @@ def run(root: Path) -> None:
         play(journal, ledger)
 
 
-def play(recorder: EffectRecorder, ledger: Ledger) -> None:
+def play(recorder: Journal | ReplayJournal, ledger: Ledger) -> None:
     effects = JournaledEffects(
         recorder,
         {"rule-based": Backend(ledger)},
         SimulatedEvaluator(ledger),
-        guard=lambda _: nullcontext(),
-        donor=lambda _: None,
-        listener=lambda _: None,
-        parking=QuiescenceTracker(),
     )
     asyncio.run(pde_sharp(scripted_session(effects, **SMALL)))
 

@@ -51,6 +51,5 @@ def found(name: str, measured: MetricInput) -> MetricValue:
 
 def number(name: str, measured: MetricInput) -> float:
     value = found(name, measured).value
-    assert value is not None
     assert value >= 0
     return value

@@ -18,8 +18,6 @@ from sharp.rule_based.backend import RuleBasedBackend
 from sharp.rule_based.program_analysis import read
 from sharp.tournament.run_context import RunContext
 
-PROBLEMS = ("advection", "burgers", "reaction-diffusion", "navier-stokes", "darcy")
-
 
 @dataclass
 class Simulation:

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from sharp.agent.programs.generated import GeneratedSolution, ProgramFailed
-from sharp.agent.programs.tool import RUN_PROGRAM
+from sharp.agent.programs.generated import GeneratedSolution, ProgramFailed, run_program
 from sharp.agent.tools import ToolContext, ToolError, ToolResult
 from sharp.problems.cases import load_case
 from sharp.problems.numpy_printer import Printer
@@ -24,8 +23,8 @@ POINTS = np.array([[0.25], [0.5], [0.75]])
 
 
 def tried(code: str, wall_s: float = 60.0, **stated: object) -> ToolResult:
-    parameters = RUN_PROGRAM.checked({**STATED, **stated, "code": code})
-    return RUN_PROGRAM.run(ToolContext(parameters, {}, wall_s))
+    parameters = run_program.checked({**STATED, **stated, "code": code})
+    return run_program.run(ToolContext(parameters, {}, wall_s))
 
 
 def test_a_program_that_runs_is_a_solution_whose_error_is_not_known() -> None:

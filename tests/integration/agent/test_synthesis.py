@@ -114,7 +114,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> type[Counted]:
 
 def commission(folder: Path, **options: Any) -> RunSynthesis:
     """Let the rule-based model play everybody."""
-    return RunSynthesis(folder, dict.fromkeys(ROLES, "rule-based"), write_report, **options)
+    return RunSynthesis(write_report, folder, dict.fromkeys(ROLES, "rule-based"), **options)
 
 
 def test_after_a_kill_the_run_goes_on_and_nothing_is_paid_for_twice(course: Written) -> None:

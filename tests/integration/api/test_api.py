@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pytest
 
@@ -20,15 +21,9 @@ from sharp.config import RunConfig
 from sharp.errors import ClarificationNeeded, ConfigurationError, InputError, SpecificationError
 from sharp.event_loop import run_coroutine
 from sharp.problems.cases import load_case, load_ill_posed
+from tests.helpers.evaluation.evaluation_waves import SHIFT, write_waves
 
 HEAVY = {"numpy", "yaml", "pydantic", "sympy", "asyncio", "click", "pandas", "importlib.resources"}
-SHIFT = """
-import numpy as np
-def solver(u0_batch, t_coordinate, beta):
-    n = u0_batch.shape[1]
-    wave = np.exp(-2j * np.pi * np.fft.rfftfreq(n, 1 / n) * beta * t_coordinate[:, None])
-    return np.fft.irfft(np.fft.rfft(u0_batch.astype(float))[:, None] * wave, n)
-"""
 SMALL: dict[str, Any] = {
     "seed": 3,
     "genesis": {"candidates": 2},
@@ -48,13 +43,7 @@ def within_a_loop(call: Callable[[], Any]) -> Any:
 
 @pytest.fixture(scope="module")
 def waves(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six travelling waves at 41 times."""
-    t, x = np.linspace(0, 2, 41), (np.arange(64) + 0.5) / 64
-    phase = np.arange(6)[:, None, None] / 6 + 0.1 * t[:, None]
-    path = tmp_path_factory.mktemp("data") / "wave.hdf5"
-    with h5py.File(path, "w") as file:
-        file.update({"tensor": 1.5 + np.cos(2 * np.pi * (x - phase)), "t-coordinate": t, "x-coordinate": x})
-    return path
+    return write_waves(tmp_path_factory.mktemp("data") / "wave.hdf5")
 
 
 @pytest.fixture(scope="module")
@@ -214,11 +203,10 @@ def test_coroutines_run_in_a_thread_of_their_own_and_are_cancelled_by_an_interru
     ended: list[str] = []
 
     async def endless() -> None:
-        import _thread
-
+        interrupt = partial(signal.pthread_kill, threading.main_thread().ident, signal.SIGINT)
         try:
-            asyncio.get_running_loop().call_later(0.2, _thread.interrupt_main)
-            await asyncio.sleep(60)
+            asyncio.get_running_loop().call_later(0.2, interrupt)
+            await asyncio.Event().wait()
         finally:
             ended.append("cleaned up")
 

@@ -20,7 +20,7 @@ QUICK = [
 
 def test_a_dry_run_says_how_many_courses_there_are(sharp: Sharp, tmp_path: Path) -> None:
     there = Sharp(tmp_path)
-    words = there(
+    words = there.ok(
         *(
             "bench",
             "agent",
@@ -35,7 +35,6 @@ def test_a_dry_run_says_how_many_courses_there_are(sharp: Sharp, tmp_path: Path)
             "0.2",
         )
     )
-    assert words.returncode == 0, words.stderr
     assert "prog-act (rule-based, error rate 0.2): 36 courses" in words.stdout
     assert "216 courses on 18 cases, 216 of them left to play" in words.stdout
     facts = json.loads(there("bench", "agent", "--dry-run", "--json", *QUICK).stdout)
@@ -53,8 +52,7 @@ def test_killed_in_the_middle_it_goes_on_with_what_is_left(sharp: Sharp, tmp_pat
     kept = log_file(folder).read_bytes()
     before = len(read_record(folder).rows)
     assert 1 <= before < 3
-    again = sharp(*command, "--json")
-    assert again.returncode == 0, again.stderr
+    again = sharp.ok(*command, "--json")
     facts = json.loads(again.stdout)
     assert (facts["trials"], facts["played"], facts["failed"]) == (3, 3, 0)
     assert [(arm["cases"], arm["solved"]) for arm in facts["arms"]] == [(3, 3)]

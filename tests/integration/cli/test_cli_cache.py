@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from hpc.journal import read_run
 from hpc.sandbox import SandboxPolicy
 from sharp.evaluation.task_folder import read_picture
-from sharp.runs.directory import Run, load_run
+from sharp.runs.directory import RunDirectory, load_run
 from sharp.runs.execution_backend import cached, local_evaluator, policy_of
 from tests.helpers.cli.sharp_command import Sharp, tournament
 
@@ -49,7 +48,7 @@ def test_the_second_run_evaluates_nothing_and_ends_the_same(runs: tuple[Path, Pa
 
 def test_what_came_from_the_cache_is_told(shared: Sharp, runs: tuple[Path, Path]) -> None:
     for path, share in zip(runs, (0, 1), strict=True):
-        status = json.loads(shared("status", path, "--json").stdout)
+        status = shared.json("status", path)
         assert status["cached"] == share * status["executions"] > -1
     assert "from the cache" in shared("status", runs[1]).stdout
     assert "from the cache" in (runs[1] / "report.md").read_text()
@@ -69,7 +68,7 @@ def test_a_run_from_the_cache_replays_byte_for_byte(shared: Sharp, runs: tuple[P
 def test_the_options_reach_the_evaluator(finished: Path) -> None:
     run = load_run(finished)
 
-    def with_options(**changes: object) -> Run:
+    def with_options(**changes: object) -> RunDirectory:
         options = run.config.evaluation.model_copy(update=changes)
         return replace(run, config=run.config.model_copy(update={"evaluation": options}))
 
@@ -84,23 +83,25 @@ def test_the_options_reach_the_evaluator(finished: Path) -> None:
 
 
 def test_status_and_clear(shared: Sharp, runs: tuple[Path, Path]) -> None:
-    status = json.loads(shared("cache", "status", "--json").stdout)
+    status = shared.json("cache", "status")
     files = [path for path in Path(status["path"]).rglob("*") if path.is_file()]
     assert status["path"] == str(shared.folder / "shared-cache" / "evaluations")
-    assert status["entries"] == len(files) == status["used_again"]
+    assert status["entries"] == len(files)
+    keys = {effect.key for effect in read_run(runs[1]).effects.values() if effect.kind == "evaluate"}
+    assert status["used_again"] == len(keys)
     assert status["bytes"] == sum(path.stat().st_size for path in files)
     shown = shared("cache", "status").stdout
     assert shown.startswith(status["path"])
     assert f"{len(files)} (" in shown
-    kept = json.loads(shared("cache", "clear", "--older-than", "1", "--json").stdout)
+    kept = shared.json("cache", "clear", "--older-than", "1")
     assert kept == {"path": status["path"], "removed": 0, "bytes": 0}
     removed = shared("cache", "clear").stdout
     assert f"removed {len(files)} entries" in removed
-    assert json.loads(shared("cache", "status", "--json").stdout)["entries"] == 0
+    assert shared.json("cache", "status")["entries"] == 0
 
 
 def test_an_empty_cache_is_no_error(sharp: Sharp) -> None:
     none = sharp.with_variables(SHARP_CACHE=str(sharp.folder / "nothing"))
-    assert json.loads(none("cache", "status", "--json").stdout)["entries"] == 0
+    assert none.json("cache", "status")["entries"] == 0
     assert none("cache", "clear").returncode == 0
     assert not (sharp.folder / "nothing").exists()

@@ -92,25 +92,6 @@ def test_smoke_checks_the_interface(sharp: Sharp, data: Path, solver) -> None:
     assert shown["further calls"] == "not timed"
 
 
-def test_order_of_accuracy(sharp: Sharp, data: Path, solver) -> None:
-    shown = rows(sharp(*solver(UPWIND), "--data", data, "--convergence"))
-    assert float(shown["order of accuracy"].split()[0]) == pytest.approx(1, abs=0.1)
-    assert shown["order of accuracy"].endswith(" of N = 64, 128, 256, 512, 1024)")
-
-
-def test_result_for_programs(sharp: Sharp, data: Path, solver) -> None:
-    options = ("--data", data, "--samples", 3, "--convergence", "--no-x64", "--sandbox", "rlimits", "--json")
-    done = sharp(*solver(SHIFT), *options)
-    assert done.returncode == 0
-    found = json.loads(done.stdout)
-    assert found["samples"] == [3, 6]
-    assert found["data"]["path"] == str(data)
-    assert found["evaluation"]["scores"]["nrmse"] < 1e-12
-    assert found["evaluation"]["environment"]["sandbox"] == "rlimits"
-    assert found["study"]["convergence"]["order"] is None
-    assert found["study"]["convergence"]["resolutions"] == [64, 128, 256, 512, 1024]
-
-
 def test_failed_program_has_its_own_exit_code(sharp: Sharp, data: Path, solver) -> None:
     done = sharp(*solver(DEF + "return missing"), "--data", data, "--convergence")
     assert done.returncode == 8
@@ -133,17 +114,9 @@ def test_program_that_fails_on_smooth_solutions_alone(sharp: Sharp, data: Path, 
     assert rows(done)["order of accuracy"] == "none: the program failed (exception): AssertionError"
 
 
-def test_test_samples_are_opened_with_a_warning(sharp: Sharp, data: Path, solver) -> None:
-    done = sharp(*solver(SHIFT), "--data", data, "--samples", 2, "--split", "test")
-    assert done.returncode == 0
-    assert rows(done)["data"].endswith(", test samples 0–1")
-    assert done.stderr.startswith("warning: this opens the test samples")
-
-
 def test_data_are_made_as_for_a_run(sharp: Sharp, solver) -> None:
     folder = sharp.with_variables(SHARP_DATA=str(sharp.folder / "made"))
-    done = folder(*solver(SHIFT), "--samples", 1, "--json")
-    assert done.returncode == 0, done.stderr
+    done = folder.ok(*solver(SHIFT), "--samples", 1, "--json")
     assert "data of advection" in done.stderr
     found = json.loads(done.stdout)
     assert "-n2-s2022-pdebench" in found["data"]["label"]
@@ -164,9 +137,7 @@ def test_data_are_made_as_for_a_run(sharp: Sharp, solver) -> None:
     ],
 )
 def test_wrong_options(sharp: Sharp, data: Path, solver, arguments, complaint) -> None:
-    done = sharp(*solver(SHIFT), "--data", data, *arguments)
-    assert done.returncode == 2
-    assert complaint in done.stderr
+    assert complaint in sharp.fails(2, *solver(SHIFT), "--data", data, *arguments)
 
 
 def test_programs_that_are_none(sharp: Sharp, data: Path, tmp_path: Path) -> None:
@@ -175,9 +146,9 @@ def test_programs_that_are_none(sharp: Sharp, data: Path, tmp_path: Path) -> Non
         2,
         f"sharp: {tmp_path / 'none.py'}: cannot be read: No such file or directory",
     )
-    binary = sharp("evaluate", "advection", data, "--data", data)
-    assert binary.returncode == 2
-    assert "expected a program, found no UTF-8 text" in binary.stderr
+    assert "expected a program, found no UTF-8 text" in sharp.fails(
+        2, "evaluate", "advection", data, "--data", data
+    )
 
 
 def test_interrupt_ends_the_program(sharp: Sharp, data: Path, solver, tmp_path: Path) -> None:

@@ -38,13 +38,11 @@ def test_a_second_controller_waits_or_takes_over(sharp: Sharp, finished: Path, t
     first = sharp.start("run", PROBLEM, "--run-dir", run, *settings())
     wait_for(lambda: evaluating(run), first)
     first.send_signal(signal.SIGSTOP)
-    second = sharp("resume", run)
-    assert second.returncode == 5
-    assert f"{run} is in use by process {first.pid} on" in second.stderr
-    assert "--steal-lease" in second.stderr
-    assert "go on with" not in second.stderr
-    third = sharp("resume", run, "--steal-lease")
-    assert third.returncode == 0, third.stderr
+    second = sharp.fails(5, "resume", run)
+    assert f"{run} is in use by process {first.pid} on" in second
+    assert "--steal-lease" in second
+    assert "go on with" not in second
+    sharp.ok("resume", run, "--steal-lease")
     code, said = end(first, signal.SIGCONT)
     assert code == 5
     assert f"{run} has been taken over" in said
@@ -101,7 +99,7 @@ def test_a_full_disk_loses_nothing(sharp: Sharp, finished: Path, tmp_path: Path)
     def small_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
 
-    stopped = sharp("run", PROBLEM, "--run-dir", run, *settings(), preexec_fn=small_files)
+    stopped = sharp.process("run", PROBLEM, "--run-dir", run, *settings(), preexec_fn=small_files)
     assert stopped.returncode == 5
     assert "could not be written: File too large. Everything recorded before stands" in stopped.stderr
     assert f"go on with: sharp resume {run}" in stopped.stderr
@@ -118,7 +116,7 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(sharp: Sharp, copied
     def small_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
-    done = sharp("report", copied, preexec_fn=small_files)
+    done = sharp.process("report", copied, preexec_fn=small_files)
     assert done.returncode == 5
     assert "report.html could not be written: File too large" in done.stderr
     assert (copied / "report.html").read_bytes() == before
@@ -152,11 +150,10 @@ def test_another_format_of_runs(sharp: Sharp, edited: Edit, verb: str) -> None:
 )
 def test_a_changed_record(sharp: Sharp, edited: Edit, name: str, old: str, new: str, complaint: str) -> None:
     run = edited(name, old, new)
-    done = sharp("resume", run)
-    assert done.returncode == 5, done.stderr
-    assert str(run / name) in done.stderr
-    assert complaint in done.stderr
-    assert "Traceback" not in done.stderr
+    done = sharp.fails(5, "resume", run)
+    assert str(run / name) in done
+    assert complaint in done
+    assert "Traceback" not in done
 
 
 def test_changed_and_missing_data(sharp: Sharp, finished: Path, edited: Edit, tmp_path: Path) -> None:
@@ -167,13 +164,9 @@ def test_changed_and_missing_data(sharp: Sharp, finished: Path, edited: Edit, tm
     with h5py.File(data, "r+") as file:
         values = next(item for item in file.values() if item.ndim > 1)
         values[0, 0, 0] += 1e-3
-    changed = sharp("resume", run)
-    assert changed.returncode == 2
-    assert f"{data}: the data have changed since the run began" in changed.stderr
+    assert f"{data}: the data have changed since the run began" in sharp.fails(2, "resume", run)
     data.unlink()
-    gone = sharp("resume", run)
-    assert gone.returncode == 2
-    assert str(data) in gone.stderr
+    assert str(data) in sharp.fails(2, "resume", run)
 
 
 def test_a_changed_prompt(sharp: Sharp, copied: Path, tmp_path: Path) -> None:
@@ -181,7 +174,7 @@ def test_a_changed_prompt(sharp: Sharp, copied: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine" / "prompts" / "synthesis" / "select.md"
     mine.parent.mkdir(parents=True)
     mine.write_text(f"Be brief.\n{shipped.read_text()}")
-    done = sharp.with_variables(SHARP_RESOURCES=str(tmp_path / "mine"))("resume", copied)
+    done = sharp.with_variables(SHARP_RESOURCES=str(tmp_path / "mine")).process("resume", copied)
     assert done.returncode == 5
     assert "these prompts differ from the run's beginning: synthesis/select" in done.stderr
     assert (
@@ -225,8 +218,7 @@ def test_damage_is_made_good(
     sharp: Sharp, finished: Path, copied: Path, damage: Callable[[Path], None], warning: str
 ) -> None:
     damage(copied)
-    done = sharp("resume", copied)
-    assert done.returncode == 0, done.stderr
+    done = sharp.ok("resume", copied)
     assert "warning: " in done.stderr
     assert warning in done.stderr
     assert tournament(copied) == tournament(finished)
@@ -241,10 +233,9 @@ def test_what_only_the_journal_held_is_given_up_on_request_alone(
     data = bytearray(journal.read_bytes())
     data[len(data) * 3 // 4] ^= 0xFF
     journal.write_bytes(data)
-    refused = sharp("resume", copied)
-    assert refused.returncode == 5
+    refused = sharp.fails(5, "resume", copied)
     assert journal.read_bytes() == data
-    command = re.search(r"\((sed -i '[^']+' \S+)\)", refused.stderr)[1]
+    command = re.search(r"\((sed -i '[^']+' \S+)\)", refused)[1]
     subprocess.run(shlex.split(command), check=True)
     assert sharp("resume", copied).returncode == 0
     assert tournament(copied) == tournament(finished)
@@ -252,8 +243,7 @@ def test_what_only_the_journal_held_is_given_up_on_request_alone(
 
 def test_without_task_folders_only_pictures_are_missing(sharp: Sharp, finished: Path, copied: Path) -> None:
     shutil.rmtree(copied / "tasks")
-    done = sharp("resume", copied)
-    assert done.returncode == 0
+    done = sharp.ok("resume", copied)
     assert "warning" not in done.stderr
     assert tournament(copied) == tournament(finished)
 
@@ -267,12 +257,14 @@ def without_override() -> None:
 def test_a_directory_that_cannot_be_written(sharp: Sharp, copied: Path, tmp_path: Path) -> None:
     for folder in (copied, copied / "lease"):
         folder.chmod(0o555)
-    resumed = sharp("resume", copied, preexec_fn=without_override)
+    resumed = sharp.process("resume", copied, preexec_fn=without_override)
     assert resumed.returncode == 5
     assert f"{copied / 'lease'}" in resumed.stderr
     assert "could not be written: Permission denied" in resumed.stderr
-    assert sharp("status", copied, preexec_fn=without_override).returncode == 0
-    begun = sharp("run", PROBLEM, "--run-dir", copied / "new", *settings(), preexec_fn=without_override)
+    assert sharp.process("status", copied, preexec_fn=without_override).returncode == 0
+    begun = sharp.process(
+        "run", PROBLEM, "--run-dir", copied / "new", *settings(), preexec_fn=without_override
+    )
     assert begun.returncode == 5
     assert f"{copied / 'new'} could not be written: Permission denied" in begun.stderr
     for folder in (copied, copied / "lease"):
@@ -297,9 +289,10 @@ def test_a_run_is_not_begun_in_another(sharp: Sharp, copied: Path) -> None:
 
 @pytest.mark.parametrize("verb", ["status", "watch", "resume", "report", "replay"])
 def test_no_run(sharp: Sharp, tmp_path: Path, verb: str) -> None:
-    done = sharp(verb, tmp_path)
-    assert done.returncode == 5
-    assert done.stderr == f"sharp: {tmp_path} holds no run (there is no {tmp_path / 'run.yaml'})\n"
+    assert (
+        sharp.fails(5, verb, tmp_path)
+        == f"sharp: {tmp_path} holds no run (there is no {tmp_path / 'run.yaml'})\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from sharp.reference.feedback import all_metrics
@@ -15,17 +13,9 @@ def test_all_kinds_are_listed(sharp: Sharp) -> None:
     assert head.split() == ["measure", "title", "for"]
     assert [line.split()[0] for line in words] == list(all_metrics())
     assert all(measure.title in line for line, measure in zip(words, all_metrics().values(), strict=True))
-    plain = json.loads(sharp("metrics", "--json").stdout)
+    plain = sharp.json("metrics")
     assert [measure["name"] for measure in plain] == list(all_metrics())
     assert all("function" not in measure for measure in plain)
-
-
-def test_those_of_a_problem_are_listed(sharp: Sharp) -> None:
-    names = [
-        measure["name"] for measure in json.loads(sharp("metrics", "--problem", "darcy", "--json").stdout)
-    ]
-    assert {"nrmse", "residual", "boundary_condition", "two_grid"} <= set(names)
-    assert "initial_condition" not in names
 
 
 def test_one_kind_is_told_in_full(sharp: Sharp) -> None:
@@ -34,7 +24,7 @@ def test_one_kind_is_told_in_full(sharp: Sharp) -> None:
     assert words.startswith("two_grid: Two-grid difference\n")
     for part in (measure.description, measure.shape, measure.normalisation, measure.source, "coarser grid"):
         assert part in words
-    assert json.loads(sharp("metrics", "two_grid", "--json").stdout)["needs_coarse_run"] is True
+    assert sharp.json("metrics", "two_grid")["needs_coarse_run"] is True
 
 
 @pytest.mark.parametrize(
@@ -52,15 +42,11 @@ def test_one_kind_is_told_in_full(sharp: Sharp) -> None:
     ],
 )
 def test_names_that_are_none(sharp: Sharp, arguments: list[str], complaint: str) -> None:
-    done = sharp("metrics", *arguments)
-    assert done.returncode == 2
-    assert complaint in done.stderr
+    assert complaint in sharp.fails(2, "metrics", *arguments)
 
 
 def test_a_run_refuses_a_kind_of_another_problem(sharp: Sharp) -> None:
-    done = sharp("run", "advection", "--dry-run", "--set", "feedback.metrics=[boundary_condition]")
-    assert done.returncode == 2
     assert (
         "--set: feedback.metrics.0: there is no feedback kind 'boundary_condition' for advection"
-        in done.stderr
+        in sharp.fails(2, "run", "advection", "--dry-run", "--set", "feedback.metrics=[boundary_condition]")
     )

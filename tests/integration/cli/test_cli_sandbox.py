@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
 from hpc.sandbox import SandboxPolicy, open_interpreter, probe_tiers
@@ -19,13 +18,11 @@ def test_every_tier_is_told(sharp: Sharp) -> None:
 
 
 def test_all_is_told_as_json(sharp: Sharp) -> None:
-    told = json.loads(sharp("sandbox", "--json").stdout)
+    told = sharp.json("sandbox")
     assert told["tiers"] == [asdict(tier) for tier in probe_tiers()]
     with open_interpreter(SandboxPolicy()) as chosen:
         assert told["auto"] == {"tier": chosen.tier, "warm": chosen.warm, "note": chosen.note}
 
 
 def test_an_image_that_is_not_there_is_an_error(sharp: Sharp) -> None:
-    done = sharp("sandbox", "--image", "no.sif")
-    assert done.returncode == 2
-    assert "does not exist" in done.stderr
+    assert "does not exist" in sharp.fails(2, "sandbox", "--image", "no.sif")

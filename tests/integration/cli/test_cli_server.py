@@ -133,8 +133,7 @@ def test_a_dead_server_ends_the_run_and_another_goes_on(
     assert len(read_run(run).effects) == 3
     with serving() as other:
         other.script = [play]
-        resumed = sharp("resume", run, "--server", f"local={other.url}")
-        assert resumed.returncode == 0, resumed.stderr
+        sharp.ok("resume", run, "--server", f"local={other.url}")
         assert len(other.bodies) == len(served[1]) - 3
     assert tournament(run) == tournament(served[0])
     assert other.url in (run / "run.yaml").read_text()

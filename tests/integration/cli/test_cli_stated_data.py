@@ -28,7 +28,7 @@ def test_data_of_a_specification_are_made_found_again_and_audited(sharp: Sharp, 
     facts = json.loads(made.stdout)
     assert facts["file"] == facts["reference"]
     assert facts["file"].endswith("-n2-s2022-reference.hdf5")
-    assert "data: truth of cold-rod (2/2)" in made.stderr
+    assert "data: reference solution of cold-rod (2/2)" in made.stderr
     again = sharp("data", "make", path, "--samples", "2", "--kind", "reference")
     assert again.stdout.splitlines() == [f"{name}: {value}" for name, value in facts.items()]
     assert again.stderr == ""
@@ -43,7 +43,7 @@ def test_what_cannot_be_made_or_imported_is_refused(sharp: Sharp, tmp_path: Path
     assert (published.returncode, published.stdout) == (2, "")
     assert "found the family other; valid kinds: reference" in published.stderr
     out = tmp_path / "out.hdf5"
-    imported = sharp("data", "import", path, "--problem", path, "--output", out)
-    assert imported.returncode == 2
-    assert "use a file as it is, without the truth (evaluation.data)" in imported.stderr
+    assert "use a file as it is, without the truth (evaluation.data)" in sharp.fails(
+        2, "data", "import", path, "--problem", path, "--output", out
+    )
     assert not out.exists()

@@ -13,17 +13,16 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from hpc.errors import RunDirectoryError
+from hpc.errors import RunDirectoryError, RunVersionError
 from sharp.agent.settings import AgentConfig
 from sharp.agent.team import AgentLimits
-from sharp.cli import solve_text as stated
 from sharp.cli.exits import exit_code
 from sharp.cli.report import replay
 from sharp.cli.run import run
 from sharp.cli.solve import solve
 from sharp.errors import ConfigurationError, DataError
 from sharp.problems.cases import load_case, load_ill_posed
-from tests.helpers.cli.sharp_command import Sharp, end, settings, wait_for
+from tests.helpers.cli.sharp_command import Sharp, end, wait_for
 from tests.helpers.models.scripted_chat_server import Act, Handler, ScriptedChatServer, completion, serving
 from tests.helpers.models.scripted_rod import QUESTION, WORDS, answer_of
 
@@ -63,7 +62,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody sits there."""
-    monkeypatch.setattr("sharp.cli.run_text.at_terminal", lambda: True)
+    monkeypatch.setattr("sharp.cli.run.at_terminal", lambda: True)
 
 
 def told(*arguments: str, said: str = "") -> Result:
@@ -191,8 +190,7 @@ def test_a_translation_that_was_killed_goes_on_and_asks_nothing_twice(
     wait_for(lambda: len(server.bodies) == 5, process)
     assert end(process, signal.SIGKILL)[0] == -signal.SIGKILL
     server.script = [model]
-    done = sharp(*command)
-    assert done.returncode == 0, done.stderr
+    sharp.ok(*command)
     asked = prompts(server)
     assert asked[5] == asked[4], "what was not answered is asked again"
     assert len({*asked}) == len(asked) - 1
@@ -214,29 +212,23 @@ def test_a_course_of_words_is_replayed_and_compared(here: Path) -> None:
     done = CliRunner().invoke(replay, ["f", "--json"])
     assert done.exit_code == 3
     assert json.loads(done.stdout) == {"same": False, "missing": None, "differing": ["ending", "error"]}
+    (settings,) = (here / "f").glob("session-*/agent.yaml")
+    settings.write_text(settings.read_text(encoding="utf-8").replace("format: 2\n", ""), encoding="utf-8")
+    old = CliRunner().invoke(replay, ["f"]).exception
+    assert isinstance(old, RunVersionError)
+    assert str(old).startswith("agent.yaml was written in session format 1; this is pde-sharp ")
     path.unlink()
-    assert "has the course ended?" in str(CliRunner().invoke(replay, ["f"]).exception)
+    assert "has the session ended?" in str(CliRunner().invoke(replay, ["f"]).exception)
 
 
 def test_all_calls_used_up_is_a_code_of_its_own_and_leaves_a_report(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def short(asked: stated.SolveTextOptions) -> AgentConfig:
-        return replace(AgentConfig(asked.statement), allowance=AgentLimits(calls=5))
-
-    monkeypatch.setattr(stated, "_settings", short)
+    short = lambda words, **_: replace(AgentConfig(words), allowance=AgentLimits(calls=5))  # noqa: E731
+    monkeypatch.setattr("sharp.cli.solve._team_config", short)
     done = CliRunner().invoke(solve, [ROD, "--dir", "f"])
     assert done.exit_code == 6
     assert done.stdout.startswith("Not solved: all 5 model calls that this problem may take are used up.")
     found = json.loads((here / "f" / "solve_result.json").read_text(encoding="utf-8"))
     assert (found["ending"], found["calls"], len(found["plan"])) == ("unsolved", 5, 15)
     assert "define_domain" in (here / "f" / "report.md").read_text(encoding="utf-8")
-
-
-def test_from_a_statement_to_a_report(sharp: Sharp, tmp_path: Path) -> None:
-    done = sharp("run", ROD, "--run-dir", tmp_path / "run", *settings())
-    assert done.returncode == 0, done.stderr
-    assert "Winner: " in done.stdout
-    assert (tmp_path / "run" / "report.html").is_file()
-    assert (tmp_path / "run" / "translation" / "report.html").is_file()
-    assert sharp("replay", tmp_path / "run").returncode == 0

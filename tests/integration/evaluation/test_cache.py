@@ -19,6 +19,7 @@ import pytest
 import sharp.evaluation.cache as module
 from sharp.evaluation.cache import CacheEntry, EvaluationCache, cache_home, entry_key, machine_class
 from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRequest
+from sharp.evaluation.task_folder import TaskResult
 from sharp.problems.limits import ResourceLimits
 from tests.helpers.models.scripted import evaluation, program
 
@@ -32,7 +33,7 @@ def key(samples: tuple[int, int] = (4, 8), truth: str | None = None, **changes: 
 
 
 def entry(request: EvaluationRequest = REQUEST, **changes: Any) -> CacheEntry:
-    made = CacheEntry.now(replace(evaluation(request), **changes), b"picture\n\0", request.code)
+    made = CacheEntry.now(TaskResult(replace(evaluation(request), **changes), b"picture\n\0"), request.code)
     return replace(made, measured_at="2026-01-02T03:04:05+00:00")
 
 
@@ -209,7 +210,7 @@ def use(root: Path, own: int) -> list[str]:
     """Write and read a few entries many times; return what was wrong."""
     cache, heard = EvaluationCache(root), Messages()
     logging.getLogger("sharp").addHandler(heard)
-    for turn in range(40):
+    for turn in range(20):
         number = (own + turn) % 3
         cache.put(f"{number:064x}", CacheEntry(evaluation(REQUEST), bytes([number]) * 50_000, "now", "text"))
         for other in range(3):
@@ -270,6 +271,6 @@ def test_where_the_cache_is(tmp_path, monkeypatch):
 def test_numbers_that_json_does_not_have_come_back(cache):
     odd = evaluation(REQUEST)
     odd = replace(odd, scores=replace(odd.scores, max_error=float("inf")))
-    cache.put(KEY, CacheEntry.now(odd, b"", REQUEST.code))
+    cache.put(KEY, CacheEntry.now(TaskResult(odd), REQUEST.code))
     found: Evaluation = cache.get(KEY).evaluation
     assert found == odd

@@ -16,11 +16,18 @@ import pytest
 from hpc.errors import InfrastructureError
 from hpc.files import make_directory
 from hpc.sandbox import SandboxPolicy
-from sharp.evaluation.cache import EvaluationCache
-from sharp.evaluation.cached import CachedEvaluator
+from sharp.evaluation.cache import CachedEvaluator, EvaluationCache
 from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest
-from sharp.evaluation.task_folder import read_picture, read_task, task_folder, write_result, write_task
+from sharp.evaluation.protocol import EvaluationRequest
+from sharp.evaluation.task_folder import (
+    EvaluationTask,
+    TaskResult,
+    read_picture,
+    read_task,
+    task_folder,
+    write_result,
+    write_task,
+)
 from sharp.problems import load_problem
 from sharp.problems.limits import ResourceLimits
 from sharp.reference.datasets import DataSet, make_splits, open_dataset
@@ -54,19 +61,21 @@ class Machine:
     fault: Exception | None = None
     asked: list[EvaluationRequest] = field(default_factory=list)
 
-    async def evaluate(self, request: EvaluationRequest) -> Evaluation:
+    def task(self, request: EvaluationRequest) -> EvaluationTask:
+        return self.local.task(request)
+
+    async def measure(self, task: EvaluationTask) -> TaskResult:
+        request = task.request
         self.asked.append(request)
         await asyncio.sleep(0)
         if self.fault is not None:
             raise self.fault
-        folder, task, result = (
-            task_folder(self.run_dir, request),
-            self.local.task(request),
-            evaluation(request),
-        )
+        folder, measured = task_folder(self.run_dir, request), evaluation(request)
+        picture = f"picture of {request.code}".encode() if measured.ok else b""
+        result = TaskResult(measured, picture)
         make_directory(folder)
         write_task(folder, task)
-        write_result(folder, task, result, f"picture of {request.code}".encode() if result.ok else b"")
+        write_result(folder, task, result)
         return result
 
 
@@ -96,7 +105,6 @@ class World:
             own,
             self.cache,
             run_dir=run_dir,
-            task=local.task,
             policy=SandboxPolicy(tier=tier, image=image),
             machine=machine,
             refresh=refresh,
@@ -163,7 +171,7 @@ async def test_a_resumed_run_gets_the_same_bytes_again(world):
 
 async def test_what_a_run_measured_before_it_was_cut_off_is_its_own_and_reaches_the_cache(world):
     (_, machine), (second, other), request = world.run("one"), world.run("two"), world.ask()
-    measured = await machine.evaluate(request)
+    measured = (await machine.measure(machine.task(request))).evaluation
     resumed, idle = world.run("one")
     assert await resumed.evaluate(request) == measured
     assert idle.asked == []
@@ -245,9 +253,7 @@ async def test_a_real_run_and_its_picture(world, tmp_path):
     for name in ("one", "two"):
         run_dir = tmp_path / name
         async with LocalEvaluator(run_dir, PROBLEM, world.dataset, splits, workers=1) as local:
-            evaluator = CachedEvaluator(
-                local, world.cache, run_dir=run_dir, task=local.task, policy=SandboxPolicy()
-            )
+            evaluator = CachedEvaluator(local, world.cache, run_dir=run_dir, policy=SandboxPolicy())
             results.append(await evaluator.evaluate(world.ask(STILL)))
     assert results[0].scores.nrmse == pytest.approx(0, abs=1e-6)
     assert results[1].scores == results[0].scores

@@ -10,7 +10,7 @@ import pytest
 
 from hpc.errors import InfrastructureError
 from sharp.evaluation.calls import CallPlan, SolverCall
-from sharp.evaluation.input_provider import InputProvider
+from sharp.evaluation.candidate import InputProvider
 
 FIRST = SolverCall("scored", {"a": np.arange(3.0)}, {"beta": 1.0}, {"u": (3,)})
 OTHER = SolverCall("other", {"a": np.ones(2)}, {}, {"u": (2,)})

@@ -21,7 +21,7 @@ from sharp.errors import ConfigurationError
 from sharp.evaluation import ranks
 from sharp.evaluation.launcher import checked_launcher, launcher_command, launcher_settings, reason
 from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.workers import start_ranks
+from sharp.evaluation.worker_pool import start_process
 from sharp.runs.solver_evaluation import SolverEvaluationOptions, evaluate_solver
 from tests.helpers.evaluation.evaluation_waves import HOLD, PROBLEM, RLIMITS, SPLITS, request, waves
 
@@ -226,7 +226,7 @@ async def test_a_launcher_that_is_not_there(run):
 
 
 async def test_ranks_have_a_limit_of_time(tmp_path, scratch_home):
-    started = await start_ranks(["sh", "-c", "exec sleep 600"], tmp_path, RLIMITS, sys.executable)
+    started = await start_process(["sh", "-c", "exec sleep 600"], {})
     with pytest.raises(InfrastructureError, match=r"did not end within 0\.1 s"):
         await started.finish(0.1)
     await started.kill()

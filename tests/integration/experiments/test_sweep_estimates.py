@@ -8,7 +8,7 @@ import pytest
 
 from sharp.experiments.sweeps.estimate import SweepEstimate, estimate_sweep, format_sweep_plan
 from sharp.experiments.sweeps.fingerprint import ResourceCache
-from sharp.llm.cost_models import BASELINE_REPAIRS_PER_PROGRAM as REPAIRS
+from sharp.llm.estimate import BASELINE_REPAIRS_PER_PROGRAM as REPAIRS
 from tests.helpers.experiments.small_sweeps import plan_of
 
 METHODS = "[codepde, codepde-refine, cot-reflection, moa, cepo, funsearch, aide, pde-sharp]"

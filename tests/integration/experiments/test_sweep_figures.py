@@ -18,7 +18,7 @@ from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Evaluator
 from sharp.experiments import summarise as figures
 from sharp.experiments.run_summary import RunSummary
 from sharp.llm.cards import load_card
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.execution_backend import RunResources
 from sharp.tournament.state import Candidate, Execution, JudgeTurn, Tournament
 from tests.helpers.experiments.small_sweeps import SmallSite, Watch, carry_out, plan_of
@@ -138,7 +138,7 @@ class KnownEverything(SmallSite):
     """A place where another run has had every program run before, on a GPU."""
 
     @asynccontextmanager
-    async def opened(self, run: Run) -> AsyncIterator[RunResources]:
+    async def opened(self, run: RunDirectory) -> AsyncIterator[RunResources]:
         async with super().opened(run) as tools:
             yield replace(tools, evaluator=_Known(tools.evaluator))
 

@@ -16,7 +16,7 @@ from sharp.experiments.sweeps.runner import keep_file
 from sharp.experiments.sweeps.workload import SweepWorkload, launch_sweep
 from sharp.llm.protocol import ChatRequest
 from sharp.runs.advance import never_stop
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from tests.helpers.experiments.small_sweeps import SmallSite, plan_of
 
 ROLE = {"time": "1h"}
@@ -38,7 +38,7 @@ def rows(folder: Path) -> dict[str, str]:
 def test_they_are_taken_up_when_the_cells_that_it_knew_are_at_rest(tmp_path: Path) -> None:
     said: list[str] = []
 
-    def extend(_run: Run, request: ChatRequest) -> None:
+    def extend(_run: RunDirectory, request: ChatRequest) -> None:
         """Give the command for a longer file, once, in the middle of the first tournament."""
         if request.purpose == "judge" and not said:
             longer = plan_of(tmp_path, "matrix: {feedback.metrics: [[nrmse], [residual]], seed: [0, 1]}\n")
@@ -70,7 +70,7 @@ def test_they_are_taken_up_when_the_cells_that_it_knew_are_at_rest(tmp_path: Pat
 def test_a_row_that_is_taken_away_meanwhile_stays_on_disk_and_leaves_the_table(tmp_path: Path) -> None:
     both, one = "matrix: {seed: [0, 1]}\n", "matrix: {seed: [1]}\n"
 
-    def shorten(_run: Run, request: ChatRequest) -> None:
+    def shorten(_run: RunDirectory, request: ChatRequest) -> None:
         if request.purpose == "judge":
             keep_file(plan_of(tmp_path, one))
 
@@ -88,7 +88,7 @@ def test_a_file_that_became_wrong_meanwhile_ends_the_next_step_only(tmp_path: Pa
     plan = plan_of(tmp_path, "matrix: {seed: [0]}\n")
     keep_file(plan)
 
-    def spoil(_run: Run, request: ChatRequest) -> None:
+    def spoil(_run: RunDirectory, request: ChatRequest) -> None:
         if request.purpose == "judge":
             (plan.folder / "sweep.yaml").write_text("name: tiny\nbase: advection\nmatrix: {sed: [0]}\n")
 

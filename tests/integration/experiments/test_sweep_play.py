@@ -21,7 +21,7 @@ from sharp.experiments.sweeps.runner import acquire_sweep, keep_file
 from sharp.experiments.sweeps.status import sweep_blocks, view_sweep
 from sharp.experiments.sweeps.sweep_log import read_record
 from sharp.llm.protocol import ChatRequest
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from tests.helpers import ROOT
 from tests.helpers.experiments.small_sweeps import SmallSite, Watch, carry_out, plan_of
 
@@ -65,7 +65,7 @@ def estimate(plan):  # type: ignore[no-untyped-def]
 
 
 def test_one_cell_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) -> None:
-    def fault(run: Run, request: ChatRequest) -> Exception | None:
+    def fault(run: RunDirectory, request: ChatRequest) -> Exception | None:
         if run.path.name == "s0" and request.purpose == "judge":
             return ValueError("nobody foresaw this")
         return ModelRefused("wrong key") if run.path.name == "s1" else None

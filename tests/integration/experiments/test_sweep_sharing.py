@@ -22,7 +22,7 @@ from sharp.experiments.sweeps.prefix_graph import CellFingerprint, Graph, Prefix
 from sharp.experiments.sweeps.shared_backend import SingleFlight
 from sharp.llm.protocol import ChatRequest
 from sharp.problems.limits import ResourceLimits
-from sharp.runs.directory import Run, load_run
+from sharp.runs.directory import RunDirectory, load_run
 from tests.helpers.experiments.small_sweeps import SmallSite, Watch, carry_out, plan_of
 
 LIBRARY = ResourceCache()
@@ -307,7 +307,7 @@ def test_where_programs_are_debugged_otherwise_only_the_programs_are_taken(tmp_p
 
 
 def test_where_the_payer_fails_while_it_debugs_the_next_pays_only_for_the_rest(tmp_path: Path) -> None:
-    def fault(run: Run, request: ChatRequest) -> Exception | None:
+    def fault(run: RunDirectory, request: ChatRequest) -> Exception | None:
         name = run.path.name
         over = name == "codepde" and request.purpose == "debug" and site.purposes[name, "debug"] == 1
         return ModelRefused("no more") if over else None
@@ -343,7 +343,7 @@ def test_only_the_analysis_is_shared_with_a_cell_that_is_told_of_an_earlier_run(
 
 
 def test_where_the_payer_fails_the_next_pays_only_for_what_is_missing(tmp_path: Path) -> None:
-    def fault(run: Run, request: ChatRequest) -> Exception | None:
+    def fault(run: RunDirectory, request: ChatRequest) -> Exception | None:
         first = run.path.name == "nrmse"
         return ModelRefused("no more") if first and site.purposes["nrmse", "genesis"] == 4 else None
 
@@ -368,7 +368,7 @@ def test_where_the_payer_fails_the_next_pays_only_for_what_is_missing(tmp_path: 
 def test_where_payers_fail_one_after_another_no_answer_is_lost(tmp_path: Path) -> None:
     stops = {"nrmse": 2, "residual": 2}
 
-    def fault(run: Run, request: ChatRequest) -> Exception | None:
+    def fault(run: RunDirectory, request: ChatRequest) -> Exception | None:
         name = run.path.name
         return ModelRefused("no more") if site.purposes[name, "genesis"] == stops.get(name) else None
 

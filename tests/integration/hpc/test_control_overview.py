@@ -29,7 +29,7 @@ from hpc.slurm import (
     update_control,
     write_campaign_outcome,
 )
-from tests.helpers.cluster.control_campaigns import made_campaign, said, submitted
+from tests.helpers.cluster.made_campaigns import made_campaign, said, submitted
 
 
 @pytest.fixture
@@ -54,8 +54,6 @@ def test_who_steers_and_who_follows(campaign: Campaign) -> None:
     for job in ("1", "2", "3"):
         submitted(campaign, "controller", job)
     chain = seen(campaign, said(("1", JobState.TIMEOUT), ("2", JobState.RUNNING), ("3", JobState.PENDING)))
-    assert chain.controller is not None
-    assert chain.successor is not None
     assert (chain.controller.job, chain.controller.number, chain.controller.node) == ("2", 2, "n1")
     assert (chain.successor.job, chain.successor.number) == ("3", 3)
     assert chain.at_work
@@ -65,8 +63,6 @@ def test_without_slurm_the_book_says_who_steers(campaign: Campaign) -> None:
     submitted(campaign, "controller", "1")
     submitted(campaign, "controller", "2")
     blind = campaign_status(campaign, None)
-    assert blind.controller is not None
-    assert blind.successor is not None
     assert (blind.controller.job, blind.controller.state, blind.successor.job) == ("1", None, "2")
     assert blind.notes == UNASKED.notes
     assert blind.at_work
@@ -119,14 +115,12 @@ def test_servers_wishes_nodes_and_the_outcome(campaign: Campaign) -> None:
     (server,) = full.servers
     assert (server.model, server.job, server.node) == ("big", "12", "n1")
     assert (full.stop, full.throttle, full.avoided) == (True, 4, {"n3": "failed twice"})
-    assert full.ending is not None
     assert full.ending.state == "failed"
 
 
 def test_who_steers_by_hand(campaign: Campaign) -> None:
     lease = Lease.acquire(campaign.slurm_dir)
     held = seen(campaign, said())
-    assert held.holder is not None
     assert (held.holder.pid, held.at_work) == (os.getpid(), True)
     lease.release()
     assert seen(campaign, said()).holder is None

@@ -102,17 +102,14 @@ async def test_a_checkpoint_that_does_not_fit_leaves_no_trace(tmp_path: Path) ->
 
         path = journal.checkpoint("b", {"x": StateArray(np.random.default_rng(0).random(1000))})
 
-    assert path is not None
     assert path.name == "0001-b.zarr.zip"
 
 
 def test_a_run_that_fills_its_file_system_keeps_all_it_recorded(tmp_path: Path) -> None:
     script = f"mount -t tmpfs -o size=1m tmpfs {tmp_path} && head -c 150000 /dev/zero > {tmp_path}/ballast"
     script += f' && exec {sys.executable} -c "$FILL" {tmp_path}'
-    if (
-        shutil.which("unshare") is None
-        or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode
-    ):
+    unshared = shutil.which("unshare") and subprocess.run(["unshare", "-rm", "true"], capture_output=True)
+    if not unshared or unshared.returncode:
         pytest.skip("this machine grants no user namespaces to mount a small file system in")
     environment = {**os.environ, "FILL": FILL, "PYTHONPATH": os.pathsep.join(sys.path)}
 

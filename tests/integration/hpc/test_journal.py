@@ -86,9 +86,8 @@ def payments(root: Path) -> int:
 
 async def test_what_is_recorded_is_not_paid_again(tmp_path: Path) -> None:
     with Journal.open(tmp_path) as journal:
-        first = await journal.perform(
-            "chat", "a", {"n": (1, 2)}, answering({"x": (1, float("nan")), 3: "t" * 999})
-        )
+        reply = {"x": (1, float("nan")), 3: "t" * 999}
+        first = await journal.perform("chat", "a", {"n": (1, 2)}, answering(reply))
         again = await journal.perform("chat", "a", {"n": [1, 2]}, never)
     with Journal.open(tmp_path) as journal:
         resumed = await journal.perform("chat", "a", {"n": [1, 2]}, never)
@@ -120,7 +119,7 @@ async def test_a_record_says_when_and_how_long(tmp_path: Path) -> None:
     assert (effect.seq, effect.epoch, effect.kind) == (0, 1, "chat")
 
 
-async def test_an_effect_that_fails_is_not_recorded(tmp_path: Path) -> None:
+async def test_an_effect_that_fails_or_is_cancelled_is_not_recorded(tmp_path: Path) -> None:
     async def call() -> dict[str, Any]:
         raise TimeoutError("no server")
 
@@ -129,19 +128,10 @@ async def test_an_effect_that_fails_is_not_recorded(tmp_path: Path) -> None:
             await journal.perform("chat", "a", {}, call)
         with pytest.raises(TypeError, match="not JSON serializable"):
             await journal.perform("chat", "a", {}, answering({"x": object()}))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(journal.perform("chat", "a", {}, lambda: asyncio.sleep(60, {})), 0.01)
 
         assert await journal.perform("chat", "a", {}, answering({"ok": True})) == {"ok": True}
-
-
-async def test_a_cancelled_effect_can_be_asked_again(tmp_path: Path) -> None:
-    with Journal.open(tmp_path) as journal:
-        task = asyncio.create_task(journal.perform("chat", "a", {}, lambda: asyncio.sleep(60, {})))
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-        assert await journal.perform("chat", "a", {}, answering({"ok": 1})) == {"ok": 1}
 
 
 async def test_effects_finish_in_any_order_and_none_is_lost(tmp_path: Path) -> None:
@@ -183,14 +173,11 @@ async def test_a_path_must_be_printable(tmp_path: Path, path: str) -> None:
 
 async def test_another_request_under_a_recorded_path_is_explained(tmp_path: Path) -> None:
     with Journal.open(tmp_path) as journal:
-        await journal.perform(
-            "chat", "genesis/3", {"messages": [{"content": "use dx"}], "seed": 1}, answering({})
-        )
+        before, now = ({"messages": [{"content": f"use {step}"}], "seed": 1} for step in ("dx", "dt"))
+        await journal.perform("chat", "genesis/3", before, answering({}))
 
         with pytest.raises(JournalMismatch) as mismatch:
-            await journal.perform(
-                "chat", "genesis/3", {"messages": [{"content": "use dt"}], "seed": 1}, never
-            )
+            await journal.perform("chat", "genesis/3", now, never)
         with pytest.raises(JournalMismatch, match="its kind was 'chat' and is 'evaluate'"):
             await journal.perform("evaluate", "genesis/3", {}, never)
 
@@ -221,8 +208,6 @@ def test_a_barrier_passed_with_another_state_is_written_anew(tmp_path: Path) -> 
         assert journal.checkpoint("a", {"x": StateArray(np.arange(3))}) is None
         two = journal.checkpoint("a", {"x": StateArray(np.arange(4))})
 
-    assert one is not None
-    assert two is not None
     assert (one.name, two.name) == ("0001-a.zarr.zip", "0002-a.zarr.zip")
     assert latest_checkpoint(tmp_path / "checkpoints") == two
 
@@ -248,9 +233,8 @@ def test_a_run_of_many_barriers_stays_a_few_files(tmp_path: Path) -> None:
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) < 15
     with Journal.open(tmp_path) as journal:
         assert [b.name for b in journal.barriers] == [f"round-{k}" for k in range(30)]
-        assert all(
-            journal.checkpoint(f"round-{k}", {"k": StateArray(np.array([k]))}) is None for k in range(30)
-        )
+        written = [journal.checkpoint(f"round-{k}", {"k": StateArray(np.array([k]))}) for k in range(30)]
+    assert written == [None] * 30
 
 
 # ---- recovery
@@ -296,7 +280,9 @@ def test_without_any_checkpoint_the_journal_answers(root: Path, finished: Path) 
     assert len(checkpoint_files(root / "run" / "checkpoints")) == 4
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\xff", b"0009-none.zarr.zip\n"])
+@pytest.mark.parametrize(
+    "content", [None, b"", b"\xff", b"0009-none.zarr.zip\n", b"../other/0001-x.zarr.zip", b"."]
+)
 def test_a_missing_or_meaningless_latest_is_noticed(root: Path, content: bytes | None) -> None:
     latest = root / "run" / "checkpoints" / "LATEST"
     latest.unlink() if content is None else latest.write_bytes(content)
@@ -310,7 +296,6 @@ def test_a_missing_or_meaningless_latest_is_noticed(root: Path, content: bytes |
 
 def test_a_damaged_checkpoint_is_replaced_when_its_barrier_is_passed(root: Path, finished: Path) -> None:
     path = latest_checkpoint(root / "run" / "checkpoints")
-    assert path is not None
     path.write_bytes(path.read_bytes()[1000:])
 
     journal = finish(root)
@@ -343,18 +328,6 @@ def test_a_damaged_line_is_made_good_from_the_checkpoint(root: Path, finished: P
     assert wanted(root) == wanted(finished)
 
 
-def test_journal_and_newest_checkpoint_damaged_lose_nothing_before_the_last_round(root: Path) -> None:
-    path = root / "run" / "journal.jsonl"
-    path.write_bytes(path.read_bytes().replace(b"genesis/5", b"genesis/6", 1))
-    newest = latest_checkpoint(root / "run" / "checkpoints")
-    assert newest is not None
-    newest.write_bytes(b"")
-
-    finish(root)
-
-    assert payments(root) == 20
-
-
 def test_a_damaged_line_that_nothing_else_holds_stops_the_run(root: Path) -> None:
     path = root / "run" / "journal.jsonl"
     shutil.rmtree(root / "run" / "checkpoints")
@@ -382,31 +355,13 @@ def test_a_damaged_line_that_nothing_else_holds_stops_the_run(root: Path) -> Non
     assert payments(root) == 21
 
 
-def test_a_journal_cut_anywhere_in_its_last_lines_resumes(root: Path, finished: Path) -> None:
-    path = root / "run" / "journal.jsonl"
-    shutil.rmtree(root / "run" / "checkpoints")
-    data = path.read_bytes()
-    last = data.rfind(b"\n", 0, data.index(b'"path":"round-2/judge-2/run"')) + 1
-
-    for size in [*range(last, len(data), 7), len(data)]:
-        path.write_bytes(data[:size])
-        whole = data[:size].rpartition(b"\n")[0] + b"\n"
-        with Journal.open(root / "run") as journal:
-            assert path.read_bytes().startswith(whole)
-            assert len(journal.effects) == whole.count(b'"event":"effect"')
-            assert bool(journal.warnings) == (size > len(whole))
-        assert read_journal(path).torn == 0
-
-    finish(root)
-    assert payments(root) == 20 + (len(journal.effects) < 20)
-    assert wanted(root) == wanted(finished)
-
-
 def test_another_format_is_refused(tmp_path: Path) -> None:
     opening = {"event": "open", "format": 1, "software": "0.0.1", "epoch": 1, "seq": 0}
     (tmp_path / "journal.jsonl").write_bytes(encode_event(opening))
 
-    with pytest.raises(RunVersionError, match=r"^[^\n]*written in format 1 [^\n]*writes format 2[^\n]*$"):
+    with pytest.raises(
+        RunVersionError, match=r"^[^\n]*format 1 \(pde-sharp 0.0.1\)[^\n]*writes format 2[^\n]*$"
+    ):
         Journal.open(tmp_path)
     with pytest.raises(RunVersionError, match="format 1"):
         read_run(tmp_path)
@@ -417,19 +372,13 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_second_controller_is_refused_until_the_first_is_gone(tmp_path: Path) -> None:
-    first = subprocess.Popen(
-        [sys.executable, "-c", RESUME, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert first.stdout is not None
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    first = subprocess.Popen([sys.executable, "-c", RESUME, str(tmp_path)], **pipes)
     assert first.stdout.readline() == "0\n"
 
     with pytest.raises(RunLocked, match=f"process {first.pid}"):
         Journal.open(tmp_path)
     holder = read_run(tmp_path).holder
-    assert holder is not None
     assert holder.pid == first.pid
     first.communicate("")
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -40,8 +41,12 @@ def family():
         deadline = time.monotonic() + 60
         while len(descendants(parent.pid)) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
+        below = descendants(parent.pid)
         yield parent
         kill_tree(parent.pid)
+        for orphan in below:  # of a parent that was killed before
+            with suppress(ProcessLookupError):
+                os.kill(orphan, signal.SIGKILL)
 
 
 def test_descendants_are_found_in_other_sessions(family):

@@ -17,7 +17,9 @@ from hpc.errors import InfrastructureError
 from hpc.sandbox import (
     ANSWERS_FD,
     EVENTS_FD,
+    AccessPaths,
     PipeResponder,
+    RunTerms,
     SandboxLimits,
     SandboxResult,
     Tier,
@@ -57,7 +59,7 @@ def run_program(
     **environment: str,
 ) -> SandboxResult:
     command = [sys.executable, "-I", "-S", "-u", "-c", program]
-    return sandbox.run(command, scratch=scratch, bounds=bounds, environment=environment, answer=answer)
+    return sandbox.run(command, RunTerms(AccessPaths.of((), [scratch]), bounds, environment, answer))
 
 
 def test_reports_exit_output_and_use(run):
@@ -67,11 +69,8 @@ def test_reports_exit_output_and_use(run):
     assert (done.timed_out, done.memory_exceeded, done.processes_exceeded) == (False, False, False)
     assert 0 < done.cpu_s <= done.wall_s + 1
     assert done.peak_rss_mb > 3
-
-
-def test_reports_the_signal_that_ended_the_program(run):
-    done = run("import os; os.kill(os.getpid(), 9)")
-    assert (done.exit_code, done.signal, done.timed_out) == (None, signal.SIGKILL, False)
+    killed = run("import os; os.kill(os.getpid(), 9)")
+    assert (killed.exit_code, killed.signal, killed.timed_out) == (None, signal.SIGKILL, False)
 
 
 def test_environment_holds_no_secrets_and_a_private_home(run, tmp_path, monkeypatch):
@@ -102,15 +101,14 @@ def test_memory_that_was_freed_is_used_again(run):
     assert int(run(program).stdout) < 1000  # 9 arrays of 98 pages, 20 times, where each is got anew
 
 
-def test_stdin_is_closed_and_no_descriptor_of_the_caller_is_open(run):
-    done = run("import os, sys; print(repr(sys.stdin.read())); print(sorted(os.listdir('/proc/self/fd')))")
-    text, descriptors = done.stdout.splitlines()
-    assert text == "''"
-    assert len(eval(descriptors)) == 6  # three standard ones, two private pipes, the listing itself
-
-
-def test_program_leads_its_own_session(run):
-    assert run("import os; print(os.getsid(0) == os.getpid())").stdout == "True\n"
+def test_session_descriptors_and_files_are_its_own(run, tmp_path):
+    done = run(
+        "import os, sys; open('made', 'w').close()\n"
+        "print((sys.stdin.read(), len(os.listdir('/proc/self/fd')), os.getsid(0) == os.getpid()))"
+    )
+    # Descriptors: three standard ones, two private pipes, the listing itself.
+    assert eval(done.stdout) == ("", 6, True)
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o600
 
 
 def test_limits_of_the_kernel_are_set_before_the_first_line(run):
@@ -126,11 +124,6 @@ def test_program_cannot_gain_privileges(run):
     assert "NoNewPrivs:\t1\n" in status
     assert "CapEff:\t0000000000000000\n" in status
     assert "CapBnd:\t0000000000000000\n" in status or os.getuid() != 0
-
-
-def test_files_are_private(run, tmp_path):
-    run("open('made', 'w').close()")
-    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o600
 
 
 def test_file_beyond_its_limit_cannot_be_written(run, tmp_path):
@@ -223,9 +216,8 @@ while not os.path.exists('daemon'): time.sleep(.01)
     ("ending", "timed_out"), [("", False), ("while True: pass", True), ("os._exit(0)", False)]
 )
 def test_daemon_in_another_session_is_ended(run, ending, timed_out):
-    assert (
-        run(DAEMON + ending, replace(BOUNDS, wall_s=2 if timed_out else BOUNDS.wall_s)).timed_out is timed_out
-    )  # the fixture looks for it
+    bounds = replace(BOUNDS, wall_s=2 if timed_out else BOUNDS.wall_s)
+    assert run(DAEMON + ending, bounds).timed_out is timed_out  # the fixture looks for it
 
 
 def test_program_that_kills_all_it_can_ends_alone(run):
@@ -349,7 +341,7 @@ def test_program_that_closes_its_streams_is_still_watched(run_once):
 
 def test_missing_program_is_the_machines_fault(sandbox, tmp_path):
     with pytest.raises(InfrastructureError, match=r"no-such-program could not be started"):
-        sandbox.run(["/no-such-program"], scratch=tmp_path, bounds=BOUNDS, environment={})
+        sandbox.run(["/no-such-program"], RunTerms(AccessPaths.of((), [tmp_path]), BOUNDS))
 
 
 def test_interruption_ends_the_program(run, monkeypatch):

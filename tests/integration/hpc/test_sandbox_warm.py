@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +25,7 @@ from tests.helpers.sandbox.sandbox_tiers import (
     nothing_left,
     run_script,
 )
+from tests.helpers.waiting import until
 
 PRELOAD = ("decimal", "no_such_module_at_all", "xml.dom.minidom")
 BY_TIER = pytest.mark.parametrize("name", TIERS)
@@ -107,13 +106,9 @@ def test_error_is_reported_with_the_scripts_own_frames(either, tmp_path):
     assert done.stderr.count("File ") == 2
     assert "line 2, in f\n    return 1 / 0" in done.stderr
     assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
-
-
-def test_syntax_error_is_reported(either, tmp_path):
-    done = run_script(either, tmp_path / "one", "x = (\n")
-    assert done.exit_code == 1
-    assert done.stderr.startswith('  File "')
-    assert "SyntaxError" in done.stderr
+    wrong = run_script(either, tmp_path / "one", "x = (\n")
+    assert (wrong.exit_code, wrong.stderr[:8]) == (1, '  File "')
+    assert "SyntaxError" in wrong.stderr
 
 
 def test_file_left_open_is_written_at_the_end(either, tmp_path):
@@ -121,22 +116,16 @@ def test_file_left_open_is_written_at_the_end(either, tmp_path):
     assert (tmp_path / "one" / "out").read_text() == "all of it"
 
 
-def test_script_outside_of_scratch_is_readable(either, tmp_path):
-    script, scratch = tmp_path / "elsewhere" / "script.py", tmp_path / "runs" / "one"
-    for folder in (script.parent, scratch):
-        folder.mkdir(parents=True)
-    script.write_text("print('ran')")
-    assert either.run(script, scratch=scratch, bounds=BOUNDS, environment={}).stdout == "ran\n"
-
-
-def test_granted_folders_are_reached(either, tmp_path):
+def test_granted_folders_and_a_script_outside_of_scratch_are_reached(either, tmp_path):
     given, out, scratch = tmp_path / "given", tmp_path / "out", tmp_path / "runs" / "one"
-    given.mkdir()
-    out.mkdir()
+    for folder in (given, out, scratch):
+        folder.mkdir(parents=True)
     (given / "file").write_text("given")
-    program = f"open({str(out / 'copy')!r}, 'w').write(open({str(given / 'file')!r}).read())"
-    done = run_script(either, scratch, program, readable=[given], writable=[out])
-    assert (done.exit_code, (out / "copy").read_text()) == (0, "given")
+    script = out.with_name("script.py")
+    script.write_text(f"open({str(out / 'copy')!r}, 'w').write(open({str(given / 'file')!r}).read())")
+    paths = {"readable": [given], "writable": [out]}
+    assert either.run(script, scratch=scratch, bounds=BOUNDS, environment={}, **paths).exit_code == 0
+    assert (out / "copy").read_text() == "given"
 
 
 SEARCH = """
@@ -253,7 +242,7 @@ def test_a_launcher_killed_between_runs_is_started_again(warm, tmp_path):
     run_script(warm, tmp_path / "one", "pass")
     launcher = descendants(os.getpid())[-1]
     os.kill(launcher, signal.SIGKILL)
-    _wait_until(lambda: _ended(launcher))
+    until(lambda: _ended(launcher))
     assert run_script(warm, tmp_path / "one", "print('again')").stdout == "again\n"
 
 
@@ -317,11 +306,11 @@ def test_when_the_caller_is_killed_all_ends(name, tmp_path):
     scratch = tmp_path / "one"
     command = [sys.executable, "-c", CALLER, name, str(scratch), BUSY]
     with subprocess.Popen(command, env=finding_helpers()) as caller:
-        _wait_until((scratch / "begun").exists)
+        until((scratch / "begun").exists)
         members = descendants(caller.pid)
         caller.kill()
     assert len(members) >= 3
-    _wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in members))
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in members))
 
 
 def _ended(pid: int) -> bool:
@@ -329,13 +318,6 @@ def _ended(pid: int) -> bool:
         return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return True
-
-
-def _wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @ENFORCED

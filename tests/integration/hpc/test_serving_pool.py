@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from hpc.serving import pool as pool_module
 from hpc.serving.server_registry import ServerExit, announce, record_end, withdraw
 from hpc.slurm import (
     Campaign,
-    ClusterProfile,
     ControllerContext,
     Job,
     JobState,
@@ -32,6 +31,8 @@ from hpc.slurm import (
     create_campaign,
     update_control,
 )
+from tests.helpers.cluster.profiles import profile_of
+from tests.helpers.waiting import until_seen as until
 
 LONG_S = 300.0
 
@@ -111,8 +112,7 @@ def last_words(job: str, *, failed: bool, served: bool = False) -> ServerExit:
 
 @pytest.fixture
 def campaign(tmp_path: Path) -> Campaign:
-    roles = {name: {"time": "12h"} for name in ("controller", "server", "evaluate")}
-    return create_campaign(tmp_path, ClusterProfile.model_validate({"name": "c", "roles": roles}))
+    return create_campaign(tmp_path, profile_of({"time": "12h"}))
 
 
 @pytest.fixture
@@ -124,8 +124,7 @@ def slurm(campaign: Campaign) -> ScriptedSlurm:
 async def pool_of(
     slurm: ScriptedSlurm, parking: QuiescenceTracker | None = None, **changes: Any
 ) -> AsyncIterator[tuple[ServerPool, SubmissionLog]]:
-    plan = replace(ServerPlan("m", "Org/M", ("vllm",), gpus_per_node=2), **changes)
-    plans: Mapping[str, ServerPlan] = {"m": plan}
+    plans = {"m": ServerPlan("m", "Org/M", ("vllm",), gpus_per_node=2, **changes)}
     with SubmissionLog(slurm.campaign.book) as book:
         async with ServerPool(
             ControllerContext(slurm.campaign, None, book, slurm),  # type: ignore[arg-type]
@@ -138,12 +137,13 @@ async def pool_of(
             yield pool, book
 
 
-async def until(look: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + LONG_S
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"it did not come so far that {what}"
-        await asyncio.sleep(0.005)
-    return found
+@asynccontextmanager
+async def asked(slurm: ScriptedSlurm, **changes: Any) -> AsyncIterator[tuple[ServerPool, SubmissionLog]]:
+    """A pool that has asked for job 100."""
+    async with pool_of(slurm, **changes) as (pool, book):
+        pool.ready_servers("m")
+        await until(lambda: book.book.open, "a job is there")
+        yield pool, book
 
 
 def endings(book: SubmissionLog) -> list[str | None]:
@@ -262,9 +262,7 @@ async def test_what_somebody_cancels_twice_stays_cancelled(slurm: ScriptedSlurm)
 
 
 async def test_while_slurm_is_away_nothing_is_decided(slurm: ScriptedSlurm) -> None:
-    async with pool_of(slurm) as (pool, book):
-        pool.ready_servers("m")
-        await until(lambda: book.book.open, "a job is there")
+    async with asked(slurm) as (_pool, book):
         slurm.away = True
         record_end(slurm.campaign.services, last_words("100", failed=True))
         await asyncio.sleep(0.2)
@@ -292,9 +290,7 @@ async def test_a_job_that_nobody_knows_counts_as_gone_after_a_while(
     slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool_module, "ARRIVAL_S", 3.0)
-    async with pool_of(slurm) as (pool, book):
-        pool.ready_servers("m")
-        await until(lambda: book.book.open, "a job is there")
+    async with asked(slurm) as (_pool, book):
         slurm.states["100"] = JobState.UNKNOWN
         await asyncio.sleep(0.1)
         assert endings(book)[0] is None
@@ -302,9 +298,7 @@ async def test_a_job_that_nobody_knows_counts_as_gone_after_a_while(
 
 
 async def test_a_requeued_job_is_not_over(slurm: ScriptedSlurm) -> None:
-    async with pool_of(slurm) as (pool, book):
-        pool.ready_servers("m")
-        await until(lambda: book.book.open, "a job is there")
+    async with asked(slurm) as (pool, book):
         slurm.serve("100")
         await pool.services("m")
         slurm.end("100", JobState.PENDING, last_words("100", failed=False, served=True))
@@ -314,9 +308,7 @@ async def test_a_requeued_job_is_not_over(slurm: ScriptedSlurm) -> None:
 
 
 async def test_what_a_killed_server_left_is_cleared_away(slurm: ScriptedSlurm) -> None:
-    async with pool_of(slurm) as (pool, book):
-        pool.ready_servers("m")
-        await until(lambda: book.book.open, "a job is there")
+    async with asked(slurm) as (pool, _book):
         service = slurm.serve("100")
         await pool.services("m")
         slurm.states["100"] = JobState.NODE_FAIL  # the announcement stays
@@ -328,9 +320,7 @@ async def test_what_a_killed_server_left_is_cleared_away(slurm: ScriptedSlurm) -
 
 
 async def test_a_doubted_server_counts_again_once_its_heart_has_beaten(slurm: ScriptedSlurm) -> None:
-    async with pool_of(slurm) as (pool, book):
-        pool.ready_servers("m")
-        await until(lambda: book.book.open, "a job is there")
+    async with asked(slurm) as (pool, _book):
         service = slurm.serve("100")
         (found,) = await pool.services("m")
         pool.mark_suspect(found)
@@ -345,9 +335,7 @@ async def test_a_doubted_server_counts_again_once_its_heart_has_beaten(slurm: Sc
 async def test_a_model_in_use_is_handed_over_and_an_unused_one_is_not(
     slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with pool_of(slurm) as (pool, book):
-        pool.ready_servers("m")
-        await until(lambda: book.book.open, "a job is there")
+    async with asked(slurm) as (pool, book):
         slurm.serve("100", ends_in_s=100)
         await until(lambda: len(slurm.submitted) == 2, "a successor is asked for")
         assert slurm.signalled == []

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import time
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from hpc.serving import read_key, read_services
-from tests.helpers.cluster.supervised import NAME, is_running, shared_memory, stand_in, supervised, until
+from tests.helpers.cluster.supervised import NAME, is_running, shared_memory, stand_in, supervised
+from tests.helpers.waiting import until
 
 
 def test_a_server_is_announced_once_it_answers_for_our_model(tmp_path: Path) -> None:
     with supervised(tmp_path, "--ready-after", "1") as world:
         assert read_services(world.services) == ()
         service = world.service()
-        assert (service.model, service.served_name, service.worker) == (
-            "some-model",
-            NAME,
-            f"p{world.process.pid}.0",
-        )
+        known = (service.model, service.served_name, service.worker)
+        assert known == ("some-model", NAME, f"p{world.process.pid}.0")
         assert 0 < service.started - time.time() + 60 <= 60
         assert 500 < service.ends - time.time() < 600
         answer = world.ask("Good morning").result()
@@ -85,16 +86,7 @@ def test_a_server_of_another_model_is_refused(tmp_path: Path) -> None:
         ended = world.end()
     assert (ended.served, ended.failed) == (False, True)
     assert "offers Org/Other instead of Org/Some-Model" in ended.why
-    assert (
-        len(
-            {
-                line.split("port ")[1].split(":")[0]
-                for line in world.said().splitlines()
-                if "starting on" in line
-            }
-        )
-        == 3
-    )
+    assert len(set(re.findall(r"starting on port (\d+)", world.said()))) == 3
 
 
 def test_where_the_port_is_taken_another_is_tried(tmp_path: Path) -> None:
@@ -123,12 +115,14 @@ def test_a_server_that_dies_is_started_again_but_not_for_ever(tmp_path: Path) ->
     assert ended.why.startswith("the server ended by itself (code 1). The end of its log:")
 
 
-def test_a_killed_server_leaves_no_engine_with_the_gpus(tmp_path: Path) -> None:
+@pytest.mark.parametrize("victim", ["server", "keeper"])
+def test_a_killed_server_leaves_no_engine_with_the_gpus(tmp_path: Path, victim: str) -> None:
     with supervised(tmp_path) as world:
         first, pids = world.service(), world.get("/pids")
         assert shared_memory(pids["engine"]).exists()
-        os.kill(pids["server"], signal.SIGKILL)
-        until(lambda: not is_running(pids["engine"]), "the engine is gone")
+        parent = Path(f"/proc/{pids['server']}/stat").read_text().rpartition(")")[2].split()[1]
+        os.kill(pids["server"] if victim == "server" else int(parent), signal.SIGKILL)
+        until(lambda: not is_running(pids["server"]) and not is_running(pids["engine"]), "both are gone")
         until(lambda: not shared_memory(pids["engine"]).exists(), "its memory is given back")
         world.service(but=first.url)
 
@@ -142,16 +136,6 @@ def test_a_killed_supervisor_leaves_nothing_behind(tmp_path: Path) -> None:
         until(lambda: not shared_memory(pids["engine"]).exists(), "its memory is given back")
 
 
-def test_a_killed_keeper_leaves_nothing_behind(tmp_path: Path) -> None:
-    with supervised(tmp_path) as world:
-        first, pids = world.service(), world.get("/pids")
-        keeper = int(Path(f"/proc/{pids['server']}/stat").read_text().rpartition(")")[2].split()[1])
-        os.kill(keeper, signal.SIGKILL)
-        until(lambda: not is_running(pids["server"]) and not is_running(pids["engine"]), "both are gone")
-        until(lambda: not shared_memory(pids["engine"]).exists(), "its memory is given back")
-        world.service(but=first.url)
-
-
 def test_a_server_that_hangs_is_noticed_and_started_again(tmp_path: Path) -> None:
     with supervised(tmp_path, watch=2) as world:
         first, pids = world.service(), world.get("/pids")
@@ -163,14 +147,14 @@ def test_a_server_that_hangs_is_noticed_and_started_again(tmp_path: Path) -> Non
 
 
 def test_a_server_that_nobody_asks_ends(tmp_path: Path) -> None:
-    with supervised(tmp_path, watch=2, idle=10) as world:
+    with supervised(tmp_path, watch=1, idle=5) as world:
         world.service()
         ended = world.end()
-    assert (ended.failed, ended.why) == (False, "nobody asked for anything for 10 s")
+    assert (ended.failed, ended.why) == (False, "no requests for 5 s")
 
 
 def test_before_the_jobs_time_is_up_it_is_withdrawn(tmp_path: Path) -> None:
-    with supervised(tmp_path, time=50, drain=30) as world:
+    with supervised(tmp_path, time=40, drain=28) as world:
         service = world.service()
         ended = world.end()
     assert (ended.failed, ended.why) == (False, "the job's time is nearly up")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +49,12 @@ class Clock:
         return self.now
 
 
-def watch_of(server: Any, folder: Path, clock: Clock, idle_s: float = 100.0) -> HealthMonitor:
-    return HealthMonitor(server, server, folder, "1.0", watch_s=0.01, idle_s=idle_s, clock=clock)
-
-
-async def watched(server: Server, folder: Path, *, idle_s: float = 100.0, steps_s: Iterator[float]) -> str:
+async def watched(server: Any, folder: Path, step_s: float) -> str:
     """Let time pass with every second probe; stop it after twenty."""
     clock, told = Clock(), asyncio.Event()
-    over = asyncio.create_task(
-        watch_of(server, folder, clock, idle_s).run_until_exit(told, time.time() + 3600)
-    )
-    for step_s, probes in zip(steps_s, range(2, 40, 2), strict=False):
+    watch = HealthMonitor(server, server, folder, "1.0", watch_s=0.01, idle_s=100.0, clock=clock)
+    over = asyncio.create_task(watch.run_until_exit(told, time.time() + 3600))
+    for probes in range(2, 40, 2):
         while server.probes < probes and not over.done():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         clock.now += step_s
@@ -69,33 +62,26 @@ async def watched(server: Server, folder: Path, *, idle_s: float = 100.0, steps_
     return await over
 
 
-def steady(step_s: float) -> Iterator[float]:
-    return (step_s for _ in count())
-
-
-async def test_a_server_that_only_its_supervisor_asks_is_idle(tmp_path: Path) -> None:
-    assert await watched(Server(), tmp_path, steps_s=steady(30)) == "nobody asked for anything for 100 s"
-
-
-async def test_a_server_that_others_ask_is_not(tmp_path: Path) -> None:
-    assert await watched(Server(others=1), tmp_path, steps_s=steady(30)) == "told to stop"
-
-
-async def test_a_server_that_counts_nothing_is_never_idle(tmp_path: Path) -> None:
-    assert await watched(Server(counts=False), tmp_path, steps_s=steady(30)) == "told to stop"
+@pytest.mark.parametrize(
+    ("server", "step_s", "why"),
+    [
+        (Server(), 30, "no requests for 100 s"),  # only its supervisor asks
+        (Server(others=1), 30, "told to stop"),
+        (Server(counts=False), 30, "told to stop"),
+        (Server(fails=True), 0, "told to stop"),  # it is full, and gets on while probes wait
+    ],
+)
+async def test_when_a_server_is_idle(tmp_path: Path, server: Server, step_s: float, why: str) -> None:
+    assert await watched(server, tmp_path, step_s) == why
 
 
 async def test_a_server_that_answers_no_probe_and_gets_on_with_nothing_hangs(tmp_path: Path) -> None:
     server = Server(fails=True, moves=False)
     with pytest.raises(ServerLost, match=r"the server hangs: no answer \(timed out\)"):
-        await watched(server, tmp_path, steps_s=steady(0))
+        await watched(server, tmp_path, 0)
     assert server.probes >= 2
 
 
 async def test_a_server_that_counts_nothing_has_to_answer(tmp_path: Path) -> None:
     with pytest.raises(ServerLost):
-        await watched(Server(fails=True, counts=False), tmp_path, steps_s=steady(0))
-
-
-async def test_a_full_server_may_let_probes_wait_while_it_gets_on(tmp_path: Path) -> None:
-    assert await watched(Server(fails=True), tmp_path, steps_s=steady(0)) == "told to stop"
+        await watched(Server(fails=True, counts=False), tmp_path, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +16,7 @@ from hpc.queue import Dispatcher, HeartbeatStore, WorkItem
 from hpc.queue.work_queue import Heartbeat
 from hpc.slurm import SlurmFull, SlurmRefused, SlurmUnreachable, update_control
 from tests.helpers.cluster.scripted_slurm import QUICK, ScriptedSlurm, Stage
-
-
-async def until(condition: Callable[[], object], seconds: float = 120) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  files set no events
-            await asyncio.sleep(0.01)
+from tests.helpers.waiting import until_seen as until
 
 
 async def settled(seconds: float = 0.3) -> None:
@@ -47,6 +42,19 @@ async def dispatcher(stage: Stage) -> AsyncIterator[Dispatcher]:
 
 def ask(dispatcher: Dispatcher, stage: Stage, *names: str) -> list[asyncio.Task[None]]:
     return [asyncio.create_task(dispatcher.perform(stage.entry(name), stage.done(name))) for name in names]
+
+
+async def sent(dispatcher: Dispatcher, stage: Stage) -> asyncio.Task[None]:
+    """Ask for one entry, and wait until a job is there for it."""
+    (task,) = ask(dispatcher, stage, "a")
+    await until(lambda: stage.slurm.sizes)
+    return task
+
+
+async def finish(stage: Stage, job: str, *tasks: asyncio.Task[None]) -> None:
+    """Be an element that takes an entry and does it, and wait for who waited."""
+    stage.finish(stage.take(job))
+    await asyncio.wait_for(asyncio.gather(*tasks), 120)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +93,7 @@ async def test_an_entry_is_done_when_its_result_is_there(
 async def test_what_a_worker_could_not_do_is_tried_again_a_few_times_and_said(
     dispatcher: Dispatcher, stage: Stage
 ) -> None:
-    (task,) = ask(dispatcher, stage, "a")
-    await until(lambda: stage.slurm.sizes)
+    task = await sent(dispatcher, stage)
     for turn in range(4):
         assert not task.done(), turn
         await until(lambda: stage.queue.waiting())
@@ -174,8 +181,7 @@ async def test_preemption_is_nobodys_fault(dispatcher: Dispatcher, stage: Stage)
     for turn in range(1, 8):
         await lose(stage, f"{turn}00_0", "PREEMPTED")
     await until(lambda: "800_0" in stage.slurm.jobs)
-    stage.finish(stage.take("800_0"))
-    await asyncio.wait_for(task, 120)
+    await finish(stage, "800_0", task)
 
 
 async def test_a_job_that_slurm_starts_again_loses_what_it_had(dispatcher: Dispatcher, stage: Stage) -> None:
@@ -184,8 +190,7 @@ async def test_a_job_that_slurm_starts_again_loses_what_it_had(dispatcher: Dispa
     await settled()
     assert stage.slurm.sizes == [1], "it is still to come"
     stage.slurm.set("100_0", "RUNNING")
-    stage.finish(stage.take("100_0"))
-    await asyncio.wait_for(task, 120)
+    await finish(stage, "100_0", task)
 
 
 async def test_who_cancels_a_job_is_heeded(dispatcher: Dispatcher, stage: Stage) -> None:
@@ -205,8 +210,7 @@ async def test_who_cancels_a_job_is_heeded(dispatcher: Dispatcher, stage: Stage)
 @pytest.mark.parametrize("state", ["CANCELLED", "COMPLETED", "PREEMPTED"])
 async def test_why_an_element_was_told_to_go_decides_what_is_done(stage: Stage, state: str) -> None:
     async with stage.dispatcher(replace(QUICK, grace_s=30.0)) as dispatcher:
-        (task,) = ask(dispatcher, stage, "a")
-        await until(lambda: stage.slurm.sizes)
+        task = await sent(dispatcher, stage)
         claim = stage.take("100_0")
         await settled(0.1)
         stage.queue.requeue(claim.ticket)
@@ -222,8 +226,7 @@ async def test_why_an_element_was_told_to_go_decides_what_is_done(stage: Stage, 
 
 
 async def test_a_wish_to_stop_is_heeded(dispatcher: Dispatcher, stage: Stage) -> None:
-    (task,) = ask(dispatcher, stage, "a")
-    await until(lambda: stage.slurm.sizes)
+    task = await sent(dispatcher, stage)
     update_control(stage.campaign, stop=True)
     with pytest.raises(WorkCancelled, match="tool cancel"):
         await asyncio.wait_for(task, 120)
@@ -241,8 +244,7 @@ async def test_an_entry_that_got_lost_is_offered_again(dispatcher: Dispatcher, s
 
 
 async def test_a_result_that_comes_late_is_waited_for(dispatcher: Dispatcher, stage: Stage) -> None:
-    (task,) = ask(dispatcher, stage, "a")
-    await until(lambda: stage.slurm.sizes)
+    task = await sent(dispatcher, stage)
     claim = stage.take("100_0")
     stage.queue.finish(claim)
     await asyncio.sleep(0.1)
@@ -254,8 +256,7 @@ async def test_a_result_that_comes_late_is_waited_for(dispatcher: Dispatcher, st
 @pytest.mark.parametrize("lie", ["NODE_FAIL", None])
 async def test_a_lying_slurm_takes_no_work_from_the_living(stage: Stage, lie: str | None) -> None:
     async with stage.dispatcher(replace(QUICK, grace_s=8.0)) as dispatcher:
-        (task,) = ask(dispatcher, stage, "a")
-        await until(lambda: stage.slurm.sizes)
+        task = await sent(dispatcher, stage)
         claim = stage.take("100_0")
         await settled(0.1)
         if lie is None:
@@ -276,8 +277,7 @@ async def test_a_sign_that_one_listing_misses_is_not_missed(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with stage.dispatcher(replace(QUICK, grace_s=30.0)) as dispatcher:
-        (task,) = ask(dispatcher, stage, "a")
-        await until(lambda: stage.slurm.sizes)
+        task = await sent(dispatcher, stage)
         claim = stage.take("100_0")
         await settled(0.1)
         del stage.slurm.jobs["100_0"]
@@ -296,17 +296,14 @@ async def test_a_sign_that_one_listing_misses_is_not_missed(
 
 async def test_the_dead_are_found_although_slurm_calls_them_running(stage: Stage) -> None:
     async with stage.dispatcher(replace(QUICK, silent_s=2.0)) as dispatcher:
-        (task,) = ask(dispatcher, stage, "a")
-        await until(lambda: stage.slurm.sizes)
+        task = await sent(dispatcher, stage)
         stage.take("100_0")
         await until(lambda: len(stage.slurm.sizes) == 2)
-        stage.finish(stage.take("200_0"))
-        await asyncio.wait_for(task, 120)
+        await finish(stage, "200_0", task)
 
 
 async def test_the_result_of_one_who_was_taken_for_dead_counts(dispatcher: Dispatcher, stage: Stage) -> None:
-    (task,) = ask(dispatcher, stage, "a")
-    await until(lambda: stage.slurm.sizes)
+    task = await sent(dispatcher, stage)
     claim = stage.take("100_0")
     stage.slurm.set("100_0", "NODE_FAIL")
     await until(lambda: stage.queue.waiting())
@@ -379,11 +376,8 @@ async def test_a_refusal_is_an_error(dispatcher: Dispatcher, stage: Stage) -> No
 
 
 async def test_a_lost_answer_sends_nothing_twice(dispatcher: Dispatcher, stage: Stage) -> None:
-    stage.slurm.trouble, stage.slurm.taken_all_the_same, stage.slurm.away = (
-        SlurmUnreachable("sbatch gave no answer"),
-        True,
-        True,
-    )
+    stage.slurm.trouble = SlurmUnreachable("sbatch gave no answer")
+    stage.slurm.taken_all_the_same = stage.slurm.away = True
     (task,) = ask(dispatcher, stage, "a")
     await until(lambda: stage.warnings == ["sbatch gave no answer"])
     await settled()
@@ -393,8 +387,7 @@ async def test_a_lost_answer_sends_nothing_twice(dispatcher: Dispatcher, stage: 
     await until(lambda: not stage.book.book.unanswered)
     assert stage.book.book.submissions[unanswered.token].job_id == "100"
     assert (stage.campaign.logs / unanswered.token / "100_0_submitted.pkl").exists()
-    stage.finish(stage.take("100_0"))
-    await asyncio.wait_for(task, 120)
+    await finish(stage, "100_0", task)
     assert stage.slurm.sizes == [1]
 
 
@@ -457,8 +450,7 @@ async def test_work_in_flight_is_adopted(stage: Stage, slurm: ScriptedSlurm) -> 
         assert slurm.sizes == [3]
         assert stage.done("a")()
         stage.finish(running)
-        stage.finish(stage.take("100_2"))
-        await asyncio.wait_for(asyncio.gather(*tasks), 120)
+        await finish(stage, "100_2", *tasks)
     assert slurm.sizes == [3]
 
 
@@ -473,8 +465,7 @@ async def test_what_was_cancelled_while_nobody_was_there_is_history(
     async with stage.dispatcher() as second:
         (task,) = ask(second, stage, "a")
         await until(lambda: slurm.sizes == [1, 1])
-        stage.finish(stage.take("200_0"))
-        await asyncio.wait_for(task, 120)
+        await finish(stage, "200_0", task)
 
 
 async def test_an_array_sent_by_one_who_died_over_it_gets_its_files(
@@ -564,8 +555,7 @@ async def test_an_array_that_is_over_leaves_a_line_and_the_logs_of_what_failed(
     assert (ended.ended, ended.seconds) == ("COMPLETED, FAILED", 15)
     assert [path.name for path in folder.iterdir()] == ["100_1.out"]
     assert stage.roster.signs() == ()
-    stage.finish(stage.take("200_0"))
-    await asyncio.wait_for(asyncio.gather(*tasks), 120)
+    await finish(stage, "200_0", *tasks)
 
 
 async def test_work_is_not_asked_for_twice_at_a_time(dispatcher: Dispatcher, stage: Stage) -> None:
@@ -596,19 +586,16 @@ async def test_a_full_disk_ends_everything(
 async def test_storage_that_is_away_for_a_moment_fails_what_is_waited_for_and_no_more(
     dispatcher: Dispatcher, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (task,) = ask(dispatcher, stage, "a")
-    await until(lambda: stage.slurm.sizes)
+    task = await sent(dispatcher, stage)
     with monkeypatch.context() as patch:
-        patch.setattr(
-            dispatcher.queue, "ids", lambda: (_ for _ in ()).throw(OSError(116, "Stale file handle"))
-        )
+        stale = lambda: (_ for _ in ()).throw(OSError(116, "Stale file handle"))  # noqa: E731
+        patch.setattr(dispatcher.queue, "ids", stale)
         with pytest.raises(InfrastructureError, match="Stale file handle"):
             await asyncio.wait_for(task, 120)
     (task,) = ask(dispatcher, stage, "a")
     await settled(0.1)
     await until(stage.queue.waiting)
-    stage.finish(stage.take("100_0"))
-    await asyncio.wait_for(task, 120)
+    await finish(stage, "100_0", task)
 
 
 async def test_leaving_waits_for_nobody(stage: Stage) -> None:

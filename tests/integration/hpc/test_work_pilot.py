@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from hpc.errors import InfrastructureError
-from hpc.queue import HeartbeatStore, Queue, WorkItem, job_of
-from hpc.queue.pilot import Perform, work_loop, worker_name
+from hpc.queue import HeartbeatStore, Queue, WorkItem
+from hpc.queue.pilot import Perform, work_loop
 from hpc.queue.work_queue import Heartbeat
+from hpc.slurm import job_of, worker_name
+from tests.helpers.waiting import until
 
 PROGRAM = """
 import asyncio, json, sys, time
@@ -116,12 +118,7 @@ async def test_a_fault_of_the_machine_is_left_in_the_queue(queue: Queue, tmp_pat
     await drained(queue, perform)
     assert perform.names == ["a", "b"]
     (failure,) = queue.failures()
-    assert (failure.id, failure.worker, failure.node, failure.sentence) == (
-        "a",
-        "17_0.0",
-        "n1",
-        "No space left.",
-    )
+    assert (failure.id, failure.where, failure.sentence) == ("a", "17_0.0 on n1", "No space left.")
 
 
 async def test_two_faults_in_a_row_end_it(queue: Queue, tmp_path: Path) -> None:
@@ -207,35 +204,33 @@ def element(tmp_path: Path, restarts: int = 0, **terms: float) -> subprocess.Pop
         "reserve_s": 60,
         "linger_s": 0,
         "beat_s": 0.1,
-    } | terms
+        **terms,
+    }
     job = {"SLURM_JOB_ID": "19", "SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_ID": "3"}
     place = {"SLURM_RESTART_COUNT": str(restarts), "SLURMD_NODENAME": "n1"}
     environment = {**os.environ, **job, **place}
     return subprocess.Popen([sys.executable, "-c", PROGRAM, json.dumps(given)], env=environment)
 
 
-def until(condition: Callable[[], object], seconds: float = 300) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def sign(tmp_path: Path) -> Heartbeat | None:
     return next(iter(HeartbeatStore(tmp_path / "queue").signs()), None)
 
 
-def test_an_element_says_that_it_is_there_and_that_it_left(queue: Queue, tmp_path: Path) -> None:
-    offer(queue, tmp_path, "a", "b", seconds="0.5")
+def begun(queue: Queue, tmp_path: Path, *names: str, seconds: str) -> subprocess.Popen[bytes]:
+    """Start an element for some entries, and wait until it has begun the first."""
+    offer(queue, tmp_path, *names, seconds=seconds)
     process = element(tmp_path)
-    until((tmp_path / "a" / "begun").exists)
+    until((tmp_path / names[0] / "begun").exists)
+    return process
+
+
+def test_an_element_says_that_it_is_there_and_that_it_left(queue: Queue, tmp_path: Path) -> None:
+    process = begun(queue, tmp_path, "a", "b", seconds="0.5")
     first = sign(tmp_path)
-    assert first is not None
     assert (first.worker, first.node, first.left) == ("17_3.0", "n1", False)
     until(lambda: (now := sign(tmp_path)) is not None and now.seen > first.seen)
     assert process.wait(300) == 0
     last = sign(tmp_path)
-    assert last is not None
     assert (last.done, last.left) == (2, True)
     assert last.seconds >= 1
     assert (tmp_path / "b" / "done").exists()
@@ -243,22 +238,17 @@ def test_an_element_says_that_it_is_there_and_that_it_left(queue: Queue, tmp_pat
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
 def test_signals_bring_the_end_in_good_order(queue: Queue, tmp_path: Path, number: signal.Signals) -> None:
-    offer(queue, tmp_path, "a", seconds="3600")
-    process = element(tmp_path)
-    until((tmp_path / "a" / "begun").exists)
+    process = begun(queue, tmp_path, "a", seconds="3600")
     process.send_signal(number)
     process.send_signal(signal.SIGCONT)
     assert process.wait(300) == 0
     assert [ticket.id for ticket in queue.waiting()] == ["a"]
     last = sign(tmp_path)
-    assert last is not None
     assert (last.done, last.left) == (0, True)
 
 
 def test_a_killed_element_leaves_its_claim_until_its_job_starts_again(queue: Queue, tmp_path: Path) -> None:
-    offer(queue, tmp_path, "a", seconds="2")
-    process = element(tmp_path)
-    until((tmp_path / "a" / "begun").exists)
+    process = begun(queue, tmp_path, "a", seconds="2")
     process.kill()
     process.wait()
     assert [ticket.worker for ticket in queue.claims()] == ["17_3.0"]
@@ -272,9 +262,7 @@ def test_a_killed_element_leaves_its_claim_until_its_job_starts_again(queue: Que
 
 
 def test_an_element_that_fails_was_never_there(queue: Queue, tmp_path: Path) -> None:
-    offer(queue, tmp_path, "a", seconds="3600")
-    process = element(tmp_path)
-    until((tmp_path / "a" / "begun").exists)
+    process = begun(queue, tmp_path, "a", seconds="3600")
     shutil.rmtree(tmp_path / "queue" / "waiting")
     (tmp_path / "queue" / "waiting").touch()
     process.send_signal(signal.SIGTERM)

@@ -60,22 +60,14 @@ def test_entries_are_taken_in_the_order_in_which_they_came(queue: Queue) -> None
         queue.put(entry(name, tier="rlimits"))
     assert names(queue) == ["b", "a", "c"]
     claims = [queue.claim(f"17_{number}.0", 60) for number in range(4)]
-    assert [claim and claim.entry for claim in claims] == [
-        *(entry(name, tier="rlimits") for name in "bac"),
-        None,
-    ]
-    assert {ticket.id: ticket.worker for ticket in queue.claims()} == {
-        "b": "17_0.0",
-        "a": "17_1.0",
-        "c": "17_2.0",
-    }
+    assert [claim and claim.entry for claim in claims] == [*(entry(n, tier="rlimits") for n in "bac"), None]
+    assert [ticket.worker for ticket in queue.claims()] == ["17_0.0", "17_1.0", "17_2.0"]
 
 
 def test_what_does_not_fit_is_left_to_others(queue: Queue) -> None:
     for number, needs_s in enumerate((300, 30, 299)):
         queue.put(entry(f"e{number}", needs_s))
     short = queue.claim("17_0.0", 30)
-    assert short is not None
     assert short.entry.id == "e1"
     assert queue.claim("17_0.0", 29) is None
     assert names(queue) == ["e0", "e2"]
@@ -98,26 +90,10 @@ def test_a_claim_is_given_back_and_keeps_its_place(queue: Queue) -> None:
     for name in "ab":
         queue.put(entry(name))
     claim = queue.claim("17_0.0", 60)
-    assert claim is not None
     queue.requeue(claim.ticket)
     queue.requeue(claim.ticket)
     assert names(queue) == ["a", "b"]
     assert queue.claims() == ()
-
-
-def test_a_dead_workers_claim_is_broken(queue: Queue) -> None:
-    for name in "ab":
-        queue.put(entry(name))
-    dead, alive = queue.claim("17_0.0", 60), queue.claim("17_1.0", 60)
-    assert dead is not None
-    assert alive is not None
-    queue.requeue(dead.ticket)
-    assert names(queue) == ["a"]
-    again = queue.claim("17_2.0", 60)
-    assert again is not None
-    assert again.entry == dead.entry
-    queue.finish(dead)  # the dead one lives, and is late
-    assert [ticket.worker for ticket in queue.claims()] == ["17_2.0", "17_1.0"]
 
 
 def test_a_failure_says_who_failed_where_and_is_forgotten_when_it_is_tried_again(queue: Queue) -> None:
@@ -132,24 +108,12 @@ def test_a_failure_says_who_failed_where_and_is_forgotten_when_it_is_tried_again
     assert names(queue) == ["a"]
 
 
-def test_withdrawing_leaves_alone_what_has_been_taken(queue: Queue) -> None:
-    for name in "ab":
-        queue.put(entry(name))
-    queue.claim("17_0.0", 60)
-    for name in "ab":
-        queue.remove_unclaimed(name)
-    assert (names(queue), [ticket.id for ticket in queue.claims()]) == ([], ["a"])
-    queue.clear()
-    assert queue.ids() == frozenset()
-
-
 def test_a_damaged_file_is_a_failure_and_no_work(queue: Queue, tmp_path: Path) -> None:
     for name in "ab":
         queue.put(entry(name))
     (damaged,) = (tmp_path / "queue" / "waiting").glob("*,a")
     damaged.write_text("")
     claim = queue.claim("17_0.0", 60)
-    assert claim is not None
     assert claim.entry.id == "b"
     (failure,) = queue.failures()
     assert failure.id == "a"
@@ -173,7 +137,6 @@ def test_a_rename_whose_answer_was_lost_has_been_won(queue: Queue, monkeypatch: 
 
     monkeypatch.setattr(Path, "rename", unsure)
     claim = queue.claim("17_0.0", 60)
-    assert claim is not None
     assert claim.entry.id == "a"
 
 
@@ -268,15 +231,8 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_does_what_its_model_does() -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
-    run_state_machine_as_test(
-        Model,
-        settings=settings(
-            max_examples=40,
-            stateful_step_count=30,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    unhurried = settings(deadline=None, suppress_health_check=list(HealthCheck))
+    run_state_machine_as_test(Model, settings=settings(unhurried, max_examples=40, stateful_step_count=30))
 
 
 def claimer(tmp_path: Path, number: int, *options: str) -> subprocess.Popen[bytes]:

@@ -10,7 +10,6 @@ import asyncio
 import json
 import re
 from collections import Counter
-from contextlib import nullcontext
 from itertools import count
 from math import inf
 from pathlib import Path
@@ -20,7 +19,6 @@ from typing import Any
 import pytest
 
 from hpc.journal import Journal, ReplayJournal
-from hpc.quiescence import QuiescenceTracker
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
 from sharp.methods import run_method
@@ -96,10 +94,6 @@ async def lived(name: str, recorder: Any, world: World) -> Tournament:
         recorder,
         {"rule-based": world},
         world,
-        guard=lambda _: nullcontext(),
-        donor=lambda _: None,
-        listener=lambda _: None,
-        parking=QuiescenceTracker(),
     )
     options = {"method": name.split()[0], **FEW, **METHODS[name]}
     return await run_method(session(effects, **options))  # type: ignore[arg-type]

@@ -10,13 +10,12 @@ from tests.helpers import ROOT
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def test_configuration_page_is_up_to_date():
-    spec = importlib.util.spec_from_file_location(
-        "configuration_docs", ROOT / "tools" / "configuration_docs.py"
-    )
+@pytest.mark.parametrize("name", ["cli.md", "configuration.md", "feedback.md"])
+def test_generated_parts_are_up_to_date(name):
+    spec = importlib.util.spec_from_file_location("docs_tool", ROOT / "tools" / "docs.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert module.TARGET.read_text() == module.page(), "run: python tools/configuration_docs.py"
+    assert (ROOT / "docs" / name).read_text() == module.page(name), "run: python tools/docs.py"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -25,7 +25,7 @@ Command = Callable[..., str]
 def resources() -> list[str]:
     """The files that a run needs beside its code, relative to the checkout."""
     found = [file for kind, pattern in RESOURCES.items() for file in (ROOT / kind).rglob(pattern)]
-    beside = [file for file in (ROOT / "sharp").rglob("*") if file.suffix in (".j2", ".css")]
+    beside = [file for file in (ROOT / "sharp").rglob("*") if file.suffix in (".j2", ".css", ".yaml")]
     return sorted(str(file.relative_to(ROOT)) for file in [*found, *beside])
 
 

@@ -21,7 +21,7 @@ from sharp.evaluation.convergence import (
 from sharp.evaluation.protocol import EvaluationRequest
 from sharp.problems import load_problem
 from sharp.problems.limits import ResourceLimits
-from sharp.reference.smooth import has_smooth_inputs, resolutions, smooth_inputs, smooth_reference
+from sharp.reference.families import has_smooth_inputs, resolutions, smooth_inputs, smooth_reference
 from tests.helpers.problems.known_schemes import (
     advection,
     burgers,
@@ -54,14 +54,11 @@ SCHEMES = {
     "upwind": ("advection", advection("upwind"), 1),
     "lax-wendroff": ("advection", advection("lax-wendroff"), 2),
     "fourth-order": ("advection", advection("central-4"), 4),
-    "burgers-first-order": ("burgers", burgers("godunov"), 1),
     "burgers-central": ("burgers", burgers("central-2"), 2),
-    "burgers-fourth-order": ("burgers", burgers("central-4"), 4),
     "crank-nicolson-strang": ("reaction-diffusion", reaction_diffusion("strang"), 2),
     "lie-splitting": ("reaction-diffusion", reaction_diffusion("lie"), 1),
     "gas": ("navier-stokes", navier_stokes, 2),
     "darcy-harmonic": ("darcy", darcy(lambda one, other: 2 * one * other / (one + other)), 2),
-    "darcy-arithmetic": ("darcy", darcy(lambda one, other: (one + other) / 2), 2),
     "darcy-one-sided": ("darcy", darcy(lambda one, _: one), 1),
 }
 

@@ -4,19 +4,16 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import h5py
 import numpy as np
 import pytest
 
 from sharp.errors import DataError, SpecificationError
-from sharp.problems import Problem, list_problems, load_problem, parse_problem
+from sharp.problems import Problem, list_problems, parse_problem
 from sharp.reference import darcy
 from sharp.reference.datasets import Inputs
 from sharp.reference.families import family_of, residual
 from sharp.reference.residual import GridResidual, evaluated_frames
-from tests.helpers.problems.small_problems import published_file, small
-from tests.integration.reference.test_navier_stokes import PORTS, gas_problem
-from tests.unit.reference.test_darcy import flow_problem
+from tests.helpers.problems.small_problems import PORTS, gas_problem, small
 
 Array = np.ndarray
 Prediction = Mapping[str, Array]
@@ -224,9 +221,13 @@ def test_times_need_not_be_equally_spaced() -> None:
 
 
 def porous(samples: int = 2, points: int = 61) -> tuple[Problem, Inputs, Array]:
-    problem = flow_problem(points)
+    problem = small("darcy", points)
     a = darcy.sample_initial(problem, samples, 6).arrays
-    return problem, Inputs(a, None, np.linspace(0, 1, points)), darcy.solve_reference(problem, a).arrays["u"]
+    return (
+        problem,
+        Inputs(a, None, np.linspace(0, 1, points)),
+        darcy.FAMILY.solve_reference(problem, a).arrays["u"],
+    )
 
 
 def test_flux_balance_grows_with_a_defect() -> None:
@@ -291,23 +292,3 @@ def test_numbers_that_overflow_count_as_one(name: str) -> None:
     problem, inputs, truth = CASES[name]
     found = residual(problem, inputs, changed(truth, lambda u: 1e300 * (1 + u)))
     assert found.value == 1
-
-
-def test_published_reaction_diffusion_data_do_not_satisfy_their_equation() -> None:
-    with h5py.File(published_file("reacdiff.hdf5")) as file:
-        u, t = file["tensor"][:4], file["t-coordinate"][:101]
-    problem = load_problem("reaction-diffusion")
-    inputs = Inputs({"u0_batch": u[:, 0]}, t, np.arange(1024))
-    assert residual(problem, inputs, {"u": u}).value > 0.3
-
-
-def test_published_gas_data_satisfy_the_equations_with_kinematic_viscosity() -> None:
-    with h5py.File(published_file("cns1d.hdf5")) as file:
-        fields = {name: file[name][:4] for name in PORTS}
-        t = file["t-coordinate"][:]
-    inputs = Inputs({PORTS[name]: values[:, 0] for name, values in fields.items()}, t, np.arange(1024))
-    kinematic, dynamic = (
-        residual(gas_problem(law, points=1024, times=101, end=1.0), inputs, fields) for law in (True, False)
-    )
-    assert kinematic.per_equation["momentum"] < 2e-3
-    assert dynamic.per_equation["momentum"] > 0.05

@@ -141,7 +141,7 @@ def test_samples_depend_on_problem_seed_and_number_alone() -> None:
 def test_progress_is_told_after_each_sample() -> None:
     calls: list[tuple[int, int, str]] = []
     made(heat(), 2, progress=lambda *call: calls.append(call))
-    assert calls == [(1, 2, "truth of made-up"), (2, 2, "truth of made-up")]
+    assert calls == [(1, 2, "reference solution of made-up"), (2, 2, "reference solution of made-up")]
 
 
 def test_a_sample_that_is_not_verified_is_drawn_again_with_a_smaller_perturbation(

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Sequence
 from typing import get_args
@@ -22,7 +21,6 @@ from sharp.llm.replies import (
     read_verdict,
 )
 from sharp.problems import load_problem, render_description, render_template
-from sharp.rule_based.answers import answer
 from sharp.rule_based.authoring import FOLLOWS
 from sharp.rule_based.backend import RuleBasedBackend
 from sharp.rule_based.composer import compose
@@ -40,17 +38,13 @@ from tests.helpers.rule_based.asking_baselines import (
 )
 from tests.helpers.rule_based.asking_baselines import generation as unguided
 from tests.helpers.rule_based.conversations import Shown, repair, round_of, selection
+from tests.helpers.rule_based.programs import PROBLEMS, said
 
-PROBLEMS = ("advection", "burgers", "reaction-diffusion", "navier-stokes", "darcy")
 KEYS = {"transformation": {"transformation": str}, "analytical": {"solution": str}, "hybrid": {"parts": list}}
 
 
 def asked(*contents: str) -> list[Message]:
     return [Message("system", "s"), *(Message("user", content) for content in contents)]
-
-
-def said(messages: Sequence[Message], seed: int = 0) -> str:
-    return answer(messages, random.Random(seed))
 
 
 def analysis(name: str, problem: str, names: Sequence[str], written: str = "") -> list[Message]:

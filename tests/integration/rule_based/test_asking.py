@@ -11,12 +11,10 @@ from sharp.llm.prompts import render
 from sharp.llm.protocol import Message
 from sharp.rule_based.answers import answer
 from sharp.rule_based.prompt_problem import question
-from sharp.tournament.analysis import VERDICTS, analyse
-from sharp.tournament.prompt_generation import SINGLE, read_prompts
+from sharp.tournament.analysis import SINGLE, VERDICTS, analyse, read_prompts
 from tests.helpers.rule_based.asking_baselines import described
+from tests.helpers.rule_based.programs import PROBLEMS
 from tests.helpers.rule_based.simulated import simulate
-
-PROBLEMS = ("advection", "burgers", "reaction-diffusion", "navier-stokes", "darcy")
 
 
 def written(names: Sequence[str], problem: str, *, stability: bool = True) -> dict[str, str]:

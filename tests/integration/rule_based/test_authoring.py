@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,11 +12,9 @@ from sharp.llm.protocol import Message
 from sharp.llm.replies import extract_code
 from sharp.methods.cot_reflection import output_of
 from sharp.problems import load_problem
-from sharp.rule_based.answers import answer
 from sharp.rule_based.authoring import UNCLOSED_RATE, UNKNOWN
 from sharp.rule_based.judging import faults
 from sharp.rule_based.library import family_named
-from sharp.rule_based.program_spec import understand
 from tests.helpers.rule_based.asking_baselines import (
     carrying_out,
     described,
@@ -27,19 +24,12 @@ from tests.helpers.rule_based.asking_baselines import (
     reflecting,
 )
 from tests.helpers.rule_based.program_runs import run_programs
+from tests.helpers.rule_based.programs import PROBLEMS, said, understood
 from tests.helpers.rule_based.shipped_problems import ARGUMENTS
-
-PROBLEMS = ("advection", "burgers", "reaction-diffusion", "navier-stokes", "darcy")
-
-
-def said(messages: Sequence[Message], seed: int = 0) -> str:
-    return answer(messages, random.Random(seed))
 
 
 def scheme(code: str, family: str = "burgers") -> str:
-    choices = understand(code, family)
-    assert choices is not None
-    return choices.recipe.name
+    return understood(code, family).recipe.name
 
 
 def elsewhere(messages: Sequence[Message]) -> list[Message]:

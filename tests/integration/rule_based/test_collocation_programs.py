@@ -7,8 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from sharp.agent.programs.asking import parse_program
-from sharp.agent.programs.generated import GeneratedSolution, ProgramFailed
+from sharp.agent.programs.generated import GeneratedSolution, ProgramFailed, parse_program
 from sharp.errors import ReplyError
 from sharp.problems.cases import load_case
 from sharp.problems.expressions import Derivative, Name, to_text
@@ -97,9 +96,12 @@ def test_names_that_the_program_or_python_uses_give_way() -> None:
     }
 
 
-def solution_of(problem: Problem, code: str) -> DiscreteSolution:
+def error_of(problem: Problem, code: str | None) -> float:
+    assert code is not None
     program = GeneratedSolution(code, len(problem.fields), problem.time is None, 60.0)
-    return DiscreteSolution("program", 0, program.evaluate, 0)
+    errors = exact_errors(problem, DiscreteSolution("program", 0, program.evaluate, 0))
+    assert errors is not None
+    return errors.l2
 
 
 @pytest.mark.parametrize(
@@ -117,11 +119,7 @@ def solution_of(problem: Problem, code: str) -> DiscreteSolution:
 )
 def test_programs_come_close_to_the_exact_solution(name: str, kind: str) -> None:
     problem = load_case(name).problem
-    code = collocation_program(problem)
-    assert code is not None
-    errors = exact_errors(problem, solution_of(problem, code))
-    assert errors is not None
-    assert errors.l2 < 1e-8, kind
+    assert error_of(problem, collocation_program(problem)) < 1e-8, kind
 
 
 @pytest.mark.parametrize(
@@ -162,7 +160,5 @@ def test_a_slip_is_seen_at_once_or_shows_in_the_error() -> None:
     code = collocation_program(problem)
     assert code is not None
     with pytest.raises(ProgramFailed, match="NameError: name 'np' is not defined"):
-        exact_errors(problem, solution_of(problem, code.replace("import numpy as np\n", "")))
-    colder = exact_errors(problem, solution_of(problem, code.replace("0.4\n", "0.04\n")))
-    assert colder is not None
-    assert colder.l2 > 1e-2
+        error_of(problem, code.replace("import numpy as np\n", ""))
+    assert error_of(problem, code.replace("0.4\n", "0.04\n")) > 1e-2

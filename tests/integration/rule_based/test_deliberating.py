@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 import re
-from collections.abc import Sequence
 
 import pytest
 
@@ -12,7 +10,6 @@ from sharp.llm.context import count_tokens
 from sharp.llm.protocol import Message
 from sharp.llm.replies import extract_code
 from sharp.problems import load_problem
-from sharp.rule_based.answers import answer
 from sharp.rule_based.composer import compose
 from tests.helpers.rule_based.asking_baselines import (
     about,
@@ -23,15 +20,10 @@ from tests.helpers.rule_based.asking_baselines import (
     question,
     rating,
 )
-from tests.unit.rule_based.test_revising import program
+from tests.helpers.rule_based.programs import PROBLEMS, program, said
 
 WEAK, STRONG = program("first-order"), program("pseudo-spectral")
 BROKEN = STRONG.replace("def solver(", "def sover(", 1).replace("return ", "return undefined_name + ", 1)
-PROBLEMS = ("advection", "burgers", "reaction-diffusion", "navier-stokes", "darcy")
-
-
-def said(messages: Sequence[Message], seed: int = 0) -> str:
-    return answer(messages, random.Random(seed))
 
 
 def rated(text: str) -> str:

@@ -9,20 +9,13 @@ import pytest
 from sharp.evaluation.feedback import feedback_text
 from sharp.evaluation.protocol import CandidateFailure, Evaluation, Scores
 from sharp.llm.replies import SelectionReply, read_selection
-from sharp.rule_based import conversation_state
 from sharp.rule_based.composer import compose, strategies
-from sharp.rule_based.conversation_state import SeenProgram, candidates
+from sharp.rule_based.conversation_state import SeenProgram, candidates, shown
 from sharp.rule_based.judging import NEUTRAL_PROFILE, judge, select
 from sharp.rule_based.library import FAMILIES, family_named
 from tests.helpers.rule_based.conversations import Shown, selection
+from tests.helpers.rule_based.programs import PROBLEM_OF
 
-PROBLEMS = {
-    "advection": "advection",
-    "burgers": "burgers",
-    "reaction-diffusion": "reaction-diffusion",
-    "navier-stokes-1d": "navier-stokes",
-    "darcy-2d": "darcy",
-}
 FOREIGN = {
     "spectral": """
 import numpy as np
@@ -70,7 +63,7 @@ def test_faulty_programs_are_seldom_nominated_or_listed(family: str) -> None:
     for seed in range(6):
         programs = pool(family, seed)
         prompt = selection(
-            {name: Shown(code) for name, (code, _) in programs.items()}, PROBLEMS[family]
+            {name: Shown(code) for name, (code, _) in programs.items()}, PROBLEM_OF[family]
         ).content
         choices = [chosen(prompt, family, list(programs), 10 * seed + number) for number in range(3)]
         nominated += sum(programs[choice.nominee][1] is not None for choice in choices)
@@ -176,11 +169,12 @@ SCORES = Scores(
 )
 def test_the_number_that_ranks_is_read_whatever_it_measures(kinds, weights, measured) -> None:
     text = feedback_text(replace(RUN, scores=SCORES), kinds, weights=weights)
-    found = conversation_state._measured(f"- finer steps (to see: nRMSE: 9)\n{text}\n\n")
-    assert found == (None if measured is None else pytest.approx(measured))
+    found = shown(f"### Program c001\n\n- finer steps (to see: nRMSE: 9)\n{text}\n\n```python\n```\n")
+    assert found[0].measured == (None if measured is None else pytest.approx(measured))
 
 
 def test_a_failure_is_read_as_such_under_every_kind() -> None:
     for kinds in (("nrmse",), ("two_grid",), ("none",)):
         failed = replace(RUN, failure=CandidateFailure("timeout", "Too slow."))
-        assert conversation_state._measured(feedback_text(failed, kinds)) == inf
+        prompt = f"### Program c001\n\n{feedback_text(failed, kinds)}\n\n```python\n```\n"
+        assert shown(prompt)[0].measured == inf

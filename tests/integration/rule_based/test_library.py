@@ -13,7 +13,7 @@ from sharp.problems import Problem, list_problems, load_problem
 from sharp.rule_based.composer import ComposedProgram, compose
 from sharp.rule_based.library import FAMILIES
 from tests.helpers.rule_based.program_runs import Outcome, run_calls, run_programs
-from tests.helpers.rule_based.shipped_problems import ARGUMENTS, BATCH, CELLS, NODES, TIMES
+from tests.helpers.rule_based.shipped_problems import ARGUMENTS, BATCH, CELLS, TIMES
 
 PROBLEMS: dict[str, Problem] = {problem.family: problem for problem in map(load_problem, list_problems())}
 TIMED = [family for family in FAMILIES if PROBLEMS[family].interface.coordinates]
@@ -57,18 +57,6 @@ def test_sound_programs_run_on_a_small_grid(family: str, tmp_path: Path) -> None
         assert outcome.finite, program.choices
         for array, start in zip(outcome.arrays, initial, strict=True):
             np.testing.assert_allclose(array[:, 0], start, atol=1e-5, err_msg=str(program.choices))
-
-
-def test_sound_darcy_programs_run_on_a_small_grid(tmp_path: Path) -> None:
-    programs = [compose("darcy-2d", seed, fault_rate=0.0) for seed in range(25)]
-    outcomes = run_programs(tmp_path, [program.code for program in programs], ARGUMENTS["darcy-2d"])
-    for program, outcome in zip(programs, outcomes, strict=True):
-        assert not outcome.error, (outcome.error[0], outcome.message, program.choices)
-        assert [a.shape for a in outcome.arrays] == [(BATCH, NODES, NODES)], program.choices
-        assert outcome.finite, program.choices
-        (u,) = outcome.arrays
-        edges = np.concatenate([u[:, [0, -1], :], u[:, :, [0, -1]].swapaxes(1, 2)])
-        np.testing.assert_allclose(edges, 0.0, atol=1e-12, err_msg=str(program.choices))
 
 
 def relative_error(found: Any, wanted: Any) -> float:

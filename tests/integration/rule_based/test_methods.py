@@ -11,7 +11,8 @@ from sharp.llm.replies import extract_code
 from sharp.methods import run_method
 from sharp.methods.cot_reflection import output_of
 from sharp.tournament.state import Tournament
-from tests.helpers.rule_based.simulated import PROBLEMS, Simulation, simulate
+from tests.helpers.rule_based.programs import PROBLEMS
+from tests.helpers.rule_based.simulated import Simulation, simulate
 
 METHODS: dict[str, dict[str, Any]] = {
     "codepde": {},

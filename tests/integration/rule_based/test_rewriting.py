@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
@@ -13,7 +12,6 @@ from sharp.evaluation.code import canonical_hash
 from sharp.llm.protocol import Message
 from sharp.llm.replies import explanation, extract_code
 from sharp.problems import load_problem
-from sharp.rule_based.answers import answer
 from sharp.rule_based.composer import compose
 from sharp.rule_based.program_analysis import read
 from sharp.rule_based.prompt_problem import open_question
@@ -21,20 +19,15 @@ from sharp.rule_based.revising import EXPLORES
 from tests.helpers.rule_based.asking_baselines import improvement, refinement
 from tests.helpers.rule_based.conversations import Shown
 from tests.helpers.rule_based.program_runs import run_programs
+from tests.helpers.rule_based.programs import FOREIGN, PROBLEMS, program, said
 from tests.helpers.rule_based.shipped_problems import ARGUMENTS
-from tests.unit.rule_based.test_revising import FOREIGN, program
 
-PROBLEMS = ("advection", "burgers", "reaction-diffusion", "navier-stokes", "darcy")
 MINMOD = program("muscl", limiter="minmod", solver="equal-steps")
 SHOWN = {
     "c002": Shown(MINMOD, 3e-3),
     "c005": Shown(program("first-order"), 5e-2),
     "c001": Shown(program("central"), inf),
 }
-
-
-def said(messages: Sequence[Message], seed: int = 0) -> str:
-    return answer(messages, random.Random(seed))
 
 
 def rewritten(messages: Sequence[Message], seeds: int) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 
 import sharp
 from sharp.rule_based.assembly import functions_of
-from sharp.rule_based.composer import build, compose
+from sharp.rule_based.composer import ProgramSpec
 from sharp.rule_based.library import FAMILIES, block_module, family_named
 
 ROOT = Path(sharp.__file__).parents[1]
@@ -99,21 +99,8 @@ def _compiles_with(family: str, recipe: str, slot: str, name: str) -> bool:
         }
         if library not in block.libraries or not all(blocks.values()):
             continue
-        constants = {key: values[0] for key, values in {**source.constants, **found.constants}.items()}
-        program = build(
-            source, found, {key: each[0] for key, each in blocks.items()}, library, "float64", constants
-        )
+        chosen = {key: each[0] for key, each in blocks.items()}
+        program = ProgramSpec(source, found, chosen, library, "float64", {}).program()
         compile(program.code, "solver.py", "exec")
         return False
     return True
-
-
-def test_markers_are_written_out() -> None:
-    for family in FAMILIES:
-        for seed in range(40):
-            code = compose(family, seed, fault_rate=0.0).code
-            assert not any(
-                mark in code for mark in ("*args", "*inputs", "read_inputs", "write_outputs", "xp.", "__")
-            )
-            assert "to_solver_grid" not in code
-            assert "to_output_grid" not in code

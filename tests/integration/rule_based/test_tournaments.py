@@ -12,7 +12,8 @@ from sharp.methods.pde_sharp import pde_sharp
 from sharp.problems import list_problems
 from sharp.rule_based.patching import SLOPPY_PATCH_RATE
 from sharp.tournament.state import Tournament
-from tests.helpers.rule_based.simulated import PROBLEMS, Simulation, simulate
+from tests.helpers.rule_based.programs import PROBLEMS
+from tests.helpers.rule_based.simulated import Simulation, simulate
 
 FEW = {"genesis": {"candidates": 6}}
 CONFIGURATIONS: dict[str, dict[str, Any]] = {

@@ -48,7 +48,7 @@ async def test_an_entry_is_evaluated_once(tmp_path: Path) -> None:
         await benches.perform(entry(folder))
         first = read_result(folder, asked)
         assert first is not None
-        assert first.ok
+        assert first.evaluation.ok
         written = (folder / "result.json").stat().st_mtime_ns
         await benches.perform(entry(folder))
         assert (folder / "result.json").stat().st_mtime_ns == written
@@ -68,7 +68,7 @@ async def test_each_way_to_evaluate_has_its_bench(tmp_path: Path) -> None:
             else:
                 with pytest.raises(InfrastructureError, match="no-such-launcher"):
                     await benches.perform(entry(folder, policy, mpi))
-        assert len(benches._benches) == 2
+        assert len(benches._pools) == 2
 
 
 async def test_a_folder_without_a_task_is_a_fault(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hpc.journal import Lease
 from hpc.serving import ServerFailed
 from hpc.slurm import (
     Campaign,
+    CampaignOutcome,
     ControllerContext,
     JobState,
     SlurmRefused,
@@ -60,15 +61,20 @@ def campaign(tmp_path: Path, slurm: RememberingSlurm) -> Campaign:
     return made
 
 
-def run(campaign: Campaign, errand: PlannedErrand, told: StopSignal | None = None) -> int:
+def run(
+    campaign: Campaign, errand: PlannedErrand | Callable[[Path], Any], told: StopSignal | None = None
+) -> int:
+    opened = (lambda _: errand) if isinstance(errand, PlannedErrand) else errand
+    token = f"{campaign.id}-c1"
     return controller.run_controller_job(
-        "tests.module",
-        campaign.folder,
-        f"{campaign.id}-c1",
-        lambda _: errand,
-        told or StopSignal(),
-        render_script,
+        "tests.module", campaign.folder, token, opened, told or StopSignal(), render_script
     )
+
+
+def ending(campaign: Campaign) -> CampaignOutcome:
+    found = read_campaign_outcome(campaign)
+    assert found is not None
+    return found
 
 
 def planned(campaign: Campaign, *plan: Exception | bool | Callable[[], None]) -> PlannedErrand:
@@ -88,16 +94,10 @@ def test_the_successor_is_queued_before_any_work(campaign: Campaign, slurm: Reme
         assert f"-m tests.module {campaign.folder} {campaign.id}-c2" in slurm.scripts["101"]
         return errand
 
-    assert (
-        controller.run_controller_job(
-            "tests.module", campaign.folder, f"{campaign.id}-c1", opened, StopSignal(), render_script
-        )
-        == 0
-    )
+    assert run(campaign, opened) == 0
     assert slurm.living == [FIRST]
-    ending = read_campaign_outcome(campaign)
-    assert ending is not None
-    assert (ending.state, ending.sentence) == ("finished", "Winner: c1.")
+    ended = ending(campaign)
+    assert (ended.state, ended.sentence) == ("finished", "Winner: c1.")
     assert NoSite.closed == 1
 
 
@@ -117,9 +117,8 @@ def test_what_would_happen_again_ends_the_chain(
     campaign: Campaign, slurm: RememberingSlurm, error: Exception, code: int
 ) -> None:
     assert run(campaign, planned(campaign, error)) == code
-    ending = read_campaign_outcome(campaign)
-    assert ending is not None
-    assert (ending.state, ending.sentence) == ("failed", str(error))
+    ended = ending(campaign)
+    assert (ended.state, ended.sentence) == ("failed", str(error))
     assert slurm.living == [FIRST]
     assert NoSite.closed == 1
 
@@ -131,9 +130,7 @@ def test_what_may_be_over_is_tried_again(
     campaign: Campaign, slurm: RememberingSlurm, error: Exception
 ) -> None:
     assert run(campaign, planned(campaign, error, error, True)) == 0
-    ending = read_campaign_outcome(campaign)
-    assert ending is not None
-    assert ending.state == "finished"
+    assert ending(campaign).state == "finished"
 
 
 def test_a_model_that_was_given_up_is_not_tried_again(campaign: Campaign) -> None:
@@ -147,9 +144,7 @@ def test_it_is_tried_again_only_so_often_without_progress(campaign: Campaign) ->
     errand = planned(campaign, *[ModelUnavailable("no answer")] * 9)
     assert run(campaign, errand) == 1
     assert len(errand.plan) == 6
-    ending = read_campaign_outcome(campaign)
-    assert ending is not None
-    assert ending.sentence == "3 times in a row: no answer"
+    assert ending(campaign).sentence == "3 times in a row: no answer"
 
 
 def test_whoever_was_told_leaves_for_the_successor(campaign: Campaign, slurm: RememberingSlurm) -> None:
@@ -222,9 +217,7 @@ def test_people_stop_a_campaign(campaign: Campaign, slurm: RememberingSlurm) -> 
         update_control(campaign, stop=True)
 
     assert run(campaign, planned(campaign, cancelled)) == 0
-    ending = read_campaign_outcome(campaign)
-    assert ending is not None
-    assert ending.state == "stopped"
+    assert ending(campaign).state == "stopped"
     assert slurm.living == [FIRST]
     assert NoSite.closed == 1
 
@@ -261,24 +254,15 @@ def test_fruitless_links_end_the_chain(
         errand.done = 5
         codes.append(run(campaign, errand))
     assert codes == [75, 75, 75, 1]
-    ending = read_campaign_outcome(campaign)
-    assert ending is not None
-    assert "Nothing new was recorded in 3 controller jobs in a row" in ending.sentence
+    assert "Nothing new was recorded in 3 controller jobs in a row" in ending(campaign).sentence
 
 
 def test_a_link_that_cannot_be_counted_ends_the_chain(campaign: Campaign, slurm: RememberingSlurm) -> None:
     def broken(_: Path) -> Any:
         raise RuntimeError("nobody foresaw this")
 
-    assert (
-        controller.run_controller_job(
-            "tests.module", campaign.folder, f"{campaign.id}-c1", broken, StopSignal(), render_script
-        )
-        == 1
-    )
-    ending = read_campaign_outcome(campaign)
-    assert ending is not None
-    assert ending.sentence == "RuntimeError: nobody foresaw this"
+    assert run(campaign, broken) == 1
+    assert ending(campaign).sentence == "RuntimeError: nobody foresaw this"
     assert slurm.living == [FIRST]
 
 

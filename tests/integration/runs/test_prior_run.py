@@ -33,7 +33,7 @@ from sharp.rule_based.backend import RuleBasedBackend
 from sharp.runs.advance import acquire_run, advance
 from sharp.runs.configure import load_config
 from sharp.runs.creation import create_alike, create_run
-from sharp.runs.directory import Run, load_run
+from sharp.runs.directory import RunDirectory, load_run
 from sharp.runs.execute import replay
 from sharp.runs.execution_backend import RunResources
 from sharp.tournament.genesis import generate
@@ -64,7 +64,7 @@ class Place:
     parking: QuiescenceTracker = field(default_factory=QuiescenceTracker)
 
     @asynccontextmanager
-    async def opened(self, run: Run) -> AsyncIterator[RunResources]:
+    async def opened(self, run: RunDirectory) -> AsyncIterator[RunResources]:
         yield RunResources(dict.fromkeys(run.cards, self), self)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
@@ -120,7 +120,7 @@ def usual(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def earlier(usual: Path, tmp_path: Path) -> Run:
+def earlier(usual: Path, tmp_path: Path) -> RunDirectory:
     """The finished run `tmp_path/earlier`."""
     return load_run(shutil.copytree(usual, tmp_path / "earlier"))
 
@@ -129,12 +129,12 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-def new(path: Path, problem: str = PROBLEM, /, **options: Any) -> Run:
+def new(path: Path, problem: str = PROBLEM, /, **options: Any) -> RunDirectory:
     overrides = {**FAST, **options}
     return create_run(load_config(problem, [f"{key}={value}" for key, value in overrides.items()]), path)
 
 
-async def finish(run: Run, place: Place | None = None) -> Tournament:
+async def finish(run: RunDirectory, place: Place | None = None) -> Tournament:
     with acquire_run(run) as (own, journal):
         state = (await advance(own, journal, place or Place())).state
     assert state is not None
@@ -142,14 +142,14 @@ async def finish(run: Run, place: Place | None = None) -> Tournament:
     return state
 
 
-async def told(tmp_path: Path, **options: Any) -> tuple[Run, Place, Tournament]:
+async def told(tmp_path: Path, **options: Any) -> tuple[RunDirectory, Place, Tournament]:
     """Play a run that is told of the run `tmp_path/earlier`."""
     run, place = new(tmp_path / "later", **{"genesis.prior_run": tmp_path / "earlier", **options}), Place()
     return run, place, await finish(run, place)
 
 
 async def test_programs_are_written_with_what_the_earlier_run_found_and_nobody_else_is_told(
-    tmp_path: Path, earlier: Run
+    tmp_path: Path, earlier: RunDirectory
 ) -> None:
     state = (await asyncio.to_thread(replay, earlier)).state
     assert state.best is not None
@@ -201,14 +201,14 @@ async def test_a_run_of_any_method_can_be_told_of(tmp_path: Path, options: dict[
     assert all(HEADING in prompt for prompt in place.for_programs)
 
 
-async def test_a_run_that_was_told_can_itself_be_told_of(tmp_path: Path, earlier: Run) -> None:
+async def test_a_run_that_was_told_can_itself_be_told_of(tmp_path: Path, earlier: RunDirectory) -> None:
     second, _, state = await told(tmp_path)
     third = new(tmp_path / "third", **{"genesis.prior_run": second.path})
     assert third.prior == digest(second.config, state)
 
 
 async def test_the_earlier_run_may_change_or_go_once_the_new_one_has_begun(
-    tmp_path: Path, earlier: Run
+    tmp_path: Path, earlier: RunDirectory
 ) -> None:
     run, _, state = await told(tmp_path)
     shutil.rmtree(earlier.path)
@@ -219,7 +219,7 @@ async def test_the_earlier_run_may_change_or_go_once_the_new_one_has_begun(
     assert create_alike(again, again.config, tmp_path / "alike").prior == run.prior
 
 
-async def test_a_digest_that_was_changed_or_lost_is_refused(tmp_path: Path, earlier: Run) -> None:
+async def test_a_digest_that_was_changed_or_lost_is_refused(tmp_path: Path, earlier: RunDirectory) -> None:
     run = new(tmp_path / "later", **{"genesis.prior_run": tmp_path / "earlier"})
     kept = run.path / "prior_run.md"
     recorded = yaml.safe_load((run.path / "run.yaml").read_text())["prior"]["hash"]
@@ -241,7 +241,7 @@ async def test_a_digest_that_was_changed_or_lost_is_refused(tmp_path: Path, earl
     ],
 )
 async def test_a_run_that_does_not_fit_is_refused_before_the_directory_is_touched(
-    tmp_path: Path, earlier: Run, options: dict[str, Any], complaint: str
+    tmp_path: Path, earlier: RunDirectory, options: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=f"genesis.prior_run: .*earlier {complaint}"):
         new(tmp_path / "later", **{"genesis.prior_run": tmp_path / "earlier", **options})
@@ -249,7 +249,7 @@ async def test_a_run_that_does_not_fit_is_refused_before_the_directory_is_touche
 
 
 async def test_a_run_on_another_problem_is_refused_before_data_are_made(
-    tmp_path: Path, earlier: Run, data: Path
+    tmp_path: Path, earlier: RunDirectory, data: Path
 ) -> None:
     made = files_in(data)
     with pytest.raises(
@@ -265,7 +265,7 @@ async def test_a_run_without_a_winner_is_refused(tmp_path: Path) -> None:
         new(tmp_path / "later", **{"genesis.prior_run": tmp_path / "earlier"})
 
 
-def test_the_command_line_names_the_earlier_run(tmp_path: Path, earlier: Run) -> None:
+def test_the_command_line_names_the_earlier_run(tmp_path: Path, earlier: RunDirectory) -> None:
     options = ["--prior-run", str(earlier.path), "--dry-run", "--json"]
     planned, usual = (
         json.loads(CliRunner().invoke(command, [PROBLEM, *each]).output) for each in (options, options[2:])
@@ -313,7 +313,9 @@ async def _prompt(played: RunContext, missing: int) -> str:
     return await _prompt(replace(played, cards=short), 0)
 
 
-async def test_the_report_says_which_run_was_told_of_and_what_was_said(tmp_path: Path, earlier: Run) -> None:
+async def test_the_report_says_which_run_was_told_of_and_what_was_said(
+    tmp_path: Path, earlier: RunDirectory
+) -> None:
     run, _, state = await told(tmp_path)
     report = render_markdown(build_report(ReportData(run, state, read_run(run.path))))
     assert re.search(rf"told of an earlier run, {tmp_path}/earlier: about [\d,]+ tokens in each", report)

@@ -13,7 +13,7 @@ from hpc.quiescence import QuiescenceTracker
 from sharp.runs.advance import acquire_run, advance
 from sharp.runs.configure import load_config
 from sharp.runs.creation import create_run
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.execution_backend import RunResources
 from sharp.runs.retry import retry
 from sharp.tournament.state import Tournament
@@ -29,11 +29,11 @@ class Place:
         self.model, self.machine = model, machine
 
     @asynccontextmanager
-    async def opened(self, run: Run) -> AsyncIterator[RunResources]:
+    async def opened(self, run: RunDirectory) -> AsyncIterator[RunResources]:
         yield RunResources(dict.fromkeys(run.cards, self.model), self.machine)
 
 
-async def finish(run: Run, place: Place) -> Tournament:
+async def finish(run: RunDirectory, place: Place) -> Tournament:
     with acquire_run(run) as (own, journal):
         state = (await advance(own, journal, place)).state
     assert state is not None

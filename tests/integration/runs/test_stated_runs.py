@@ -26,7 +26,7 @@ from sharp.report import write_report
 from sharp.runs import execution_backend as site
 from sharp.runs.configure import load_config
 from sharp.runs.creation import create_run
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.execute import finish
 from sharp.runs.solver_evaluation import SolverEvaluation, SolverEvaluationOptions, evaluate_solver
 from sharp.tournament.state import Tournament
@@ -113,7 +113,7 @@ class Writer:
 def played(specification: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Play a run in which a model writes some program; return the run and its final state."""
 
-    def play(code: str, *settings: str) -> tuple[Run, Tournament]:
+    def play(code: str, *settings: str) -> tuple[RunDirectory, Tournament]:
         monkeypatch.setattr(site, "make_backend", lambda *_, **__: Writer(code))
         run = create_run(load_config(str(specification), [*SETTINGS, *settings]), tmp_path / "run")
         return run, asyncio.run(finish(run))

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from hpc.journal import Journal
-from sharp.agent.effects import RecordedEffects
-from sharp.agent.pool import ResultStore
+from sharp.agent.effects import RecordedEffects, ResultStore
 from sharp.agent.prog_act import Checkpoints, SessionOutcome, prog_act
 from sharp.agent.team import AgentLimits, AgentTeam, CallsUsedUp, PlanGoal, SamplingParams
 from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
@@ -97,7 +96,7 @@ def root(course: SessionOutcome) -> Any:
 
 
 async def test_a_sound_course_asks_the_orchestrator_once(tmp_path: Path) -> None:
-    course, script = await play(tmp_path / "run", SOUND)
+    course, script = await play(tmp_path, SOUND)
     assert (course.ending, root(course)) == ("solved", 4.0)
     assert script.order == ["planner", "a", "b", "orchestrator"]
     assert "complete and without anything invented?" in script.told("orchestrator")[0]
@@ -105,7 +104,7 @@ async def test_a_sound_course_asks_the_orchestrator_once(tmp_path: Path) -> None
 
 
 async def test_tools_without_literals_need_no_model(tmp_path: Path) -> None:
-    _, script = await play(tmp_path / "run", SOUND)
+    _, script = await play(tmp_path, SOUND)
     assert not {"sum", "root"} & set(script.order)
 
 
@@ -116,7 +115,7 @@ async def test_a_misread_number_is_corrected_where_it_was_read(tmp_path: Path) -
         "a": [{"parameters": {"value": 70}}, {"parameters": {"value": 7}}],
         "orchestrator": [wrong, VALID],
     }
-    course, script = await play(tmp_path / "run", answers)
+    course, script = await play(tmp_path, answers)
     assert (course.ending, root(course)) == ("solved", 4.0)
     assert script.order == ["planner", "a", "b", "orchestrator", "a", "orchestrator"]
     assert "it is seven" in script.told("a")[1]
@@ -131,7 +130,7 @@ async def test_a_failed_tool_leads_to_a_fix_upstream_and_a_rerun_of_what_is_stal
         "a": [{"parameters": {"value": -70}}, {"parameters": {"value": 7}}],
         "orchestrator": [VALID, wrong],
     }
-    course, script = await play(tmp_path / "run", answers)
+    course, script = await play(tmp_path, answers)
     assert (course.ending, root(course)) == ("solved", 4.0)
     assert [record.step for record in course.memory.records] == ["a", "b", "sum", "root", "a", "sum", "root"]
     assert "failed: square_root: expected a number of at least 0, found -61" in script.told("orchestrator")[1]
@@ -139,7 +138,7 @@ async def test_a_failed_tool_leads_to_a_fix_upstream_and_a_rerun_of_what_is_stal
 
 async def test_a_verdict_of_valid_does_not_stand_against_the_numbers(tmp_path: Path) -> None:
     answers = {**SOUND, "a": [{"parameters": {"value": -70}}], "orchestrator": [VALID, VALID, VALID, VALID]}
-    course, _ = await play(tmp_path / "run", answers, plans=1)
+    course, _ = await play(tmp_path, answers, plans=1)
     assert course.ending == "unsolved"
     assert "expected a number of at least 0" in course.reason
 
@@ -158,7 +157,7 @@ async def test_after_the_turns_are_used_up_a_new_plan_is_made_and_keeps_what_was
         "b": SOUND["b"],
         "orchestrator": [VALID, useless, useless, useless, VALID],
     }
-    course, script = await play(tmp_path / "run", answers)
+    course, script = await play(tmp_path, answers)
     assert (course.ending, root(course)) == ("solved", 3.0)
     assert "It was given up: still negative" in script.told("planner")[1]
     assert script.order.count("b") == 1
@@ -166,7 +165,7 @@ async def test_after_the_turns_are_used_up_a_new_plan_is_made_and_keeps_what_was
 
 async def test_a_plan_that_cannot_be_carried_out_costs_no_tool(tmp_path: Path) -> None:
     faulty = {"steps": [{"id": "root", "tool": "square_root", "inputs": {"number": ["sum.number"]}}]}
-    course, script = await play(tmp_path / "run", {**SOUND, "planner": [faulty, PLAN]})
+    course, script = await play(tmp_path, {**SOUND, "planner": [faulty, PLAN]})
     assert course.ending == "solved"
     assert "the step sum is not in the plan" in script.told("planner")[1]
     assert len(course.memory.records) == 4
@@ -174,13 +173,13 @@ async def test_a_plan_that_cannot_be_carried_out_costs_no_tool(tmp_path: Path) -
 
 async def test_parameters_of_the_wrong_form_are_asked_for_again_with_what_is_wrong(tmp_path: Path) -> None:
     answers = {**SOUND, "a": [{"parameters": {"valu": 7}}, {"parameters": {"value": 7}}]}
-    course, script = await play(tmp_path / "run", answers)
+    course, script = await play(tmp_path, answers)
     assert course.ending == "solved"
     assert "valu: unknown; did you mean 'value'?" in script.told("a")[1]
 
 
 async def test_a_question_to_the_user_ends_the_course_with_it(tmp_path: Path) -> None:
-    course, script = await play(tmp_path / "run", {**SOUND, "b": [{"ask_user": "Which second number?"}]})
+    course, script = await play(tmp_path, {**SOUND, "b": [{"ask_user": "Which second number?"}]})
     assert (course.ending, course.questions) == ("needs_clarification", ("Which second number?",))
     assert "orchestrator" not in script.order
 
@@ -193,14 +192,14 @@ async def test_a_cry_for_help_goes_to_the_orchestrator(tmp_path: Path) -> None:
         "orchestrator": [help_it, VALID],
         "a": [{"parameters": {"value": 7}}, {"parameters": {"value": 7}}],
     }
-    course, script = await play(tmp_path / "run", answers)
+    course, script = await play(tmp_path, answers)
     assert (course.ending, root(course)) == ("solved", 4.0)
     assert "asks for help: no number in sight" in script.told("orchestrator")[0]
 
 
 async def test_the_orchestrator_can_refuse(tmp_path: Path) -> None:
     refused = {"verdict": "reject", "reason": "there is no such root"}
-    course, _ = await play(tmp_path / "run", {**SOUND, "orchestrator": [refused]})
+    course, _ = await play(tmp_path, {**SOUND, "orchestrator": [refused]})
     assert (course.ending, course.reason) == ("rejected", "there is no such root")
 
 
@@ -212,20 +211,20 @@ async def test_without_checkpoints_nobody_judges_and_the_first_failure_ends_it(t
 
 
 async def test_step_wise_asks_after_every_step(tmp_path: Path) -> None:
-    course, script = await play(tmp_path / "run", {**SOUND, "orchestrator": [VALID] * 4}, "every step")
+    course, script = await play(tmp_path, {**SOUND, "orchestrator": [VALID] * 4}, "every step")
     assert course.ending == "solved"
     assert script.order.count("orchestrator") == 4
 
 
 async def test_model_calls_are_bounded(tmp_path: Path) -> None:
     with pytest.raises(CallsUsedUp, match="all 3 model calls") as caught:
-        await play(tmp_path / "run", SOUND, calls=3)
+        await play(tmp_path, SOUND, calls=3)
     assert [record.step for record in caught.value.memory.records] == ["a", "b"]
 
 
 async def test_a_plan_that_does_not_lead_to_the_goal_is_asked_for_again(tmp_path: Path) -> None:
     short = {"steps": PLAN["steps"][:3]}
-    course, script = await play(tmp_path / "run", {**SOUND, "planner": [short, PLAN]})
+    course, script = await play(tmp_path, {**SOUND, "planner": [short, PLAN]})
     assert course.ending == "solved"
     assert "The plan leads to no root; expected a step with square_root." in script.told("planner")[1]
 
@@ -234,7 +233,7 @@ async def test_where_only_reading_is_wanted_the_last_step_is_compared_with_the_s
     tmp_path: Path,
 ) -> None:
     answers = {**SOUND, "planner": [{"steps": PLAN["steps"][:2]}]}
-    course, script = await play(tmp_path / "run", answers, goal=NUMBERS)
+    course, script = await play(tmp_path, answers, goal=NUMBERS)
     assert course.ending == "specified"
     assert script.order == ["planner", "a", "b", "orchestrator"]
     assert "They lead to the numbers, and nothing more." in script.told("planner")[0]
@@ -243,12 +242,12 @@ async def test_where_only_reading_is_wanted_the_last_step_is_compared_with_the_s
 
 async def test_a_course_that_was_stopped_goes_on_without_asking_or_working_again(tmp_path: Path) -> None:
     with pytest.raises(CallsUsedUp):
-        await play(tmp_path / "run", SOUND, calls=3)
+        await play(tmp_path, SOUND, calls=3)
     again = {"planner": [], "a": [], "b": [], "orchestrator": [VALID]}
-    course, script = await play(tmp_path / "run", again)
+    course, script = await play(tmp_path, again)
     assert (course.ending, root(course)) == ("solved", 4.0)
     assert script.order == ["orchestrator"]
-    course, script = await play(tmp_path / "run", {})
+    course, script = await play(tmp_path, {})
     assert (course.ending, script.order) == ("solved", [])
 
 
@@ -259,7 +258,7 @@ async def test_what_was_understood_is_read_again_with_another_question(tmp_path:
         "a": [{"parameters": {"value": 70}}, {"parameters": {"value": 7}}],
         "orchestrator": [VALID, wrong, VALID, VALID],
     }
-    course, script = await play(tmp_path / "run", answers, understanding_checks=2)
+    course, script = await play(tmp_path, answers, understanding_checks=2)
     assert (course.ending, root(course)) == ("solved", 4.0)
     first, second, *_ = script.told("orchestrator")
     assert "complete and without anything invented?" in first
@@ -267,7 +266,7 @@ async def test_what_was_understood_is_read_again_with_another_question(tmp_path:
 
 
 async def test_a_plan_that_cannot_be_read_is_asked_for_again_as_another_plan(tmp_path: Path) -> None:
-    course, _ = await play(tmp_path / "run", {**SOUND, "planner": ["no", "no", PLAN]})
+    course, _ = await play(tmp_path, {**SOUND, "planner": ["no", "no", PLAN]})
     assert course.ending == "solved"
     course, _ = await play(tmp_path / "never", {**SOUND, "planner": ["no"] * 4})
     assert (course.ending, course.reason.partition(":")[0]) == ("unsolved", "no plan could be read")

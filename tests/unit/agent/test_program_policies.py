@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from hpc.journal import Journal
-from sharp.agent.effects import RecordedEffects
-from sharp.agent.policies_programs import ATTEMPTS, Writer, single_model, tool_generation
-from sharp.agent.pool import ResultStore
+from sharp.agent.effects import RecordedEffects, ResultStore
+from sharp.agent.policies import ATTEMPTS, single_model, tool_generation
 from sharp.agent.prog_act import SessionOutcome
-from sharp.agent.programs.tool import RUN_PROGRAM
+from sharp.agent.programs.generated import run_program
 from sharp.agent.team import AgentLimits, AgentTeam, SamplingParams
 from sharp.agent.tools import toolkit_of
 from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest, TokenUsage
@@ -49,9 +48,9 @@ class Scripted:
 
 
 async def play(
-    policy: Callable[[Writer], Any], folder: Path, model: ChatBackend
+    policy: Callable[[AgentTeam], Any], folder: Path, model: ChatBackend
 ) -> tuple[SessionOutcome, AgentTeam, ResultStore]:
-    toolkit = toolkit_of(RUN_PROGRAM)
+    toolkit = toolkit_of(run_program)
     pool = ResultStore(toolkit, 60.0)
     with Journal.open(folder) as journal:
         effects = RecordedEffects(journal, {"scripted": model}, pool)
@@ -66,13 +65,17 @@ async def value_of(course: SessionOutcome, pool: ResultStore) -> Any:
     return (await pool.value(f"{record.recipe.fingerprint}.solution")).solution
 
 
+async def error_of(course: SessionOutcome, pool: ResultStore) -> float:
+    errors = exact_errors(CASE.problem, await value_of(course, pool))
+    assert errors is not None
+    return errors.l2
+
+
 async def test_a_program_that_runs_at_once_is_the_solution(tmp_path: Path) -> None:
     model = Scripted([RIGHT])
     course, team, pool = await play(tool_generation, tmp_path / "run", model)
     assert (course.ending, team.calls) == ("solved", 1)
-    errors = exact_errors(CASE.problem, await value_of(course, pool))
-    assert errors is not None
-    assert errors.l2 < 1e-8
+    assert await error_of(course, pool) < 1e-8
     system, user = model.told[0].messages
     assert CASE.statements[0].text in user.content
     assert "numerical programs" in system.content
@@ -90,26 +93,22 @@ async def test_a_program_that_fails_is_written_again_with_its_error(tmp_path: Pa
     assert CASE.statements[0].text in second
 
 
-async def test_after_the_last_attempt_it_is_over(tmp_path: Path) -> None:
-    course, team, _ = await play(tool_generation, tmp_path / "run", Scripted([BROKEN] * ATTEMPTS))
-    assert (course.ending, team.calls) == ("unsolved", ATTEMPTS)
-    assert course.reason.startswith(f"program {ATTEMPTS} of {ATTEMPTS} failed: run_program: NameError")
-
-
-async def test_a_single_model_is_not_asked_again(tmp_path: Path) -> None:
-    course, team, _ = await play(single_model, tmp_path / "run", Scripted([BROKEN]))
-    assert (course.ending, team.calls) == ("unsolved", 1)
+@pytest.mark.parametrize(("policy", "attempts"), [(tool_generation, ATTEMPTS), (single_model, 1)])
+async def test_after_the_last_attempt_it_is_over(
+    policy: Callable[[AgentTeam], Any], attempts: int, tmp_path: Path
+) -> None:
+    course, team, _ = await play(policy, tmp_path / "run", Scripted([BROKEN] * attempts))
+    assert (course.ending, team.calls) == ("unsolved", attempts)
+    assert course.reason.startswith(f"program {attempts} of {attempts} failed: run_program: NameError")
 
 
 @pytest.mark.parametrize("policy", [tool_generation, single_model])
 async def test_nobody_objects_to_wrong_mathematics_that_runs(
-    policy: Callable[[Writer], Any], tmp_path: Path
+    policy: Callable[[AgentTeam], Any], tmp_path: Path
 ) -> None:
     course, team, pool = await play(policy, tmp_path / "run", Scripted([WRONG]))
     assert (course.ending, team.calls) == ("solved", 1)
-    errors = exact_errors(CASE.problem, await value_of(course, pool))
-    assert errors is not None
-    assert errors.l2 > 1e-2
+    assert await error_of(course, pool) > 1e-2
 
 
 @pytest.mark.parametrize(
@@ -141,12 +140,12 @@ async def test_a_course_goes_on_from_its_record_and_makes_the_solution_again(tmp
 
 
 @pytest.mark.parametrize("policy", [single_model, tool_generation])
-async def test_the_rule_based_model_writes_a_program(policy: Callable[[Writer], Any], tmp_path: Path) -> None:
+async def test_the_rule_based_model_writes_a_program(
+    policy: Callable[[AgentTeam], Any], tmp_path: Path
+) -> None:
     course, team, pool = await play(policy, tmp_path / "run", RuleBasedBackend("scripted"))
     assert (course.ending, team.calls) == ("solved", 1)
-    errors = exact_errors(CASE.problem, await value_of(course, pool))
-    assert errors is not None
-    assert errors.l2 < 1e-8
+    assert await error_of(course, pool) < 1e-8
 
 
 async def test_slips_of_the_rule_based_model_that_raise_are_mended_and_others_are_not(tmp_path: Path) -> None:
@@ -158,6 +157,4 @@ async def test_slips_of_the_rule_based_model_that_raise_are_mended_and_others_ar
         " NameError",
         "",
     ]
-    errors = exact_errors(CASE.problem, await value_of(course, pool))
-    assert errors is not None
-    assert errors.l2 > 1e-2
+    assert await error_of(course, pool) > 1e-2

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from hpc.journal import read_run
-from sharp.agent.export import QUESTIONS, with_answers, without_answers
+from sharp.agent.export import QUESTIONS, with_answers, without_answers, write_questions
 from sharp.agent.replay import replay_and_compare
 from sharp.agent.sessions import session_folder
 from sharp.agent.settings import ROLES, AgentConfig
-from sharp.agent.translation import ROUNDS, Translation, load_answers, translate
+from sharp.agent.translation import ROUNDS, Answering, Translation, load_answers, translate
 from sharp.errors import ConfigurationError, ModelUnavailable
 from sharp.llm.cards import ModelCard, load_card
 from sharp.problems import load_problem
@@ -47,6 +47,11 @@ def fill_in(path: Path, answer: str) -> None:
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     document["questions"][0]["answer"] = answer
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
+
+
+def go(folder: Path, answer: Answering = nobody, words: str = WORDS) -> Translation:
+    """Let the scripted model translate words, or go on where this was left."""
+    return translate(words, "scripted", SCRIPTED, folder, answer)
 
 
 def played(statement: str, folder: Path) -> Translation:
@@ -104,66 +109,60 @@ def test_answers_lead_on_and_the_same_words_ask_nobody_again(tmp_path: Path, sta
         questions.extend(asked)
         return dict.fromkeys(asked, "it is insulated")
 
-    found = translate(WORDS, "scripted", SCRIPTED, tmp_path, answer)
+    found = go(tmp_path, answer)
     assert found.understood
     assert questions == [QUESTION]
     assert "dirichlet" in (written := found.problem.read_text(encoding="utf-8"))
     assert "neumann" in written
     assert "it is insulated" in script.asked[-1]
     again = start()
-    assert translate(WORDS, "scripted", SCRIPTED, tmp_path, answer).finished.course == found.finished.course
+    assert go(tmp_path, answer).finished.course == found.finished.course
     assert (again.asked, questions) == ([], [QUESTION])
 
 
 def test_answers_in_the_file_are_taken_by_the_same_words(tmp_path: Path, start: Start) -> None:
     start()
-    assert translate(WORDS, "scripted", SCRIPTED, tmp_path, nobody).finished.course.questions == (QUESTION,)
+    assert go(tmp_path).finished.course.questions == (QUESTION,)
     fill_in(tmp_path / QUESTIONS, "insulated")
-    assert translate(WORDS, "scripted", SCRIPTED, tmp_path, nobody).understood
+    assert go(tmp_path).understood
 
 
 def test_a_second_round_in_the_file_begins_with_the_answers_of_the_first(
     tmp_path: Path, start: Start
 ) -> None:
     start()
-    translate(WORDS, "scripted", SCRIPTED, tmp_path, nobody)
+    go(tmp_path)
     fill_in(tmp_path / QUESTIONS, "no idea")
-    second = translate(WORDS, "scripted", SCRIPTED, tmp_path, nobody)
+    second = go(tmp_path)
     assert "no idea" in second.finished.settings.statement
     script = start()
-    assert translate(WORDS, "scripted", SCRIPTED, tmp_path, nobody).finished.course == second.finished.course
+    assert go(tmp_path).finished.course == second.finished.course
     assert script.asked == []
     fill_in(tmp_path / QUESTIONS, "insulated")
-    assert translate(WORDS, "scripted", SCRIPTED, tmp_path, nobody).understood
+    assert go(tmp_path).understood
     assert "no idea" in script.asked[0]
 
 
 def test_a_file_of_answers_from_elsewhere_is_put_into_the_folder(tmp_path: Path, start: Start) -> None:
     start()
-    elsewhere = tmp_path / "mine.yaml"
-    entries = [{"question": QUESTION, "answer": "insulated"}]
-    elsewhere.write_text(yaml.safe_dump({"statement": WORDS, "questions": entries}), encoding="utf-8")
-    assert load_answers(elsewhere, tmp_path / "run") == WORDS
-    assert translate(WORDS, "scripted", SCRIPTED, tmp_path / "run", nobody).understood
+    write_questions(tmp_path, WORDS, {QUESTION: "insulated"})
+    assert load_answers(tmp_path / QUESTIONS, tmp_path / "run") == WORDS
+    assert go(tmp_path / "run").understood
 
 
 def test_a_file_of_answers_that_lacks_one_is_refused_and_kept(tmp_path: Path, start: Start) -> None:
     start()
-    entries = [{"question": "How long?", "answer": "1 s"}, {"question": QUESTION, "answer": None}]
-    path = tmp_path / QUESTIONS
-    path.write_text(yaml.safe_dump({"statement": WORDS, "questions": entries}), encoding="utf-8")
-    before = path.read_bytes()
+    write_questions(tmp_path, WORDS, {"How long?": "1 s", QUESTION: None})
+    before = (tmp_path / QUESTIONS).read_bytes()
     with pytest.raises(ConfigurationError, match=r"missing: What holds at x = 1\?"):
-        translate(WORDS, "scripted", SCRIPTED, tmp_path, nobody)
-    assert path.read_bytes() == before
+        go(tmp_path)
+    assert (tmp_path / QUESTIONS).read_bytes() == before
 
 
 def test_answers_to_other_words_are_not_taken(tmp_path: Path, start: Start) -> None:
     start()
-    entries = [{"question": QUESTION, "answer": "insulated"}]
-    path = tmp_path / QUESTIONS
-    path.write_text(yaml.safe_dump({"statement": "Other words.", "questions": entries}), encoding="utf-8")
-    assert translate(WORDS, "scripted", SCRIPTED, tmp_path, nobody).finished.course.questions == (QUESTION,)
+    write_questions(tmp_path, "Other words.", {QUESTION: "insulated"})
+    assert go(tmp_path).finished.course.questions == (QUESTION,)
 
 
 def test_questions_end_after_the_last_round(tmp_path: Path, start: Start) -> None:
@@ -174,7 +173,7 @@ def test_questions_end_after_the_last_round(tmp_path: Path, start: Start) -> Non
         rounds.append(len(rounds))
         return dict.fromkeys(asked, f"no idea, {len(rounds)}")
 
-    found = translate(WORDS, "scripted", SCRIPTED, tmp_path, useless)
+    found = go(tmp_path, useless)
     assert (found.finished.course.ending, len(rounds)) == ("needs_clarification", ROUNDS)
     told = found.finished.settings.statement
     assert without_answers(told) == WORDS
@@ -187,19 +186,19 @@ def test_a_translation_that_was_stopped_goes_on_and_asks_nothing_twice(
 ) -> None:
     words = f"{WORDS} The right end is insulated."
     whole = start()
-    translate(words, "scripted", SCRIPTED, tmp_path / "whole", nobody)
+    go(tmp_path / "whole", words=words)
     first = start(fails_at=calls)
     with pytest.raises(ModelUnavailable):
-        translate(words, "scripted", SCRIPTED, tmp_path / "stopped", nobody)
+        go(tmp_path / "stopped", words=words)
     rest = start()
-    assert translate(words, "scripted", SCRIPTED, tmp_path / "stopped", nobody).understood
+    assert go(tmp_path / "stopped", words=words).understood
     assert len(first.asked) == calls
     assert first.asked + rest.asked == whole.asked
 
 
 def test_a_translation_is_replayed_from_its_record_alone(tmp_path: Path, start: Start) -> None:
     start()
-    found = translate(f"{WORDS} The right end is insulated.", "scripted", SCRIPTED, tmp_path, nobody)
+    found = go(tmp_path, words=f"{WORDS} The right end is insulated.")
     start(fails_at=0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sharp.agent.sessions.load_card", lambda _: SCRIPTED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sharp.evaluation.courant import courant_note
+from sharp.evaluation.task import courant_note
 from sharp.problems import load_problem
 from sharp.reference.datasets import Inputs
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hpc.sandbox import SandboxResult
 from sharp.evaluation.candidate import CallResult, CandidateRun
 from sharp.evaluation.protocol import CandidateFailure
-from sharp.evaluation.shards import merge, part_of, split
+from sharp.evaluation.running import merge, part_of, split
 from sharp.reference.datasets import Inputs
 
 

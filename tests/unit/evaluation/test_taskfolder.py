@@ -7,7 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from sharp.evaluation.task_folder import read_picture, read_result, read_task, write_result, write_task
+from sharp.evaluation.task_folder import (
+    TaskResult,
+    read_picture,
+    read_result,
+    read_task,
+    write_result,
+    write_task,
+)
 from tests.helpers.evaluation.evaluation_waves import task, waves
 from tests.helpers.models.scripted import evaluation, program
 
@@ -25,14 +32,14 @@ def folder(tmp_path, asked):
     path = tmp_path / "task"
     path.mkdir()
     write_task(path, asked)
-    write_result(path, asked, evaluation(asked.request), PICTURE)
+    write_result(path, asked, TaskResult(evaluation(asked.request), PICTURE))
     return path
 
 
 def test_what_is_written_comes_back(folder, asked):
     assert read_task(folder).digest == asked.digest
     assert read_task(folder).request == asked.request
-    assert read_result(folder, asked) == evaluation(asked.request)
+    assert read_result(folder, asked) == TaskResult(evaluation(asked.request), PICTURE)
     assert read_picture(folder) == PICTURE
 
 
@@ -41,8 +48,8 @@ def test_an_evaluation_has_two_files(folder):
 
 
 def test_a_result_without_a_picture(folder, asked):
-    write_result(folder, asked, evaluation(asked.request))
-    assert read_result(folder, asked) == evaluation(asked.request)
+    write_result(folder, asked, TaskResult(evaluation(asked.request)))
+    assert read_result(folder, asked) == TaskResult(evaluation(asked.request))
     assert read_picture(folder) == b""
 
 

@@ -14,7 +14,7 @@ import pytest
 import sympy
 from click.testing import CliRunner
 
-from sharp.cli.problems import problems
+from sharp.cli.catalogue import problems
 from sharp.errors import DataError
 from sharp.experiments.agent_benchmark.pde_agent_bench import (
     ImportedCase,

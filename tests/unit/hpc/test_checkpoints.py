@@ -67,9 +67,8 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
     snapshot = read_checkpoint(path)
 
-    assert snapshot.barrier == CheckpointRecord(
-        2, "round-2", state_digest(STATE, [effect(k) for k in range(12)]), 12
-    )
+    digest = state_digest(STATE, [effect(k) for k in range(12)])
+    assert snapshot.barrier == CheckpointRecord(2, "round-2", digest, 12)
     assert [b.name for b in snapshot.barriers] == ["round-1", "round-2"]
     assert list(snapshot.effects.values()) == [effect(k) for k in range(12)]
     assert snapshot.state.keys() == STATE.keys()
@@ -240,38 +239,7 @@ def test_the_newest_is_the_one_that_latest_names(tmp_path: Path) -> None:
     (tmp_path / "LATEST").write_text(f"{first.name}\n")
     snapshot, warnings = newest_checkpoint(tmp_path)
 
-    assert snapshot is not None
     assert (snapshot.path, warnings) == (first, [])
-
-
-@pytest.mark.parametrize(
-    "content", [None, b"", b"\xff\x00", b"../other/0001-x.zarr.zip", b"0009-gone.zarr.zip", b"."]
-)
-def test_without_a_usable_latest_the_newest_file_is_used_with_a_warning(
-    tmp_path: Path, content: bytes | None
-) -> None:
-    write(tmp_path, 1)
-    second = write(tmp_path, 2)
-    (tmp_path / "LATEST").unlink() if content is None else (tmp_path / "LATEST").write_bytes(content)
-
-    snapshot, warnings = newest_checkpoint(tmp_path)
-
-    assert snapshot is not None
-    assert snapshot.path == second
-    assert len(warnings) == 1
-    assert "LATEST is missing or names no checkpoint" in warnings[0]
-
-
-def test_a_damaged_newest_gives_way_to_the_one_before_with_a_warning(tmp_path: Path) -> None:
-    first, second = write(tmp_path, 1), write(tmp_path, 2)
-    second.write_bytes(second.read_bytes()[:-1])
-
-    snapshot, warnings = newest_checkpoint(tmp_path)
-
-    assert snapshot is not None
-    assert snapshot.path == first
-    assert len(warnings) == 1
-    assert warnings[0].startswith(f"{second} does not verify (")
 
 
 def test_the_newest_are_kept_and_always_latest(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc.campaign import ServerGpuHours, hours_by_model
+from hpc.campaign import JobUsage, hours_by_model
 from hpc.serving import ServerRegistration
 from hpc.slurm import SubmissionLog, read_book
 
@@ -29,6 +29,6 @@ def test_ended_jobs_count_by_the_book_and_running_ones_up_to_now(tmp_path: Path)
     )
     found = hours_by_model(read_book(tmp_path / "submissions.jsonl"), [answering], now=1000.0 + 900)
     assert found == {
-        "big": ServerGpuHours(3, pytest.approx(8 * 0.5 + 8 * 0.25), unmetered=1),
-        "small": ServerGpuHours(1, 0.0, unmetered=1),
+        "big": JobUsage(pytest.approx(8 * 0.5 + 8 * 0.25), jobs=3, unmetered=1),
+        "small": JobUsage(0.0, jobs=1, unmetered=1),
     }

@@ -13,7 +13,6 @@ from hpc.queue import DispatchTimeouts, split_throttle
 from hpc.queue.arrays import split_arrays, workers_needed
 from hpc.queue.monitor import (
     ArrayTask,
-    array_task_ids,
     classify_array_task,
     ending,
     expected_throughput,
@@ -118,8 +117,8 @@ def test_more_is_waited_for_only_for_a_while() -> None:
 
 def test_the_elements_of_an_array() -> None:
     array = Submission("t", "evaluate", 3, 0, "", "2026-01-01T00:00:00+00:00")
-    assert array_task_ids(array) == []
-    assert array_task_ids(Submission(**{**array.__dict__, "job_id": "17"})) == ["17_0", "17_1", "17_2"]
+    assert array.task_ids == []
+    assert replace(array, job_id="17").task_ids == ["17_0", "17_1", "17_2"]
 
 
 def test_busy_elements_are_expected_to_take_as_many_as_a_pack_holds() -> None:

@@ -4,7 +4,8 @@ import pytest
 
 from sharp.llm.budgets import Budget, check_budget
 from sharp.llm.cards import Price
-from sharp.llm.ledger import CallTotals, Effect, Ledger, build_ledger, dollars, split_by_tokens
+from sharp.llm.ledger import CallTotals, Effect, Ledger, build_ledger, dollars
+from sharp.llm.model_costs import shares
 from sharp.llm.protocol import TokenUsage
 
 
@@ -108,9 +109,12 @@ def test_nothing_recorded_costs_nothing() -> None:
 
 
 def test_a_hosted_models_cost_is_shared_by_tokens() -> None:
-    accounts = {
-        "genesis": CallTotals(1, TokenUsage(600, 0, 150)),
-        "judge": CallTotals(1, TokenUsage(200, 0, 50)),
-    }
-    assert split_by_tokens(8.0, accounts) == {"genesis": 6.0, "judge": 2.0}
-    assert split_by_tokens(8.0, {"genesis": CallTotals()}) == {"genesis": 0.0}
+    ledger = Ledger(
+        {
+            ("genesis", "own"): CallTotals(1, TokenUsage(600, 0, 150)),
+            ("judge", "own"): CallTotals(1, TokenUsage(200, 0, 50)),
+            ("judge", "silent"): CallTotals(),
+        }
+    )
+    found = shares(ledger, {"own": 8.0, "silent": 1.0})
+    assert found == {("genesis", "own"): 6.0, ("judge", "own"): 2.0, ("judge", "silent"): 0.0}

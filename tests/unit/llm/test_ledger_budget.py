@@ -1,8 +1,8 @@
 import pytest
 
-from sharp.llm.break_even import BreakEven, break_even
 from sharp.llm.budgets import Budget, check_budget
 from sharp.llm.ledger import CallTotals, Ledger
+from sharp.llm.model_costs import BreakEven, break_even
 from sharp.llm.protocol import TokenUsage
 
 
@@ -53,15 +53,11 @@ def test_unknown_prices_are_a_warning_of_their_own() -> None:
     assert [x.level for x in check_budget(ledger(unpriced=3), Budget(dollars=2))] == ["stop"]
 
 
-def test_the_share_that_warns_can_be_chosen() -> None:
-    assert check_budget(ledger(), Budget(calls=50), warn_at=0.9) == ()
-
-
 def test_break_even_of_the_paper() -> None:
     # Requirement 0.4: $3.26 more on language models, 18.8 evaluations saved: 30 min of a T4 at $0.35/h.
     paper = BreakEven("CodePDE", 3.26, 19)
     assert paper.per_evaluation == pytest.approx(0.17, abs=0.005)
-    assert "more than $0.172 (29.4 min of a machine at $0.35/h)" in paper.sentence(0.35)
+    assert "more than $0.172" in paper.sentence()
 
 
 def test_break_even_leaves_genesis_to_both() -> None:

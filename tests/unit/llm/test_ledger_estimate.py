@@ -3,8 +3,7 @@ from datetime import date
 import pytest
 
 from sharp.llm.cards import Price
-from sharp.llm.cost_models import PdeSharp
-from sharp.llm.estimate import ANSWER_TOKENS, EstimateRange, estimate
+from sharp.llm.estimate import ANSWER_TOKENS, EstimateRange, PdeSharp, estimate
 
 PRICE = Price(prompt=1.0, cached=0.1, completion=10.0, date=date(2025, 8, 7), source="a list")
 PURPOSES = ("analysis", "genesis", "judge", "debug", "reporter")

@@ -14,8 +14,7 @@ import pytest
 from sharp.config import AideOptions
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.llm.protocol import ChatRequest
-from sharp.methods.aide import aide, trimmed
-from sharp.methods.tree import Node, debuggable, decide, tree
+from sharp.methods.aide import Node, aide, debuggable, decide, tree, trimmed
 from sharp.tournament.state import SearchStep, Tournament
 from tests.helpers.methods.played import headings, played, prompt, roles
 from tests.helpers.models.scripted import ScriptedEffects, evaluation, program, script, session

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from sharp.cli.catalogue import problems as command
 from sharp.cli.exits import NEEDS_ANSWER
-from sharp.cli.problems import problems as command
 from sharp.errors import SpecificationError
 from sharp.problems import parse_problem
 from sharp.problems.diagnosis import diagnose, diagnose_file

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from dataclasses import replace
 
@@ -14,7 +13,6 @@ from sharp.problems import list_problems, load_problem, parse_problem
 from sharp.reference.datasets import Inputs
 from sharp.reference.feedback import all_metrics, compute, metrics_for
 from sharp.reference.metrics import FeedbackMetric, MetricInput, MetricValue
-from tests.helpers import ROOT
 
 FAMILIES = {load_problem(name).family for name in list_problems()}
 GENERAL = {"nrmse", "residual", "two_grid"}
@@ -106,10 +104,3 @@ def test_what_is_missing_is_told() -> None:
 def test_a_number_that_is_none_is_no_value(monkeypatch: pytest.MonkeyPatch, result: float) -> None:
     monkeypatch.setitem(all_metrics(), "cfl", spying([], result))
     assert compute(["cfl"], constant())["cfl"] == MetricValue(None, "the numbers overflow")
-
-
-def test_the_page_of_measures_is_up_to_date() -> None:
-    spec = importlib.util.spec_from_file_location("feedback_docs", ROOT / "tools" / "feedback_docs.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert module.TARGET.read_text() == module.page(), "run: python tools/feedback_docs.py"

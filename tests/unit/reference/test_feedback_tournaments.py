@@ -27,15 +27,12 @@ def scored(request: EvaluationRequest) -> Evaluation:
 async def played(**feedback: Any) -> tuple[Tournament, ScriptedEffects]:
     rules = {
         r"^genesis/c\d+/code$": lambda path, _: fenced(program(int(path.split("/")[1][1:]) / 10)),
+        r"select/judge-2": selection(["c002", "c001"]),  # before the judges in general
         r"select/judge": selection(["c001", "c002"]),
-        r"select/judge-2": selection(["c002", "c001"]),
         r"round-\d+/judge-1$": patch("c001", "ERROR = 0.1", "ERROR = 0.01"),
         r"round-\d+/judge-[23]$": patch("c002", "ERROR = 0.2", "ERROR = 0.02"),
     }
-    ordered = {
-        name: rules[name] for name in (r"select/judge-2", *(key for key in rules if key != r"select/judge-2"))
-    }
-    effects = ScriptedEffects(script(rules=ordered), scored)
+    effects = ScriptedEffects(script(rules=rules), scored)
     state = await pde_sharp(session(effects, genesis={"candidates": 2}, feedback=feedback))
     return state, effects
 

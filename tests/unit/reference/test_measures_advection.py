@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sharp.reference import advection
+from sharp.reference.advection import FAMILY
 from tests.helpers.problems.measured_cases import case, cells, number, shipped
 
 Array = np.ndarray
@@ -11,7 +11,7 @@ PROBLEM = shipped("advection")
 BETA = PROBLEM.parameters["beta"]
 T = np.linspace(0, 2, 41)
 N = 128
-NAMES = [measure.name for measure in advection.FAMILY.metrics]
+NAMES = [measure.name for measure in FAMILY.metrics]
 
 
 def waves(shift: float = 0.0, speed: float = BETA) -> Array:
@@ -30,8 +30,7 @@ def test_the_exact_solution_has_none() -> None:
 
 
 def test_kinks_and_rounding_matter_little() -> None:
-    start = advection.FAMILY.sample_initial(PROBLEM, 40, 3)
-    assert start.evaluate is not None
+    start = FAMILY.sample_initial(PROBLEM, 40, 3)
     exact = np.stack([start.evaluate(cells(1024) - BETA * t)["u0_batch"] for t in T], axis=1)
     measured = case(PROBLEM, {"u": exact.astype(np.float32)}, T)
     assert {name: number(name, measured) < 1e-5 for name in NAMES} == dict.fromkeys(NAMES, True)
@@ -85,7 +84,7 @@ def test_the_mean_is_over_samples_and_the_worst_is_named() -> None:
     u = np.concatenate([waves(), waves(0.02)])
     measured = case(PROBLEM, {"u": u}, T, {"u": np.repeat(waves()[:, 0], 2, axis=0)})
     assert number("phase_error", measured) == pytest.approx(values(waves(0.02))["phase_error"] / 2, rel=1e-9)
-    (phase,) = (measure for measure in advection.FAMILY.metrics if measure.name == "phase_error")
+    (phase,) = (measure for measure in FAMILY.metrics if measure.name == "phase_error")
     assert "sample 1" in phase.function(measured).note
 
 

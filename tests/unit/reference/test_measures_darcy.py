@@ -37,7 +37,7 @@ def random() -> Array:
 @cache
 def truth(kind: str) -> Array:
     a = {"layers": layers, "random": random, "one": lambda: np.ones((1, N, N))}[kind]()
-    return darcy.solve_reference(PROBLEM, {"a": a}).arrays["u"]
+    return darcy.FAMILY.solve_reference(PROBLEM, {"a": a}).arrays["u"]
 
 
 def five_point(a: Array, mean: Callable[[Array, Array], Array] = harmonic) -> Array:

@@ -1,16 +1,16 @@
-"""Numbers that overflow or are none, for every measure of one problem."""
+"""Numbers that overflow or are none, for every metric of the benchmark problems."""
 
 from __future__ import annotations
 
-from collections import Counter
+from dataclasses import replace
 from math import isfinite
 
 import numpy as np
 import pytest
 
 from sharp.problems import load_problem
-from sharp.reference.families import FAMILIES, family_of
-from sharp.reference.feedback import all_metrics, compute
+from sharp.reference.families import family_of
+from sharp.reference.feedback import all_metrics, compute, metrics_for
 from sharp.reference.metrics import FeedbackMetric, MetricInput
 from tests.helpers.problems.measured_cases import inputs, shipped
 
@@ -21,7 +21,11 @@ MEASURES = [
     for name in PROBLEMS
     for measure in family_of(load_problem(name)).metrics
 ]
-OF_STEPS_ALONE = {"reaction_step", "diffusive_cfl"}
+GENERAL = [
+    pytest.param("advection", all_metrics()[name], id=name)
+    for name in ("nrmse", "residual", "initial_condition", "periodic_wrap")
+]
+NOT_OF_VALUES = {"reaction_step", "diffusive_cfl"}
 
 
 def broken(name: str, size: float) -> MetricInput:
@@ -39,7 +43,7 @@ def broken(name: str, size: float) -> MetricInput:
     return MetricInput(problem, given, returned, dict(returned), (given, dict(returned)), 1e-3, 1000)
 
 
-@pytest.mark.parametrize(("name", "measure"), MEASURES)
+@pytest.mark.parametrize(("name", "measure"), [*MEASURES, *GENERAL])
 @pytest.mark.parametrize("size", [8e307, 1e160])
 def test_what_overflows_is_none_with_a_note_or_finite(
     name: str, measure: FeedbackMetric, size: float
@@ -55,12 +59,25 @@ def test_what_overflows_is_none_with_a_note_or_finite(
 @pytest.mark.parametrize(("name", "measure"), MEASURES)
 def test_what_is_no_number_is_none_with_a_note(name: str, measure: FeedbackMetric) -> None:
     found = compute([measure.name], broken(name, np.nan))[measure.name]
-    if measure.name not in OF_STEPS_ALONE:
+    if measure.name not in NOT_OF_VALUES:
         assert found.value is None
         assert found.note
 
 
-def test_names_are_unique() -> None:
-    names = Counter(measure.name for family in FAMILIES.values() for measure in family.metrics)
-    assert set(names.values()) == {1}
-    assert all(all_metrics()[name].families for name in names)
+STEPS = [
+    (name, measure.name)
+    for name in PROBLEMS[:4]
+    for measure in metrics_for(load_problem(name)).values()
+    if measure.name == "cfl" or measure.name.endswith("_cfl") or measure.name == "reaction_step"
+]
+
+
+@pytest.mark.parametrize(("name", "measure"), STEPS)
+@pytest.mark.parametrize(("dt", "steps"), [(None, None), (0.0, 0), (-1.0, None), (np.nan, None)])
+def test_what_judges_a_step_needs_a_printed_one(
+    name: str, measure: str, dt: float | None, steps: int | None
+) -> None:
+    case = replace(broken(name, 1.0), internal_dt=dt, internal_steps=steps)
+    found = compute([measure], case)[measure]
+    assert found.value is None
+    assert "printed neither `dt=...`" in found.note

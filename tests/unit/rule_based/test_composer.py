@@ -18,12 +18,6 @@ def test_the_same_seed_gives_the_same_program(family: str) -> None:
     assert len({compose(family, seed, fault_rate=0.0).code for seed in range(10)}) > 5
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_rates_of_zero_and_one(family: str) -> None:
-    assert all(compose(family, seed, fault_rate=0.0).fault is None for seed in range(40))
-    assert all(compose(family, seed, fault_rate=1.0).fault in APPLY for seed in range(40))
-
-
 def test_measured_fault_rate() -> None:
     faulty = {
         family: sum(compose(family, seed).fault is not None for seed in range(SEEDS)) / SEEDS
@@ -38,7 +32,8 @@ def test_measured_fault_rate() -> None:
 def test_the_sound_program_beneath_a_fault_does_not_depend_on_the_rate(family: str) -> None:
     for seed in range(30):
         sound, faulty = compose(family, seed, fault_rate=0.0), compose(family, seed, fault_rate=1.0)
-        assert faulty.fault is not None
+        assert sound.fault is None
+        assert faulty.fault in APPLY
         assert (faulty.choices, faulty.plan) == (sound.choices, sound.plan)
         assert faulty.code == APPLY[faulty.fault](sound.code) != sound.code
 

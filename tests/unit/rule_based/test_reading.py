@@ -17,7 +17,9 @@ def test_sound_programs_are_read_in_full(family: str) -> None:
     for seed in range(SEEDS):
         program = compose(family, seed, fault_rate=0.0)
         reading = read(program.code, family)
+        # Other marks that assembly should have written out would be names that are not defined.
         assert (dict(reading.unknown), reading.undefined, reading.error) == ({}, (), "")
+        assert not any(mark in program.code for mark in ("*args", "*group_args", "*inputs", "__"))
         chosen = {slot: block.name for slot, block in reading.blocks.items()}
         assert chosen.items() <= program.choices.items()
         assert reading.constants.items() <= program.choices.items()

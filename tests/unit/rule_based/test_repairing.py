@@ -13,10 +13,11 @@ from sharp.rule_based.code_faults import code_faults
 from sharp.rule_based.composer import compose
 from sharp.rule_based.library import FAMILIES
 from sharp.rule_based.program_analysis import read
-from sharp.rule_based.program_spec import understand
 from sharp.rule_based.repairing import MISSED_REPAIR_RATE, repair, repaired_program
 from tests.helpers.rule_based.asking_baselines import answered, complaint, generation, in_tree, reflecting
 from tests.helpers.rule_based.conversations import repair as repair_prompt
+from tests.helpers.rule_based.described_problems import asked, case
+from tests.helpers.rule_based.programs import program, understood
 
 SEEDS = 40
 # How each kind of mistake is reported, in the words of the evaluation.
@@ -29,20 +30,21 @@ def reported(fault: str) -> str:
     return f"Status: failed ({kind})\n{message} in the solver"
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*FAMILIES, "heat-rod-two-ends", "wave-spring-end", "checkerboard"])
 def test_what_crashes_is_repaired_to_what_it_was_meant_to_be(family: str) -> None:
+    name = family if family in FAMILIES else asked(case(family)).name
     crashing = {fault.name for fault in code_faults() if fault.shows == "crash"}
     tried, missed = 0, []
     for seed in range(SEEDS):
-        sound, faulty = compose(family, seed, fault_rate=0.0), compose(family, seed, fault_rate=1.0)
+        sound, faulty = compose(name, seed, fault_rate=0.0), compose(name, seed, fault_rate=1.0)
         if faulty.fault not in crashing:
             continue
         tried += 1
-        _, code = repaired_program(faulty.code, reported(faulty.fault), family)
+        _, code = repaired_program(faulty.code, reported(faulty.fault), name)
         if canonical_hash(code) != canonical_hash(sound.code):
             missed.append((seed, faulty.fault))
     assert tried > 10
-    assert len(missed) <= 0.1 * tried, missed
+    assert len(missed) <= (0.1 if name == family else 0.15) * tried, missed
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -68,17 +70,11 @@ def test_repairs_miss_at_the_stated_rate() -> None:
 
 
 def test_a_program_that_ran_out_of_time_is_compiled_then_cheapened() -> None:
-    code = next(
-        p.code
-        for p in (compose("burgers", seed, fault_rate=0.0) for seed in range(99))
-        if p.choices["recipe"] == "muscl" and p.choices["library"] == "numpy"
-    )
+    code = program("muscl")
     failure = "Status: failed (timeout)\nIt was stopped at the limit of 120 s, in the solver."
     seconds = []
     for _ in range(4):
-        choices = understand(code, "burgers")
-        assert choices is not None
-        seconds.append(choices.seconds)
+        seconds.append(understood(code).scheme.seconds)
         cause, code = repaired_program(code, failure, "burgers")
         assert cause
     assert "import jax" in code
@@ -102,10 +98,7 @@ def test_a_program_that_blew_up_takes_shorter_steps_or_gets_back_its_constants()
 def test_what_fails_without_a_visible_mistake_moves_to_another_scheme() -> None:
     code = compose("burgers", 6, fault_rate=0.0).code
     cause, other = repaired_program(code, "Status: failed (exception)\nsomething else", "burgers")
-    before, after = understand(code, "burgers"), understand(other, "burgers")
-    assert before is not None
-    assert after is not None
-    assert after.recipe.name != before.recipe.name
+    assert understood(other).recipe.name != understood(code).recipe.name
     assert "cannot work here" in cause
 
 

@@ -14,31 +14,13 @@ from sharp.llm.protocol import Message
 from sharp.llm.replies import Revision, read_revision
 from sharp.rule_based.composer import compose
 from sharp.rule_based.conversation_state import SeenProgram
-from sharp.rule_based.library import FAMILIES, family_named
+from sharp.rule_based.library import FAMILIES
 from sharp.rule_based.patching import SLOPPY_PATCH_RATE
 from sharp.rule_based.program_analysis import read
-from sharp.rule_based.program_spec import ProgramSpec, understand
 from sharp.rule_based.proposed_changes import options
 from sharp.rule_based.revising import retry_patch, revise
 from tests.helpers.rule_based.conversations import Shown, results, round_of, selection
-
-
-def program(recipe: str, family: str = "burgers", **blocks: str) -> str:
-    """Return a NumPy program of the library by its recipe and some of its blocks."""
-    drawn = (compose(family, seed, fault_rate=0.0) for seed in range(100))
-    choices = understand(next(p.code for p in drawn if p.choices["library"] == "numpy"), family)
-    assert choices is not None
-    moved = choices.with_recipe(next(r for r in family_named(family).recipes if r.name == recipe))
-    assert moved is not None
-    for slot, name in blocks.items():
-        moved = moved.with_block(family_named(family).block(slot, name))
-    return composed(moved)
-
-
-def composed(choices: ProgramSpec) -> str:
-    made = choices.compose()
-    assert made is not None
-    return made.code
+from tests.helpers.rule_based.programs import FOREIGN, PROBLEM_OF, program, understood
 
 
 def answered(
@@ -65,22 +47,18 @@ MINMOD = program("muscl", limiter="minmod", solver="equal-steps")
 def test_a_weak_part_is_replaced_by_a_patch_with_a_reason() -> None:
     programs = {"c001": Shown(MINMOD, 3e-3)}
     code = patched(round_of(programs), programs)
-    before, after = understand(MINMOD, "burgers"), understand(code, "burgers")
-    assert before is not None
-    assert after is not None
-    assert after.merit > before.merit
+    assert understood(code).scheme.merit > understood(MINMOD).scheme.merit
     revision = answered(round_of(programs), ["c001"])
     assert all(what and why for what, why, _ in revision.changes)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_patches_apply_exactly_and_change_the_program(family: str) -> None:
-    problem = {"navier-stokes-1d": "navier-stokes", "darcy-2d": "darcy"}.get(family, family)
     sloppy = patches = 0
     for seed in range(30):
         code = compose(family, seed).code
         programs = {"c001": Shown(code, 2e-2)}
-        revision = answered(round_of(programs, problem), ["c001"], seed, family)
+        revision = answered(round_of(programs, PROBLEM_OF[family]), ["c001"], seed, family)
         if revision.kind == "keep":
             continue
         patches += 1
@@ -157,15 +135,12 @@ def test_judges_who_see_the_same_make_different_changes() -> None:
 @pytest.mark.parametrize(("run_time", "costly"), [(1.0, True), (80.0, False)])
 def test_no_costlier_change_to_a_program_that_already_runs_long(run_time: float, costly: bool) -> None:
     coarse = program("imex", "reaction-diffusion").replace("MAX_STEP = 0.001", "MAX_STEP = 0.005")
-    before = understand(coarse, "reaction-diffusion")
-    assert before is not None
-    costs = []
+    before, costs = understood(coarse, "reaction-diffusion"), []
     for seed in range(12):
         programs = {"c001": Shown(coarse, 3e-3, run_time)}
         messages = round_of(programs, "reaction-diffusion", judge=1 + seed % 3)
-        after = understand(patched(messages, programs, seed, "reaction-diffusion"), "reaction-diffusion")
-        assert after is not None
-        costs.append(after.seconds / before.seconds)
+        after = understood(patched(messages, programs, seed, "reaction-diffusion"), "reaction-diffusion")
+        costs.append(after.scheme.seconds / before.scheme.seconds)
     assert (max(costs) > 1.5) is costly
 
 
@@ -214,16 +189,6 @@ def test_parts_that_cannot_be_verified_are_written_anew() -> None:
     faulty = MINMOD.replace("def limiter(a, b):", "def limiter(a, b):\n    a = -a", 1)
     programs = {"c001": Shown(faulty, 8e-2)}
     assert "limiter" not in read(patched(round_of(programs), programs), "burgers").unknown
-
-
-FOREIGN = """import jax.numpy as jnp
-
-CFL = 0.8
-
-
-def solver(u0_batch, t_coordinate, nu):
-    return jnp.stack([u0_batch * CFL for _ in t_coordinate], axis=1)
-"""
 
 
 @pytest.mark.parametrize("family", ["burgers", ""])

@@ -26,7 +26,7 @@ from sharp.problems import load_problem
 from sharp.rule_based.backend import RuleBasedBackend
 from sharp.runs import advance as module
 from sharp.runs.advance import RunOutcome, advance
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.execution_backend import RunResources
 
 SMALL: dict[str, Any] = {
@@ -37,10 +37,10 @@ SMALL: dict[str, Any] = {
 }
 
 
-def a_run(path: Path, **changes: Any) -> Run:
+def a_run(path: Path, **changes: Any) -> RunDirectory:
     config = RunConfig.model_validate({**SMALL, **changes})
     cards = {"rule-based": load_card("rule-based")}
-    return Run(path, config, load_problem("advection"), cards, {"data": {"label": "data@1"}})
+    return RunDirectory(path, config, load_problem("advection"), cards, {"data": {"label": "data@1"}})
 
 
 def scored(request: EvaluationRequest) -> Evaluation:
@@ -110,14 +110,14 @@ class OfficeSite:
         self.office, self.model, self.spent = office, model, spent
 
     @asynccontextmanager
-    async def opened(self, run: Run) -> AsyncIterator[RunResources]:
+    async def opened(self, run: RunDirectory) -> AsyncIterator[RunResources]:
         name = run.path.name
         clock = None if self.spent is None else lambda: self.spent or ClusterUsage()
         model = self.model or CountingModel(self.office, name)
         yield RunResources({"rule-based": model}, OfficeEvaluator(self.office, self.parking, name), clock)
 
 
-async def step(run: Run, site: OfficeSite, **options: Any) -> RunOutcome:
+async def step(run: RunDirectory, site: OfficeSite, **options: Any) -> RunOutcome:
     """Do what can be done now."""
     options = {"leave": site.parking.until_quiescent, **options}
     with Journal.open(run.path) as journal:

@@ -13,11 +13,11 @@ from sharp.errors import BudgetExceeded, ConfigurationError
 from sharp.llm.budgets import Budget as Limits
 from sharp.llm.budgets import ClusterUsage, check_budget
 from sharp.llm.ledger import Effect, Ledger
-from sharp.runs.amend import amended
 from sharp.runs.budget import BudgetGuard, working_time
 from sharp.runs.budget_status import BudgetStatus, allowances, worked_minutes
 from sharp.runs.configure import load_config
-from sharp.runs.directory import Run
+from sharp.runs.creation import amended
+from sharp.runs.directory import RunDirectory
 
 CHAT = Effect("genesis/c001/code", "chat", {"model": "rule-based", "purpose": "genesis"}, {}, {})
 RUN = Effect("cycle-1/round-1/c001/validation", "evaluate", {"split": "validation"}, {}, {})
@@ -123,7 +123,7 @@ def test_a_time_without_unit_is_refused() -> None:
 
 
 def test_every_budget_can_be_changed_when_a_run_goes_on() -> None:
-    run = Run(Path("run"), RunConfig(problem="burgers"), None, {}, {})  # type: ignore[arg-type]
+    run = RunDirectory(Path("run"), RunConfig(problem="burgers"), None, {}, {})  # type: ignore[arg-type]
     options = ["gpu_hours=2.5", "wall_time=12h", "jobs=40"]
     assert amended(run, options).config.budget == Budget(gpu_hours=2.5, wall_time="12h", jobs=40)
     with pytest.raises(ConfigurationError, match="gpu_hours, wall_time, jobs"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 
 from hpc.journal import Journal, read_run
-from hpc.quiescence import QuiescenceTracker
 from sharp.config import RunConfig
 from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRequest, FailureKind, Scores
 from sharp.llm.protocol import ChatReply, ChatRequest
@@ -18,7 +16,7 @@ from sharp.methods.pde_sharp import pde_sharp
 from sharp.rule_based.backend import RuleBasedBackend
 from sharp.runs.effects import JournaledEffects
 from sharp.runs.replay_sources import ReplaySource, ReplaySources, replay_sources
-from sharp.runs.retry import copy_results, failures, refusal, retryable_effects
+from sharp.runs.retry import copy_results, failures, refusal
 from sharp.tournament.state import Tournament
 from tests.helpers.models.scripted import session as scripted_session
 from tests.helpers.models.scripted import simulated_evaluation
@@ -76,10 +74,7 @@ async def play(path: Path, machine: Machine, model: Model, donors: ReplaySources
             journal,
             {"rule-based": model},
             machine,
-            guard=lambda _: nullcontext(),
             donor=donors or ReplaySources(),
-            listener=lambda _: None,
-            parking=QuiescenceTracker(),
         )
         return await pde_sharp(scripted_session(effects, **SMALL))  # type: ignore[arg-type]
 
@@ -88,12 +83,15 @@ def retrying(path: Path, *failed: str) -> RunConfig:
     return RunConfig.model_validate({"problem": "advection", "retry": {"of": path, "failed": failed}})
 
 
+def failed_so(path: Path, kind: str) -> list[str]:
+    return [place for place, found in failures(path).items() if found == kind]
+
+
 async def test_a_retried_run_ends_as_it_would_have_on_a_machine_that_is_fast_enough(tmp_path: Path) -> None:
     await play(tmp_path / "first", Machine("timeout"), Model())
     before = (tmp_path / "first" / "journal.jsonl").read_bytes()
-    again = retryable_effects(tmp_path / "first", ("timeout",))
+    again = failed_so(tmp_path / "first", "timeout")
     assert again
-    assert failures(tmp_path / "first")["timeout"] == len(again)
 
     machine, model = Machine(), Model()
     donors = replay_sources(retrying(tmp_path / "first", "timeout"), pytest.fail)
@@ -107,7 +105,7 @@ async def test_a_retried_run_ends_as_it_would_have_on_a_machine_that_is_fast_eno
     assert len(machine.asked) + len(model.asked) == paid, "what the old run gave was asked of nobody"
     assert not set(given) & set(again)
     assert set(given) >= {path for path in first if path.startswith(("analysis", "genesis"))}
-    assert retryable_effects(tmp_path / "second", ("timeout",)) == ()
+    assert failed_so(tmp_path / "second", "timeout") == []
     assert (tmp_path / "first" / "journal.jsonl").read_bytes() == before
 
 
@@ -117,7 +115,7 @@ async def test_results_that_are_not_doubted_are_not_made_again(tmp_path: Path) -
     machine, model = Machine("memory", small.failing), Model()
     donors = replay_sources(retrying(tmp_path / "first", "memory"), pytest.fail)
     await play(tmp_path / "second", machine, model, donors)
-    again = retryable_effects(tmp_path / "first", ("memory",))
+    again = failed_so(tmp_path / "first", "memory")
     assert len(machine.asked) == len(again) > 0, (
         "those that failed so, and they fail again: nothing else differs"
     )
@@ -132,7 +130,7 @@ async def test_files_of_results_come_along_but_for_those_that_are_doubted(tmp_pa
         (old / "tasks" / effect.key[:16]).mkdir(parents=True, exist_ok=True)
         (old / "tasks" / effect.key[:16] / "result.json").write_text(effect.path)
     copy_results(old, new, ("timeout",))
-    late = {effect.key[:16] for effect in done if effect.path in retryable_effects(old, ("timeout",))}
+    late = {effect.key[:16] for effect in done if effect.path in failed_so(old, "timeout")}
     kept = {folder.name for folder in (old / "tasks").iterdir()}
     assert late & kept
     assert {folder.name for folder in (new / "tasks").iterdir()} == kept - late

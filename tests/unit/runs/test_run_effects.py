@@ -11,8 +11,7 @@ import pytest
 
 from hpc.errors import InfrastructureError, LeaseLost
 from hpc.journal import EffectRecord, Journal, read_run
-from hpc.quiescence import QuiescenceTracker
-from sharp.config import Budget
+from sharp.config import Budget, RunConfig
 from sharp.errors import BudgetExceeded
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.llm.cards import ModelCard, load_card
@@ -21,7 +20,7 @@ from sharp.llm.protocol import ChatReply, ChatRequest, Message, TokenUsage
 from sharp.problems.limits import ResourceLimits
 from sharp.runs.budget import BudgetGuard
 from sharp.runs.effects import JournaledEffects, ProgressEvent
-from sharp.runs.replay_sources import ReplaySource
+from sharp.runs.replay_sources import ReplaySource, replay_sources
 from sharp.runs.state_arrays import state_arrays
 from sharp.tournament.state import Tournament
 from tests.helpers.models.scripted import evaluation, fenced, program
@@ -67,14 +66,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 def effects(journal: Journal, model: Any = None, machine: Any = None, **options: Any) -> JournaledEffects:
-    free = {
-        "guard": lambda _: nullcontext(),
-        "donor": lambda _: None,
-        "listener": lambda _: None,
-        "parking": QuiescenceTracker(),
-    }
-    models = dict.fromkeys(("rule-based", "priced"), model)
-    return JournaledEffects(journal, models, machine, **{**free, **options})
+    return JournaledEffects(journal, dict.fromkeys(("rule-based", "priced"), model), machine, **options)
 
 
 def guard(journal: Journal, warn: Callable[[str], None] = print, **budget: Any) -> BudgetGuard:
@@ -169,11 +161,18 @@ async def test_a_warning_comes_once_when_a_budget_is_nearly_used_up(journal: Jou
     assert warnings == ["80% of the budget of 5 calls is used (4)"]
 
 
+def reusing(**runs: Path) -> RunConfig:
+    """A configuration whose sections take the answers of earlier runs."""
+    return RunConfig.model_validate(
+        {"problem": "burgers", **{section: {"replay_from": run} for section, run in runs.items()}}
+    )
+
+
 async def test_what_another_run_gave_is_recorded_and_not_paid_for(tmp_path: Path) -> None:
     with Journal.open(tmp_path / "first") as first:
         await asked(effects(first, SlowModel()), 3)
         await effects(first, SlowModel()).chat("cycle-1/select/judge-1", call(7))
-    donor, model = ReplaySource.of_genesis(tmp_path / "first"), SlowModel()
+    donor, model = replay_sources(reusing(genesis=tmp_path / "first"), pytest.fail), SlowModel()
     with Journal.open(tmp_path / "second") as second:
         own = effects(second, model, donor=donor, guard=guard(second, donor=donor, calls=2))
         assert len(await asked(own, 4)) == 4
@@ -191,8 +190,8 @@ async def test_genesis_is_given_only_to_the_same_question(tmp_path: Path) -> Non
     asked_for = Effect("genesis/c001/code", "chat", call(1).to_json(), {}, {})
     another = asked_for._replace(request=call(2).to_json())
     by_request, by_place = (
-        ReplaySource.of_genesis(tmp_path / "first"),
-        ReplaySource.of_models(tmp_path / "first"),
+        replay_sources(reusing(genesis=tmp_path / "first"), pytest.fail),
+        replay_sources(reusing(models=tmp_path / "first"), pytest.fail),
     )
     assert by_request(asked_for) is not None
     assert by_request(another) is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -14,13 +13,12 @@ import pytest
 import yaml
 
 from hpc.journal import Journal
-from hpc.quiescence import QuiescenceTracker
 from sharp.config import to_plain
 from sharp.document import render_terminal
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
 from sharp.methods import run_method
-from sharp.runs.directory import Run
+from sharp.runs.directory import RunDirectory
 from sharp.runs.effects import JournaledEffects
 from sharp.runs.progress import ProgressView
 from sharp.runs.status import status_blocks, view
@@ -65,7 +63,7 @@ class World:
         self.left -= 1
 
 
-def prepared(path: Path, played: RunContext) -> Run:
+def prepared(path: Path, played: RunContext) -> RunDirectory:
     """Make the directory of a run, with as much of its record as watching needs."""
     manifest = {
         "format": 2,
@@ -75,7 +73,7 @@ def prepared(path: Path, played: RunContext) -> Run:
     }
     path.mkdir()
     (path / "run.yaml").write_text(yaml.safe_dump(manifest))
-    return Run(path, played.config, played.problem, played.cards, manifest)
+    return RunDirectory(path, played.config, played.problem, played.cards, manifest)
 
 
 async def watched(path: Path, method: str, answers: float = inf) -> None:
@@ -88,10 +86,7 @@ async def watched(path: Path, method: str, answers: float = inf) -> None:
             journal,
             {"rule-based": world},  # type: ignore[dict-item]
             world,
-            guard=lambda _: nullcontext(),
-            donor=lambda _: None,
             listener=progress.on_effect,
-            parking=QuiescenceTracker(),
         )
         await run_method(replace(played, effects=effects))
 

@@ -31,7 +31,7 @@ LINES = st.one_of(
 TEXTS = st.builds(
     lambda lines, end: "\n".join(lines) + end, st.lists(LINES, max_size=14), st.sampled_from(["", "\n"])
 )
-SETTINGS = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+SETTINGS = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 
 
 def apply(base: str, body: str, kind: Kind) -> Patched | PatchFailure:

@@ -218,8 +218,7 @@ def test_nominee_outside_the_list_is_added_with_its_reason() -> None:
     [
         ("none of them", "no JSON object"),
         ('{"nominee": "c007"}', '"shortlist" must be a list'),
-        (selection(), "names 0 candidates; at least 2"),
-        (selection((7, "a"), (7, "b")), "names 1 candidates; at least 2"),
+        (selection(), "names 0 candidates; at least 1"),
         ('{"shortlist": ["c007", "c019"]}', "no reason for c007, c019"),
         (selection((7, " "), (19, "a")), "no reason for c007;"),
         (selection((7, "a"), (1, "b"), nominee=None), '"nominee" is None'),
@@ -227,12 +226,7 @@ def test_nominee_outside_the_list_is_added_with_its_reason() -> None:
 )
 def test_unusable_selections_are_refused(reply: str, message: str) -> None:
     with pytest.raises(ReplyError, match=message):
-        read_selection(reply, IDS, max_shortlist=3, min_shortlist=2)
-
-
-def test_fewest_entries_never_exceed_the_candidates() -> None:
-    reply = read_selection(selection((7, "a")), ["c007"], max_shortlist=3, min_shortlist=3)
-    assert reply.nominee == "c007"
+        read_selection(reply, IDS, max_shortlist=3)
 
 
 HEADER = (
@@ -368,12 +362,12 @@ def test_garbage_is_read_or_refused_by_every_reader(parts: list[str]) -> None:
 
 @pytest.mark.parametrize("piece", FRAGMENTS)
 def test_repeated_fragments_are_read_in_bounded_time(piece: str) -> None:
-    text = f"{piece}\n" * (200_000 // (len(piece) + 1))
+    text = f"{piece}\n" * (100_000 // (len(piece) + 1))
     start = time.process_time()
     for reader in (extract_code, revision, lambda reply: read_selection(reply, IDS, max_shortlist=2)):
         with suppress(ReplyError):
             reader(text)
-    assert time.process_time() - start < 8
+    assert time.process_time() - start < 4
     start = time.process_time()
     read_strategy(text, "hybrid")
     assert time.process_time() - start < 4

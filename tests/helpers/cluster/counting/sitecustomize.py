@@ -78,8 +78,6 @@ class Changed(MetaPathFinder):
         if name not in CHANGES:
             return None
         spec = PathFinder.find_spec(name, path, target)
-        assert spec is not None
-        assert spec.loader is not None
         load = spec.loader.exec_module
 
         def exec_module(module: Any) -> None:

@@ -1,0 +1,159 @@
+"""`sharp cache`, `sharp sandbox` and `sharp doctor`: what there is on this machine, and what works."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sharp.cli.exits import MACHINE_FAILED
+from sharp.cli.options import ROLES, SharpCommand, SharpGroup, echo_json, json_option, repeated, show
+
+if TYPE_CHECKING:
+    from hpc.doctor import Finding
+    from hpc.slurm import RoleName
+    from sharp.document import Block
+
+_DAY_S = 86400.0
+_COLOURS = {"ok": "green", "note": "blue", "warning": "yellow", "failure": "red"}
+
+
+@click.group(cls=SharpGroup)
+def cache() -> None:
+    """Show and clear what earlier runs measured.
+
+    Finished evaluations are kept by content in $SHARP_CACHE and used by every run (`evaluation.cache`).
+
+    \b
+    Examples:
+      sharp cache status
+      sharp cache clear --older-than 90
+    """
+
+
+@cache.command()
+@json_option
+def status(as_json: bool) -> None:
+    """Show where the entries are, how many, and how many have been of use.
+
+    \b
+    Examples:
+      sharp cache status --json
+    """
+    from sharp.evaluation.cache import EvaluationCache, cache_home
+
+    kept = EvaluationCache(cache_home())
+    usage = kept.usage()
+    size = f"{usage.entries} ({usage.bytes / 1e6:.1f} MB)"
+    lines = [str(kept.root), f"  entries     {size}, of which {usage.used_again} were used again"]
+    if usage.last_used is not None:
+        lines.append(f"  last used   {usage.last_used}")
+    show(as_json, {"path": str(kept.root), **usage.to_json()}, "\n".join(lines))
+
+
+@cache.command()
+@click.option(
+    "--older-than",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="DAYS",
+    help="Only entries that have not been used for so many days.  [default: all]",
+)
+@json_option
+def clear(older_than: float, as_json: bool) -> None:
+    """Remove entries. Runs keep their results; nothing else is touched.
+
+    \b
+    Examples:
+      sharp cache clear --older-than 90
+      sharp cache clear
+    """
+    from sharp.evaluation.cache import EvaluationCache, cache_home
+
+    kept = EvaluationCache(cache_home())
+    removed = kept.clear(older_than * _DAY_S)
+    facts = {"path": str(kept.root), "removed": removed.entries, "bytes": removed.bytes}
+    show(as_json, facts, f"{kept.root}: removed {removed.entries} entries ({removed.bytes / 1e6:.1f} MB)")
+
+
+@click.command(cls=SharpCommand)
+@click.option(
+    "--image", type=click.Path(path_type=Path, exists=True), help="Try the Apptainer tier with this image."
+)
+@json_option
+def sandbox(image: Path | None, as_json: bool) -> None:
+    """Say which ways to keep programs apart work on this machine.
+
+    Every tier is tried with a small program; `auto` takes the first that works. Run it where the programs will run
+    (srun sharp sandbox): a login node may differ from the nodes of a job.
+
+    \b
+    Examples:
+      sharp sandbox
+      sharp sandbox --json
+    """
+    from hpc.sandbox import SandboxPolicy, gpu_devices, open_interpreter, probe_tiers
+    from sharp.document import Paragraph, Table
+
+    tiers, devices = probe_tiers(image), [str(device) for device in gpu_devices()]
+    with open_interpreter(SandboxPolicy(image=image)) as chosen:
+        auto = {"tier": chosen.tier, "warm": chosen.warm, "note": chosen.note}
+    rows = tuple((tier.tier, "works" if tier.usable else "-", tier.reason) for tier in tiers)
+    speed = "with an interpreter kept warm" if auto["warm"] else "with a fresh interpreter for each program"
+    blocks: list[Block] = [
+        Table(("tier", "", "reason"), rows),
+        Paragraph(f"\nauto takes {auto['tier']} here, {speed}. {auto['note']}"),
+        Paragraph(f"Devices passed to programs: {', '.join(devices) or 'none'}."),
+    ]
+    facts = {"tiers": [asdict(tier) for tier in tiers], "auto": auto, "gpu_devices": devices}
+    show(as_json, facts, blocks)
+
+
+@click.command(cls=SharpCommand)
+@click.option(
+    "--cluster", metavar="NAME", help="Check this cluster profile too, and by a job a compute node."
+)
+@repeated("--role", "roles", "Run the job in this role.", type=ROLES, default="evaluate")
+@click.option("--no-job", is_flag=True, help="Submit no job.")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=".",
+    show_default=True,
+    help="Where runs are to lie.",
+)
+@click.option("--wait", default="10min", show_default=True, help="How long to wait for a job's report.")
+@json_option
+def doctor(
+    cluster: str | None, roles: tuple[RoleName, ...], no_job: bool, folder: Path, wait: str, as_json: bool
+) -> None:
+    """Check this machine or a cluster, and say how to mend it.
+
+    Looked at are commands, versions and limits of Slurm, the file system of runs, free space and quota, the
+    confinement of programs, GPUs, weights of models, and clocks. With --cluster a short job does the same on a
+    compute node. The exit code is 7 if anything does not work.
+
+    \b
+    Examples:
+      sharp doctor
+      sharp doctor --cluster mycluster --dir /scratch/me/runs
+      sharp doctor --cluster mycluster --role server --wait 2h
+    """
+    from sharp.runs.cluster.doctor_checks import checkup, seconds
+
+    findings: list[Finding] = []
+    for finding in checkup(cluster, roles or ("evaluate",), folder.resolve(), seconds(wait), job=not no_job):
+        findings.append(finding)
+        if not as_json:
+            level = click.style(f"{finding.level:8}", fg=_COLOURS[finding.level])
+            place = "" if finding.where == "here" else f" [{finding.where}]"
+            remedy = f"\n         {finding.remedy}" if finding.remedy else ""
+            click.echo(f"{level} {finding.check}{place}: {finding.found}{remedy}")
+    failed = any(finding.level == "failure" for finding in findings)
+    if as_json:
+        echo_json({"ok": not failed, "findings": [asdict(finding) for finding in findings]})
+    if failed:
+        raise click.exceptions.Exit(MACHINE_FAILED)

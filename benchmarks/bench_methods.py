@@ -21,7 +21,7 @@ from statistics import median
 from measuring import PROBLEMS, Table, call_sharp, command_line, shares
 
 from hpc.journal import natural_sort_key, read_run
-from sharp.experiments.statistics.evaluations_to_target import evaluations_to_target
+from sharp.experiments.statistics import evaluations_to_target
 
 SEEDS = 10
 CANDIDATES = 32

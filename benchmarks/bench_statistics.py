@@ -14,7 +14,7 @@ from math import exp
 import numpy as np
 from measuring import Table, command_line
 
-from sharp.experiments.statistics.bootstrap import interval
+from sharp.experiments.statistics import interval
 
 SHAPES = ((1, 6), (1, 10), (2, 3), (3, 3), (5, 3), (5, 5), (5, 10), (10, 3), (10, 10))
 LEAST_PROBLEMS = 5

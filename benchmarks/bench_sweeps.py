@@ -19,8 +19,8 @@ from measuring import call_sharp, command_line, print_times, scratch
 
 from sharp.experiments.run_summary import RunSummary
 from sharp.experiments.sweeps.file import read_sweep
+from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.plan import SweepPlan, make_plan
-from sharp.experiments.sweeps.resource_cache import ResourceCache
 from sharp.experiments.sweeps.runner import acquire_sweep, keep_file, publish_sweep
 from sharp.experiments.sweeps.sweep_log import read_record
 

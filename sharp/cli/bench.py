@@ -91,13 +91,14 @@ def agent(
     from sharp.api import advice
     from sharp.errors import ConfigurationError
     from sharp.experiments.agent_benchmark.runner import run_benchmark, work_left
-    from sharp.experiments.agent_benchmark.trial_results import log_file, read_record
     from sharp.experiments.agent_benchmark.trials import (
         BenchmarkTrial,
         arms_of,
         choose_cases,
         list_trials,
+        log_file,
         read_models,
+        read_record,
     )
     from sharp.llm.cards import load_card
     from sharp.runs.creation import check_models
@@ -144,7 +145,7 @@ def _show_plan(tasks: Sequence[BenchmarkTrial], left: int, folder: Path, as_json
 
 
 def _show(data: BenchmarkReportData, files: ExperimentFiles, as_json: bool) -> None:
-    from sharp.experiments.agent_benchmark.benchmark_tables import arm_summary
+    from sharp.experiments.agent_benchmark.benchmark_report import arm_summary
     from sharp.experiments.frame import plain_rows
 
     arms = plain_rows(arm_summary(data.runs))

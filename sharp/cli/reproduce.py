@@ -79,8 +79,8 @@ def reproduce(
     from sharp.experiments import render_study
     from sharp.experiments.studies.model_assignment import assign_models, folder_of
     from sharp.experiments.studies.study_file import read_study
+    from sharp.experiments.sweeps.fingerprint import ResourceCache
     from sharp.experiments.sweeps.plan import make_plan
-    from sharp.experiments.sweeps.resource_cache import ResourceCache
 
     if listed or name is None:
         _list(as_json)

@@ -13,8 +13,8 @@ from sharp.cli.exits import CELLS_FAILED
 from sharp.cli.options import PATH, SharpCommand, base_url_option, json_option, set_option, show
 
 if TYPE_CHECKING:
+    from sharp.experiments.sweeps.fingerprint import ResourceCache
     from sharp.experiments.sweeps.plan import SweepPlan
-    from sharp.experiments.sweeps.resource_cache import ResourceCache
     from sharp.experiments.sweeps.runner import SweepOutcome
 
 base_option = set_option("Change one key of the base, for example --set genesis.candidates=8.")
@@ -67,9 +67,9 @@ def sweep(
     """
     from sharp.experiments.publishing import NO_PARQUET
     from sharp.experiments.sweeps.file import read_sweep
+    from sharp.experiments.sweeps.fingerprint import ResourceCache
     from sharp.experiments.sweeps.folder import find_sweep
     from sharp.experiments.sweeps.plan import make_plan
-    from sharp.experiments.sweeps.resource_cache import ResourceCache
     from sharp.experiments.sweeps.runner import TABLE
     from sharp.experiments.sweeps.status import sweep_blocks, view_sweep
 

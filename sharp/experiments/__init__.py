@@ -15,8 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sharp.experiments.comparison.compared_runs import Comparison, compare
-    from sharp.experiments.comparison.comparison_report import comparison_overview, publish_comparison
+    from sharp.experiments.comparison import Comparison, compare, comparison_overview, publish_comparison
     from sharp.experiments.frame import describe_columns, read_rows
     from sharp.experiments.load import load_rows
     from sharp.experiments.publishing import ExperimentFiles
@@ -45,8 +44,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "comparison.compared_runs": ("Comparison", "compare"),
-    "comparison.comparison_report": ("comparison_overview", "publish_comparison"),
+    "comparison": ("Comparison", "compare", "comparison_overview", "publish_comparison"),
     "frame": ("describe_columns", "read_rows"),
     "load": ("load_rows",),
     "publishing": ("ExperimentFiles",),

@@ -21,8 +21,7 @@ from pandas import DataFrame, Series
 
 from hpc.files import write_atomic
 from sharp.evaluation.protocol import FAILURE_KINDS
-from sharp.experiments.columns import dtypes_of, meanings_of
-from sharp.experiments.run_summary import RunSummary
+from sharp.experiments.run_summary import RunSummary, dtypes_of, meanings_of
 
 _LAST = ("data", "software", "prompts", "note")
 FAILED = {f"failed_{kind}": kind for kind in FAILURE_KINDS}
@@ -81,8 +80,6 @@ def plain(value: Any) -> Any:
     """Return a value of a frame as Python has it: None if it is missing, a tuple as a list."""
     if value is None or value is pd.NA or value != value:  # NaN alone differs from itself
         return None
-    if isinstance(value, str | int | float):
-        return value.item() if isinstance(value, np.generic) else value
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, list | tuple):

@@ -7,9 +7,9 @@ from pathlib import Path
 from pandas import DataFrame
 
 from hpc.errors import RunDirectoryError
-from sharp.experiments.agent_benchmark import trial_results
+from sharp.experiments.agent_benchmark import trials
 from sharp.experiments.agent_benchmark.benchmark_report import trial_frame
-from sharp.experiments.comparison.compared_runs import compare
+from sharp.experiments.comparison import compare
 from sharp.experiments.sweeps.folder import is_sweep
 from sharp.experiments.sweeps.sweep_log import read_record
 from sharp.experiments.sweeps.sweep_report import sweep_rows
@@ -23,8 +23,8 @@ def load_rows(folder: str | Path) -> DataFrame:
     path = Path(folder)
     if is_sweep(path):
         return sweep_rows(read_record(path))
-    if trial_results.log_file(path).exists():
-        return trial_frame(tuple(trial_results.read_record(path).rows.values()))
+    if trials.log_file(path).exists():
+        return trial_frame(tuple(trials.read_record(path).rows.values()))
     if (path / "run.yaml").is_file():
         return compare([path]).rows
     raise RunDirectoryError(f"{path} holds neither a sweep, nor an agent benchmark, nor a run")

@@ -1,7 +1,8 @@
 """The log of an experiment: one line an event, with a checksum (`hpc.journal.journal_file`), append-only.
 
 The holder of the experiment's lease writes it; anyone may read it at any time. Every event carries the time at which it
-was written and the epoch of the lease. Damaged and torn lines do not count: what they held is done again.
+was written, the epoch of the lease and the number of the log's form. Damaged and torn lines do not count: what they
+held is done again.
 """
 
 from __future__ import annotations
@@ -11,14 +12,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from hpc.errors import RunDirectoryError
 from hpc.files import AppendFile, truncate_partial_line
 from hpc.journal import Lease, decode_event, encode_event
 
 Event = dict[str, Any]
+FORMAT = 2
+"""The form of the logs of sweeps and benchmarks."""
 
 
 def read_log(path: Path) -> tuple[list[Event], tuple[str, ...]]:
-    """Return the events of a log and a warning for each line that does not count; a missing log is empty."""
+    """Return the events of a log and a warning for each line that does not count; a missing log is empty.
+
+    Raises `RunDirectoryError` for a log in another form.
+    """
     try:
         *lines, tail = path.read_bytes().split(b"\n")
     except FileNotFoundError:
@@ -29,7 +36,14 @@ def read_log(path: Path) -> tuple[list[Event], tuple[str, ...]]:
     ]
     if tail:
         warnings.append(f"{path}: the last line is torn, and left out")
-    return [event for event in events if event is not None], tuple(warnings)
+    sound = [event for event in events if event is not None]
+    others = [form for event in sound if (form := event.get("format")) != FORMAT]
+    if others:
+        raise RunDirectoryError(
+            f"{path} is a log in format {others[0] or 1}, and this version of pde-sharp reads format {FORMAT} alone; "
+            "choose another directory"
+        )
+    return sound, tuple(warnings)
 
 
 class ExperimentLog:
@@ -44,7 +58,8 @@ class ExperimentLog:
     def append(self, events: Iterable[Mapping[str, Any]]) -> list[Event]:
         """Write events in one piece and return them as written; raises `LeaseLost` once the lease is lost."""
         self._lease.renew()
-        stamp = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "epoch": self._lease.epoch}
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        stamp = {"time": now, "epoch": self._lease.epoch, "format": FORMAT}
         stamped = [{**event, **stamp} for event in events]
         self._file.append(b"".join(map(encode_event, stamped)))
         return stamped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,13 +43,9 @@ class ExperimentFiles:
 
 def existing_files(folder: Path, page: str, table: str, sources: Iterable[Path]) -> ExperimentFiles | None:
     """Return what `publish` wrote, None if any of it is missing or older than one of its sources."""
-    parquet = folder / f"{table}.parquet"
-    files = ExperimentFiles(
-        folder / f"{page}.html",
-        folder / f"{page}.md",
-        folder / f"{table}.csv",
-        parquet if parquet.exists() else None,
-    )
+    files = _files(folder, page, table)
+    if files.parquet is not None and not files.parquet.exists():
+        files = replace(files, parquet=None)
     try:
         newest = max(source.stat().st_mtime_ns for source in sources)
         return files if all(path.stat().st_mtime_ns >= newest for path in files.paths()) else None
@@ -70,25 +66,26 @@ def publish(
     Each file is replaced as a whole. A figure without a drawing removes an older file, which would be wrong now.
     """
     # Here, for these load pandas and jinja2: `existing_files` does without.
-    from sharp.document import render_html, render_markdown
+    from sharp.document import render_html, render_markdown, svg_file
     from sharp.experiments.frame import write_csv, write_parquet
 
     make_directory(folder)
+    files = _files(folder, page, table)
+    assert files.parquet is not None
+    write_csv(files.csv, rows)
+    has_parquet = write_parquet(files.parquet, rows)
+    drawn = {folder / f"{name}.svg": figure for name, figure in figures.items()}
+    for path, figure in drawn.items():
+        if figure is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_atomic(path, svg_file(figure.chart, figure.instead))
+    write_atomic(files.html, render_html(report).encode())
+    write_atomic(files.markdown, render_markdown(report).encode())
+    kept = tuple(path for path, figure in drawn.items() if figure is not None)
+    return replace(files, parquet=files.parquet if has_parquet else None, figures=kept)
+
+
+def _files(folder: Path, page: str, table: str) -> ExperimentFiles:
     html, markdown = folder / f"{page}.html", folder / f"{page}.md"
-    csv, parquet = folder / f"{table}.csv", folder / f"{table}.parquet"
-    write_csv(csv, rows)
-    has_parquet = write_parquet(parquet, rows)
-    drawn = [path for name, each in figures.items() if (path := _draw(folder / f"{name}.svg", each))]
-    write_atomic(html, render_html(report).encode())
-    write_atomic(markdown, render_markdown(report).encode())
-    return ExperimentFiles(html, markdown, csv, parquet if has_parquet else None, tuple(drawn))
-
-
-def _draw(path: Path, figure: Figure | None) -> Path | None:
-    if figure is None:
-        path.unlink(missing_ok=True)
-        return None
-    from sharp.document import svg_file
-
-    write_atomic(path, svg_file(figure.chart, figure.instead))
-    return path
+    return ExperimentFiles(html, markdown, folder / f"{table}.csv", folder / f"{table}.parquet")

@@ -1,17 +1,44 @@
-"""One run in figures: the row that sweeps, studies and comparisons have for it."""
+"""One run in figures: the row that sweeps, studies and comparisons have for it; rows with documented columns."""
 
 # ruff: noqa: RUF009 - `column` makes a field
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from types import EllipsisType
 from typing import Any, Literal
-
-from sharp.experiments.columns import column
 
 State = Literal["finished", "failed", "unfinished"]
 BestErrors = tuple[float | None, ...]
+
+
+def column(meaning: str, default: Any = None, unit: str = "") -> Any:
+    """Return a dataclass field with its meaning and unit; `...` makes it required, a type makes an empty value."""
+    documented = {"meaning": meaning, "unit": unit}
+    if isinstance(default, EllipsisType):
+        return field(metadata=documented)
+    if isinstance(default, type):
+        return field(default_factory=default, metadata=documented)
+    return field(default=default, metadata=documented)
+
+
+def dtypes_of(row: type[Any]) -> dict[str, str]:
+    """Return the pandas dtype of each column of a class of rows; values with parts are Python objects."""
+    return {each.name: _dtype(str(each.type)) for each in fields(row)}
+
+
+def meanings_of(row: type[Any]) -> list[dict[str, str]]:
+    """Return name, dtype, unit and meaning of each column of a class of rows."""
+    dtypes = dtypes_of(row)
+    return [{"name": each.name, "dtype": dtypes[each.name], **each.metadata} for each in fields(row)]
+
+
+def _dtype(annotation: str) -> str:
+    plain = annotation.removesuffix(" | None")
+    if plain.startswith(("Mapping", "tuple", "BestErrors")):
+        return "object"
+    return {"int": "Int64", "float": "float64", "bool": "boolean"}.get(plain, "string")
 
 
 @dataclass(frozen=True)
@@ -91,23 +118,17 @@ class RunSummary:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
-        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunSummary:
         """Rebuild a row; unknown keys are left out."""
         names = (each.name for each in fields(cls))
-        return cls(**{name: _frozen(data[name]) for name in names if name in data})
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    return list(value) if isinstance(value, tuple) else value
+        values: dict[str, Any] = {name: data[name] for name in names if name in data}
+        values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return cls(**values)
 
 
 def lowest(rows: Mapping[str, RunSummary]) -> tuple[float, str] | None:

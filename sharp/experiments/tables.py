@@ -1,27 +1,52 @@
-"""From frames to tables: rows as texts, groups of repeats with their spread, runs compared in pairs."""
+"""From frames to tables and curves: rows as texts, repeats with their spread, runs compared in pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from math import isclose, isfinite
+from statistics import median
 from typing import Any
 
 from pandas import DataFrame
 
-from sharp.document import Block, Bullets, Heading, Note, Paragraph, Section, Table
+from sharp.document import (
+    Block,
+    Bullets,
+    Curve,
+    CurvePoint,
+    Details,
+    Heading,
+    Note,
+    Paragraph,
+    Section,
+    Table,
+)
 from sharp.document.text import MISSING, count_text, number_text, plural
 from sharp.experiments.frame import axes_of, finished, plain, plain_rows, select
-from sharp.experiments.statistics.evaluations_to_target import EvaluationsToTarget, evaluations_to_target
-from sharp.experiments.statistics.paired import Comparison, compare
-from sharp.experiments.statistics.paired_blocks import EXPLAINED, comparison_blocks
-from sharp.experiments.statistics.spread import QuartileSummary, quartile_summary
+from sharp.experiments.statistics import (
+    Comparison,
+    EvaluationsToTarget,
+    Interval,
+    QuartileSummary,
+    compare,
+    evaluations_to_target,
+    quartile_summary,
+)
 from sharp.llm.model_costs import BreakEven
 from sharp.report.data_error_flags import flag_of, marked_error
 
 METHOD, PROBLEM, SEED = "method", "problem", "seed"
 Group = tuple[tuple[Any, ...], DataFrame]
 
+EXPLAINED = (
+    "Pairs are runs on the same problem with the same seed. A ratio below 1 means smaller values than the reference's: "
+    "it is the median over the pairs of a problem, the geometric mean over problems. Intervals (95 %) are for other "
+    "seeds on these problems, and for problems like these; p is that of the sign test over pairs. A pair with a "
+    "failure has no ratio: who failed alone has lost it (docs/statistics.md)."
+)
+_COUNTS = ("pairs", "won", "tied", "lost")
 _ERRORS = {
     "nrmse": "Errors on test data",
     "nrmse_reference": "Errors on test data against the true solution",
@@ -34,6 +59,12 @@ _COSTS = {
     "standalone_dollars": "dollars",
 }
 _BASELINE = "_baseline"
+_SPREAD = ("median", "quartiles", "range")
+_COUNTED = {
+    "evaluations": "evaluations",
+    "executions": "executions",
+    "GPU-seconds": "standalone_gpu_seconds",
+}
 
 
 @dataclass(frozen=True)
@@ -84,27 +115,14 @@ def total(values: Iterable[Any]) -> Any:
     return None if None in known else sum(known)
 
 
-def range_text(low: str, high: str) -> str:
-    """Return two ends of a range, one of equal ends."""
-    return low if low == high else f"{low} – {high}"
-
-
 def over_seeds(frame: DataFrame) -> Section | None:
     """Return median and spread over seeds; None if nothing was repeated."""
     axes = [name for name in axes_of(frame) if name != SEED]
     repeats = groups(finished(frame), axes) if SEED in axes_of(frame) else []
     if not any(len(runs) > 1 for _, runs in repeats):
         return None
-    errors = [
-        f"{name}, {what}"
-        for name in ("error", "against reference")
-        for what in ("median", "quartiles", "range")
-    ]
-    counts = [
-        f"{name}, {what}"
-        for name in ("evaluations", "executions", "GPU-seconds")
-        for what in ("median", "range")
-    ]
+    errors = [f"{name}, {what}" for name in ("error", "against reference") for what in _SPREAD]
+    counts = [f"{name}, {what}" for name in _COUNTED for what in ("median", "range")]
     numbers = ("runs", "failed", *errors, *counts)
     rows = tuple((*map(shown, key), *_repeats(runs)) for key, runs in repeats)
     explained = Paragraph(
@@ -115,16 +133,14 @@ def over_seeds(frame: DataFrame) -> Section | None:
 
 
 def _repeats(runs: DataFrame) -> Iterator[str]:
-    floors = runs["data_error"].dropna().unique()
-    floor = float(floors[0]) if len(floors) == 1 else None
     yield count_text(len(runs))
     yield count_text(int(runs["nrmse"].isna().sum()))
-    yield from _error_spread(runs["nrmse"], floor)
+    yield from _error_spread(runs["nrmse"], common_floor(runs.dropna(subset="data_error")))
     yield from _error_spread(runs["nrmse_reference"], None)
-    for name in ("evaluations", "executions", "standalone_gpu_seconds"):
+    for name in _COUNTED.values():
         found = quartile_summary(map(plain, runs[name]))
         yield number_text(found.median)
-        yield range_text(number_text(found.least), number_text(found.most))
+        yield _range(number_text, found.least, found.most)
 
 
 def _error_spread(values: Iterable[Any], floor: float | None) -> Iterator[str]:
@@ -137,8 +153,58 @@ def _error_spread(values: Iterable[Any], floor: float | None) -> Iterator[str]:
         return marked_error(error, flag_of(error, floor)) if isfinite(error) else "failed"
 
     yield text(found.median)
-    yield range_text(text(found.lower), text(found.upper))
-    yield range_text(text(found.least), text(found.most))
+    yield _range(text, found.lower, found.upper)
+    yield _range(text, found.least, found.most)
+
+
+def _range(as_text: Callable[[float], str], low: float, high: float) -> str:
+    """Return two ends of a range, one of equal ends."""
+    return " – ".join(dict.fromkeys(map(as_text, (low, high))))
+
+
+def comparison_blocks(
+    reference: str, comparisons: Mapping[str, Comparison], stratum: str
+) -> tuple[Block, ...]:
+    """Return the comparisons of several methods, by name, with the same reference.
+
+    `stratum` says in what pairs are grouped, mostly `problem`.
+    """
+    ratios = ("ratio", "these problems", "problems like these", "p", f"without any one {stratum}")
+    columns = (f"against {reference}", *_COUNTS, *ratios)
+    rows = tuple((name, *_line(comparison)) for name, comparison in comparisons.items())
+    notes = tuple(f"{name}: {note}" for name, each in comparisons.items() for note in each.notes)
+    details = (
+        Details(f"{name}, by {stratum}", (_by_problem(each, stratum),))
+        for name, each in comparisons.items()
+        if len(each.problems) > 1
+    )
+    return Table(columns, rows, columns[1:]), *([Bullets(notes)] if notes else []), *details
+
+
+def _line(found: Comparison) -> Iterator[str]:
+    yield from map(count_text, (found.pairs, found.wins, found.ties, found.losses))
+    yield number_text(found.ratio)
+    yield from map(_interval_text, (found.these, found.like_these))
+    yield number_text(found.p_value)
+    # The least and the most without one problem, and which are left out for them.
+    known = {value: name for name, value in found.without.items() if value is not None}
+    ends = (min(known), max(known)) if len(known) > 1 else ()
+    yield " – ".join(f"{number_text(end)} ({known[end]})" for end in ends) or MISSING
+
+
+def _interval_text(interval: Interval | None) -> str:
+    return MISSING if interval is None else f"{number_text(interval.low)} – {number_text(interval.high)}"
+
+
+def _by_problem(found: Comparison, stratum: str) -> Table:
+    columns = (stratum, *_COUNTS, "failed", "failed there", "ratio", "overall without it")
+    rows = []
+    for each in found.problems:
+        if each.pairs:
+            counts = (each.pairs, each.wins, each.ties, each.losses, each.failed, each.failed_other)
+            ratios = (each.ratio, found.without.get(each.problem))
+            rows.append((each.problem, *map(count_text, counts), *map(number_text, ratios)))
+    return Table(columns, tuple(rows), columns[1:])
 
 
 @dataclass(frozen=True)
@@ -261,9 +327,8 @@ def _by_case(runs: DataFrame, metric: str) -> dict[str, dict[str, float | None]]
 
 def _at_floor(pairs: Mapping[str, DataFrame]) -> Iterator[Block]:
     """Say in how many pairs errors against the data set cannot tell which is the more accurate."""
-    floored = sum(
-        int(((each["flag"] != "") & (each["flag" + _BASELINE] != "")).sum()) for each in pairs.values()
-    )
+    flagged = ((each["flag"] != "") & (each["flag" + _BASELINE] != "") for each in pairs.values())
+    floored = int(sum(each.sum() for each in flagged))
     if floored:
         yield Note(
             f"In {floored} of {plural(sum(map(len, pairs.values())), 'pair')} both errors on test data are at or below "
@@ -321,3 +386,33 @@ def _break_even(first: str, sums: Mapping[str, float | None]) -> BreakEven:
     own, other = sums["standalone_dollars"], sums["standalone_dollars" + _BASELINE]
     extra = None if own is None or other is None else own - other
     return BreakEven(first, extra, saved("evaluations"), saved("executions"))
+
+
+def best_error_curve(name: str, series: Sequence[Sequence[float | None]]) -> Curve:
+    """Return the median of best results so far with their range, from where every run has one.
+
+    A run that has ended keeps what it has.
+    """
+    points = []
+    best: list[float | None] = [None] * len(series)
+    for number, now in enumerate(zip_longest(*series), start=1):
+        best = [after if after is not None else before for before, after in zip(best, now, strict=True)]
+        known = [value for value in best if value is not None]
+        if known and len(known) == len(series):
+            points.append(CurvePoint(number, median(known), min(known), max(known)))
+    return Curve(name, tuple(points))
+
+
+def spread_point(x: float, values: Iterable[float | None]) -> Iterator[CurvePoint]:
+    """Yield the median, if as many as that have a value, and the range of those that have one."""
+    known = list(values)
+    over = spread_of(known)
+    if over is not None and isfinite(over.median):
+        most = max(value for value in known if value is not None and isfinite(value))
+        yield CurvePoint(x, over.median, over.least, most)
+
+
+def common_floor(runs: DataFrame) -> float | None:
+    """Return the data set's own error, None if runs have different ones."""
+    floors = runs["data_error"].unique()
+    return float(floors[0]) if len(floors) == 1 and floors[0] == floors[0] else None

@@ -16,7 +16,7 @@ from sharp.agent import plans
 from sharp.agent.chains import ToolChain, reference_tool_chain
 from sharp.agent.memory import GraphMemory
 from sharp.errors import SpecificationError
-from sharp.experiments.agent_benchmark.metrics.chains import score_chain
+from sharp.experiments.agent_benchmark.metrics.derivatives import rebuilt
 from sharp.experiments.agent_benchmark.metrics.equivalence import Symbols
 from sharp.experiments.agent_benchmark.metrics.graphs import ChainGraph, ExecutedToolCall, from_steps
 from sharp.experiments.agent_benchmark.metrics.parameters import (
@@ -29,7 +29,8 @@ from sharp.experiments.agent_benchmark.metrics.parameters import (
     MappingGold,
     chain_accuracy,
 )
-from sharp.problems.expressions import Apply, Binary, Derivative, Name, Negative, Node, Number, to_text
+from sharp.experiments.agent_benchmark.metrics.structure import score_chain
+from sharp.problems.expressions import Derivative, Name, Negative, Node, Number, to_text
 from sharp.problems.grammar import Scope, parse_equation_tree, parse_tree
 from sharp.problems.problem import Problem
 
@@ -78,9 +79,7 @@ class AcceptedChain:
         nodes = zip(self.chain.plan.ids, self.graph.order, strict=True)
         gold = gold_of(self.problem, {node: self.chain.parameters[step] for step, node in nodes})
         accuracy = chain_accuracy(gold, executed, self.graph, symbols_of_case(self.problem))
-        return ToolChainScore(
-            score_chain(from_steps(executed), {"specified": self.graph}).figures(), accuracy
-        )
+        return ToolChainScore(score_chain(from_steps(executed), self.graph), accuracy)
 
 
 def executed_steps(
@@ -181,16 +180,10 @@ class _Translation:
         match node:
             case Name(name):
                 return self.names.get(name, node)
-            case Negative(of):
-                return Negative(self.node(of))
-            case Binary(op, left, right):
-                return Binary(op, self.node(left), self.node(right))
-            case Apply(function, arguments):
-                return Apply(function, tuple(map(self.node, arguments)))
             case Derivative(of, by):
                 return Derivative(self.node(of), tuple(self.axes.get(name, name) for name in by))
             case _:
-                return node
+                return rebuilt(node, self.node)
 
 
 def translation(found: Problem, case: Problem) -> Told:

@@ -19,8 +19,7 @@ from sharp.agent.sessions import run_session
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
 from sharp.experiments.agent_benchmark.held_out import HeldOutReference, Score, held_out_reference, score
 from sharp.experiments.agent_benchmark.process_pool import WorkerDied, map_unordered
-from sharp.experiments.agent_benchmark.trial_results import Check, Record, ResultsWriter, TrialResult
-from sharp.experiments.agent_benchmark.trials import BenchmarkTrial
+from sharp.experiments.agent_benchmark.trials import BenchmarkTrial, Check, Record, ResultsWriter, TrialResult
 from sharp.llm.protocol import ChatReply, TokenUsage
 from sharp.problems.cases import BenchmarkCase
 

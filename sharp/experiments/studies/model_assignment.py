@@ -9,7 +9,7 @@ from typing import Any
 
 from sharp.errors import ConfigurationError
 from sharp.experiments.studies.study_file import GENERATOR, PaperModels, StudyFile
-from sharp.experiments.sweeps.axes import label_of
+from sharp.experiments.sweeps.cells import label_of
 from sharp.experiments.sweeps.file import SweepFile, read_sweep
 from sharp.llm.cards import RULE_BASED, load_card
 from sharp.runs.configure import changed, key_path
@@ -94,7 +94,8 @@ def is_rule_based(sweep: SweepFile) -> bool:
 
 def is_quick(file: StudyFile, sweep: SweepFile) -> bool:
     """Whether a sweep has all the quick settings of its study."""
-    return bool(file.quick) and all(_at(sweep.base.data, key) == value for key, value in file.quick.items())
+    quick = file.source.quick.set
+    return bool(quick) and all(_at(sweep.base.data, key) == value for key, value in quick.items())
 
 
 def _base(base: Document, file: StudyFile, cast: ModelAssignment, *, quick: bool) -> Document:
@@ -102,7 +103,7 @@ def _base(base: Document, file: StudyFile, cast: ModelAssignment, *, quick: bool
     if cast.rule_based:
         settings["models.override"] = RULE_BASED
     if quick:
-        settings |= file.quick
+        settings |= file.source.quick.set
     for key, value in settings.items():
         base = base.with_value(key_path(key), value, str(file.sweep_path))
     return base
@@ -110,30 +111,24 @@ def _base(base: Document, file: StudyFile, cast: ModelAssignment, *, quick: bool
 
 def _matrix(sweep: SweepFile, cast: ModelAssignment, seeds: int | None) -> dict[str, Any]:
     """Return the axes: the generators after all others but the seed, the jury with the roles given away."""
-    axes = {name: _recast(values, cast) for name, values in sweep.form.matrix.items()}
+    axes = {name: _recast(values, cast.roles) for name, values in sweep.form.matrix.items()}
     last = axes.pop(_SEED, [0])
-    axes[GENERATOR] = {_label(name): dict.fromkeys(_ROLES, name) for name in cast.generators}
+    axes[GENERATOR] = {
+        label_of(_ROLES[1], name) or name: dict.fromkeys(_ROLES, name) for name in cast.generators
+    }
     return {**axes, _SEED: last if seeds is None else list(range(seeds))}
 
 
-def _label(model: str) -> str:
-    return label_of(_ROLES[1], model) or model
-
-
-def _recast(values: Any, cast: ModelAssignment) -> Any:
+def _recast(values: Any, roles: Mapping[str, str]) -> Any:
     """Return the values of an axis with the judges of the paper replaced, where any judges stand in them."""
-    if not cast.roles or not isinstance(values, dict):
+    if not roles or not isinstance(values, dict):
         return values
-    return {label: _with_roles(value, cast.roles) for label, value in values.items()}
-
-
-def _with_roles(value: Any, roles: Mapping[str, str]) -> Any:
-    if not isinstance(value, dict) or JUDGES not in value:
-        return value
-    if len(set(roles.values())) < 3:
-        text = "this study varies a jury of three models: name three different ones with --judge"
-        raise ConfigurationError(text)
-    return {**value, JUDGES: [roles.get(name, name) for name in value[JUDGES]]}
+    if isinstance(values.get(JUDGES), list):
+        if len(set(roles.values())) < 3:
+            text = "this study varies a jury of three models: name three different ones with --judge"
+            raise ConfigurationError(text)
+        return {**values, JUDGES: [roles.get(name, name) for name in values[JUDGES]]}
+    return {label: _recast(value, roles) for label, value in values.items()}
 
 
 def _at(data: Any, key: str) -> Any:

@@ -18,9 +18,8 @@ published:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -168,11 +167,6 @@ class StudyFile:
         """Who played in the paper."""
         assert self.source.models is not None
         return self.source.models
-
-    @cached_property
-    def quick(self) -> Mapping[str, Any]:
-        """Keys of the base that `--quick` sets."""
-        return self.source.quick.set
 
     def check_axes(self, sweep: SweepFile) -> None:
         """Raise `ConfigurationError` where a view names no axis of the sweep, one line for each."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pandas import DataFrame
 
-from hpc.errors import RunDirectoryError
 from sharp.document import (
     Block,
     Bullets,
@@ -30,11 +29,11 @@ from sharp.experiments.studies.model_assignment import is_quick, is_rule_based
 from sharp.experiments.studies.study_file import Study, StudyFile, TableSpec
 from sharp.experiments.studies.study_tables import NOT_KNOWN, RECORD, RenderedTable, render_table
 from sharp.experiments.sweeps.file import SweepFile, read_sweep
-from sharp.experiments.sweeps.folder import is_sweep, sweep_file
+from sharp.experiments.sweeps.folder import check_sweep, sweep_file
 from sharp.experiments.sweeps.sweep_log import read_record
 from sharp.experiments.sweeps.sweep_report import axis_facts, count_states, mixed_versions, sweep_rows
 from sharp.experiments.tables import shown
-from sharp.neural.published import PublishedRow, published_rows
+from sharp.neural.published import published_rows
 
 PLAYED = (
     "No language model took part: the rule-based model, an expert system that knows these problems, played every "
@@ -74,8 +73,7 @@ def render_study(file: StudyFile, folder: Path) -> StudyPage:
 
     Raises `RunDirectoryError` where there is no sweep, and `ConfigurationError` where it is another study's.
     """
-    if not is_sweep(folder):
-        raise RunDirectoryError(f"{folder} holds no sweep (there is no {sweep_file(folder)})")
+    check_sweep(folder)
     sweep = read_sweep(sweep_file(folder))
     file.check_axes(sweep)
     rows, name = sweep_rows(read_record(folder)), file.study.name
@@ -167,21 +165,18 @@ def _neural(rows: DataFrame) -> Section:
     cited = [row for problem in dict.fromkeys(map(shown, rows["problem"])) for row in published_rows(problem)]
     columns = ("problem", "method", "nRMSE", "case", "comparable", "why", "source")
     measured = ("problem", "method", "how the error was formed", "how the network was trained", "read in")
-    how = Table(measured, tuple(dict.fromkeys(map(_how_measured, cited))))
+    rows_of_how = ((row.problem, row.method, row.metric, row.setting, row.read_in) for row in cited)
+    shown_rows = (
+        (row.problem, row.method, short_error(row.value), row.case, row.comparable, row.note, row.source)
+        for row in cited
+    )
+    how = Table(measured, tuple(dict.fromkeys(rows_of_how)))
     blocks = (
         Paragraph(NEURAL),
-        Table(columns, tuple(map(_cited, cited)), ("nRMSE",)),
+        Table(columns, tuple(shown_rows), ("nRMSE",)),
         Details("How these were measured", (how,)),
     )
     return Section("neural", "Neural solvers, as published", blocks)
-
-
-def _cited(row: PublishedRow) -> tuple[str, ...]:
-    return row.problem, row.method, short_error(row.value), row.case, row.comparable, row.note, row.source
-
-
-def _how_measured(row: PublishedRow) -> tuple[str, ...]:
-    return row.problem, row.method, row.metric, row.setting, row.read_in
 
 
 def _setting(file: StudyFile, sweep: SweepFile, rows: DataFrame) -> Section:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -29,21 +28,22 @@ from sharp.document import (
     Table,
 )
 from sharp.document.text import MISSING, plural, share_text
-from sharp.experiments.figures import best_error_curve, spread_point
 from sharp.experiments.frame import axes_of, finished, plain, select
-from sharp.experiments.statistics.paired import Comparison
-from sharp.experiments.statistics.paired_blocks import EXPLAINED, comparison_blocks
-from sharp.experiments.statistics.spread import QuartileSummary
+from sharp.experiments.statistics import Comparison, QuartileSummary
 from sharp.experiments.studies.metrics import METRICS, SERIES, SHARES, TableMetric, short_error
 from sharp.experiments.studies.study_file import GENERATOR, PublishedValues, Study, TableSpec
 from sharp.experiments.tables import (
+    EXPLAINED,
     PROBLEM,
     Pairing,
+    best_error_curve,
+    comparison_blocks,
     groups,
     reached,
     reaching_table,
     shown,
     spread_of,
+    spread_point,
 )
 from sharp.report.data_error_flags import floor_levels
 
@@ -81,18 +81,12 @@ class RenderedTable:
 def render_table(study: Study, view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
     """Return a view as tables and a figure."""
     match view.show:
-        case "values":
-            return _values(study, view, rows, anchor)
-        case "against":
-            return _against(study, view, rows, anchor)
-        case "shares":
-            return _shares(view, rows, anchor)
-        case "by-round" | "by-evaluation":
-            return _series(view, rows, anchor)
-        case "paired":
-            return _paired(view, rows)
-        case "evaluations-to-target":
-            return _reaching(view, rows)
+        case "values" | "against":
+            return (_values if view.show == "values" else _against)(study, view, rows, anchor)
+        case "paired" | "evaluations-to-target":
+            return (_paired if view.show == "paired" else _reaching)(view, rows)
+        case _:
+            return (_shares if view.show == "shares" else _series)(view, rows, anchor)
 
 
 @dataclass(frozen=True)
@@ -106,21 +100,25 @@ class CellGroup:
         """Those that are finished."""
         return finished(self.runs)
 
-    def count(self, column: str, value: str) -> int:
-        """Return how many runs have a value in a column."""
-        runs = self.runs if column == "state" else self.finished
-        return int((runs[column] == value).sum())
+    @property
+    def failed(self) -> int:
+        """How many runs have failed."""
+        return int((self.runs["state"] == "failed").sum())
 
     @property
     def missing(self) -> int:
         """How many runs have neither finished nor failed."""
-        return len(self.runs) - len(self.finished) - self.count("state", "failed")
+        return len(self.runs) - len(self.finished) - self.failed
+
+    def flagged(self, flag: str) -> int:
+        """Return how many finished runs have a flag."""
+        return int((self.finished["flag"] == flag).sum())
 
     @property
     def remark(self) -> str:
         """What is missing; empty if nothing is."""
         of = "" if len(self.runs) == 1 else f" of {len(self.runs)}"
-        parts = ((self.missing, "to do"), (self.count("state", "failed"), "failed"))
+        parts = ((self.missing, "to do"), (self.failed, "failed"))
         return ", ".join(f"{count}{of} {what}" if of else what for count, what in parts if count)
 
     def values(self, metric: TableMetric) -> tuple[float, ...]:
@@ -133,37 +131,43 @@ class CellGroup:
         return spread_of(metric.values(self.finished) if metric.kind == "error" else self.values(metric))
 
 
-@dataclass(frozen=True)
 class PivotTable:
-    """The runs of a view by row and column; rows and columns are in the order of the sweep file.
+    """The runs of a view by row and column, finished or not; rows and columns are in the order of the sweep file.
 
-    `shown` are the parts of the keys that differ between rows, `pooled` says what a place pools (`3 seeds`).
+    `pooled` says what a place pools (`3 seeds`).
     """
 
-    view: TableSpec
-    groups: Mapping[Place, CellGroup]
-    rows: tuple[Key, ...]
-    columns: tuple[Any, ...]
-    shown: tuple[int, ...]
-    pooled: str
-    empty: CellGroup
+    def __init__(self, view: TableSpec, rows: DataFrame) -> None:
+        self.view, count = view, len(view.rows)
+        chosen = _chosen(view, rows)
+        found = groups(chosen, [*view.rows, *([view.columns] if view.columns else [])])
+        self.groups: Mapping[Place, CellGroup] = {
+            (key[:count], key[count] if view.columns else ""): CellGroup(runs) for key, runs in found
+        }
+        self.rows: tuple[Key, ...] = tuple(dict.fromkeys(key for key, _ in self.groups))
+        self.columns = tuple(dict.fromkeys(column for _, column in self.groups))
+        # Of the keys those parts are shown that differ between rows.
+        differing = [index for index in range(count) if len({key[index] for key in self.rows}) > 1]
+        self._shown = differing or [0]
+        self.head_names = tuple(_leaf(view.rows[index]) for index in self._shown)
+        named = {*view.rows, view.columns, view.against}
+        counts = {axis: len(set(map(shown, chosen[axis]))) for axis in axes_of(chosen) if axis not in named}
+        self.pooled = " and ".join(
+            plural(number, _leaf(axis)) for axis, number in counts.items() if number > 1
+        )
+        self._empty = CellGroup(chosen.iloc[:0])
 
     def at(self, key: Key, column: Any) -> CellGroup:
         """Return the runs in a place, an empty group where the sweep has none."""
-        return self.groups.get((key, column), self.empty)
+        return self.groups.get((key, column), self._empty)
 
     def head(self, key: Key) -> tuple[str, ...]:
         """Return the first cells of a row."""
-        return tuple(shown(key[index]) for index in self.shown)
+        return tuple(shown(key[index]) for index in self._shown)
 
     def label(self, key: Key) -> str:
         """Return the name of a row."""
         return " · ".join(self.head(key))
-
-    @property
-    def head_names(self) -> tuple[str, ...]:
-        """The names of the first columns."""
-        return tuple(_leaf(self.view.rows[index]) for index in self.shown)
 
     def floor(self, column: Any) -> float | None:
         """Return the data's own error in a column: the median over all runs, which have the same test data."""
@@ -174,26 +178,15 @@ class PivotTable:
     def record(self, key: Key, column: Any, **values: Any) -> Record:
         """Return a record of a place."""
         row = ", ".join(f"{axis}={shown(value)}" for axis, value in zip(self.view.rows, key, strict=False))
-        return {
-            "view": self.view.title,
-            "measure": self.view.measure,
-            **values,
-            "row": row,
-            "column": shown(column),
-        }
+        return _record(self.view, row, shown(column), **values)
+
+    def panels(self, panel: Callable[[Any], Any], anchor: str, what: str, across: str = "") -> Panels:
+        """Return a drawing with a panel for each column."""
+        return Panels(anchor, self.view.title, what, tuple(map(panel, self.columns)), across)
 
 
-def pivot(view: TableSpec, rows: DataFrame) -> PivotTable:
-    """Return the runs of a view, finished or not."""
-    chosen, count = _chosen(view, rows), len(view.rows)
-    found = groups(chosen, [*view.rows, *([view.columns] if view.columns else [])])
-    cells = {(key[:count], key[count] if view.columns else ""): CellGroup(runs) for key, runs in found}
-    keys = tuple(dict.fromkeys(key for key, _ in cells))
-    differing = tuple(index for index in range(count) if len({key[index] for key in keys}) > 1)
-    columns = tuple(dict.fromkeys(column for _, column in cells))
-    return PivotTable(
-        view, cells, keys, columns, differing or (0,), _pooled(view, chosen), CellGroup(chosen.iloc[:0])
-    )
+def _record(view: TableSpec, row: str, column: str, **values: Any) -> Record:
+    return {"view": view.title, "measure": view.measure, "row": row, "column": column, **values}
 
 
 def _chosen(view: TableSpec, rows: DataFrame) -> DataFrame:
@@ -202,12 +195,6 @@ def _chosen(view: TableSpec, rows: DataFrame) -> DataFrame:
         texts = {shown(value) for value in (wanted if isinstance(wanted, list) else [wanted])}
         rows = select(rows, (shown(value) in texts for value in rows[axis]))
     return rows
-
-
-def _pooled(view: TableSpec, chosen: DataFrame) -> str:
-    named = {*view.rows, view.columns, view.against}
-    counts = {axis: len(set(map(shown, chosen[axis]))) for axis in axes_of(chosen) if axis not in named}
-    return " and ".join(plural(count, _leaf(axis)) for axis, count in counts.items() if count > 1)
 
 
 def _leaf(axis: str) -> str:
@@ -224,7 +211,7 @@ def _figure(table: PivotTable, panels: Panels, title: str, of: str) -> Figure:
 
 
 def _values(study: Study, view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
-    table, metric = pivot(view, rows), METRICS[view.measure]
+    table, metric = PivotTable(view, rows), METRICS[view.measure]
     published = [
         each
         for each in study.published.figures
@@ -232,8 +219,13 @@ def _values(study: Study, view: TableSpec, rows: DataFrame, anchor: str) -> Rend
     ]
     cited = {key: _cited_in(view, key, published) for key in table.rows}
     besides = [each for each in published if not any(_belongs(view, each, key) for key in table.rows)]
-    panels = tuple(_bar_panel(table, column, metric, cited) for column in table.columns)
-    drawing = Panels(anchor, view.title, metric.title, panels)
+
+    def panel(column: Any) -> BarPanel:
+        bars = tuple(_bar(table, key, column, metric, cited[key]) for key in table.rows)
+        floor = table.floor(column) if metric is METRICS["nrmse"] else None
+        return BarPanel(shown(column), bars, metric.kind, floor_levels(floor))
+
+    drawing = table.panels(panel, anchor, metric.title)
     return RenderedTable(
         view.title,
         (_value_table(table, metric, cited, besides),),
@@ -260,12 +252,8 @@ def _cited_value(cited: PublishedValues, column: Any) -> float | None:
     return cited.values.get(shown(column), cited.values.get("all"))
 
 
-def _cell_text(group: CellGroup, metric: TableMetric) -> str:
-    """Return median, range, flags, and what is missing, one below the other."""
-    return "\n".join(_cell_lines(group, metric)) or MISSING
-
-
 def _cell_lines(group: CellGroup, metric: TableMetric) -> Iterator[str]:
+    """Yield median, range, flags, and what is missing."""
     spread = group.spread(metric)
     if spread is not None:
         yield metric.text(spread.median) if isfinite(spread.median) else "no result"
@@ -274,10 +262,9 @@ def _cell_lines(group: CellGroup, metric: TableMetric) -> Iterator[str]:
             yield f"({metric.text(spread.least)} to {most})"
     if metric is METRICS["nrmse"]:
         for flag in ("below", "at"):
-            if count := group.count("flag", flag):
-                yield (
-                    f"{flag} floor" if len(group.runs) == 1 else f"{count} of {len(group.runs)} {flag} floor"
-                )
+            if count := group.flagged(flag):
+                of = "" if len(group.runs) == 1 else f"{count} of {len(group.runs)} "
+                yield f"{of}{flag} floor"
     if group.remark:
         yield group.remark
 
@@ -299,8 +286,8 @@ def _value_table(
         rows.append((True, (label, *blank, *texts)))
 
     for key in table.rows:
-        cells = (_cell_text(table.at(key, column), metric) for column in table.columns)
-        rows.append((False, (*table.head(key), *cells)))
+        cells = ("\n".join(_cell_lines(table.at(key, column), metric)) for column in table.columns)
+        rows.append((False, (*table.head(key), *(cell or MISSING for cell in cells))))
         for each in cited[key]:
             quote(f"published, {each.name}", each)
         if known and not cited[key]:
@@ -317,14 +304,6 @@ def _value_table(
     return Table((*table.head_names, *names), texts_of, names, f"{metric.title}: {over}", muted)
 
 
-def _bar_panel(
-    table: PivotTable, column: Any, metric: TableMetric, cited: Mapping[Key, Sequence[PublishedValues]]
-) -> BarPanel:
-    bars = tuple(_bar(table, key, column, metric, cited[key]) for key in table.rows)
-    floor = table.floor(column) if metric is METRICS["nrmse"] else None
-    return BarPanel(shown(column), bars, metric.kind, floor_levels(floor))
-
-
 def _bar(
     table: PivotTable, key: Key, column: Any, metric: TableMetric, cited: Sequence[PublishedValues]
 ) -> Bar:
@@ -332,7 +311,7 @@ def _bar(
     spread = group.spread(metric)
     middle = spread.median if spread is not None and isfinite(spread.median) else None
     marks = ((_cited_value(each, column), each.name) for each in cited)
-    flagged = metric is METRICS["nrmse"] and 2 * group.count("flag", "below") > len(group.finished)
+    flagged = metric is METRICS["nrmse"] and 2 * group.flagged("below") > len(group.finished)
     return Bar(
         table.label(key),
         () if middle is None else group.values(metric),
@@ -354,8 +333,8 @@ def _value_records(
                 column,
                 runs=len(group.finished),
                 **_spread_record(group.spread(metric)),
-                below_data_error=group.count("flag", "below"),
-                failed=group.count("state", "failed"),
+                below_data_error=group.flagged("below"),
+                failed=group.failed,
                 missing=group.missing,
             )
             for each in cited[key]:
@@ -375,7 +354,7 @@ def _spread_record(spread: QuartileSummary | None) -> dict[str, float]:
 def _against(study: Study, view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
     """Return a metric along an axis of numbers, with the table of all its values."""
     assert view.against is not None
-    axis, metric, table = view.against, METRICS[view.measure], pivot(view, rows)
+    axis, metric, table = view.against, METRICS[view.measure], PivotTable(view, rows)
     points = {
         place: tuple(
             point
@@ -395,7 +374,7 @@ def _against(study: Study, view: TableSpec, rows: DataFrame, anchor: str) -> Ren
 
 def _series(view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
     """Return how an error came down: by round, or by evaluation, where a run that has ended keeps what it had."""
-    table, metric = pivot(view, rows), SERIES[view.measure]
+    table, metric = PivotTable(view, rows), SERIES[view.measure]
     points = {place: tuple(_series_points(view, group)) for place, group in table.groups.items()}
     records = (
         table.record(key, column, step=point.x, median=point.median, least=point.low, most=point.high)
@@ -456,16 +435,14 @@ def _curves(
 ) -> Figure | None:
     if not any(points.values()):
         return None
-    panels = tuple(
-        CurvePanel(
-            shown(column),
-            tuple(Curve(table.label(key), points.get((key, column), ())) for key in table.rows),
-            floor_levels(table.floor(column) if floors else None),
-            doubling,
+
+    def panel(column: Any) -> CurvePanel:
+        curves = tuple(Curve(table.label(key), points.get((key, column), ())) for key in table.rows)
+        return CurvePanel(
+            shown(column), curves, floor_levels(table.floor(column) if floors else None), doubling
         )
-        for column in table.columns
-    )
-    drawing = Panels(anchor, table.view.title, names[0], panels, names[1])
+
+    drawing = table.panels(panel, anchor, *names)
     return _figure(table, drawing, f"{names[0]} against {names[1]}", "median and range")
 
 
@@ -474,16 +451,19 @@ def _curves(
 
 def _shares(view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
     """Return mean shares by row and column; each run counts the same, however many parts it has."""
-    table, metric = pivot(view, rows), SHARES[view.measure]
+    table, metric = PivotTable(view, rows), SHARES[view.measure]
     means = {place: _mean_shares(group, metric.column) for place, group in table.groups.items()}
 
-    def stack(key: Key, column: Any) -> Stack:
-        shares = means.get((key, column), {})
-        return Stack(table.label(key), shares, "" if shares else table.at(key, column).remark)
+    def panel(column: Any) -> StackPanel:
+        shares = {key: means.get((key, column), {}) for key in table.rows}
+        return StackPanel(
+            shown(column),
+            tuple(
+                Stack(table.label(key), each, "" if each else table.at(key, column).remark)
+                for key, each in shares.items()
+            ),
+        )
 
-    panels = tuple(
-        StackPanel(shown(column), tuple(stack(key, column) for key in table.rows)) for column in table.columns
-    )
     parts = tuple(dict.fromkeys(part for shares in means.values() for part in shares))
 
     def texts(key: Key, column: Any) -> Iterator[str]:
@@ -497,7 +477,7 @@ def _shares(view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
         for (key, column), shares in means.items()
         for part, share in shares.items()
     )
-    drawing = Panels(anchor, view.title, metric.title, panels)
+    drawing = table.panels(panel, anchor, metric.title)
     return RenderedTable(
         view.title,
         (_long_table(table, parts, texts, f"{metric.title}: {over}", "missing"),),
@@ -509,13 +489,10 @@ def _shares(view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
 
 def _mean_shares(group: CellGroup, column: str) -> dict[str, float]:
     """Return the mean over runs of the shares, which add up to one; empty if no run has any."""
-    sums: defaultdict[str, float] = defaultdict(float)
     parts = [{value: 1} if isinstance(value, str) else plain(value) for value in group.finished[column]]
-    runs = [each for each in parts if each and sum(each.values()) > 0]
-    for each in runs:
-        for part, count in each.items():
-            sums[part] += count / sum(each.values()) / len(runs)
-    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+    runs = DataFrame([each for each in parts if each and sum(each.values()) > 0]).fillna(0.0)
+    means = runs.div(runs.sum(axis=1), axis=0).mean().sort_values(ascending=False, kind="stable")
+    return {str(part): float(share) for part, share in means.items()}
 
 
 # Pairs of runs on the same problem with the same seed
@@ -556,11 +533,11 @@ def _paired(view: TableSpec, rows: DataFrame) -> RenderedTable:
 
 def _pair_records(view: TableSpec, comparisons: Mapping[str, Comparison]) -> Iterator[Record]:
     for name, each in comparisons.items():
-        row = {"view": view.title, "measure": view.measure, "row": f"{name} / {view.reference}"}
+        row = f"{name} / {view.reference}"
         for problem in each.problems:
-            yield {**row, "column": problem.problem, "median": problem.ratio, "runs": problem.pairs}
+            yield _record(view, row, problem.problem, median=problem.ratio, runs=problem.pairs)
         bounds = {} if each.these is None else {"least": each.these.low, "most": each.these.high}
-        yield {**row, "column": "geometric mean", "median": each.ratio, "runs": each.pairs, **bounds}
+        yield _record(view, row, "geometric mean", median=each.ratio, runs=each.pairs, **bounds)
 
 
 def _reaching(view: TableSpec, rows: DataFrame) -> RenderedTable:
@@ -575,15 +552,7 @@ def _reaching(view: TableSpec, rows: DataFrame) -> RenderedTable:
         f"evaluations until the best validation error is no more than that which {view.reference} ended with"
     )
     records = [
-        {
-            "view": view.title,
-            "measure": view.measure,
-            "row": value,
-            "column": problem,
-            "runs": len(each),
-            **_spread_record(needed),
-            "missing": needed.failed,
-        }
+        _record(view, value, problem, runs=len(each), **_spread_record(needed), missing=needed.failed)
         for (value, problem), each in found.items()
         if (needed := spread_of(one.needed for one in each)) is not None
     ]

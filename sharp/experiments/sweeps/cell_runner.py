@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hpc.campaign import StopWaiter
 from hpc.errors import HpcError, StorageFull, WorkCancelled
-from hpc.journal import EffectRecord, Journal, read_run
+from hpc.journal import Journal, read_run
 from hpc.slurm import SlurmError
 from sharp.config import RunConfig
 from sharp.errors import SharpError
@@ -18,12 +18,12 @@ from sharp.experiments.run_summary import RunSummary
 from sharp.experiments.summarise import summarise
 from sharp.experiments.sweeps.cells import Cell
 from sharp.experiments.sweeps.folder import has_begun, run_path
-from sharp.experiments.sweeps.prefix_graph import STAGES, SharedPrefix, Stage
+from sharp.experiments.sweeps.prefix_graph import STAGES, SharedPrefix
 from sharp.experiments.sweeps.progress import SweepListener
-from sharp.experiments.sweeps.sweep_budget import SweepBudgetExceeded
+from sharp.experiments.sweeps.shared_backend import SweepBudgetExceeded
 from sharp.reference.generation import ProgressCallback
 from sharp.report import write_report
-from sharp.runs.advance import RunOutcome, acquire_run, advance
+from sharp.runs.advance import acquire_run, advance
 from sharp.runs.configure import problem_of
 from sharp.runs.creation import create_run, resolve_dataset, with_servers
 from sharp.runs.directory import RunDirectory, load_run
@@ -70,13 +70,14 @@ class StageTracker:
     def __init__(self, playing: Iterable[str], before: Callable[[SharedPrefix], bool]) -> None:
         loop = asyncio.get_running_loop()
         self._before = before
-        self._stages = {(cell, stage): loop.create_future() for cell in playing for stage in STAGES}
+        self._stages: dict[tuple[str, str], asyncio.Future[bool]] = {
+            (cell, stage): loop.create_future() for cell in playing for stage in STAGES
+        }
 
     def passed(self, cell: str, barrier: str) -> None:
         """Note that a run has come to a barrier; barriers of other stages do not count."""
-        for stage in STAGES:
-            if barrier == stage:
-                self._settle(cell, stage, passed=True)
+        if barrier in STAGES:
+            self._settle(cell, barrier, passed=True)
 
     def over(self, cell: str) -> None:
         """Note that a run has ended."""
@@ -89,7 +90,7 @@ class StageTracker:
             return self._before(share)
         return await asyncio.shield(self._stages[share.donor, share.stage])
 
-    def _settle(self, cell: str, stage: Stage, *, passed: bool) -> None:
+    def _settle(self, cell: str, stage: str, *, passed: bool) -> None:
         future = self._stages[cell, stage]
         if not future.done():
             future.set_result(passed)
@@ -133,23 +134,16 @@ async def _prepared(cell: Cell, share: SharedPrefix | None, context: CellContext
     """Return the run of a cell, made if need be; budgets and servers are those of the sweep file."""
     path, config = run_path(context.folder, cell.id), cell.config
     if has_begun(context.folder, cell.id):
-        return _amended(load_run(path), config)
+        run = load_run(path)
+        models = run.config.models.model_copy(update={"servers": config.models.servers})
+        current = run.config.model_copy(update={"budget": config.budget, "models": models})
+        return replace(run, config=current, cards=with_servers(run.cards, current))
     if share is not None:
-        config = _taking(config, share, context.folder)
+        donor = run_path(context.folder, share.donor).absolute()
+        taken = {"replay_from": donor, "replay_repairs": share.stage == "best-of-n"}
+        config = config.model_copy(update={"genesis": config.genesis.model_copy(update=taken)})
     await context.data.ensure(config)
     return create_run(config, path, on_cluster=context.on_cluster)
-
-
-def _taking(config: RunConfig, share: SharedPrefix, folder: Path) -> RunConfig:
-    donor = run_path(folder, share.donor).absolute()
-    taken = {"replay_from": donor, "replay_repairs": share.stage == "best-of-n"}
-    return config.model_copy(update={"genesis": config.genesis.model_copy(update=taken)})
-
-
-def _amended(run: RunDirectory, config: RunConfig) -> RunDirectory:
-    models = run.config.models.model_copy(update={"servers": config.models.servers})
-    current = run.config.model_copy(update={"budget": config.budget, "models": models})
-    return replace(run, config=current, cards=with_servers(run.cards, current))
 
 
 async def _advanced(cell: Cell, run: RunDirectory, journal: Journal, context: CellContext) -> CellResult:
@@ -160,9 +154,18 @@ async def _advanced(cell: Cell, run: RunDirectory, journal: Journal, context: Ce
 
     try:
         outcome = await advance(
-            run, journal, context.site, leave=context.leave, listener=listener, warn=context.listener.warning
+            run,
+            journal,
+            context.site,
+            leave=context.leave,
+            listener=listener,
+            warn=context.listener.warning,
         )
-        return _result(run, journal.effects, outcome)
+        if outcome.state is None:
+            return CellResult(None, outcome.waiting_for)
+        write_report(run, outcome.state)
+        note = "" if outcome.state.best is not None else "no candidate ran successfully"
+        return CellResult(summarise(run, journal.effects, outcome.state, "finished", note))
     except OF_ALL:
         raise
     except SweepBudgetExceeded as error:
@@ -170,14 +173,6 @@ async def _advanced(cell: Cell, run: RunDirectory, journal: Journal, context: Ce
     except Exception as error:  # noqa: BLE001 - as above; here its cost is known
         note = _sentence(error, context.listener)
         return CellResult(summarise(run, journal.effects, None, "failed", note), error=error)
-
-
-def _result(run: RunDirectory, effects: Mapping[str, EffectRecord], outcome: RunOutcome) -> CellResult:
-    if outcome.state is None:
-        return CellResult(None, outcome.waiting_for)
-    write_report(run, outcome.state)
-    note = "" if outcome.state.best is not None else "no candidate ran successfully"
-    return CellResult(summarise(run, effects, outcome.state, "finished", note))
 
 
 def _sentence(error: Exception, listener: SweepListener) -> str:

@@ -14,9 +14,9 @@ from sharp.config import RunConfig
 from sharp.document import Block, Bullets, Paragraph, Table, render_terminal
 from sharp.document.text import plural
 from sharp.experiments.sweeps.cells import Cell
+from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.plan import SweepPlan, counts
 from sharp.experiments.sweeps.prefix_graph import SharedPrefix
-from sharp.experiments.sweeps.resource_cache import ResourceCache
 from sharp.llm.cards import Purpose
 from sharp.llm.estimate import NOTHING, Estimate, EstimateRange, estimate
 from sharp.llm.hosting import is_hosted
@@ -60,15 +60,15 @@ def estimate_sweep(plan: SweepPlan, library: ResourceCache, cluster: ClusterProf
     """Return what the unfinished cells need; cells that have begun count as a whole."""
     estimator = _Estimator(library, _measured_seconds(plan))
     needs = [estimator.needs(cell, plan.shares.get(cell.id)) for cell in plan.unfinished_cells]
-    sums = {name: _sum(each.spans[name] for each in needs) for name in _SPANS}
-    prices = [each.dollars for each in needs]
+    sums = {name: _sum(spans[name] for spans, _ in needs) for name in _SPANS}
+    prices = [price for _, price in needs]
     seconds = sums.pop("seconds")
     return SweepEstimate(
         cells=len(needs),
         **sums,
         dollars=None if None in prices else _sum(price for price in prices if price is not None),
         evaluation_hours=_times(seconds, 1 / 3600),
-        jobs=None if cluster is None else _jobs(sums["evaluations"], cluster, _served(plan, library)),
+        jobs=None if cluster is None else _jobs(sums["evaluations"], cluster, plan, library),
         gpu_hours=None if cluster is None else _times(seconds, cluster.role("evaluate").gpus / 3600),
         assumptions=(*estimator.assumptions(), *_cluster_assumptions(cluster)),
     )
@@ -165,14 +165,8 @@ def _pays(plan: SweepPlan, name: str) -> str:
 
 
 _SPANS = ("calls", "reused_calls", "prompt_tokens", "completion_tokens", "evaluations", "seconds")
-
-
-@dataclass(frozen=True)
-class _Needs:
-    """What one cell needs, by the names of `_SPANS`."""
-
-    spans: Mapping[str, EstimateRange]
-    dollars: EstimateRange | None
+_Needs = tuple[Mapping[str, EstimateRange], EstimateRange | None]
+"""What one cell needs, by the names of `_SPANS`, and its dollars."""
 
 
 class _Estimator:
@@ -200,7 +194,7 @@ class _Estimator:
             "evaluations": guess.evaluations,
             "seconds": guess.evaluations * self._span_of_seconds(cell.config),
         }
-        return _Needs(spans, rest.dollars(prices_of(cell.config, self._library.cards_of(cell.config))))
+        return spans, rest.dollars(prices_of(cell.config, self._library.cards_of(cell.config)))
 
     def assumptions(self) -> tuple[str, ...]:
         """Return the assumptions as sentences."""
@@ -250,15 +244,12 @@ def _measured_seconds(plan: SweepPlan) -> dict[str, float]:
     return {problem: seconds[problem] / runs[problem] for problem in runs}
 
 
-def _served(plan: SweepPlan, library: ResourceCache) -> int:
-    """Count the models that jobs would have to serve."""
-    cards = library.cards_asked(cell.config for cell in plan.unfinished_cells)
-    return sum(map(is_hosted, cards))
-
-
-def _jobs(evaluations: EstimateRange, cluster: ClusterProfile, served: int) -> EstimateRange:
+def _jobs(
+    evaluations: EstimateRange, cluster: ClusterProfile, plan: SweepPlan, library: ResourceCache
+) -> EstimateRange:
     """Count a controller, servers, and elements that take `items_per_worker` evaluations each."""
-    others = 1 + served * cluster.serving.replicas
+    cards = library.cards_asked(cell.config for cell in plan.unfinished_cells)
+    others = 1 + sum(map(is_hosted, cards)) * cluster.serving.replicas
     elements = (evaluations.expected, evaluations.most)
     expected, most = (others + ceil(count / cluster.dispatch.items_per_worker) for count in elements)
     return EstimateRange(expected, most)

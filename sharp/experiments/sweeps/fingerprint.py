@@ -1,17 +1,23 @@
-"""What a cell is: by what it is the same cell, and by what it asks the same before its first judge as another."""
+"""What a cell is: by what it is the same cell, and by what it asks the same before its first judge as another.
+
+What configurations refer to is read once for all cells: problems, model cards, prompts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from functools import cache, cached_property
 from hashlib import sha256
 from typing import Any, get_args
 
 from hpc.journal import canonical_json
 from sharp.config import Method, RunConfig
-from sharp.experiments.sweeps.resource_cache import ResourceCache
-from sharp.llm.cards import ModelCard
-from sharp.problems import Problem
+from sharp.experiments.sweeps.prefix_graph import CellFingerprint
+from sharp.llm.cards import ModelCard, load_card
+from sharp.llm.prompts import prompt_hashes
+from sharp.problems import Problem, load_problem
+from sharp.runs.creation import with_servers
+from sharp.runs.directory import models_of
 
 CHANGEABLE: Any = {"budget": True, "problem": True, "models": {"servers"}}
 """What of a configuration may change while a run goes on; the problem counts by its content."""
@@ -27,42 +33,52 @@ _DECISIVE = (
 _ASKED = ("name", "served_name", "context", "bytes_per_token", "sampling", "sampling_by_purpose")
 
 
-@dataclass(frozen=True)
-class CellFingerprint:
-    """Hashes of what decides a cell.
+class ResourceCache:
+    """Reads each problem and card when it is first wanted; raises `InputError` as reading them does."""
 
-    `whole` is the same as long as the cell is; `analysis`, `genesis` and `best_of_n` are those of what decides the
-    requests of the three stages (None where they are not asked), whatever the number of candidates.
-    """
+    def __init__(self) -> None:
+        self._problem = cache(load_problem)
+        self._card = cache(load_card)
 
-    whole: str
-    analysis: str | None
-    genesis: str | None
-    best_of_n: str | None = None
+    def problem_of(self, config: RunConfig) -> Problem:
+        """Return the problem of a configuration."""
+        return self._problem(config.problem, config.evaluation.coarsen)
+
+    def cards_of(self, config: RunConfig) -> dict[str, ModelCard]:
+        """Return the cards of all models in a configuration, with the servers that it names."""
+        return with_servers({name: self._card(name) for name in models_of(config)}, config)
+
+    def cards_asked(self, configs: Iterable[RunConfig]) -> list[ModelCard]:
+        """Return the cards of all models that runs with these configurations ask; a record that answers asks nobody."""
+        asking = (config for config in configs if config.models.replay_from is None)
+        return list(
+            {name: card for config in asking for name, card in self.cards_of(config).items()}.values()
+        )
+
+    @cached_property
+    def prompts(self) -> Mapping[str, str]:
+        """The hashes of the prompts in force, by `stage/name`."""
+        return prompt_hashes()
 
 
 def cell_fingerprint(config: RunConfig, library: ResourceCache) -> CellFingerprint:
     """Return the identity of a cell with this configuration."""
-    problem, cards = library.problem_of(config), library.cards_of(config)
-    whole = [
-        fixed_settings(config),
-        problem.label,
-        {name: _part(card, _DECISIVE) for name, card in cards.items()},
-    ]
-    if any(
-        run is not None for run in (config.models.replay_from, config.genesis.replay_from, config.retry.of)
-    ):
-        return CellFingerprint(_hash(whole), None, None)
-    if config.method == "aide" or config.method not in get_args(Method):
-        return CellFingerprint(_hash(whole), None, None)
-    if config.method != "pde-sharp":
-        genesis = _hash([*_sampling(config, problem, cards, library.prompts)])
-        return CellFingerprint(_hash(whole), None, genesis, _hash(_repairs(genesis, config, library.prompts)))
-    analysis = _analysis(config, problem, cards, library.prompts)
-    genesis = _hash([analysis, *_genesis(config, cards, library.prompts)])
-    judged = config.synthesis.mode == "tournament"
-    best_of_n = None if judged else _hash(_repairs(genesis, config, library.prompts))
-    return CellFingerprint(_hash(whole), _hash(analysis), genesis, best_of_n)
+    problem, cards, prompts = library.problem_of(config), library.cards_of(config), library.prompts
+    decisive = {name: _part(card, _DECISIVE) for name, card in cards.items()}
+    whole = _hash([fixed_settings(config), problem.label, decisive])
+    replays = (config.models.replay_from, config.genesis.replay_from, config.retry.of)
+    shares = config.method != "aide" and config.method in get_args(Method)
+    if not shares or any(run is not None for run in replays):
+        return CellFingerprint(whole, candidates=config.sampled)
+    if config.method == "pde-sharp":
+        before = _analysis(config, problem, cards, prompts)
+        analysis, asked = _hash(before), [before, *_genesis(config, cards, prompts)]
+    else:
+        analysis, asked = None, [*_sampling(config, problem, cards, prompts)]
+    genesis = _hash(asked)
+    judged = config.method == "pde-sharp" and config.synthesis.mode == "tournament"
+    best_of_n = None if judged else _hash(_repairs(genesis, config, prompts))
+    return CellFingerprint(whole, analysis, genesis, best_of_n, config.sampled)
 
 
 def fixed_settings(config: RunConfig) -> dict[str, Any]:

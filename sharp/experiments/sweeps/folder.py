@@ -27,6 +27,12 @@ def is_sweep(folder: Path) -> bool:
     return sweep_file(folder).is_file()
 
 
+def check_sweep(folder: Path) -> None:
+    """Raise `RunDirectoryError` where a directory is not that of a sweep."""
+    if not is_sweep(folder):
+        raise RunDirectoryError(f"{folder} holds no sweep (there is no {sweep_file(folder)})")
+
+
 def list_sweeps() -> dict[str, Path]:
     """Return the shipped sweep files by name; a user's file hides a shipped one of the same name."""
     return list_resources("data", "sweeps/*.yaml")

@@ -20,10 +20,9 @@ from sharp.config import RunConfig
 from sharp.errors import ConfigurationError
 from sharp.experiments.sweeps.cells import Cell, expand
 from sharp.experiments.sweeps.file import SweepFile
-from sharp.experiments.sweeps.fingerprint import CHANGEABLE, CellFingerprint, cell_fingerprint
+from sharp.experiments.sweeps.fingerprint import CHANGEABLE, ResourceCache, cell_fingerprint
 from sharp.experiments.sweeps.folder import begun_runs, run_path, runs_folder
-from sharp.experiments.sweeps.prefix_graph import Graph, PrefixNode, SharedPrefix
-from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.experiments.sweeps.prefix_graph import CellFingerprint, Graph, PrefixNode, SharedPrefix
 from sharp.experiments.sweeps.sweep_log import KnownCell, SweepRecord, read_record
 from sharp.runs.manifest import read_manifest
 
@@ -59,12 +58,9 @@ class SweepPlan:
     @cached_property
     def graph(self) -> Graph:
         """Who may take whose answers; runs of cells that left the file still give theirs."""
-        nodes = [
-            PrefixNode(cell.id, self.identities[cell.id], cell.config.sampled, cell.id in self.begun)
-            for cell in self.cells
-        ]
+        nodes = [PrefixNode(name, mine, name in self.begun) for name, mine in self.identities.items()]
         gone = sorted(self.begun & self.record.cells.keys() - self.by_id.keys())
-        return Graph([*nodes, *(_node(name, self.record.cells[name]) for name in gone)])
+        return Graph([*nodes, *(PrefixNode(name, self.record.cells[name], begun=True) for name in gone)])
 
     @cached_property
     def shares(self) -> Mapping[str, SharedPrefix]:
@@ -73,47 +69,34 @@ class SweepPlan:
 
     def known(self) -> dict[str, KnownCell]:
         """Return the cells as the record keeps them."""
-        return {cell.id: _known(cell, self.identities[cell.id]) for cell in self.cells}
+        return {
+            cell.id: KnownCell(**vars(self.identities[cell.id]), values=dict(cell.values))
+            for cell in self.cells
+        }
 
 
 def make_plan(sweep: SweepFile, folder: Path, library: ResourceCache) -> SweepPlan:
     """Return what a sweep would do in a directory.
 
-    Raises `InputError` where the file is wrong, and `SweepChanged` where a run there was begun with another
+    Raises `InputError` where the file is wrong, and `ConfigurationError` where a run there was begun with another
     configuration than the file says now.
     """
     cells = expand(sweep)
     identities = {cell.id: cell_fingerprint(cell.config, library) for cell in cells}
     plan = SweepPlan(sweep, folder, cells, identities, read_record(folder), begun_runs(folder))
-    _check_config_drift(plan, library)
+    changed = [
+        cell
+        for cell in cells
+        if cell.id in plan.begun and _recorded(cell, plan, library) != identities[cell.id].whole
+    ]
+    if changed:
+        raise ConfigurationError(_sentence(changed, folder, library))
     return plan
 
 
 def counts(plan: SweepPlan) -> dict[str, int]:
     """Return how many cells are in which state, those there are."""
     return dict(Counter(plan.states[cell.id] for cell in plan.cells))
-
-
-def _known(cell: Cell, mine: CellFingerprint) -> KnownCell:
-    return KnownCell(
-        dict(cell.values), mine.whole, mine.analysis, mine.genesis, cell.config.sampled, mine.best_of_n
-    )
-
-
-def _node(name: str, known: KnownCell) -> PrefixNode:
-    mine = CellFingerprint(known.whole, known.analysis, known.genesis, known.best_of_n)
-    return PrefixNode(name, mine, known.candidates, begun=True)
-
-
-def _check_config_drift(plan: SweepPlan, library: ResourceCache) -> None:
-    """Raise `ConfigurationError` where runs were begun with another configuration than their cells have now."""
-    changed = [
-        cell
-        for cell in plan.cells
-        if cell.id in plan.begun and _recorded(cell, plan, library) != plan.identities[cell.id].whole
-    ]
-    if changed:
-        raise ConfigurationError(_sentence(changed, plan.folder, library))
 
 
 def _recorded(cell: Cell, plan: SweepPlan, library: ResourceCache) -> str:
@@ -133,7 +116,7 @@ def _begun_with(folder: Path, cell: str) -> RunConfig:
     reuse = config.genesis.replay_from
     if reuse is None or reuse.parent != runs_folder(folder).absolute():
         return config
-    own = config.genesis.model_copy(update={"reuse": None, "replay_repairs": False})
+    own = config.genesis.model_copy(update={"replay_from": None, "replay_repairs": False})
     return config.model_copy(update={"genesis": own})
 
 
@@ -141,14 +124,9 @@ def _sentence(changed: list[Cell], folder: Path, library: ResourceCache) -> str:
     lines = [f"  {cell.id}: {_difference(cell, folder, library)}" for cell in changed[:_SHOWN]]
     more = [f"  and {len(changed) - _SHOWN} more"] if len(changed) > _SHOWN else []
     runs = "a run was" if len(changed) == 1 else f"{len(changed)} runs were"
-    return "\n".join(
-        [
-            f"{folder}: {runs} begun with another configuration than the sweep file has now:",
-            *lines,
-            *more,
-            "Undo the change, or make an axis of it, or give the sweep another directory: --dir DIR",
-        ]
-    )
+    head = f"{folder}: {runs} begun with another configuration than the sweep file has now:"
+    advice = "Undo the change, or make an axis of it, or give the sweep another directory: --dir DIR"
+    return "\n".join([head, *lines, *more, advice])
 
 
 def _difference(cell: Cell, folder: Path, library: ResourceCache) -> str:

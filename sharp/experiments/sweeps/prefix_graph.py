@@ -13,11 +13,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from sharp.experiments.sweeps.fingerprint import CellFingerprint
-
 Stage = Literal["analysis", "genesis", "best-of-n"]
 """Stages by the names of the barriers that end them."""
 STAGES: tuple[Stage, ...] = get_args(Stage)
+
+
+@dataclass(frozen=True)
+class CellFingerprint:
+    """Hashes of what decides a cell, and the number of its candidates.
+
+    `whole` is the same as long as the cell is; `analysis`, `genesis` and `best_of_n` are those of what decides the
+    requests of the three stages (None where they are not asked), whatever the number of candidates.
+    """
+
+    whole: str
+    analysis: str | None = None
+    genesis: str | None = None
+    best_of_n: str | None = None
+    candidates: int = 0
 
 
 @dataclass(frozen=True)
@@ -26,8 +39,12 @@ class PrefixNode:
 
     id: str
     identity: CellFingerprint
-    candidates: int
     begun: bool = False
+
+    @property
+    def candidates(self) -> int:
+        """How many programs it writes before its first judge."""
+        return self.identity.candidates
 
 
 @dataclass(frozen=True)
@@ -39,9 +56,6 @@ class SharedPrefix:
     candidates: int = 0
 
 
-_Prefix = Literal["analysis", "genesis"]
-
-
 class Graph:
     """The cells in the order in which they begin, and from whom each may take answers."""
 
@@ -50,9 +64,14 @@ class Graph:
         self.order = tuple(sorted(nodes, key=lambda node: (not node.begun, -node.candidates)))
         self._by_id = {node.id: node for node in self.order}
         self._positions = {node.id: position for position, node in enumerate(self.order)}
-        self._before: dict[tuple[str, _Prefix], tuple[list[PrefixNode], int]] = {}
+        self._before: dict[tuple[str, str], tuple[list[PrefixNode], int]] = {}
         for prefix in ("analysis", "genesis"):
-            self._group(prefix)
+            groups: dict[str, list[PrefixNode]] = defaultdict(list)
+            for node in self.order:
+                key = getattr(node.identity, prefix)
+                if key is not None:
+                    self._before[node.id, prefix] = (groups[key], len(groups[key]))
+                    groups[key].append(node)
 
     def prefix_sources(self, cell: str) -> Iterator[SharedPrefix]:
         """Yield from whom a cell may take answers, whoever has most first; nobody for one that has begun."""
@@ -80,15 +99,7 @@ class Graph:
             return _share(max(genesis, key=lambda donor: _worth(donor, node)), node)
         return SharedPrefix(analysis[0].id, "analysis") if analysis else None
 
-    def _group(self, prefix: _Prefix) -> None:
-        groups: dict[str, list[PrefixNode]] = defaultdict(list)
-        for node in self.order:
-            key = getattr(node.identity, prefix)
-            if key is not None:
-                self._before[node.id, prefix] = (groups[key], len(groups[key]))
-                groups[key].append(node)
-
-    def _earlier(self, node: PrefixNode, prefix: _Prefix) -> list[PrefixNode]:
+    def _earlier(self, node: PrefixNode, prefix: str) -> list[PrefixNode]:
         """Return the cells with the same prefix that begin before a cell; none if it has begun."""
         group, count = self._before.get((node.id, prefix), ([], 0))
         return [] if node.begun else group[:count]
@@ -96,11 +107,8 @@ class Graph:
 
 def _worth(donor: PrefixNode, node: PrefixNode) -> tuple[int, bool]:
     """Return what a donor with the same genesis is worth: its candidates first, then their debugging."""
-    return min(donor.candidates, node.candidates), _debugs_alike(donor, node)
-
-
-def _debugs_alike(donor: PrefixNode, node: PrefixNode) -> bool:
-    return donor.identity.best_of_n is not None and donor.identity.best_of_n == node.identity.best_of_n
+    repairs = donor.identity.best_of_n
+    return min(donor.candidates, node.candidates), repairs is not None and repairs == node.identity.best_of_n
 
 
 def _share(donor: PrefixNode, node: PrefixNode) -> SharedPrefix:

@@ -29,6 +29,7 @@ from sharp.experiments.sweeps.cell_runner import (
 )
 from sharp.experiments.sweeps.cells import Cell
 from sharp.experiments.sweeps.file import read_sweep
+from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.folder import (
     check_folder,
     find_sweep,
@@ -40,10 +41,19 @@ from sharp.experiments.sweeps.folder import (
 from sharp.experiments.sweeps.plan import SweepPlan, make_plan
 from sharp.experiments.sweeps.prefix_graph import SharedPrefix
 from sharp.experiments.sweeps.progress import SweepListener, sweep_progress_view
-from sharp.experiments.sweeps.resource_cache import ResourceCache
-from sharp.experiments.sweeps.shared_backend import PoolSite, SharedBackend
-from sharp.experiments.sweeps.sweep_budget import SweepBudget, SweepBudgetExceeded, UsageTotals
-from sharp.experiments.sweeps.sweep_log import SweepLogWriter, SweepRecord, log_file, read_record
+from sharp.experiments.sweeps.shared_backend import (
+    PoolSite,
+    SharedBackend,
+    SweepBudget,
+    SweepBudgetExceeded,
+)
+from sharp.experiments.sweeps.sweep_log import (
+    SweepLogWriter,
+    SweepRecord,
+    UsageTotals,
+    log_file,
+    read_record,
+)
 from sharp.llm.budgets import ClusterUsage
 from sharp.runs.advance import never_stop
 from sharp.runs.budget import Clock, paid_ledger

@@ -1,23 +1,132 @@
-"""What a sweep adds to a place: one pool of workers, one budget, and one turn at equal evaluations for all its runs."""
+"""What a sweep adds to a place: one pool of workers, one turn at equal evaluations, and one budget for all its runs.
+
+Every effect of every run is checked against the budget before it is paid for.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from math import inf
 
 from hpc.journal import effect_key
 from hpc.quiescence import QuiescenceTracker
 from hpc.sandbox import SandboxPolicy
+from sharp.config import Budget
+from sharp.errors import BudgetExceeded
 from sharp.evaluation.local import LocalEvaluator
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Evaluator
 from sharp.evaluation.worker_pool import WorkerPool
-from sharp.experiments.sweeps.sweep_budget import SweepBudget
+from sharp.experiments.sweeps.sweep_log import UsageTotals
+from sharp.llm.budgets import Budget as Limits
+from sharp.llm.budgets import check_budget
+from sharp.llm.cards import ModelCard
+from sharp.llm.ledger import CallTotals, dollars
+from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest
+from sharp.runs.budget import Clock
 from sharp.runs.directory import RunDirectory
 from sharp.runs.execution_backend import ExecutionBackend, RunResources, backend, cached, policy_of
+
+_ON_ANY = {"gpu_hours", "wall_time", "jobs"}
+_ON_CALLS = {"calls", "tokens", "dollars", *_ON_ANY}
+_ON_EVALUATIONS = {"evaluations", *_ON_ANY}
+
+
+class SweepBudgetExceeded(BudgetExceeded):
+    """A budget of the whole sweep is used up: no run may pay for anything more."""
+
+
+class SweepBudget:
+    """Counts what all runs of a sweep pay for, and raises `SweepBudgetExceeded` once a limit is used up.
+
+    What is in flight counts, finishes and is recorded. `clock` tells time and jobs, if the site of a run does not;
+    `warn` is told once when a limit comes near.
+    """
+
+    def __init__(
+        self, budget: Budget, before: UsageTotals, warn: Callable[[str], None], clock: Clock | None = None
+    ) -> None:
+        self._limits = Limits(**budget.model_dump())
+        self.meters_gpus = budget.gpu_hours is not None
+        self._spent = before
+        self._in_flight = UsageTotals()
+        self._clock = clock
+        self._warn = warn
+        self._warned: set[str] = set()
+
+    def tools(self, run: RunDirectory, tools: RunResources) -> RunResources:
+        """Return the tools of a run so that what it does with them is paid for from here."""
+        clock = tools.clock or self._clock
+        backends = {
+            name: _PaidBackend(inner, run.cards[name], self, clock) for name, inner in tools.backends.items()
+        }
+        evaluator = _PaidEvaluator(tools.evaluator, run.config.evaluation.x64, self, clock)
+        return replace(tools, backends=backends, evaluator=evaluator)
+
+    @contextmanager
+    def charge(self, price: UsageTotals, clock: Clock | None) -> Iterator[Callable[[UsageTotals], None]]:
+        """Let an effect pass, or raise; what is given in the end is told to the function that this yields."""
+
+        def pay(given: UsageTotals) -> None:
+            self._spent += given
+
+        self._check(_ON_CALLS if price.account.calls else _ON_EVALUATIONS, clock)
+        self._in_flight += price
+        try:
+            yield pay
+        finally:
+            self._in_flight -= price
+
+    def _check(self, touched: set[str], clock: Clock | None) -> None:
+        if self._limits == Limits():
+            return
+        ledger = (self._spent + self._in_flight).ledger()
+        for limit in check_budget(ledger, self._limits, clock() if clock else None):
+            if limit.level == "stop" and limit.name in touched:
+                raise SweepBudgetExceeded(f"of the sweep, {limit.sentence}")
+            if limit.name not in self._warned:
+                self._warned.add(limit.name)
+                self._warn(f"of the sweep, {limit.sentence}")
+
+
+@dataclass(frozen=True)
+class _PaidBackend:
+    inner: ChatBackend
+    card: ModelCard
+    purse: SweepBudget
+    clock: Clock | None
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        with self.purse.charge(UsageTotals(CallTotals(calls=1)), self.clock) as pay:
+            reply = await self.inner.complete(request)
+            cost = dollars(reply.usage, self.card.price)
+            pay(UsageTotals(CallTotals(1, reply.usage, cost or 0.0, int(cost is None))))
+        return reply
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+
+@dataclass(frozen=True)
+class _PaidEvaluator:
+    """Counts runs on validation data; those in another precision than `x64`, the run's, are checks of finalists."""
+
+    inner: Evaluator
+    x64: bool | None
+    purse: SweepBudget
+    clock: Clock | None
+
+    async def evaluate(self, request: EvaluationRequest) -> Evaluation:
+        scored = request.split == "validation" and request.study == "score"
+        counted = int(scored and request.x64 == self.x64)
+        with self.purse.charge(UsageTotals(evaluations=counted), self.clock) as pay:
+            evaluation = await self.inner.evaluate(request)
+            if not evaluation.environment.get("cached"):
+                pay(UsageTotals(evaluations=counted))
+        return evaluation
 
 
 class SharedBackend:
@@ -110,15 +219,17 @@ class SingleFlight:
         """Return an evaluator that waits while another run has an equal request evaluated; `inner` asks a cache."""
         return _InTurn(inner, self)
 
-    async def take(self, request: EvaluationRequest) -> asyncio.Lock:
-        """Return the lock of a request, held."""
+    @asynccontextmanager
+    async def turn(self, request: EvaluationRequest) -> AsyncIterator[None]:
+        """Hold the lock of a request."""
         lock = self._locks[effect_key("evaluate", request.to_json())]
-        if lock.locked():
-            with self._parking.blocked_on("an equal evaluation of another run"):
-                await lock.acquire()
-        else:
+        waiting = self._parking.blocked_on("an equal evaluation of another run")
+        with waiting if lock.locked() else nullcontext():
             await lock.acquire()
-        return lock
+        try:
+            yield
+        finally:
+            lock.release()
 
 
 @dataclass(frozen=True)
@@ -127,8 +238,5 @@ class _InTurn:
     turns: SingleFlight
 
     async def evaluate(self, request: EvaluationRequest) -> Evaluation:
-        lock = await self.turns.take(request)
-        try:
+        async with self.turns.turn(request):
             return await self.inner.evaluate(request)
-        finally:
-            lock.release()

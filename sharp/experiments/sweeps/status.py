@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hpc.errors import RunDirectoryError
 from hpc.journal import read_holder
 from sharp.document import Block, Facts, Paragraph
 from sharp.document.text import plural
 from sharp.experiments.run_summary import RunSummary, lowest
-from sharp.experiments.sweeps.folder import begun_runs, is_sweep, sweep_file
-from sharp.experiments.sweeps.sweep_log import SweepRecord, read_record
+from sharp.experiments.sweeps.folder import begun_runs, check_sweep
+from sharp.experiments.sweeps.sweep_log import UsageTotals, read_record
 from sharp.llm.budgets import ClusterUsage
-from sharp.llm.ledger import CallTotals, Ledger
-from sharp.llm.protocol import TokenUsage
 from sharp.runs.budget_status import BudgetStatus, allowances
 
 _SHOWN = 8
@@ -60,14 +57,15 @@ def view_sweep(folder: Path, spent: ClusterUsage | None = None) -> SweepStatus:
 
     Raises `RunDirectoryError` where there is none.
     """
-    if not is_sweep(folder):
-        raise RunDirectoryError(f"{folder} holds no sweep (there is no {sweep_file(folder)})")
+    check_sweep(folder)
     record, begun, holder = read_record(folder), begun_runs(folder), read_holder(folder)
     states = {cell: record.state_of(cell, begun=cell in begun) for cell in record.planned}
     rows = {
         cell: record.rows[cell] for cell, state in states.items() if cell in record.rows and state != "new"
     }
     best_nrmse, best = lowest(rows) or (None, None)
+    paid = sum(map(UsageTotals.of_row, rows.values()), UsageTotals()).ledger()
+    worked = ClusterUsage(wall_time=record.worked_minutes)
     return SweepStatus(
         sweep=str(folder),
         cells=len(record.planned),
@@ -80,7 +78,7 @@ def view_sweep(folder: Path, spent: ClusterUsage | None = None) -> SweepStatus:
         failures=dict(sum((Counter(row.failures) for row in rows.values()), Counter())),
         best=best,
         best_nrmse=best_nrmse,
-        budgets=_budgets(record, rows.values(), spent or ClusterUsage(wall_time=record.worked_minutes)),
+        budgets=allowances({"config": {"budget": record.budget}}, paid, spent or worked),
         gone=len(begun - set(record.planned)),
     )
 
@@ -103,7 +101,10 @@ def _facts(status: SweepStatus) -> Iterator[tuple[str, str]]:
     dollars = "dollars unknown" if sums["dollars"] is None else f"${sums['dollars']:.4g}"
     paid = f"{counts['calls']} paid for, {counts['reused_calls']} shared"
     yield "calls", f"{paid}; {counts['tokens']} tokens, {dollars}"
-    cached = f"{counts['cached_evaluations']} of these from the cache{_failures(status)}"
+    failures = ", ".join(f"{count} {kind}" for kind, count in sorted(status.failures.items()))
+    cached = f"{counts['cached_evaluations']} of these from the cache" + (
+        failures and f"; failures: {failures}"
+    )
     yield "runs", f"{counts['executions']}, of which {counts['evaluations']} on validation data; {cached}"
     if status.best is not None:
         yield "best", f"{status.best}: error on test data {status.best_nrmse:.3e}"
@@ -116,41 +117,15 @@ def _facts(status: SweepStatus) -> Iterator[tuple[str, str]]:
     if len(failed) > _SHOWN:
         yield "", f"and {len(failed) - _SHOWN} more; {status.sweep}/report.md has all"
     if status.following:
-        yield "next", f"{', '.join(status.following)}{_and_more(status)}"
+        left = status.states.get("new", 0) + status.states.get("unfinished", 0) - len(status.following)
+        yield "next", ", ".join(status.following) + (f" and {left} more" if left > 0 else "")
 
 
-def _sums(rows: Iterable[RunSummary]) -> dict[str, float | None]:
-    rows = list(rows)
+def _sums(rows: Collection[RunSummary]) -> dict[str, float | None]:
     names = ("calls", "reused_calls", "evaluations", "cached_evaluations", "executions", "gpu_seconds")
     sums: dict[str, float | None] = {name: sum(getattr(row, name) for row in rows) for name in names}
-    sums["tokens"] = sum(row.prompt_tokens + row.completion_tokens for row in rows)
-    prices = [row.dollars for row in rows if row.calls]
-    known = [price for price in prices if price is not None]
-    sums["dollars"] = sum(known) if len(known) == len(prices) else None
-    return sums
-
-
-def _budgets(
-    record: SweepRecord, rows: Iterable[RunSummary], spent: ClusterUsage
-) -> tuple[BudgetStatus, ...]:
-    if all(limit is None for limit in record.budget.values()):
-        return ()
-    sums = _sums(rows)
-    tokens, calls = int(sums["tokens"] or 0), int(sums["calls"] or 0)
-    account = CallTotals(calls, TokenUsage(prompt=tokens), sums["dollars"] or 0.0)
-    paid = int((sums["evaluations"] or 0) - (sums["cached_evaluations"] or 0))
-    ledger = Ledger({("all", "all"): account}, {"evaluation": paid})
-    return allowances({"config": {"budget": record.budget}}, ledger, spent)
-
-
-def _failures(status: SweepStatus) -> str:
-    listed = ", ".join(f"{count} {kind}" for kind, count in sorted(status.failures.items()))
-    return f"; failures: {listed}" if listed else ""
-
-
-def _and_more(status: SweepStatus) -> str:
-    left = status.states.get("new", 0) + status.states.get("unfinished", 0) - len(status.following)
-    return f" and {left} more" if left > 0 else ""
+    paid = sum(map(UsageTotals.of_row, rows), UsageTotals()).account
+    return {**sums, "tokens": paid.tokens, "dollars": paid.dollars}
 
 
 def next_step(status: SweepStatus) -> str:

@@ -11,7 +11,7 @@ The runs themselves hold all of it; the log makes a thousand of them quick to lo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -19,18 +19,16 @@ from typing import Any, Self
 from hpc.journal import Lease
 from sharp.experiments.log import Event, ExperimentLog, read_log
 from sharp.experiments.run_summary import RunSummary
+from sharp.experiments.sweeps.prefix_graph import CellFingerprint
+from sharp.llm.ledger import CallTotals, Ledger
+from sharp.llm.protocol import TokenUsage
 
 
 @dataclass(frozen=True)
-class KnownCell:
-    """A cell that was planned once: its values, and the hashes of its fingerprint."""
+class KnownCell(CellFingerprint):
+    """A cell that was planned once: its fingerprint and its values."""
 
-    values: Mapping[str, Any]
-    whole: str
-    analysis: str | None
-    genesis: str | None
-    candidates: int
-    best_of_n: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -63,6 +61,34 @@ class SweepRecord:
         if not begun:
             return "failed" if row is not None and row.state == "failed" else "new"
         return "unfinished" if row is None else row.state
+
+
+@dataclass(frozen=True)
+class UsageTotals:
+    """What runs have paid for: calls and tokens as an account, and runs on validation data."""
+
+    account: CallTotals = field(default_factory=CallTotals)
+    evaluations: int = 0
+
+    def __add__(self, other: UsageTotals) -> UsageTotals:
+        return UsageTotals(self.account + other.account, self.evaluations + other.evaluations)
+
+    def __sub__(self, other: UsageTotals) -> UsageTotals:
+        """Take away what was counted beforehand: calls and evaluations."""
+        account = replace(self.account, calls=self.account.calls - other.account.calls)
+        return UsageTotals(account, self.evaluations - other.evaluations)
+
+    def ledger(self) -> Ledger:
+        """Return it as budgets look at it."""
+        return Ledger({("all", "all"): self.account}, {"evaluation": self.evaluations})
+
+    @classmethod
+    def of_row(cls, row: RunSummary) -> UsageTotals:
+        """Return what a run at rest has paid for."""
+        usage = TokenUsage(prompt=row.prompt_tokens, completion=row.completion_tokens)
+        unpriced = row.calls if row.dollars is None else 0
+        account = CallTotals(row.calls, usage, row.dollars or 0.0, unpriced)
+        return cls(account, row.evaluations - row.cached_evaluations)
 
 
 def log_file(folder: Path) -> Path:
@@ -114,7 +140,7 @@ class SweepLogWriter:
     def plan(self, cells: Mapping[str, KnownCell], budget: Mapping[str, Any]) -> None:
         """Record the cells of the sweep file in its order; nothing is written if they are known."""
         new: list[Event] = [
-            {"event": "cell", "cell": name, "known": {**vars(cell), "values": dict(cell.values)}}
+            {"event": "cell", "cell": name, "known": vars(cell)}
             for name, cell in cells.items()
             if self.record.cells.get(name) != cell
         ]

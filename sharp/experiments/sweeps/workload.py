@@ -6,10 +6,10 @@ from collections.abc import Collection
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Self, get_args
+from typing import Self
 
 from hpc.campaign import StopWaiter, Warn, WorkloadProgress
-from hpc.errors import RunDirectoryError, RunLocked, is_transient
+from hpc.errors import RunLocked, is_transient
 from hpc.journal import journal_path
 from hpc.slurm import (
     ClusterProfile,
@@ -19,14 +19,12 @@ from hpc.slurm import (
     read_campaign_outcome,
 )
 from sharp.errors import CellsFailed
-from sharp.evaluation.protocol import Split
 from sharp.experiments.sweeps.cell_runner import data_key
-from sharp.experiments.sweeps.cells import Cell
 from sharp.experiments.sweeps.file import read_sweep
-from sharp.experiments.sweeps.folder import is_sweep, run_path, sweep_file
+from sharp.experiments.sweeps.fingerprint import ResourceCache
+from sharp.experiments.sweeps.folder import check_sweep, run_path, sweep_file
 from sharp.experiments.sweeps.plan import SweepPlan, make_plan
 from sharp.experiments.sweeps.progress import sweep_progress_view
-from sharp.experiments.sweeps.resource_cache import ResourceCache
 from sharp.experiments.sweeps.runner import (
     SweepOutcome,
     SweepRunner,
@@ -41,11 +39,10 @@ from sharp.llm.cards import ModelCard
 from sharp.llm.hosting import is_hosted, server_plans
 from sharp.reference.generation import ProgressCallback
 from sharp.runs.cluster.launch import JobPreview, LaunchResult, launch, preview
-from sharp.runs.cluster.slurm_backend import SlurmBackend, check_walltime
-from sharp.runs.cluster.workload import CONTROLLER
+from sharp.runs.cluster.slurm_backend import SlurmBackend
+from sharp.runs.cluster.workload import CONTROLLER, check
 from sharp.runs.configure import problem_of
 from sharp.runs.creation import check_models, resolve_dataset
-from sharp.tournament.run_context import request_of
 
 _LATER = "When the cells that it knows are at rest, it goes on with those that were added."
 _EFFECT = b'"event":"effect"'
@@ -62,8 +59,7 @@ class SweepWorkload:
     @classmethod
     def of(cls, folder: Path) -> Self:
         """Return the sweep that lies in a folder; raises `RunDirectoryError` where there is none."""
-        if not is_sweep(folder):
-            raise RunDirectoryError(f"{folder} holds no sweep (there is no {sweep_file(folder)})")
+        check_sweep(folder)
         return cls(folder)
 
     @property
@@ -84,12 +80,11 @@ class SweepWorkload:
         cards = library.cards_asked(cell.config for cell in cells)
         server_plans(cards, cluster)
         check_models(card for card in cards if not is_hosted(card))
-        checked: set[object] = set()
-        for cell in cells:
-            limits = (cell.config.problem, cell.config.evaluation.model_dump_json())
-            if limits not in checked:
-                checked.add(limits)
-                _check_evaluations(cell, library, cluster)
+        different = {
+            (each.problem, each.evaluation.model_dump_json()): each for each in (c.config for c in cells)
+        }
+        for config in different.values():
+            check(config, library.problem_of(config), (), cluster)
 
     def backend(self, control: ControllerContext, warn: Warn) -> AbstractAsyncContextManager[SlurmBackend]:
         """Return the jobs that evaluate and serve for all runs."""
@@ -135,12 +130,6 @@ class SweepWorkload:
             return 0
 
 
-def _check_evaluations(cell: Cell, library: ResourceCache, cluster: ClusterProfile) -> None:
-    for split in get_args(Split):
-        request = request_of(cell.config, library.problem_of(cell.config), "", "", split)
-        check_walltime(cluster, request)
-
-
 def _failed(outcome: SweepOutcome, folder: Path) -> str:
     names = list(outcome.errors)
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -158,13 +147,22 @@ def launch_sweep(plan: SweepPlan, cluster: ClusterProfile, progress: ProgressCal
     `DataError`.
     """
     keep_file(plan)
-    _make_data(plan, progress)
+    todo = (cell.config for cell in plan.unfinished_cells if cell.id not in plan.begun)
+    for config in {data_key(config): config for config in todo}.values():
+        resolve_dataset(config, problem_of(config), progress)
+    folder = plan.folder.absolute()
     at_work = _is_at_work(plan)
-    _forget_end(plan)
+    campaign = find_campaign(folder)
+    ending = None if campaign is None else read_campaign_outcome(campaign)
+    if campaign is not None and ending is not None and ending.state == "finished" and plan.unfinished_cells:
+        clear_campaign_outcome(campaign)  # a campaign that had finished goes on with the cells that are new
     try:
         launched = launch(SweepWorkload.of(plan.folder), cluster)
     except RunLocked:
-        return _under_way(plan)
+        campaign = find_campaign(folder)
+        assert campaign is not None, "somebody steers it"
+        sentence = f"A controller is at work on it. {_LATER}"
+        return LaunchResult(str(campaign.folder), campaign.id, campaign.cluster.name, None, sentence)
     return replace(launched, sentence=f"{launched.sentence} {_LATER}") if at_work else launched
 
 
@@ -176,14 +174,6 @@ def scripts_of(plan: SweepPlan, cluster: ClusterProfile) -> list[JobPreview]:
     return preview(plan.folder.absolute(), SweepWorkload.module, cards, cluster, at_once=at_once)
 
 
-def _make_data(plan: SweepPlan, progress: ProgressCallback) -> None:
-    wanted = {
-        data_key(cell.config): cell.config for cell in plan.unfinished_cells if cell.id not in plan.begun
-    }
-    for config in wanted.values():
-        resolve_dataset(config, problem_of(config), progress)
-
-
 def _is_at_work(plan: SweepPlan) -> bool:
     """Whether a controller has the sweep in hand; where nobody has, its record names all cells from now on."""
     try:
@@ -191,18 +181,3 @@ def _is_at_work(plan: SweepPlan) -> bool:
             return False
     except RunLocked:
         return find_campaign(plan.folder.absolute()) is not None
-
-
-def _forget_end(plan: SweepPlan) -> None:
-    """Let a campaign that had finished go on with the cells that are new."""
-    campaign = find_campaign(plan.folder.absolute())
-    ending = None if campaign is None else read_campaign_outcome(campaign)
-    if campaign is not None and ending is not None and ending.state == "finished" and plan.unfinished_cells:
-        clear_campaign_outcome(campaign)
-
-
-def _under_way(plan: SweepPlan) -> LaunchResult:
-    campaign = find_campaign(plan.folder.absolute())
-    assert campaign is not None, "somebody steers it"
-    sentence = f"A controller is at work on it. {_LATER}"
-    return LaunchResult(str(campaign.folder), campaign.id, campaign.cluster.name, None, sentence)

@@ -12,8 +12,8 @@ import pytest
 from sharp.experiments.run_summary import RunSummary
 from sharp.experiments.studies.model_assignment import ModelAssignment, assign_models, rule_based_models
 from sharp.experiments.studies.study_file import StudyFile, read_study
+from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.plan import SweepPlan, make_plan
-from sharp.experiments.sweeps.resource_cache import ResourceCache
 from sharp.experiments.sweeps.runner import acquire_sweep, keep_file
 
 SWEEP = """\

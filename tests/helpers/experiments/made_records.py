@@ -26,7 +26,7 @@ class Line:
 def record_of(lines: Iterable[Line]) -> SweepRecord:
     """The record of a sweep with these cells."""
     lines = list(lines)
-    cells = {each.cell: KnownCell(each.values, "w", None, None, 4) for each in lines}
+    cells = {each.cell: KnownCell("w", candidates=4, values=each.values) for each in lines}
     return SweepRecord(cells, tuple(cells), {each.cell: each.row for each in lines if each.row})
 
 

@@ -16,8 +16,8 @@ from hpc.quiescence import QuiescenceTracker
 from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRequest, Scores
 from sharp.experiments.run_summary import RunSummary
 from sharp.experiments.sweeps.file import read_sweep
+from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.plan import SweepPlan, make_plan
-from sharp.experiments.sweeps.resource_cache import ResourceCache
 from sharp.experiments.sweeps.runner import (
     SweepOutcome,
     SweepRunner,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from sharp.experiments.sweeps.cells import Cell, expand
 from sharp.experiments.sweeps.file import SweepFile, read_sweep
+from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.plan import SweepPlan, make_plan
-from sharp.experiments.sweeps.resource_cache import ResourceCache
 
 HEAD = "name: tried\nbase: burgers\n"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sharp.experiments.agent_benchmark.trial_results import log_file, read_record
+from sharp.experiments.agent_benchmark.trials import log_file, read_record
 from tests.helpers.cli.sharp_command import Sharp, wait_for
 
 QUICK = [

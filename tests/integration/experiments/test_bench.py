@@ -21,14 +21,10 @@ from sharp.document import render_html, render_markdown
 from sharp.errors import ConfigurationError, SpecificationError
 from sharp.experiments.agent_benchmark import runner
 from sharp.experiments.agent_benchmark.benchmark_report import (
-    BenchmarkReportData,
-    build_report,
-    publish_benchmark,
-    trial_frame,
-)
-from sharp.experiments.agent_benchmark.benchmark_tables import (
     PARAMETERS,
+    BenchmarkReportData,
     arm_summary,
+    build_report,
     chain_scores,
     chain_table,
     first_runs,
@@ -36,12 +32,14 @@ from sharp.experiments.agent_benchmark.benchmark_tables import (
     paired_table,
     passes,
     passes_table,
+    publish_benchmark,
     solved_by_all,
     solved_by_group,
+    trial_frame,
 )
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
 from sharp.experiments.agent_benchmark.held_out import held_out_reference
-from sharp.experiments.agent_benchmark.metrics.constant_baseline import ConstantBaseline
+from sharp.experiments.agent_benchmark.metrics.structure import ConstantBaseline
 from sharp.experiments.agent_benchmark.process_pool import WorkerDied, map_unordered
 from sharp.experiments.agent_benchmark.runner import (
     check_of,
@@ -50,19 +48,17 @@ from sharp.experiments.agent_benchmark.runner import (
     run_trial,
     work_left,
 )
-from sharp.experiments.agent_benchmark.trial_results import (
+from sharp.experiments.agent_benchmark.trials import (
+    BenchmarkTrial,
     Check,
     ResultsWriter,
     TrialResult,
-    log_file,
-    read_record,
-)
-from sharp.experiments.agent_benchmark.trials import (
-    BenchmarkTrial,
     arms_of,
     choose_cases,
     list_trials,
+    log_file,
     read_models,
+    read_record,
     short_names,
 )
 from sharp.experiments.frame import plain_rows

@@ -9,18 +9,16 @@ import pytest
 
 from sharp.config import Method
 from sharp.document import Panels, render_markdown, render_terminal
-from sharp.experiments.comparison.compared_runs import (
+from sharp.experiments.comparison import (
     Comparison,
-    break_evens,
-    compare,
-    has_error,
-    notes,
-)
-from sharp.experiments.comparison.comparison_report import (
     best_error_figure,
+    break_evens,
     build_report,
+    compare,
     comparison_overview,
     cost_figure,
+    has_error,
+    notes,
 )
 from tests.helpers.experiments.recorded_runs import World, record
 

@@ -14,24 +14,22 @@ import yaml
 from hpc.errors import RunDirectoryError
 from hpc.slurm import ClusterProfile, SubmissionLog, create_campaign
 from sharp.document import CurvePoint, Panels, ScatterPanel, render_html, render_terminal
-from sharp.experiments.comparison.compared_runs import (
+from sharp.experiments.comparison import (
     OTHER_VERSION,
     Comparison,
     Row,
     against,
-    break_evens,
-    compare,
-    notes,
-    short_names,
-)
-from sharp.experiments.comparison.comparison_report import (
     best_error_figure,
+    break_evens,
     build_report,
+    compare,
     comparison_overview,
     cost_figure,
+    notes,
     publish_comparison,
+    short_names,
 )
-from sharp.experiments.figures import best_error_curve
+from sharp.experiments.tables import best_error_curve
 from tests.helpers.experiments.recorded_runs import PRICE, World, record
 
 ONE_CYCLE = {"synthesis": {"max_cycles": 1, "max_rounds": 3}}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sharp.experiments.sweeps.estimate import SweepEstimate, estimate_sweep, format_sweep_plan
-from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.llm.estimate import BASELINE_REPAIRS_PER_PROGRAM as REPAIRS
 from tests.helpers.experiments.small_sweeps import plan_of
 

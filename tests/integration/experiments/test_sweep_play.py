@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from hpc.errors import LeaseLost, RunDirectoryError, RunLocked, StorageFull
-from hpc.journal import read_run
+from hpc.journal import decode_event, encode_event, read_run
 from sharp.document import render_terminal
 from sharp.errors import ConfigurationError, ModelRefused
 from sharp.experiments.sweeps.estimate import estimate_blocks, estimate_sweep, format_sweep_plan, plan_as_json
-from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.runner import acquire_sweep, keep_file
 from sharp.experiments.sweeps.status import sweep_blocks, view_sweep
 from sharp.experiments.sweeps.sweep_log import read_record
@@ -332,3 +332,21 @@ def test_the_record_survives_a_torn_tail(tmp_path: Path) -> None:
     lines = (plan.folder / "sweep_log.jsonl").read_bytes().splitlines()
     (plan.folder / "sweep_log.jsonl").write_bytes(b"\n".join([lines[0], b"damaged", *lines[1:], b""]))
     assert read_record(plan.folder).rows == whole.rows
+
+
+def test_a_log_of_an_earlier_format_is_refused_in_one_line(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "matrix: {seed: [0]}\n")
+    carry_out(plan, SmallSite())
+    log = plan.folder / "sweep_log.jsonl"
+    events = [event for line in log.read_bytes().splitlines() if (event := decode_event(line))]
+    log.write_bytes(b"".join(encode_event({**event, "format": 1}) for event in events))
+    with pytest.raises(RunDirectoryError, match=r"sweep_log\.jsonl is a log in format 1, and .* format 2"):
+        view_sweep(plan.folder)
+
+
+def test_runs_that_took_answers_of_others_are_known_without_the_log(tmp_path: Path) -> None:
+    text = "matrix: {genesis.candidates: [2, 3]}\n"
+    carry_out(plan_of(tmp_path, text), SmallSite())
+    (tmp_path / "sweep" / "sweep_log.jsonl").unlink()
+    carry_out(plan_of(tmp_path, text), nothing := SmallSite())
+    assert not nothing.paid

@@ -15,11 +15,10 @@ from hpc.quiescence import QuiescenceTracker
 from sharp.config import RunConfig
 from sharp.errors import ModelRefused
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
-from sharp.experiments.comparison.compared_runs import compare
-from sharp.experiments.sweeps.fingerprint import CellFingerprint, cell_fingerprint
+from sharp.experiments.comparison import compare
+from sharp.experiments.sweeps.fingerprint import ResourceCache, cell_fingerprint
 from sharp.experiments.sweeps.plan import SweepPlan
-from sharp.experiments.sweeps.prefix_graph import Graph, PrefixNode, SharedPrefix
-from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.experiments.sweeps.prefix_graph import CellFingerprint, Graph, PrefixNode, SharedPrefix
 from sharp.experiments.sweeps.shared_backend import SingleFlight
 from sharp.llm.protocol import ChatRequest
 from sharp.problems.limits import ResourceLimits
@@ -142,7 +141,7 @@ def node(
     begun: bool = False,
     best_of_n: str | None = None,
 ) -> PrefixNode:
-    return PrefixNode(name, CellFingerprint(name, analysis, genesis, best_of_n), candidates, begun)
+    return PrefixNode(name, CellFingerprint(name, analysis, genesis, best_of_n, candidates), begun)
 
 
 def test_whoever_writes_most_pays_and_the_others_take() -> None:

@@ -28,7 +28,7 @@ from hpc.slurm import (
     write_campaign_outcome,
 )
 from sharp.errors import BudgetExceeded, ConfigurationError, ModelUnavailable
-from sharp.experiments.sweeps.sweep_budget import SweepBudgetExceeded
+from sharp.experiments.sweeps.shared_backend import SweepBudgetExceeded
 from sharp.runs.cluster.profiles import render_script
 from tests.helpers.cluster.controlled import NoSite, PlannedErrand, RememberingSlurm, a_campaign
 

@@ -11,7 +11,6 @@ from sharp.errors import SpecificationError
 from sharp.experiments.agent_benchmark.metrics.derivatives import _SLOPES, Calculus, as_variables
 from sharp.experiments.agent_benchmark.metrics.equivalence import (
     Symbols,
-    number_of,
     same_equation,
     same_expression,
 )
@@ -143,13 +142,6 @@ def test_a_text_that_would_take_for_ever_to_differentiate_is_refused() -> None:
     product = "*".join(["sin(x*u)"] * 40)
     with pytest.raises(SpecificationError, match="too large to differentiate"):
         same_equation("u_t = u_xx", f"u_t = ({product})_xxxxxxxx", PLANE)
-
-
-def test_numbers_are_expressions_in_known_constants() -> None:
-    known = Symbols({"k": 237.0, "rho": 2700.0, "c": 900.0, "free": None})
-    assert number_of("k/(rho*c)", known) == pytest.approx(237 / (2700 * 900))
-    with pytest.raises(SpecificationError, match="unknown name 'free'"):
-        number_of("2*free", known)
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given
 from scipy.spatial.distance import jensenshannon
 
+from sharp.errors import DataError
 from sharp.experiments.agent_benchmark.metrics.graphs import ChainGraph, Edge, ToolUse
 from sharp.experiments.agent_benchmark.metrics.structure import (
     connectivity,
+    constant_baselines,
     critical_path,
     critical_path_similarity,
     edit_distance,
-    edit_similarity,
     embedding,
     embedding_cosine,
     execution_order,
@@ -31,6 +32,7 @@ from sharp.experiments.agent_benchmark.metrics.structure import (
     reachability,
     role,
     role_agreement,
+    score_chain,
     structure,
 )
 from tests.helpers.experiments.metrics_chains import (
@@ -70,9 +72,8 @@ def test_structure_against_the_published_gold_chain(
     executed: ChainGraph, expected: tuple[float, ...]
 ) -> None:
     found = structure(executed, GOLD)
-    parts = (found.connectivity, found.roles, found.critical_path, found.order)
-    assert parts == pytest.approx(expected, abs=0.0051)
-    assert found.score == pytest.approx(sum(parts) / 4)
+    assert tuple(found.values()) == pytest.approx(expected, abs=0.0051)
+    assert score_chain(executed, GOLD)["structure"] == pytest.approx(sum(found.values()) / 4)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +137,7 @@ def test_the_edit_distance_counts_insertions_and_deletions_and_no_renaming() -> 
     assert edit_distance(GOLD, GOLD) == 0
     assert edit_distance(RENAMED, GOLD) == 1
     assert edit_distance(NO_LBFGS, GOLD) == pytest.approx(4 / (8 + 9 + 9 + 10))  # a node, 8-9, 9-10, 8-10
-    assert edit_similarity(RENAMED, GOLD) == pytest.approx(0)
+    assert score_chain(RENAMED, GOLD)["edit"] == pytest.approx(0)
 
 
 @pytest.mark.parametrize(
@@ -186,8 +187,8 @@ def test_the_critical_path_is_the_longest_and_of_equals_the_first_in_the_alphabe
 
 def test_single_tools_have_all_of_the_structure_there_is() -> None:
     single = chain([1], [])
-    assert structure(single, single).score == 1
-    assert structure(chain([2], []), single).score == 0
+    assert set(structure(single, single).values()) == {1}
+    assert set(structure(chain([2], []), single).values()) == {0}
 
 
 def test_a_chain_in_another_order_that_respects_what_flows_loses_nothing() -> None:
@@ -200,9 +201,10 @@ def test_a_chain_in_another_order_that_respects_what_flows_loses_nothing() -> No
 
 def test_nothing_is_similar_to_an_empty_chain() -> None:
     empty = ChainGraph(())
-    for measure in (pagerank_similarity, edit_similarity, embedding_cosine, connectivity, role_agreement):
-        assert measure(empty, GOLD) == pytest.approx(0)
-        assert measure(empty, empty) == pytest.approx(0)
+    for other in (GOLD, empty):
+        assert edit_distance(empty, other) == 1
+        for measure in (pagerank_similarity, embedding_cosine, connectivity, role_agreement):
+            assert measure(empty, other) == pytest.approx(0)
 
 
 def test_a_node_of_the_embedding_is_its_rank_times_its_walks() -> None:
@@ -251,3 +253,40 @@ def test_the_edit_distance_without_its_scale_is_a_metric(
 def test_the_order_of_the_published_chain_respects_its_own_edges() -> None:
     assert execution_order(GOLD, GOLD) == 1
     assert execution_order(chain(ORDER[::-1], []), GOLD) == 0
+
+
+def test_the_floor_is_the_mean_over_all_pairs_of_different_cases() -> None:
+    cases = {"heat": GOLD, "poisson": NO_INITIAL_CONDITION, "wave": NO_LBFGS}
+    expected = [
+        score_chain(cases[template], cases[case])["edge F1"]
+        for template in cases
+        for case in cases
+        if case != template
+    ]
+    floor = constant_baselines(cases)["edge F1"]
+    assert len(expected) == 6
+    assert floor.mean == pytest.approx(sum(expected) / 6)
+    assert floor.template == "heat"
+    assert floor.best == pytest.approx((16 / 18 + 2 * 8 / 19) / 2)
+
+
+def test_the_best_template_is_at_least_as_good_as_the_mean() -> None:
+    cases = {"a": GOLD, "b": LINEAR, "c": NO_LBFGS, "d": GOLD}
+    for floor in constant_baselines(cases).values():
+        assert floor.best >= floor.mean - 1e-12
+
+
+def test_where_all_cases_have_one_chain_the_floor_is_the_ceiling() -> None:
+    found = constant_baselines(dict.fromkeys("abcd", GOLD))
+    assert [floor.mean for floor in found.values()] == pytest.approx([1] * len(found))
+    assert [floor.best for floor in found.values()] == pytest.approx([1] * len(found))
+
+
+def test_where_cases_have_nothing_in_common_a_fixed_chain_scores_nothing() -> None:
+    found = constant_baselines({name: ChainGraph((ToolUse(name),)) for name in "abc"})
+    assert (found["node F1"].mean, found["structure"].best) == (0, 0)
+
+
+def test_a_floor_takes_two_cases() -> None:
+    with pytest.raises(DataError, match="at least two cases, found 1"):
+        constant_baselines({"heat": GOLD})

@@ -22,8 +22,7 @@ from sharp.experiments.agent_benchmark.pde_agent_bench import (
     import_cases,
     save_case,
 )
-from sharp.experiments.agent_benchmark.pde_agent_bench.cases import Shape, UnsupportedCase
-from sharp.experiments.agent_benchmark.pde_agent_bench.domains import domain_of
+from sharp.experiments.agent_benchmark.pde_agent_bench.cases import Shape, UnsupportedCase, domain_of
 from sharp.experiments.agent_benchmark.pde_agent_bench.equations import read_expression, write_expression
 from sharp.problems import Problem, load_problem
 from sharp.problems.domains import signed_area

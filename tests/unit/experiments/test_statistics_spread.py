@@ -7,13 +7,14 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from sharp.experiments.statistics.evaluations_to_target import (
+from sharp.experiments.statistics import (
     EvaluationsToTarget,
+    QuartileSummary,
+    compare,
     evaluations_to_reach,
     evaluations_to_target,
+    quartile_summary,
 )
-from sharp.experiments.statistics.paired import without_each
-from sharp.experiments.statistics.spread import QuartileSummary, quartile_summary
 
 
 def test_the_spread_of_five_repeats() -> None:
@@ -47,18 +48,13 @@ def test_no_repeats_have_no_spread() -> None:
         quartile_summary([])
 
 
-def test_one_problem_can_make_all_the_gain() -> None:
-    means = without_each({"advection": 1.0, "burgers": 1.0, "reaction-diffusion": 1e-3})
-    assert means.overall == pytest.approx(0.1)
-    assert means.without == pytest.approx(
+def test_one_problem_can_make_all_the_gain_and_one_without_a_ratio_is_in_no_mean() -> None:
+    first = {"advection": {0: 1.0}, "burgers": {0: 1.0}, "reaction-diffusion": {0: 1e-3}, "darcy": {0: None}}
+    found = compare(first, {problem: {0: 1.0} for problem in first})
+    assert found.ratio == pytest.approx(0.1)
+    assert found.without == pytest.approx(
         {"advection": 1e-3**0.5, "burgers": 1e-3**0.5, "reaction-diffusion": 1.0}
     )
-
-
-def test_a_problem_without_a_ratio_is_in_no_mean() -> None:
-    means = without_each({"burgers": 0.5, "darcy": None})
-    assert (means.overall, dict(means.without)) == (0.5, {"burgers": None})
-    assert without_each({}).overall is None
 
 
 def test_evaluations_are_counted_from_one_and_failures_count() -> None:

@@ -17,7 +17,7 @@ from sharp.experiments.studies.model_assignment import (
     rule_based_models,
 )
 from sharp.experiments.studies.study_file import list_studies, read_study
-from sharp.experiments.sweeps.resource_cache import ResourceCache
+from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.llm.cards import RULE_BASED
 from sharp.yaml_documents import read_document
 from tests.helpers.experiments.made import STUDY, VIEW, planned, tried, written

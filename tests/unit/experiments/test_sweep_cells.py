@@ -7,12 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sharp.errors import ConfigurationError
-from sharp.experiments.sweeps.axes import LABEL, is_key, is_section, keys_of, label_of
-from sharp.experiments.sweeps.cells import expand
+from sharp.experiments.sweeps.cells import LABEL, expand, is_key, is_section, keys_of, label_of
 from sharp.experiments.sweeps.file import read_sweep
+from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.folder import list_sweeps
 from sharp.experiments.sweeps.plan import make_plan
-from sharp.experiments.sweeps.resource_cache import ResourceCache
 from tests.helpers import ROOT
 from tests.helpers.experiments.sweep_files import HEAD, cells_of, ids_of, read
 

@@ -71,7 +71,7 @@ class Calculus:
                 parts = zip(self.components(vector), self.space, strict=True)
                 return _sum(self.derivative(part, x) for part, x in parts)
             case _:
-                return _rebuilt(node, self.carried_out)
+                return rebuilt(node, self.carried_out)
 
     def components(self, vector: Node) -> list[Node]:
         """Return the components of a vector: gradients, added, negated, and multiplied or divided by numbers."""
@@ -176,7 +176,7 @@ def _slope(function: str) -> Node:
 
 def _put(argument: Node, node: Node) -> Node:
     """Return a tree with an argument in the place of z."""
-    return argument if node == Name("z") else _rebuilt(node, lambda part: _put(argument, part))
+    return argument if node == Name("z") else rebuilt(node, lambda part: _put(argument, part))
 
 
 def as_variables(node: Node) -> Node:
@@ -185,10 +185,10 @@ def as_variables(node: Node) -> Node:
         case Derivative(Name(field), by):
             return Name(",".join([f"∂{field}", *by]))
         case _:
-            return _rebuilt(node, as_variables)
+            return rebuilt(node, as_variables)
 
 
-def _rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
+def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
     """Return a node of the same kind with all of its operands changed."""
     match node:
         case Negative(of):
@@ -197,15 +197,15 @@ def _rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
             return Binary(op, change(left), change(right))
         case Apply(function, arguments):
             return Apply(function, tuple(map(change, arguments)))
+        case Derivative(of, by):
+            return Derivative(change(of), by)
         case _:
             return node
 
 
 def _sum(terms: Iterable[Node]) -> Node:
-    total: Node = _ZERO
-    for term in terms:
-        total = _plus(total, term)
-    return total
+    zero: Node = _ZERO
+    return reduce(_plus, terms, zero)
 
 
 def _plus(left: Node, right: Node) -> Node:

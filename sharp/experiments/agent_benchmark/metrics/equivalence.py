@@ -9,7 +9,7 @@ some points. Points where one of the two has no value are left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from sharp.experiments.agent_benchmark.metrics.derivatives import Calculus, as_variables
 from sharp.problems.expressions import Binary, Negative, Node, names_in, value_of
-from sharp.problems.grammar import Scope, evaluate_tree, parse_equation_tree, parse_tree
+from sharp.problems.grammar import Scope, parse_equation_tree, parse_tree
 
 DRAWS = 4
 """Draws of the constants; within a draw an equation may differ by a factor."""
@@ -61,26 +61,23 @@ class Symbols:
 
 
 @lru_cache(_REMEMBERED)
-def same_expression(first: str, second: str, symbols: Symbols, tolerance: float = TOLERANCE) -> bool:
+def same_expression(first: str, second: str, symbols: Symbols) -> bool:
     """Return whether two expressions agree at random points, up to a relative difference of their largest terms.
 
     Raises `SpecificationError` for a text that is not of the grammar, or too large to differentiate.
     """
     sides = [symbols.calculus.carried_out(parse_tree(text, symbols.scope)) for text in (first, second)]
     pairs = [pair for draw in _values(sides[0], sides[1], symbols) for pair in draw]
-    noise = _NOISE * (min(_largest(values) for values in zip(*pairs, strict=True)) or 1.0) if pairs else 0.0
+    largest = (max(abs(each.value) for each in values) for values in zip(*pairs, strict=True))
+    noise = _NOISE * (min(largest, default=0.0) or 1.0)
     return len(pairs) >= LEAST_POINTS and all(
-        abs(one.value - other.value) <= max(noise, tolerance * max(one.size, other.size))
+        abs(one.value - other.value) <= max(noise, TOLERANCE * max(one.size, other.size))
         for one, other in pairs
     )
 
 
-def _largest(values: Iterable[_Sum]) -> float:
-    return max(abs(each.value) for each in values)
-
-
 @lru_cache(_REMEMBERED)
-def same_equation(first: str, second: str, symbols: Symbols, tolerance: float = TOLERANCE) -> bool:
+def same_equation(first: str, second: str, symbols: Symbols) -> bool:
     """Return whether two equations say the same: one residual is the other times a constant that is not zero.
 
     The constant may be made of parameters, as in `rho*c*u_t = k*u_xx` and `u_t = k/(rho*c)*u_xx`. Raises
@@ -91,7 +88,7 @@ def same_equation(first: str, second: str, symbols: Symbols, tolerance: float = 
         [pair for pair in draw if any(each.value for each in pair)] for draw in _values(one, other, symbols)
     ]
     enough = sum(map(len, draws)) >= LEAST_POINTS
-    return enough and all(_proportional(draw, tolerance) for draw in draws)
+    return enough and all(_proportional(draw) for draw in draws)
 
 
 def _residual(text: str, symbols: Symbols) -> Node:
@@ -107,7 +104,7 @@ class _Sum:
     size: float
 
 
-def _proportional(pairs: list[tuple[_Sum, _Sum]], tolerance: float) -> bool:
+def _proportional(pairs: list[tuple[_Sum, _Sum]]) -> bool:
     """Return whether all pairs have the ratio of that one whose terms cancel least."""
     if not pairs:
         return True
@@ -116,7 +113,7 @@ def _proportional(pairs: list[tuple[_Sum, _Sum]], tolerance: float) -> bool:
         return False
     ratio = one.value / other.value
     return all(
-        abs(a.value - ratio * b.value) <= tolerance * max(a.size, abs(ratio) * b.size) for a, b in pairs
+        abs(a.value - ratio * b.value) <= TOLERANCE * max(a.size, abs(ratio) * b.size) for a, b in pairs
     )
 
 
@@ -171,9 +168,3 @@ def _drawn(name: str, symbols: Symbols, generator: np.random.Generator) -> float
         return float(generator.uniform(*symbols.coordinates[name]))
     decades = _FIELD_DECADES if name in symbols.fields else _DERIVATIVE_DECADES
     return float(generator.choice([-1.0, 1.0]) * 10 ** generator.uniform(-decades, decades))
-
-
-def number_of(text: str, symbols: Symbols) -> float:
-    """Return the value of an expression in the constants that have one; raises `SpecificationError`."""
-    known = {name: value for name, value in symbols.constants.items() if value is not None}
-    return evaluate_tree(parse_tree(text, Scope.of(known)), known)

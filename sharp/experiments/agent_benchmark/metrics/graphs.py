@@ -9,7 +9,7 @@ are numbered like those of the gold one, in the way that makes them agree most (
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, permutations, product
@@ -47,36 +47,18 @@ class Edge:
     target: str
     target_port: str
 
-    def __str__(self) -> str:
-        return f"{self.source}.{self.source_port} -> {self.target}.{self.target_port}"
-
 
 @dataclass(frozen=True)
 class ChainGraph:
-    """A tool chain: its nodes in the order of execution, and its edges.
-
-    Raises `DataError` where two nodes have one id, an edge has an end that is no node, or edges form a cycle.
-    """
+    """A tool chain: its nodes in the order of execution, and its edges, which form no cycle."""
 
     nodes: tuple[ToolUse, ...]
     edges: frozenset[Edge] = frozenset()
 
-    def __post_init__(self) -> None:
-        repeated = [name for name, count in Counter(node.id for node in self.nodes).items() if count > 1]
-        if repeated:
-            raise DataError(f"tool chain: node '{repeated[0]}' occurs twice")
-        for edge in self.edges:
-            for end in (edge.source, edge.target):
-                if end not in self.ids:
-                    raise DataError(f"tool chain: edge '{edge}': {valid_values('nodes', end, self.ids)}")
-        if not nx.is_directed_acyclic_graph(self.digraph):
-            cycle = [source for source, _ in nx.find_cycle(self.digraph)]
-            raise DataError(f"tool chain: edges form a cycle: {' -> '.join([*cycle, cycle[0]])}")
-
     @cached_property
     def ids(self) -> frozenset[str]:
         """The ids of all nodes."""
-        return frozenset(node.id for node in self.nodes)
+        return frozenset(self.order)
 
     @cached_property
     def order(self) -> tuple[str, ...]:
@@ -140,7 +122,8 @@ def from_steps(steps: Iterable[ExecutedToolCall], optional: Collection[str] = ()
             raise DataError(f"step '{step.id}': another step has this id")
         uses[step.tool] += 1
         node = ToolUse(step.tool, uses[step.tool], step.id in optional)
-        for parameter, reference in _references(step.parameters):
+        found = ((name, ref) for name, value in step.parameters.items() for ref in references_in(value))
+        for parameter, reference in found:
             source, _, port = reference.partition(".")
             if source not in nodes:
                 raise DataError(
@@ -150,12 +133,6 @@ def from_steps(steps: Iterable[ExecutedToolCall], optional: Collection[str] = ()
             edges.add(Edge(nodes[source].id, port, node.id, parameter))
         nodes[step.id] = node
     return ChainGraph(tuple(nodes.values()), frozenset(edges))
-
-
-def _references(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for parameter, value in parameters.items():
-        for reference in references_in(value):
-            yield parameter, reference
 
 
 def references_in(value: Any) -> Iterator[str]:
@@ -201,41 +178,25 @@ class Overlap:
         return part / whole if whole else float(self.found == self.expected)
 
 
-def node_overlap(executed: ChainGraph, gold: ChainGraph) -> Overlap:
-    """Compare the tools of two graphs as multisets: a second use of a tool that needs one is superfluous."""
-    return _overlap(executed.ids, gold.ids)
-
-
-def edge_overlap(executed: ChainGraph, gold: ChainGraph) -> Overlap:
-    """Compare the edges of two graphs, ports included."""
-    return _overlap(executed.edges, gold.edges)
-
-
-def arc_overlap(executed: ChainGraph, gold: ChainGraph) -> Overlap:
-    """Compare the pairs of nodes that edges join, as the paper does, whose edges have no ports."""
-    return _overlap(executed.arcs, gold.arcs)
-
-
-def _overlap(found: Collection[Any], expected: Collection[Any]) -> Overlap:
+def overlap(found: Collection[Any], expected: Collection[Any]) -> Overlap:
+    """Compare two sets: the ids of graphs (a second use of a tool that needs one is superfluous), edges, or arcs."""
     return Overlap(len(frozenset(found) & frozenset(expected)), len(found), len(expected))
 
 
 def matched(executed: ChainGraph, gold: ChainGraph) -> tuple[ChainGraph, ChainGraph]:
-    """Return both graphs as they are compared: uses numbered alike, and without what is optional in the gold one."""
-    executed = executed.renumbered(renumbering(executed, gold))
-    return executed.without(gold.ids - gold.essential.ids), gold.essential
-
-
-def renumbering(executed: ChainGraph, gold: ChainGraph) -> dict[str, int]:
-    """Return the number of use, by id, with which the executed graph has most nodes and edges of the gold one.
+    """Return both graphs as they are compared: uses numbered alike, and without what is optional in the gold one.
 
     Of equally good numberings it is the first, the executed one before all.
     """
-    return best_renumberings(executed, gold)[0]
+    executed = executed.renumbered(best_renumberings(executed, gold)[0])
+    return executed.without(gold.ids - gold.essential.ids), gold.essential
 
 
 def best_renumberings(executed: ChainGraph, gold: ChainGraph) -> list[dict[str, int]]:
-    """Return all equally good numberings; at most `MAX_RENUMBERINGS` are tried."""
+    """Return the numbers of use, by id, with which the executed graph has most nodes and edges of the gold one.
+
+    All that are equally good; at most `MAX_RENUMBERINGS` are tried.
+    """
     target = gold.essential
 
     def agreement(uses: Mapping[str, int]) -> int:
@@ -256,32 +217,3 @@ def _renumberings(executed: ChainGraph, gold: ChainGraph) -> Iterator[dict[str, 
     ids = [node.id for tool in found for node in executed.nodes if node.tool == tool]
     for way in product(*ways):
         yield dict(zip(ids, (use for uses in way for use in uses), strict=True))
-
-
-@dataclass(frozen=True)
-class Best:
-    """The accepted graph, by name, that an executed one scores best against, the score, and both graphs as matched."""
-
-    name: str
-    value: float
-    executed: ChainGraph
-    gold: ChainGraph
-
-
-def best(
-    executed: ChainGraph,
-    accepted: Mapping[str, ChainGraph],
-    measure: Callable[[ChainGraph, ChainGraph], float],
-) -> Best:
-    """Score an executed graph against every accepted one (`measure` of matched graphs); of equals the first counts.
-
-    Raises `DataError` where no graph is accepted, or one of them has nothing that is not optional.
-    """
-    for name, gold in accepted.items():
-        if not gold.essential.nodes:
-            raise DataError(f"accepted tool chain '{name}': expected a tool that is not optional")
-    if not accepted:
-        raise DataError("expected at least one accepted tool chain")
-    pairs = {name: matched(executed, gold) for name, gold in accepted.items()}
-    scores = (Best(name, measure(*pair), *pair) for name, pair in pairs.items())
-    return max(scores, key=lambda each: each.value)

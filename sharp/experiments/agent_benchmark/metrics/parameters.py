@@ -1,27 +1,20 @@
 """Typed parameter accuracy: the share of a chain's parameters that are right, and what is wrong with the others.
 
 A gold value says what kind of value it is, and so how a given one is compared: expressions and equations by their
-values (`equivalence`), numbers up to a relative tolerance, choices and references exactly, lists and mappings part by
-part. Every value that is not a list or a mapping counts the same.
+values (`equivalence`), choices exactly, lists and mappings part by part. Every value that is not a list or a mapping
+counts the same.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from sharp.error_messages import clip, describe
 from sharp.errors import SpecificationError
-from sharp.experiments.agent_benchmark.metrics.equivalence import (
-    TOLERANCE,
-    Symbols,
-    number_of,
-    same_equation,
-    same_expression,
-)
+from sharp.experiments.agent_benchmark.metrics.equivalence import Symbols, same_equation, same_expression
 from sharp.experiments.agent_benchmark.metrics.graphs import (
     ChainGraph,
     ExecutedToolCall,
@@ -38,7 +31,6 @@ class ExpressionGold:
     """An expression of the grammar; a number may be given for it."""
 
     text: str
-    tolerance: float = TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -46,18 +38,6 @@ class EquationGold:
     """An equation of the grammar, up to its sign and a constant factor."""
 
     text: str
-    tolerance: float = TOLERANCE
-
-
-@dataclass(frozen=True)
-class NumberGold:
-    """A number, in the unit of the parameter; a text in known constants may be given for it.
-
-    `tolerance` is relative, and absolute where the value is 0.
-    """
-
-    value: float
-    tolerance: float = TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -65,13 +45,6 @@ class ExactGold:
     """A choice, a name or a truth value, which has no second way of writing."""
 
     value: str | bool | int | None
-
-
-@dataclass(frozen=True)
-class ReferenceGold:
-    """A result of a node, as `define_domain#1.geometry`; given as `{"ref": "<step id>.<result>"}`."""
-
-    target: str
 
 
 @dataclass(frozen=True)
@@ -89,7 +62,7 @@ class MappingGold:
     entries: Mapping[str, Gold]
 
 
-Gold = ExpressionGold | EquationGold | NumberGold | ExactGold | ReferenceGold | ListGold | MappingGold
+Gold = ExpressionGold | EquationGold | ExactGold | ListGold | MappingGold
 
 
 @dataclass(frozen=True)
@@ -118,21 +91,12 @@ class Accuracy:
         return 1 - len(self.wrong) / self.total if self.total else 1.0
 
 
-@dataclass(frozen=True)
-class _Judge:
-    symbols: Symbols
-    nodes: Mapping[str, str] = field(default_factory=dict)
-
-
-def parameter_accuracy(
-    gold: Gold, given: Any, symbols: Symbols, nodes: Mapping[str, str] | None = None
-) -> Accuracy:
+def parameter_accuracy(gold: Gold, given: Any, symbols: Symbols) -> Accuracy:
     """Compare a given value with a gold one, or all parameters of a chain, as mappings by node and parameter.
 
-    `nodes` gives the node of each step id, by which references are compared. A given text that cannot be read is wrong.
-    Raises `SpecificationError` where a gold text cannot be read.
+    A given text that cannot be read is wrong. Raises `SpecificationError` where a gold text cannot be read.
     """
-    verdicts = list(_verdicts(gold, given, _Judge(symbols, nodes or {}), ""))
+    verdicts = list(_verdicts(gold, given, symbols, ""))
     return Accuracy(len(verdicts), tuple(verdict for verdict in verdicts if verdict is not None))
 
 
@@ -149,111 +113,84 @@ def chain_accuracy(
 
     def numbered(uses: Mapping[str, int]) -> Accuracy:
         ids = (f"{node.tool}#{uses[node.id]}" for node in executed.nodes)
-        nodes = {step.id: name for step, name in zip(steps, ids, strict=True)}
-        given = {nodes[step.id]: step.parameters for step in steps}
+        given = {name: step.parameters for step, name in zip(steps, ids, strict=True)}
         due = {name: part for name, part in gold.items() if name in accepted.essential.ids or name in given}
-        return parameter_accuracy(MappingGold(due), given, symbols, nodes)
+        return parameter_accuracy(MappingGold(due), given, symbols)
 
     ways = islice(best_renumberings(executed, accepted), _MAX_WAYS)
     return max(map(numbered, ways), key=lambda accuracy: accuracy.share)
 
 
-def _verdicts(gold: Gold, given: Any, judge: _Judge, path: str) -> Iterator[Wrong | None]:
+def _verdicts(gold: Gold, given: Any, symbols: Symbols, path: str) -> Iterator[Wrong | None]:
     """Yield for every value None where it is right."""
     match gold:
         case MappingGold(entries):
             values = given if isinstance(given, Mapping) else {}
             for name, part in entries.items():
-                yield from _verdicts(part, values.get(name, _MISSING), judge, f"{path}.{name}".lstrip("."))
+                yield from _verdicts(part, values.get(name, _MISSING), symbols, f"{path}.{name}".lstrip("."))
         case ListGold():
-            yield from _list_verdicts(gold, given if isinstance(given, (list, tuple)) else (), judge, path)
+            yield from _list_verdicts(gold, given if isinstance(given, (list, tuple)) else (), symbols, path)
         case _:
-            reason = "is missing" if given is _MISSING else _reason(gold, given, judge)
+            reason = "is missing" if given is _MISSING else _reason(gold, given, symbols)
             yield Wrong(path, _shown(gold), _described(given), reason) if reason else None
 
 
-def _list_verdicts(gold: ListGold, given: Sequence[Any], judge: _Judge, path: str) -> Iterator[Wrong | None]:
-    places = range(len(gold.items)) if gold.ordered else _pairing(gold.items, given, judge)
+def _list_verdicts(
+    gold: ListGold, given: Sequence[Any], symbols: Symbols, path: str
+) -> Iterator[Wrong | None]:
+    places = range(len(gold.items)) if gold.ordered else _pairing(gold.items, given, symbols)
     for place, item in zip(places, gold.items, strict=True):
         value = given[place] if place < len(given) else _MISSING
-        yield from _verdicts(item, value, judge, f"{path}[{place}]")
+        yield from _verdicts(item, value, symbols, f"{path}[{place}]")
     for place in sorted(set(range(len(given))) - set(places)):
         yield Wrong(f"{path}[{place}]", "no further item", _described(given[place]), "is superfluous")
 
 
-def _pairing(items: Sequence[Gold], given: Sequence[Any], judge: _Judge) -> list[int]:
+def _pairing(items: Sequence[Gold], given: Sequence[Any], symbols: Symbols) -> list[int]:
     """Return for each gold item the place of the given one it is compared with; places beyond the end are missing."""
     from scipy.optimize import linear_sum_assignment
 
     size = max(len(items), len(given))
     padded = [*given, *[_MISSING] * (size - len(given))]
-    right = [[list(_verdicts(item, value, judge, "")).count(None) for value in padded] for item in items]
+    right = [[list(_verdicts(item, value, symbols, "")).count(None) for value in padded] for item in items]
     if not right:
         return []
     _, places = linear_sum_assignment(right, maximize=True)
     return [int(place) for place in places]
 
 
-def _reason(gold: Gold, given: Any, judge: _Judge) -> str | None:
+def _reason(gold: Gold, given: Any, symbols: Symbols) -> str | None:
     """Return why a value is wrong, None where it is right."""
     match gold:
-        case ExpressionGold(text, tolerance):
-            return _text_reason(given, text, tolerance, judge.symbols, same_expression)
-        case EquationGold(text, tolerance):
-            return _text_reason(given, text, tolerance, judge.symbols, same_equation)
-        case NumberGold(value, tolerance):
-            return _number_reason(given, value, tolerance, judge.symbols)
+        case ExpressionGold(text):
+            return _text_reason(given, text, symbols, same_expression)
+        case EquationGold(text):
+            return _text_reason(given, text, symbols, same_equation)
         case ExactGold(value):
             same = given == value and isinstance(given, bool) == isinstance(value, bool)
             return None if same else "is another value"
-        case ReferenceGold(target):
-            return _reference_reason(given, target, judge.nodes)
         case _:
             return "is not a single value"
 
 
 def _text_reason(
-    given: Any,
-    gold: str,
-    tolerance: float,
-    symbols: Symbols,
-    same: Callable[[str, str, Symbols, float], bool],
+    given: Any, gold: str, symbols: Symbols, same: Callable[[str, str, Symbols], bool]
 ) -> str | None:
     if isinstance(given, bool) or not isinstance(given, (str, int, float)):
         return "is not a text"
-    if not same(gold, gold, symbols, tolerance):
+    if not same(gold, gold, symbols):
         raise SpecificationError(f"gold value '{clip(gold)}': has too few points with a value to be compared")
     try:
-        return None if same(gold, str(given), symbols, tolerance) else "is not equivalent"
+        return None if same(gold, str(given), symbols) else "is not equivalent"
     except SpecificationError as error:
         return f"cannot be read ({error})"
-
-
-def _number_reason(given: Any, gold: float, tolerance: float, symbols: Symbols) -> str | None:
-    try:
-        value = number_of(given, symbols) if isinstance(given, str) else given
-    except SpecificationError as error:
-        return f"cannot be read ({error})"
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return "is not a number"
-    allowed = tolerance * (abs(gold) or 1.0)
-    return None if math.isclose(value, gold, rel_tol=0.0, abs_tol=allowed) else "differs"
-
-
-def _reference_reason(given: Any, target: str, nodes: Mapping[str, str]) -> str | None:
-    match given:
-        case {"ref": str(reference)}:
-            step, _, port = reference.partition(".")
-            return None if f"{nodes.get(step, '')}.{port}" == target else "is wired to another result"
-        case _:
-            return "is not a reference"
 
 
 def _shown(gold: Gold) -> str:
     match gold:
-        case ExpressionGold(text) | EquationGold(text) | ReferenceGold(text):
+        case ExpressionGold(text) | EquationGold(text):
             return clip(text)
-        case NumberGold(value) | ExactGold(value):
+        case ExactGold(value):
             return repr(value)
         case ListGold() | MappingGold():
             return "several values"

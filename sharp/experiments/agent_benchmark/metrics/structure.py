@@ -1,4 +1,4 @@
-"""How alike two tool chains are in shape: importance of tools, edit distance, structure, embedding.
+"""All figures of an executed tool chain against the gold one, and what a fixed answer scores in them.
 
 All functions of two graphs take them as `graphs.matched` returns them, the executed one first, and return 1 for equal
 graphs and 0 for graphs without a common tool, unless they say otherwise. Equation numbers are those of the PDE-Agent
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from statistics import fmean
 from typing import Literal
 
@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
-from sharp.experiments.agent_benchmark.metrics.graphs import ChainGraph, edge_overlap, node_overlap
+from sharp.errors import DataError
+from sharp.experiments.agent_benchmark.metrics.graphs import ChainGraph, matched, overlap
 
 Array = NDArray[np.float64]
 
@@ -66,13 +67,8 @@ def edit_distance(executed: ChainGraph, gold: ChainGraph) -> float:
     return edits / size if size else 1.0
 
 
-def edit_similarity(executed: ChainGraph, gold: ChainGraph) -> float:
-    """Return the similarity that eq. 9 makes of the edit distance: (exp(-2d) - exp(-2)) / (1 - exp(-2))."""
-    return exponential_rescale(edit_distance(executed, gold))
-
-
 def exponential_rescale(distance: float) -> float:
-    """Return eq. 9 of a distance in [0, 1]: from 1 down to 0, convex, so that the first edits cost most."""
+    """Return eq. 9 of an edit distance: (exp(-2d) - exp(-2)) / (1 - exp(-2)), so that the first edits cost most."""
     return (math.exp(-_DECAY * distance) - math.exp(-_DECAY)) / (1 - math.exp(-_DECAY))
 
 
@@ -137,8 +133,7 @@ def _common_length(one: Sequence[str], other: Sequence[str]) -> int:
     """Return the length of the longest common subsequence, row by row of the usual table."""
     row = [0] * (len(other) + 1)
     for name in one:
-        above = row
-        row = [0]
+        above, row = row, [0]
         for index, each in enumerate(other):
             row.append(above[index] + 1 if each == name else max(above[index + 1], row[index]))
     return row[-1]
@@ -157,35 +152,14 @@ def execution_order(executed: ChainGraph, gold: ChainGraph) -> float:
     return len(kept) / len(pairs) if pairs else 1.0
 
 
-@dataclass(frozen=True)
-class Structure:
-    """The four parts of structural similarity, each in [0, 1]."""
-
-    connectivity: float
-    roles: float
-    critical_path: float
-    order: float
-
-    @property
-    def score(self) -> float:
-        """The mean of the four."""
-        return fmean((self.connectivity, self.roles, self.critical_path, self.order))
-
-
-def structure(executed: ChainGraph, gold: ChainGraph) -> Structure:
-    """Return the structural similarity of two graphs in its parts."""
-    return Structure(
-        connectivity(executed, gold),
-        role_agreement(executed, gold),
-        critical_path_similarity(executed, gold),
-        execution_order(executed, gold),
-    )
-
-
-def completeness(executed: ChainGraph, gold: ChainGraph) -> float:
-    """Return the mean of the F1 of nodes, the F1 of edges and the structural similarity."""
-    shares = node_overlap(executed, gold).f1, edge_overlap(executed, gold).f1
-    return fmean((*shares, structure(executed, gold).score))
+def structure(executed: ChainGraph, gold: ChainGraph) -> dict[str, float]:
+    """Return the four parts of structural similarity, each in [0, 1]."""
+    return {
+        "connectivity": connectivity(executed, gold),
+        "roles": role_agreement(executed, gold),
+        "critical path": critical_path_similarity(executed, gold),
+        "execution order": execution_order(executed, gold),
+    }
 
 
 def embedding(graph: ChainGraph, vocabulary: Sequence[str]) -> Array:
@@ -220,3 +194,66 @@ def logistic_rescale(cosine: float, steepness: float = 1.0) -> float:
     With steepness 1 it is (cosine + 1)/2 to within 0.015, so that graphs without a common tool have 1/2.
     """
     return (1 + math.tanh(steepness * cosine / 2) / math.tanh(steepness / 2)) / 2
+
+
+def score_chain(executed: ChainGraph, accepted: ChainGraph) -> dict[str, float]:
+    """Return all figures in [0, 1], by name, of an executed chain against the one that a case accepts.
+
+    Completeness is the mean of the F1 of nodes, the F1 of edges and structural similarity. Figures with the number of
+    an equation are as the paper prints them: recall alone (5), base e (6 and 7), the curve of eq. 10.
+    """
+    found, gold = matched(executed, accepted)
+    nodes, edges = overlap(found.ids, gold.ids), overlap(found.edges, gold.edges)
+    parts, cosine = structure(found, gold), embedding_cosine(found, gold)
+    shape = fmean(parts.values())
+    return {
+        "node F1": nodes.f1,
+        "node precision": nodes.precision,
+        "node recall": nodes.recall,
+        "edge F1": edges.f1,
+        "edge precision": edges.precision,
+        "edge recall": edges.recall,
+        "PageRank": pagerank_similarity(found, gold),
+        "edit": exponential_rescale(edit_distance(found, gold)),
+        **parts,
+        "structure": shape,
+        "completeness": fmean((nodes.f1, edges.f1, shape)),
+        "embedding": cosine,
+        "node recall (eq. 5)": nodes.recall,
+        "edge recall (eq. 5)": overlap(found.arcs, gold.arcs).recall,
+        "PageRank (eq. 7)": pagerank_similarity(found, gold, base="e"),
+        "embedding (eq. 10)": logistic_rescale(cosine),
+    }
+
+
+@dataclass(frozen=True)
+class ConstantBaseline:
+    """What other cases' gold chains score in one figure: chains of different cases are much alike.
+
+    `mean` is over all pairs of different cases, `best` the mean of the case `template` whose chain does best for the
+    others: who answers with it, whatever the question, scores as much.
+    """
+
+    mean: float
+    best: float
+    template: str
+
+
+def constant_baselines(cases: Mapping[str, ChainGraph]) -> dict[str, ConstantBaseline]:
+    """Return what a fixed answer scores in every figure of `score_chain`, given the gold chain of every case.
+
+    Raises `DataError` with fewer than two cases.
+    """
+    if len(cases) < 2:
+        raise DataError(f"a floor takes the tool chains of at least two cases, found {len(cases)}")
+    score = cache(score_chain)  # most cases share a few chains
+    scores = {
+        template: [score(chain, other) for case, other in cases.items() if case != template]
+        for template, chain in cases.items()
+    }
+    found = {}
+    for name in next(iter(scores.values()))[0]:
+        means = {case: fmean(each[name] for each in of_case) for case, of_case in scores.items()}
+        template = max(means, key=means.__getitem__)
+        found[name] = ConstantBaseline(fmean(means.values()), means[template], template)
+    return found

@@ -1,21 +1,35 @@
-"""The case files of pde-agent-bench (arXiv 2605.09636): JSON lines, and what of a line a problem is made of.
+"""The case files of pde-agent-bench (arXiv 2605.09636): JSON lines, what of a line a problem is made of, and domains.
 
 Models are lenient where specifications are strict: keys that say how the benchmark's own solvers go about a case (mesh,
-elements, linear solver) are none of the problem, and are passed over.
+elements, linear solver) are none of the problem, and are passed over. Default measures of domains, where tips and teeth
+begin, and the chords of a sector are those of the meshes on which the benchmark computes its references.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, validate_call
 
 from sharp.error_messages import clip
 from sharp.errors import DataError
+from sharp.problems.domains import signed_area
+
+NO_CASE = "not of the form of a case"
+CHORDS = 14
+_DIGITS = 15
+Pair = tuple[float, float]
+Bounds = tuple[float, float, float, float]
+Length = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=2, le=50)]
+Angle = Annotated[float, Field(gt=0, lt=360)]
+_FORM = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
 @dataclass
@@ -32,10 +46,7 @@ class UnsupportedCase(Exception):
 class CaseModel(BaseModel):
     """A mapping of a case, whose unknown keys are passed over."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
-
-
-Measures = TypeVar("Measures", bound=CaseModel)
+    model_config = _FORM
 
 
 class Coefficient(CaseModel):
@@ -73,8 +84,8 @@ class Shape(CaseModel):
 
     type: str
     geometry_params: dict[str, Any] = {}
-    outer_bbox: tuple[float, float, float, float] | None = None
-    cutout_bbox: tuple[float, float, float, float] | None = None
+    outer_bbox: Bounds | None = None
+    cutout_bbox: Bounds | None = None
 
 
 class CaseGrid(CaseModel):
@@ -130,22 +141,127 @@ def read_case(line: str) -> BenchCase:
     try:
         return BenchCase.model_validate(json.loads(line))
     except ValidationError as error:
-        raise UnsupportedCase("not of the form of a case", _first(error)) from None
+        raise UnsupportedCase(NO_CASE, _first(error)) from None
     except (ValueError, RecursionError):
-        raise UnsupportedCase("not of the form of a case", "the line is no JSON") from None
-
-
-def measures(model: type[Measures], shape: Shape) -> Measures:
-    """Return the measures of a domain in the form of its shape; raises `UnsupportedCase`."""
-    try:
-        return model.model_validate(shape.geometry_params)
-    except ValidationError as error:
-        raise UnsupportedCase(
-            "not of the form of a case", f"domain.geometry_params.{_first(error)}"
-        ) from None
+        raise UnsupportedCase(NO_CASE, "the line is no JSON") from None
 
 
 def _first(error: ValidationError) -> str:
     fault = error.errors()[0]
     place = ".".join(map(str, fault["loc"])) or "the line"
     return f"{place}: {fault['msg']}, found {clip(repr(fault['input']), 60)}"
+
+
+def domain_of(shape: Shape) -> dict[str, Any]:
+    """Return the domain of a case as a specification has it; raises `UnsupportedCase` for shapes that it cannot say."""
+    if shape.type not in _SHAPES:
+        raise UnsupportedCase(f"domain {shape.type}", "the format has no such shape")
+    build = _SHAPES[shape.type]
+    boxes = shape.model_dump(include={"outer_bbox", "cutout_bbox"}, exclude_none=True)
+    given = {**shape.geometry_params, **boxes}
+    known = {name: given[name] for name in inspect.signature(build).parameters if name in given}
+    try:
+        return validate_call(config=_FORM)(build)(**known)
+    except ValidationError as error:
+        raise UnsupportedCase(NO_CASE, f"domain.geometry_params.{_first(error)}") from None
+
+
+def coordinates_of(shape: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the space coordinates of a domain of `domain_of`."""
+    return tuple(shape["bounds"]) if shape["type"] == "box" else ("x", "y")
+
+
+def _box(*ends: float) -> dict[str, Any]:
+    pairs = [list(pair) for pair in zip(ends[::2], ends[1::2], strict=True)]
+    return {"type": "box", "bounds": dict(zip("xyz", pairs, strict=False))}
+
+
+def _rectangle(bounds: Bounds | None = None, extents: Bounds = (0.0, 1.0, 0.0, 1.0)) -> dict[str, Any]:
+    return _box(*(bounds or extents))
+
+
+def _disk(center: Pair = (0.5, 0.5), radius: float = 0.5) -> dict[str, Any]:
+    return {"type": "disk", "center": list(center), "radius": radius}
+
+
+def _ring(center: Pair = (0.0, 0.0), inner_r: float = 0.5, outer_r: float = 1.0) -> dict[str, Any]:
+    return {"type": "annulus", "center": list(center), "inner": inner_r, "outer": outer_r}
+
+
+def _polygon(*vertices: Pair) -> dict[str, Any]:
+    """Return a polygon with its vertices counter-clockwise, whatever their order."""
+    ordered = vertices if signed_area(vertices) >= 0 else vertices[::-1]
+    return {"type": "polygon", "vertices": [[round(x, _DIGITS), round(y, _DIGITS)] for x, y in ordered]}
+
+
+def _corner(
+    vertices: tuple[Pair, ...] | None = None,
+    outer_bbox: Bounds = (0.0, 1.0, 0.0, 1.0),
+    cutout_bbox: Bounds = (0.5, 1.0, 0.5, 1.0),
+) -> dict[str, Any]:
+    """An L: its vertices, or a box whose upper right corner is cut out."""
+    if vertices is not None:
+        return _polygon(*vertices)
+    left, right, bottom, top = outer_bbox
+    x, far, y, high = cutout_bbox
+    if (far, high) != (right, top) or not (left < x < right and bottom < y < top):
+        raise UnsupportedCase("domain l_shape", "only the upper right corner can be cut out of a box")
+    return _polygon((left, bottom), (right, bottom), (right, y), (x, y), (x, top), (left, top))
+
+
+def _star(
+    center: Pair = (0.0, 0.0), points: Count = 5, inner_r: Length = 0.3, outer_r: Length = 0.7
+) -> dict[str, Any]:
+    """A star, one of its tips downwards."""
+    return _zigzag(center, points, (outer_r, inner_r), -math.pi / 2)
+
+
+def _gear(
+    center: Pair = (0.0, 0.0), teeth: Count = 8, base_r: Length = 0.5, tooth_h: Length = 0.2
+) -> dict[str, Any]:
+    """A gear, one of its teeth to the right."""
+    return _zigzag(center, teeth, (base_r + tooth_h, base_r), 0.0)
+
+
+def _zigzag(center: Pair, count: int, radii: Pair, start: float) -> dict[str, Any]:
+    angles = [start + index * math.pi / count for index in range(2 * count)]
+    return _polygon(*(_around(center, radii[index % 2], angle) for index, angle in enumerate(angles)))
+
+
+def _sector(center: Pair = (0.0, 0.0), radius: Length = 1.0, angle: Angle = 90.0) -> dict[str, Any]:
+    """A sector of a disk, its arc replaced by chords."""
+    angles = [math.radians(angle) * index / CHORDS for index in range(CHORDS + 1)]
+    return _polygon(center, *(_around(center, radius, each) for each in angles))
+
+
+def _around(center: Pair, radius: float, angle: float) -> Pair:
+    return center[0] + radius * math.cos(angle), center[1] + radius * math.sin(angle)
+
+
+def _junction(
+    horizontal_rect: Bounds = (0.0, 1.0, 0.4, 0.6), vertical_rect: Bounds = (0.4, 0.6, 0.0, 0.5)
+) -> dict[str, Any]:
+    """A T: a bar, and a stem that reaches it from below."""
+    left, right, bottom, top = horizontal_rect
+    x0, x1, foot, end = vertical_rect
+    if not (left < x0 < x1 < right and foot < bottom <= end <= top):
+        raise UnsupportedCase(
+            "domain t_junction", "expected a stem that reaches the bar from below, between its ends"
+        )
+    stem = ((x0, bottom), (x0, foot), (x1, foot), (x1, bottom))
+    return _polygon((left, bottom), *stem, (right, bottom), (right, top), (left, top))
+
+
+_SHAPES: Mapping[str, Callable[..., dict[str, Any]]] = {
+    "unit_square": lambda: _box(0, 1, 0, 1),
+    "unit_cube": lambda: _box(0, 1, 0, 1, 0, 1),
+    "periodic_square": _rectangle,
+    "circle": _disk,
+    "annulus": _ring,
+    "l_shape": _corner,
+    "t_junction": _junction,
+    "star": _star,
+    "star_shape": _star,
+    "gear": _gear,
+    "sector": _sector,
+}

@@ -17,12 +17,13 @@ from sympy.printing.str import StrPrinter
 
 from sharp.error_messages import clip
 from sharp.errors import SpecificationError
-from sharp.experiments.agent_benchmark.pde_agent_bench.cases import CaseEquation, UnsupportedCase
-from sharp.problems.expressions import Apply, Binary, Derivative, Negative, Node, Number
+from sharp.experiments.agent_benchmark.metrics.derivatives import rebuilt
+from sharp.experiments.agent_benchmark.pde_agent_bench.cases import NO_CASE, CaseEquation, UnsupportedCase
+from sharp.problems.expressions import Binary, Negative, Node, Number
 from sharp.problems.grammar import Scope, parse_tree
 from sharp.problems.symbolic import to_sympy
 
-VECTORS = frozenset({"linear_elasticity", "navier_stokes", "stokes"})
+_VECTORS = ("linear_elasticity", "navier_stokes", "stokes")
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class EquationTemplate:
 
 def equation_template(pde: CaseEquation, space: Sequence[str]) -> EquationTemplate:
     """Return the form of an equation; raises `UnsupportedCase` for families that cannot be said."""
-    if pde.type in VECTORS:
+    if pde.type in _VECTORS:
         raise UnsupportedCase(f"vector problem ({pde.type})")
     if pde.type not in _TEMPLATES:
         raise UnsupportedCase("an equation of another family", clip(pde.type))
@@ -53,9 +54,7 @@ def time_interval(pde: CaseEquation) -> tuple[float, float] | None:
     if pde.type == "burgers" and pde.time is None:
         return 0.0, pde.t_final
     if pde.type in ("heat", "wave") and pde.time is None:
-        raise UnsupportedCase(
-            "not of the form of a case", "pde.time: expected the time interval, found nothing"
-        )
+        raise UnsupportedCase(NO_CASE, "pde.time: expected the time interval, found nothing")
     return (pde.time.t0, pde.time.t_end) if pde.time else None
 
 
@@ -72,18 +71,21 @@ def _diffusion(pde: CaseEquation, space: Sequence[str], before: str) -> Equation
     raise UnsupportedCase("a coefficient of another kind", clip(kappa.type))
 
 
+def _start(pde: CaseEquation) -> str:
+    return "u_t - " if pde.time else "-"
+
+
 def _convection(pde: CaseEquation, space: Sequence[str]) -> EquationTemplate:
     epsilon, beta = _number(pde, "epsilon"), pde.pde_params.get("beta")
     if not isinstance(beta, list) or len(beta) != len(space) or not all(map(_is_number, beta)):
-        raise UnsupportedCase("not of the form of a case", f"pde_params.beta: expected {len(space)} numbers")
+        raise UnsupportedCase(NO_CASE, f"pde_params.beta: expected {len(space)} numbers")
     if epsilon <= 0:
         raise UnsupportedCase(
             "pure advection", "values on the whole boundary are more than an equation of first order takes"
         )
     speeds = {f"b{axis}": float(value) for axis, value in zip(space, beta, strict=True) if value}
     terms = "".join(f" + {name}*u_{name[1:]}" for name in speeds)
-    start = "u_t - " if pde.time else "-"
-    return EquationTemplate(f"{start}epsilon*lap(u){terms}", {"epsilon": epsilon, **speeds})
+    return EquationTemplate(f"{_start(pde)}epsilon*lap(u){terms}", {"epsilon": epsilon, **speeds})
 
 
 # Types of the reaction term R(u): its text, and its parameters by the names that they have in the text.
@@ -95,20 +97,18 @@ _REACTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 }
 
 
-def _reaction(pde: CaseEquation, space: Sequence[str]) -> EquationTemplate:
-    del space
+def _reaction(pde: CaseEquation, _: Sequence[str]) -> EquationTemplate:
     given = pde.pde_params.get("reaction")
     kind = str(given.get("type")) if isinstance(given, Mapping) else "missing"
     if not isinstance(given, Mapping) or kind not in _REACTIONS:
         raise UnsupportedCase("a reaction of another kind", clip(kind))
     text, names = _REACTIONS[kind]
     if not all(_is_number(given.get(key)) for key in names.values()):
-        raise UnsupportedCase(
-            "not of the form of a case", f"reaction: expected numbers {', '.join(names.values())}"
-        )
+        raise UnsupportedCase(NO_CASE, f"reaction: expected numbers {', '.join(names.values())}")
     values = {name: float(given[key]) for name, key in names.items()}
-    start = "u_t - " if pde.time else "-"
-    return EquationTemplate(f"{start}epsilon*lap(u) + {text}", {"epsilon": _number(pde, "epsilon"), **values})
+    return EquationTemplate(
+        f"{_start(pde)}epsilon*lap(u) + {text}", {"epsilon": _number(pde, "epsilon"), **values}
+    )
 
 
 _TEMPLATES: Mapping[str, Callable[[CaseEquation, Sequence[str]], EquationTemplate]] = {
@@ -131,7 +131,7 @@ _TEMPLATES: Mapping[str, Callable[[CaseEquation, Sequence[str]], EquationTemplat
 def _number(pde: CaseEquation, name: str) -> float:
     value: Any = pde.pde_params.get(name)
     if not _is_number(value):
-        raise UnsupportedCase("not of the form of a case", f"pde_params.{name}: expected a number")
+        raise UnsupportedCase(NO_CASE, f"pde_params.{name}: expected a number")
     return float(value)
 
 
@@ -147,7 +147,7 @@ _NAME = re.compile(r"\b[A-Za-z]+\b")
 def read_expression(value: Any, names: Iterable[str], what: str) -> Any:
     """Return the sympy expression of a text or number in some names; raises `UnsupportedCase` naming `what` it is."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise UnsupportedCase("not of the form of a case", f"{what}: expected an expression or a number")
+        raise UnsupportedCase(NO_CASE, f"{what}: expected an expression or a number")
     text = _NAME.sub(lambda match: _NAMES.get(match.group(), match.group()), str(value))
     try:
         return _evaluated(to_sympy(_inexact(parse_tree(text, Scope.of(names)))))
@@ -164,12 +164,8 @@ def _inexact(tree: Node, exponent: bool = False) -> Node:
             return Negative(_inexact(of, exponent))
         case Binary(op, left, right):
             return Binary(op, _inexact(left), _inexact(right, op == "**"))
-        case Apply(function, arguments):
-            return Apply(function, tuple(_inexact(argument) for argument in arguments))
-        case Derivative(of, by):
-            return Derivative(_inexact(of), by)
         case _:
-            return tree
+            return rebuilt(tree, _inexact)
 
 
 def derived(tree: Node, known: Mapping[str, Any], space: Sequence[str]) -> Any:

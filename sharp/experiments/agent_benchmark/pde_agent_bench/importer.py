@@ -7,8 +7,9 @@ Each import has been read as a specification, and its exact solution checked aga
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,15 @@ from hpc.files import make_directory, write_atomic
 from sharp.error_messages import clip
 from sharp.errors import SpecificationError
 from sharp.experiments.agent_benchmark.pde_agent_bench.cases import (
+    NO_CASE,
     BenchCase,
-    CaseEquation,
-    CaseGrid,
     UnsupportedCase,
+    coordinates_of,
+    domain_of,
     read_case,
     read_lines,
 )
-from sharp.experiments.agent_benchmark.pde_agent_bench.domains import coordinates_of, domain_of
 from sharp.experiments.agent_benchmark.pde_agent_bench.equations import (
-    EquationTemplate,
     derived,
     equation_template,
     read_expression,
@@ -41,10 +41,9 @@ from sharp.problems.exact_solution import check_exact_solution
 from sharp.problems.grammar import Scope, parse_tree
 from sharp.problems.linearisation import linearised_system
 
-_TAG = "pde-agent-bench"
-_TIME = "t"
-_FIELD = "u"
+_TIME, _FIELD = "t", "u"
 _VALUES = ("dirichlet", "neumann")
+_OTHER_KIND = "a boundary condition of another kind"
 _HEADER = """\
 # Case {case} of pde-agent-bench (arXiv 2605.09636), by its authors, licence CC BY 4.0.
 # Changed: written as a problem specification; a source term that the case leaves open is derived from its solution.
@@ -112,7 +111,7 @@ def _imported(line: str, name: str) -> ImportedCase | RejectedCase:
 
 
 def _text(case: BenchCase) -> str:
-    written = {key: value for key, value in _document(case).items() if value not in ({}, [])}
+    written = {key: value for key, value in _Specification(case).document().items() if value not in ({}, [])}
     body = yaml.safe_dump(written, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None)
     return _HEADER.format(case=" ".join(case.id.split())) + body
 
@@ -127,188 +126,137 @@ def _check(problem: Problem) -> None:
                 )
 
 
-@dataclass(frozen=True)
-class _Setting:
-    """What an equation is about: its space coordinates, the time interval of a transient one, and its form."""
+class _Specification:
+    """A case as the document of a specification; raises `UnsupportedCase` where it cannot be said as one."""
 
-    space: tuple[str, ...]
-    times: tuple[float, float] | None
-    form: EquationTemplate
+    def __init__(self, case: BenchCase) -> None:
+        self.case, self.oracle, self.pde = case, case.oracle_config, case.oracle_config.pde
+        self.domain = domain_of(self.oracle.domain)
+        self.space = coordinates_of(self.domain)
+        self.times = time_interval(self.pde)
+        self.form = equation_template(self.pde, self.space)
+        self.coordinates = (*self.space, _TIME) if self.times else self.space
+        self.fields = (_FIELD, *self.form.further)
 
-    @property
-    def coordinates(self) -> tuple[str, ...]:
-        return (*self.space, _TIME) if self.times else self.space
+    def document(self) -> dict[str, Any]:
+        pde, times, exact = self.pde, self.times, self.exact
+        return {
+            "pde_spec": 1,
+            "id": re.sub("[^a-z0-9]+", "-", self.case.id.lower()).strip("-"),
+            "title": pde.description or f"{pde.type} on {self.oracle.domain.type}",
+            "coordinates": {"space": list(self.space), **({"time": _TIME} if times else {})},
+            "fields": list(self.fields),
+            "coefficients": dict(self.form.coefficients),
+            "parameters": dict(self.form.parameters),
+            "equations": [
+                *(f"{text} = {name}" for name, text in self.form.further.items()),
+                f"{self.form.left} = {write_expression(self._source())}",
+            ],
+            "domain": self.domain,
+            **({"time": list(times)} if times else {}),
+            "initial": self._initial(times[0]) if times else {},
+            "boundary": list(self._conditions()),
+            "outputs": self._outputs(),
+            "reference": {"kind": "exact", "value": _written(exact)} if exact else {},
+            # Initial and boundary values are meant as they are given, whether they agree where they meet or not.
+            "allow": ["corner-jump"] if times and not exact else [],
+            "limits": {"wall_s": self.case.evaluation_config.timeout_sec},
+            "tags": ["pde-agent-bench", self.case.id, pde.type],
+        }
 
-    @property
-    def fields(self) -> tuple[str, ...]:
-        return (_FIELD, *self.form.further)
+    @cached_property
+    def exact(self) -> dict[str, Any]:
+        """The exact solution of each field, nothing where the case has none."""
+        if not self.pde.manufactured_solution:
+            return {}
+        given = self.pde.manufactured_solution.get("u")
+        solution = read_expression(given, self.coordinates, "the manufactured solution")
+        further = {name: self._applied(text, solution) for name, text in self.form.further.items()}
+        return {_FIELD: solution, **further}
 
-    def applied(self, operator: str, solution: Any) -> Any:
+    def _applied(self, operator: str, solution: Any) -> Any:
         """Return what an operator on u, such as `-kappa*lap(u)`, makes of a solution."""
         names = [*self.form.parameters, *self.form.coefficients]
         tree = parse_tree(operator, Scope.of(names, [_FIELD], self.coordinates))
-        known = {
-            name: sympy.Function(name)(*map(sympy.Symbol, self.space)) for name in self.form.coefficients
-        }
+        space = [sympy.Symbol(name) for name in self.space]
+        known = {name: sympy.Function(name)(*space) for name in self.form.coefficients}
         return derived(tree, {_FIELD: solution, **known}, self.space)
 
+    def _source(self) -> Any:
+        if self.exact:
+            return self._applied(self.form.operator or self.form.left, self.exact[_FIELD])
+        return read_expression(self.pde.source_term or 0, self.coordinates, "the source term")
 
-def _document(case: BenchCase) -> dict[str, Any]:
-    """Return a case as the document of a specification; raises `UnsupportedCase` where it cannot be said as one."""
-    oracle = case.oracle_config
-    domain = domain_of(oracle.domain)
-    space = coordinates_of(domain)
-    pde = oracle.pde
-    setting = _Setting(space, time_interval(pde), equation_template(pde, space))
-    exact = _exact(pde, setting)
-    return {
-        "pde_spec": 1,
-        "id": re.sub("[^a-z0-9]+", "-", case.id.lower()).strip("-"),
-        "title": pde.description or f"{pde.type} on {oracle.domain.type}",
-        "coordinates": {"space": list(space), **({"time": _TIME} if setting.times else {})},
-        "fields": list(setting.fields),
-        "coefficients": dict(setting.form.coefficients),
-        "parameters": dict(setting.form.parameters),
-        "equations": _equations(pde, setting, exact),
-        "domain": domain,
-        **({"time": list(setting.times)} if setting.times else {}),
-        "initial": _initial(pde, setting, exact),
-        "boundary": _conditions(oracle.bc, domain, setting.fields, setting.coordinates, exact),
-        "outputs": _outputs(oracle.output.grid, setting),
-        **_reference(setting, exact),
-        "limits": {"wall_s": case.evaluation_config.timeout_sec},
-        "tags": [_TAG, case.id, pde.type],
-    }
-
-
-def _exact(pde: CaseEquation, setting: _Setting) -> dict[str, Any]:
-    """Return the exact solution of each field, nothing where the case has none."""
-    if not pde.manufactured_solution:
-        return {}
-    solution = read_expression(
-        pde.manufactured_solution.get("u"), setting.coordinates, "the manufactured solution"
-    )
-    further = {name: setting.applied(text, solution) for name, text in setting.form.further.items()}
-    return {_FIELD: solution, **further}
-
-
-def _equations(pde: CaseEquation, setting: _Setting, exact: Mapping[str, Any]) -> list[str]:
-    form = setting.form
-    if exact:
-        source = setting.applied(form.operator or form.left, exact[_FIELD])
-    else:
-        source = read_expression(pde.source_term or 0, setting.coordinates, "the source term")
-    further = [f"{text} = {name}" for name, text in form.further.items()]
-    return [*further, f"{form.left} = {write_expression(source)}"]
-
-
-def _initial(pde: CaseEquation, setting: _Setting, exact: Mapping[str, Any]) -> dict[str, str]:
-    """Return the initial state: that of the exact solution, or as given, which is 0 where nothing is."""
-    if not setting.times:
-        return {}
-    rates: Sequence[str] = (_FIELD, f"{_FIELD}_{_TIME}") if pde.type == "wave" else (_FIELD,)
-    if exact:
-        t = sympy.Symbol(_TIME)
-        found = [exact[_FIELD].diff(t, order).subs(t, setting.times[0]) for order in range(len(rates))]
-    else:
-        given = (pde.initial_condition, pde.initial_velocity)
-        found = [
-            read_expression(value or 0, setting.space, f"the initial {name}")
-            for name, value in zip(rates, given, strict=False)
-        ]
-    return {name: write_expression(value) for name, value in zip(rates, found, strict=True)}
-
-
-def _outputs(grid: CaseGrid, setting: _Setting) -> dict[str, Any]:
-    """Return the grid of a case; of a transient one the last time is compared, and the first is always there."""
-    counts = dict(zip(setting.space, (grid.nx, grid.ny, grid.nz), strict=False))
-    if None in counts.values():
-        raise UnsupportedCase("not of the form of a case", "output.grid.nz: expected a number, found nothing")
-    return {"grid": "nodes", "points": counts, **({"times": 2} if setting.times else {})}
-
-
-def _reference(setting: _Setting, exact: Mapping[str, Any]) -> dict[str, Any]:
-    if exact:
-        return {
-            "reference": {
-                "kind": "exact",
-                "value": {name: write_expression(value) for name, value in exact.items()},
+    def _initial(self, start: float) -> dict[str, str]:
+        """Return the initial state: that of the exact solution, or as given, which is 0 where nothing is."""
+        given = {_FIELD: self.pde.initial_condition}
+        if self.pde.type == "wave":
+            given[f"{_FIELD}_{_TIME}"] = self.pde.initial_velocity
+        if self.exact:
+            t = sympy.Symbol(_TIME)
+            return _written(
+                {name: self.exact[_FIELD].diff(t, order).subs(t, start) for order, name in enumerate(given)}
+            )
+        return _written(
+            {
+                name: read_expression(value or 0, self.space, f"the initial {name}")
+                for name, value in given.items()
             }
+        )
+
+    def _outputs(self) -> dict[str, Any]:
+        """Return the grid of a case; of a transient one the last time is compared, and the first is always there."""
+        grid = self.oracle.output.grid
+        counts = dict(zip(self.space, (grid.nx, grid.ny, grid.nz), strict=False))
+        if None in counts.values():
+            raise UnsupportedCase(NO_CASE, "output.grid.nz: expected a number, found nothing")
+        return {"grid": "nodes", "points": counts, **({"times": 2} if self.times else {})}
+
+    def _conditions(self) -> Iterator[dict[str, Any]]:
+        """Yield the conditions of a case; raises `UnsupportedCase` for kinds and places that cannot be said."""
+        bounds: Mapping[str, Any] = self.domain.get("bounds", {})
+        unknown = sorted(self.oracle.bc.keys() - {*_VALUES, "periodic"})
+        if unknown:
+            raise UnsupportedCase(_OTHER_KIND, ", ".join(map(clip, unknown)))
+        axes = [axis for entry in self._entries("periodic") for axis in _listed(entry.get("on"))]
+        if not all(axis in bounds for axis in axes):
+            raise UnsupportedCase(_OTHER_KIND, f"periodic on {clip(', '.join(axes))}")
+        yield from ({"type": "periodic", "axis": axis} for axis in axes)
+        # `x0` is the low end of an axis.
+        ends = {
+            f"{axis}{i}": f"{axis} = {end:g}" for axis, pair in bounds.items() for i, end in enumerate(pair)
         }
-    # Initial and boundary values are meant as they are given, whether they agree where they meet or not.
-    return {"allow": ["corner-jump"]} if setting.times else {}
+        for kind in _VALUES:
+            for entry in self._entries(kind):
+                for place in _listed(entry.get("on", "all")):
+                    if place != "all" and place not in ends:
+                        raise UnsupportedCase("a condition on an unknown part of the boundary", clip(place))
+                    yield from self._on(kind, ends.get(place, place), entry.get("value"))
+
+    def _entries(self, kind: str) -> list[Mapping[str, Any]]:
+        entries = self.oracle.bc.get(kind) or []
+        entries = [entries] if isinstance(entries, Mapping) else entries
+        if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+            raise UnsupportedCase(NO_CASE, f"bc.{kind}: expected mappings of on and value")
+        return entries
+
+    def _on(self, kind: str, where: str, value: Any) -> Iterator[dict[str, Any]]:
+        """Yield the conditions on all fields at one place; a value `u` stands for the exact solution.
+
+        Fields after the first, which the case does not name, have their exact values or 0 where the first one is given.
+        """
+        if kind != "dirichlet" and len(self.fields) > 1:
+            raise UnsupportedCase(_OTHER_KIND, f"{kind} for an equation of fourth order")
+        known = value == "u" and kind == "dirichlet" and self.exact
+        first = self.exact[_FIELD] if known else read_expression(value, self.coordinates, f"the {kind} value")
+        values = {_FIELD: first, **{field: self.exact.get(field, 0) for field in self.form.further}}
+        for field, text in _written(values).items():
+            yield {"where": where, "type": kind, "field": field, "value": text}
 
 
-def _conditions(
-    given: Mapping[str, Any],
-    domain: Mapping[str, Any],
-    fields: Sequence[str],
-    coordinates: Sequence[str],
-    exact: Mapping[str, Any],
-) -> list[dict[str, Any]]:
-    """Return the conditions of a case; raises `UnsupportedCase` for kinds and places that cannot be said.
-
-    `exact` has the exact solution of each field, for which `u` stands as a value, and is empty where there is none.
-    Fields after the first, which the case does not name, have their exact values or 0 where the first one is given.
-    """
-    unknown = sorted(given.keys() - {*_VALUES, "periodic"})
-    if unknown:
-        raise UnsupportedCase("a boundary condition of another kind", ", ".join(map(clip, unknown)))
-    found: list[dict[str, Any]] = [{"type": "periodic", "axis": axis} for axis in _axes(given, domain)]
-    for kind in _VALUES:
-        for entry in _entries(given, kind):
-            for where in _places(entry, domain):
-                found += _on(kind, where, entry.get("value"), fields, coordinates, exact)
-    return found
-
-
-def _axes(given: Mapping[str, Any], domain: Mapping[str, Any]) -> list[str]:
-    axes = [axis for entry in _entries(given, "periodic") for axis in _listed(entry.get("on"))]
-    if not all(axis in domain.get("bounds", ()) for axis in axes):
-        raise UnsupportedCase("a boundary condition of another kind", f"periodic on {clip(', '.join(axes))}")
-    return axes
-
-
-def _entries(given: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
-    entries = given.get(kind) or []
-    entries = [entries] if isinstance(entries, Mapping) else entries
-    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
-        raise UnsupportedCase("not of the form of a case", f"bc.{kind}: expected mappings of on and value")
-    return entries
-
-
-def _places(entry: Mapping[str, Any], domain: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the places of an entry as in `where`: `all`, or `x = 0` for x0, the low end of an axis."""
-    ends = {
-        f"{axis}{index}": f"{axis} = {end:g}"
-        for axis, pair in domain.get("bounds", {}).items()
-        for index, end in enumerate(pair)
-    }
-    for place in _listed(entry.get("on", "all")):
-        if place != "all" and place not in ends:
-            raise UnsupportedCase("a condition on an unknown part of the boundary", clip(place))
-        yield ends.get(place, place)
+def _written(expressions: Mapping[str, Any]) -> dict[str, str]:
+    return {name: write_expression(expression) for name, expression in expressions.items()}
 
 
 def _listed(value: Any) -> list[str]:
     return [str(one) for one in value] if isinstance(value, list) else [str(value)]
-
-
-def _on(
-    kind: str,
-    where: str,
-    value: Any,
-    fields: Sequence[str],
-    coordinates: Sequence[str],
-    exact: Mapping[str, Any],
-) -> Iterator[dict[str, Any]]:
-    """Yield the conditions on all fields at one place."""
-    if kind != "dirichlet" and len(fields) > 1:
-        raise UnsupportedCase(
-            "a boundary condition of another kind", f"{kind} for an equation of fourth order"
-        )
-    known = value == "u" and kind == "dirichlet" and exact
-    first = exact[fields[0]] if known else read_expression(value, coordinates, f"the {kind} value")
-    values = {fields[0]: first, **{field: exact.get(field, 0) for field in fields[1:]}}
-    for field, expression in values.items():
-        yield {"where": where, "type": kind, "field": field, "value": write_expression(expression)}

@@ -1,1 +1,0 @@
-"""Finished and unfinished runs side by side: `sharp compare`."""

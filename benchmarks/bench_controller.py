@@ -17,9 +17,7 @@ from statistics import median
 
 from measuring import Cost, Table, command_line, cost_of, scratch
 
-from sharp.runs.configure import load_config
-from sharp.runs.creation import create_run
-from sharp.runs.effects import ProgressEvent
+from sharp.runs import ProgressEvent, create_run, load_config
 from sharp.runs.execute import execute
 
 SMALL = (

@@ -30,7 +30,7 @@ from measuring import Table, command_line, scratch
 from hpc.queue import Dispatcher, PilotOptions, WorkItem, serve
 from hpc.quiescence import QuiescenceTracker
 from hpc.slurm import Campaign, ClusterProfile, Commands, Slurm, acquire_control, create_campaign
-from sharp.runs.cluster.profiles import render_script
+from sharp.runs import render_script
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.helpers.cluster.private_slurm import PrivateSlurm, missing, started

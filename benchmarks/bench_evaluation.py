@@ -39,14 +39,17 @@ from measuring import Table, command_line, cost_of, scratch, shares
 
 from hpc.processes import descendants
 from hpc.sandbox import SandboxLimits, SandboxPolicy, open_interpreter
-from sharp.evaluation.cache import CachedEvaluator, EvaluationCache, cache_home
-from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Evaluator
-from sharp.problems import load_problem
-from sharp.problems.limits import ResourceLimits
-from sharp.reference.datasets import DataSet, make_splits, open_dataset
-from sharp.reference.error_norms import relative_errors
-from sharp.reference.generation import make_dataset
+from sharp.evaluation import (
+    CachedEvaluator,
+    Evaluation,
+    EvaluationCache,
+    EvaluationRequest,
+    Evaluator,
+    LocalEvaluator,
+    cache_home,
+)
+from sharp.problems import ResourceLimits, load_problem
+from sharp.reference import DataSet, make_dataset, make_splits, open_dataset, relative_errors
 
 PROBLEM = load_problem("advection")
 TOUCHED = 4 << 30

@@ -13,13 +13,17 @@ from typing import Any
 
 from measuring import Table, command_line, cost_of, scratch
 
-from sharp.neural.baseline import Scorer
-from sharp.neural.operator import TrainingConfig, count_parameters
-from sharp.neural.training import CHECKPOINT, train
-from sharp.neural.training_data import initial_states, training_set
+from sharp.neural import (
+    CHECKPOINT,
+    Scorer,
+    TrainingConfig,
+    count_parameters,
+    initial_states,
+    train,
+    training_set,
+)
 from sharp.problems import Problem, load_problem
-from sharp.reference.datasets import make_splits
-from sharp.reference.generation import ensure_dataset
+from sharp.reference import ensure_dataset, make_splits
 
 
 def main(

@@ -17,14 +17,16 @@ from pathlib import Path
 
 from measuring import Table, command_line, cost_of, write_rows
 
-from sharp.problems import Problem
-from sharp.problems.cases import load_case
-from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.driver import SolveOptions, solve_problem
-from sharp.solvers.exact import exact_errors
-from sharp.solvers.method import Deadline
-from sharp.solvers.pinn.method import Pinn
-from sharp.solvers.system import system_of
+from sharp.problems import Problem, load_case
+from sharp.solvers import (
+    Deadline,
+    DiscreteSolution,
+    Pinn,
+    SolveOptions,
+    exact_errors,
+    solve_problem,
+    system_of,
+)
 
 CASES = [
     "poisson-charged-film",

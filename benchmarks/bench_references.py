@@ -21,9 +21,7 @@ from jax import lax
 from measuring import PROBLEMS, Table, command_line, cost_of
 
 from sharp.problems import Problem, load_problem
-from sharp.reference.families import family_of
-from sharp.reference.generation import output_times
-from sharp.reference.spectral import relative_l2
+from sharp.reference import family_of, output_times, relative_l2
 
 Plain = Callable[..., Any]
 Step = Callable[[Any, Any], Any]

@@ -25,23 +25,16 @@ from statistics import fmean, median
 from measuring import PROBLEMS, Table, command_line, cost_of, scratch
 from scipy.stats import spearmanr
 
-from sharp.evaluation.feedback import failure_text, feedback_text
-from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Split
-from sharp.llm.prompts import render
-from sharp.llm.protocol import Message
-from sharp.llm.replies import extract_code
-from sharp.problems import Problem, load_problem, render_description
-from sharp.problems.limits import ResourceLimits
-from sharp.reference.datasets import make_splits
-from sharp.reference.generation import ensure_dataset
+from sharp.evaluation import Evaluation, EvaluationRequest, LocalEvaluator, Split, failure_text, feedback_text
+from sharp.llm import Message, extract_code, render
+from sharp.problems import Problem, ResourceLimits, load_problem, render_description
+from sharp.reference import ensure_dataset, make_splits
 from sharp.resources import find_resource
 from sharp.rule_based.answers import answer
 from sharp.rule_based.composer import ComposedProgram, compose
 from sharp.rule_based.program_analysis import read
 from sharp.rule_based.repairing import repair
-from sharp.runs.configure import load_config
-from sharp.runs.creation import create_run
+from sharp.runs import create_run, load_config
 from sharp.runs.execute import execute
 
 SAMPLES, WALL_S, ATTEMPTS = 2, 60.0, 4

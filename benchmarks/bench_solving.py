@@ -18,10 +18,8 @@ from pathlib import Path
 from measuring import Table, command_line, write_rows
 
 from sharp.errors import InputError
-from sharp.problems.cases import list_cases, load_case
-from sharp.solvers.driver import SolveOptions, solve_problem
-from sharp.solvers.exact import exact_errors
-from sharp.solvers.verification import CROSS_CHECK, RESIDUAL
+from sharp.problems import list_cases, load_case
+from sharp.solvers import CROSS_CHECK, RESIDUAL, SolveOptions, exact_errors, solve_problem
 
 FACTOR = 10.0
 

@@ -22,10 +22,9 @@ from sharp.version import __version__
 
 if TYPE_CHECKING:
     from sharp.api import Run, compare, evaluate, load_problem, replay, resume, run, solve, verify
-    from sharp.evaluation.protocol import Evaluation
-    from sharp.problems.problem import Problem
-    from sharp.solvers.solution import Solution
-    from sharp.solvers.verification import Verdict
+    from sharp.evaluation import Evaluation
+    from sharp.problems import Problem
+    from sharp.solvers import Solution, Verdict
 
 __all__ = [
     "Evaluation",

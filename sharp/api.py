@@ -16,29 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 from hpc.errors import JournalMismatch, LeaseLost, RunLocked, RunVersionError
 from sharp.errors import BudgetExceeded, ClarificationNeeded, InputError, NotSolved, SpecificationError
-from sharp.problems.loader import is_natural_language, load_problem
-from sharp.problems.problem import Problem
+from sharp.problems import Problem, is_natural_language, load_problem
 
 if TYPE_CHECKING:
-    from sharp.agent.replay import ReplayReport
-    from sharp.agent.sessions import SessionResult
-    from sharp.agent.settings import AgentConfig
-    from sharp.agent.translation import Answering, Translation
+    from sharp.agent import AgentConfig, Answering, ReplayReport, SessionResult, Translation
     from sharp.config import RunConfig
-    from sharp.evaluation.protocol import Evaluation, Split
+    from sharp.evaluation import Evaluation, Split
     from sharp.experiments import Comparison
     from sharp.experiments.sweeps.workload import SweepWorkload
-    from sharp.problems.diagnosis import Diagnosis
+    from sharp.problems import Diagnosis
     from sharp.report import ReportFiles
-    from sharp.runs.cluster.workload import RunWorkload
-    from sharp.runs.directory import RunDirectory
-    from sharp.runs.execute import Replay
-    from sharp.runs.solver_evaluation import SolverEvaluation
-    from sharp.solvers.driver import SolveOptions
-    from sharp.solvers.solution import Solution
-    from sharp.solvers.user_solution import Candidate
-    from sharp.solvers.verification import Verdict
-    from sharp.tournament.state import Tournament
+    from sharp.runs import Replay, RunDirectory, RunWorkload, SolverEvaluation
+    from sharp.solvers import Candidate, Solution, SolveOptions, Verdict
+    from sharp.tournament import Tournament
 
 __all__ = [
     "Run",
@@ -96,7 +86,7 @@ def solve(
     one that leaves something open, `NotSolved` for words of which nothing could be solved, `ConfigurationError` for
     an unknown method, and `ModelError`.
     """
-    from sharp.solvers.driver import SolveOptions
+    from sharp.solvers import SolveOptions
 
     options = SolveOptions(method, accuracy, resolution, time_limit, cross_check=cross_check)
     if isinstance(problem, str) and is_natural_language(problem):
@@ -117,9 +107,7 @@ def diagnosed(problem: ProblemLike) -> tuple[Diagnosis, str]:
 
     Raises `SpecificationError`, with a line for each reason, for one that cannot be solved as it stands.
     """
-    from sharp.problems.diagnosis import diagnose
-    from sharp.problems.loader import check_id, read_specification
-    from sharp.problems.serialisation import to_yaml
+    from sharp.problems import check_id, diagnose, read_specification, to_yaml
 
     if isinstance(problem, Problem):
         path, text = Path(problem.id), to_yaml(problem)
@@ -137,8 +125,8 @@ def solve_diagnosed(
     diagnosis: Diagnosis, text: str, options: SolveOptions, output: Path | None, listener: Say
 ) -> Solution:
     """Solve a problem that has been found well posed, and write its files if an output folder is given."""
-    from sharp.solvers.driver import solve_problem
-    from sharp.solvers.export import Folder, export
+    from sharp.solvers import Folder, solve_problem
+    from sharp.solvers.export import export
 
     assert diagnosis.problem is not None, "a problem without open questions can be read"
     if output is not None:
@@ -150,9 +138,8 @@ def solve_diagnosed(
 
 
 def _solve_words(words: str, model: str | Sequence[str] | None, folder: Path, listener: Say) -> Solution:
-    from sharp.agent.session_report import headline
-    from sharp.agent.settings import AgentConfig, models_by_role
-    from sharp.solvers.driver import verify_study
+    from sharp.agent import AgentConfig, headline, models_by_role
+    from sharp.solvers import verify_study
 
     names = [model] if isinstance(model, str) else model
     config = AgentConfig(words, models_by_role(names)) if names else AgentConfig(words)
@@ -171,9 +158,8 @@ def _solve_words(words: str, model: str | Sequence[str] | None, folder: Path, li
 
 def run_agents(config: AgentConfig, folder: Path, listener: Say) -> SessionResult:
     """Run or resume an agent session, and write its report and files into the folder."""
-    from sharp.agent.export import export_course
-    from sharp.agent.sessions import run_session
-    from sharp.runs.synthesis import synthesis_by_runs
+    from sharp.agent import export_course, run_session
+    from sharp.runs import synthesis_by_runs
 
     finished = run_session(folder, config, listener, synthesis=synthesis_by_runs(report_of))
     export_course(finished, folder)
@@ -203,7 +189,7 @@ def verify(
     are those of the specification if not given. Raises `InputError` for a solution of another form and
     `SpecificationError`.
     """
-    from sharp.solvers.user_solution import verify_solution
+    from sharp.solvers import verify_solution
 
     return verify_solution(as_problem(problem), solution, accuracy, time_limit, listener)
 
@@ -246,8 +232,7 @@ def evaluated(
     problem: ProblemLike, solver: str | Path, listener: Say | None, **options: Any
 ) -> SolverEvaluation:
     """Run and score a solver program like `evaluate`, and return all that is known of it; raises like that."""
-    from sharp.runs.progress import progress_view
-    from sharp.runs.solver_evaluation import SolverEvaluationOptions, evaluate_solver, read_solver
+    from sharp.runs import SolverEvaluationOptions, evaluate_solver, progress_view, read_solver
 
     wanted = SolverEvaluationOptions(**options)
     with progress_view(say=listener) as view:
@@ -356,8 +341,7 @@ def run(
     `RunDirectoryError` if there is a run already, `ModelError`, `BudgetExceeded` and `InfrastructureError`.
     """
     from sharp.config import RunConfig
-    from sharp.runs.configure import changed_config, load_config
-    from sharp.runs.creation import write_specification
+    from sharp.runs import changed_config, load_config, write_specification
 
     path = Path(run_dir) if run_dir is not None else fresh_path(_name(what))
     if isinstance(what, RunConfig):
@@ -383,8 +367,7 @@ def _name(what: ProblemLike | RunConfig) -> str:
 
 def start_run(config: RunConfig, path: Path, listener: Say | None) -> Run:
     """Create a run directory and carry the run to its end; raises like `run`."""
-    from sharp.runs.creation import create_run
-    from sharp.runs.progress import progress_view
+    from sharp.runs import create_run, progress_view
 
     with progress_view(say=listener) as progress:
         created = create_run(config, path, progress.on_data)
@@ -406,8 +389,7 @@ def resume(
 
     Raises `RunDirectoryError` where there is no run or it cannot be used, and like `run`.
     """
-    from sharp.runs.creation import amended
-    from sharp.runs.directory import load_run
+    from sharp.runs import amended, load_run
 
     texts = ([f"{name}={value}" for name, value in (given or {}).items()] for given in (budgets, servers))
     return continue_run(amended(load_run(Path(path)), *texts), steal_lease=steal_lease, listener=listener)
@@ -416,9 +398,8 @@ def resume(
 def continue_run(directory: RunDirectory, *, steal_lease: bool = False, listener: Say | None = _quiet) -> Run:
     """Carry a run to its end and write its report; raises like `resume`."""
     from sharp.report import write_report
-    from sharp.runs.directory import changed_prompts
+    from sharp.runs import changed_prompts, progress_view
     from sharp.runs.execute import execute
-    from sharp.runs.progress import progress_view
 
     command = f"what was finished is kept; go on with: sharp resume {shlex.quote(str(directory.path))}"
     helped = advice(command, over_budget=f"{command} --budget NAME=VALUE")
@@ -455,12 +436,12 @@ def replay(path: str | Path) -> Replay | ReplayReport:
     """
     folder = Path(path)
     if any(folder.glob("session-*/agent.yaml")):
-        from sharp.agent.replay import replay_and_compare
-        from sharp.runs.synthesis import synthesis_by_runs
+        from sharp.agent import replay_and_compare
+        from sharp.runs import synthesis_by_runs
 
         return replay_and_compare(folder, synthesis_by_runs(report_of))
-    from sharp.runs.directory import load_run
-    from sharp.runs.execute import replay as rebuild
+    from sharp.runs import load_run
+    from sharp.runs import replay as rebuild
 
     return rebuild(load_run(folder))
 
@@ -468,8 +449,8 @@ def replay(path: str | Path) -> Replay | ReplayReport:
 def write_report(path: str | Path) -> Run:
     """Write the report of a run again from its record alone, finished or not; raises `RunDirectoryError`."""
     from sharp.report import write_report as write
-    from sharp.runs.directory import load_run
-    from sharp.runs.execute import replay as rebuild
+    from sharp.runs import load_run
+    from sharp.runs import replay as rebuild
 
     directory = load_run(Path(path))
     state = rebuild(directory).state
@@ -487,7 +468,7 @@ def workload_in(folder: Path) -> RunWorkload | SweepWorkload:
     """Return what a folder holds for a cluster to carry out; raises `RunDirectoryError` where it holds nothing."""
     from sharp.experiments.sweeps.folder import is_sweep
     from sharp.experiments.sweeps.workload import SweepWorkload
-    from sharp.runs.cluster.workload import RunWorkload
+    from sharp.runs import RunWorkload
 
     return SweepWorkload.of(folder) if is_sweep(folder) else RunWorkload.of(folder, report_of)
 
@@ -516,9 +497,8 @@ def _translated(
     words: str, path: Path, model: str | None, base_url: str | None, values: Mapping[str, Any], listener: Say
 ) -> Path:
     """Return the specification that a model makes of words, in the folder of a run that is to be."""
-    from sharp.agent.export import PROBLEM
-    from sharp.agent.session_report import headline
-    from sharp.runs.configure import load_config
+    from sharp.agent import PROBLEM, headline
+    from sharp.runs import load_config
 
     foreseen = str(path / TRANSLATION / PROBLEM)
     config = load_config(foreseen, model=model, base_url=base_url, values=values, foreseen=True)
@@ -538,9 +518,9 @@ def translate_words(
     The folder is RUN/translation, so that the same words go on where they were. Raises `RunDirectoryError` if there is
     a run already, and what `sharp.agent.translation.translate` raises.
     """
-    from sharp.agent.translation import load_answers, translate
-    from sharp.llm.cards import load_card
-    from sharp.runs.creation import check_unused, with_servers
+    from sharp.agent import load_answers, translate
+    from sharp.llm import load_card
+    from sharp.runs import check_unused, with_servers
 
     check_unused(run_dir)
     folder, model = run_dir / TRANSLATION, config.models.analyst

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from hpc.slurm import Minutes
-from sharp.evaluation.launcher import checked_launcher
-from sharp.llm.cards import checked_url
+from sharp.evaluation import checked_launcher
+from sharp.llm import checked_url
 
 Method = Literal[
     "pde-sharp", "codepde", "codepde-refine", "cot-reflection", "moa", "cepo", "funsearch", "aide"

@@ -17,8 +17,7 @@ def main() -> None:
     told.listen()
     from hpc.campaign import run_controller_job
     from sharp.api import workload_in
-    from sharp.runs.cluster.profiles import render_script
-    from sharp.runs.cluster.workload import CONTROLLER
+    from sharp.runs import CONTROLLER, render_script
 
     folder, token = sys.argv[1:]
     sys.exit(run_controller_job(CONTROLLER, Path(folder), token, workload_in, told, render_script))

@@ -21,8 +21,7 @@ from hpc.slurm import Minutes
 from sharp.cli import cli
 from sharp.cli.exits import MEANINGS
 from sharp.config import RunConfig, Server
-from sharp.reference.feedback import all_metrics
-from sharp.reference.metrics import FeedbackMetric
+from sharp.reference import FeedbackMetric, all_metrics
 
 DOCS = Path(__file__).parent.parent / "docs"
 

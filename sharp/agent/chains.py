@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sharp.agent.plans import OutputReference, PlanStep, ToolPlan
-from sharp.problems.problem import Problem
-from sharp.problems.serialisation import to_document
+from sharp.problems import Problem, to_document
 
 Document = Mapping[str, Any]
 _EQUATIONS = ("coordinates", "fields", "parameters", "coefficients", "units", "equations", "eigenvalue")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from sharp.agent.memory import ToolInvocation, ToolRecord
 from sharp.agent.tools import CheckResult, ToolContext, ToolError, Toolkit, ToolResult
-from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest, TokenUsage
+from sharp.llm import ChatBackend, ChatReply, ChatRequest, TokenUsage
 
 if TYPE_CHECKING:
     from hpc.journal import Journal, ReplayJournal

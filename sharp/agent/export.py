@@ -16,8 +16,9 @@ from sharp.agent.sessions import SessionResult
 from sharp.document import render_html, render_markdown
 from sharp.error_messages import describe
 from sharp.errors import ConfigurationError
-from sharp.problems.serialisation import to_yaml
-from sharp.solvers.output import npz, output
+from sharp.problems import to_yaml
+from sharp.solvers import npz
+from sharp.solvers.output import output
 
 PROBLEM = "problem.yaml"
 QUESTIONS = "questions.yaml"

@@ -10,7 +10,7 @@ from sharp.agent.plans import PlanStep, ToolPlan, check_plan, read_plan
 from sharp.agent.tools import Tool, ToolError, Toolkit
 from sharp.error_messages import describe, valid_values
 from sharp.errors import ReplyError
-from sharp.llm.replies import extract_json
+from sharp.llm import extract_json
 
 Judgement = Literal["valid", "invalid", "clarify", "reject"]
 JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)

@@ -29,9 +29,11 @@ from sharp.document import (
     Report,
     Section,
     Table,
+    count_text,
+    duration_text,
+    error_text,
 )
-from sharp.document.text import count_text, duration_text, error_text
-from sharp.evaluation.protocol import Evaluation
+from sharp.evaluation import Evaluation
 from sharp.solvers.figures import figures
 from sharp.solvers.problem_summary import problem_summary
 

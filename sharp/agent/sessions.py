@@ -28,11 +28,9 @@ from sharp.agent.team import AgentTeam, SamplingParams
 from sharp.agent.toolkit import standard_toolkit, whole_toolkit
 from sharp.agent.tools import Toolkit, toolkit_of
 from sharp.event_loop import run_coroutine
-from sharp.llm.backends import make_backend
-from sharp.llm.cards import RULE_BASED, ModelCard, load_card
-from sharp.llm.protocol import ChatBackend, TokenUsage
-from sharp.problems.problem import Problem
-from sharp.solvers.refine import RefinementStudy
+from sharp.llm import RULE_BASED, ChatBackend, ModelCard, TokenUsage, load_card, make_backend
+from sharp.problems import Problem
+from sharp.solvers import RefinementStudy
 
 MessageCallback = Callable[[str], None]
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 from pydantic import Field
 
 from sharp.agent.tools import Parameters
-from sharp.evaluation.protocol import Evaluation
-from sharp.llm.protocol import TokenUsage
-from sharp.problems.problem import Problem
+from sharp.evaluation import Evaluation
+from sharp.llm import TokenUsage
+from sharp.problems import Problem
 
 if TYPE_CHECKING:
     from sharp.agent.team import Role

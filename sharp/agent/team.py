@@ -24,8 +24,7 @@ from sharp.agent.responses import (
 )
 from sharp.agent.tools import Toolkit
 from sharp.errors import BudgetExceeded
-from sharp.llm.prompts import ask_until_valid, render
-from sharp.llm.protocol import ChatRequest, Conversation, Message, seed_at
+from sharp.llm import ChatRequest, Conversation, Message, ask_until_valid, render, seed_at
 
 T = TypeVar("T")
 Role = Literal["planner", "parser", "solver", "orchestrator", "programmer"]

@@ -28,7 +28,7 @@ from sharp.agent.export import (
 )
 from sharp.agent.sessions import MessageCallback, SessionResult, run_session
 from sharp.agent.settings import ROLES, AgentConfig
-from sharp.llm.cards import ModelCard
+from sharp.llm import ModelCard
 
 ROUNDS = 3
 

@@ -100,8 +100,8 @@ def agent(
         read_models,
         read_record,
     )
-    from sharp.llm.cards import load_card
-    from sharp.runs.creation import check_models
+    from sharp.llm import load_card
+    from sharp.runs import check_models
 
     if report_only and not log_file(folder).exists():
         raise ConfigurationError(f"--dir {folder}: no benchmark has been begun there")

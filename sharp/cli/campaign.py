@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hpc.campaign import CampaignStatus, ControllerStatus, JobAccounting, SubmissionRow
     from hpc.slurm import Campaign
     from sharp.experiments.sweeps.status import SweepStatus
-    from sharp.runs.status import Status
+    from sharp.runs import Status
 
 _LISTED = 4
 _HEADS = ("submission", "job", "role", "state", "nodes", "time", "exit", "memory", "evaluations")

@@ -52,7 +52,7 @@ def list_problems(kind: str | None, tag: str | None, as_json: bool) -> None:
       sharp problems list --tag heat --json
     """
     from sharp.document import Table
-    from sharp.problems.cases import list_entries
+    from sharp.problems import list_entries
 
     chosen = [
         entry
@@ -103,7 +103,7 @@ def check_problem(problem: str, as_json: bool) -> None:
       sharp problems check my-problem.yaml
       sharp problems check my-problem.yaml --json
     """
-    from sharp.problems.diagnosis import diagnose_file
+    from sharp.problems import diagnose_file
 
     found = diagnose_file(problem)
     known, concerns = found.problem, tuple(zip(found.places, found.concerns, strict=True))
@@ -188,7 +188,7 @@ def list_models(as_json: bool) -> None:
       sharp models list --json
     """
     from sharp.document import Table
-    from sharp.llm.cards import list_cards, load_card
+    from sharp.llm import list_cards, load_card
 
     cards = [load_card(path) for path in list_cards().values()]
     columns = ("model", "kind", "context", "GPUs", "description")
@@ -213,7 +213,7 @@ def show_model(model: str, as_json: bool) -> None:
     """
     import yaml
 
-    from sharp.llm.cards import load_card
+    from sharp.llm import load_card
 
     card = load_card(model).model_dump(mode="json")
     show(as_json, card, yaml.safe_dump(card, sort_keys=False, allow_unicode=True).rstrip())
@@ -237,7 +237,7 @@ def metrics(name: str | None, problem: str | None, as_json: bool) -> None:
     """
     from sharp.document import Facts, Paragraph, Table
     from sharp.problems import load_problem
-    from sharp.reference.feedback import all_metrics, metrics_for
+    from sharp.reference import all_metrics, metrics_for
     from sharp.yaml_documents import hint
 
     known = dict(all_metrics()) if problem is None else metrics_for(load_problem(problem))

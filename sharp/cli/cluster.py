@@ -17,7 +17,7 @@ from sharp.cli.options import COUNT, FILE, FOLDER, ROLES, SharpCommand, SharpGro
 if TYPE_CHECKING:
     from hpc.serving import ServerRegistration
     from hpc.slurm import ClusterProfile, RoleName
-    from sharp.llm.cards import ModelCard
+    from sharp.llm import ModelCard
 
 
 @click.group(cls=SharpGroup)
@@ -45,7 +45,7 @@ def list_(as_json: bool) -> None:
       sharp cluster list --json
     """
     from sharp.document import Table
-    from sharp.runs.cluster.profiles import list_clusters, load_cluster
+    from sharp.runs import list_clusters, load_cluster
 
     found = {name: (path, load_cluster(path)) for name, path in list_clusters().items()}
     facts = [{"file": str(path), **loaded.model_dump(mode="json")} for path, loaded in found.values()]
@@ -67,7 +67,7 @@ def show_(name: str, role: RoleName | None, as_json: bool) -> None:
     """
     import yaml
 
-    from sharp.runs.cluster.profiles import example_script, load_cluster
+    from sharp.runs import example_script, load_cluster
 
     loaded = load_cluster(name)
     facts = {"script": example_script(loaded, role)} if role else loaded.model_dump(mode="json")
@@ -89,7 +89,7 @@ def init(name: str, output: Path | None, force: bool, as_json: bool) -> None:
       sharp cluster init mycluster --output mycluster.yaml
     """
     from hpc.slurm import Slurm
-    from sharp.runs.cluster.profiles import draft_cluster
+    from sharp.runs import draft_cluster
 
     path = draft_cluster(name, Slurm(), output, replace=force)
     said = f"{path}\nRead it, correct it, then: sharp doctor --cluster {output or name}"
@@ -132,9 +132,9 @@ def serve(
       sharp serve qwen3-32b --cluster mycluster --replicas 2
       sharp serve qwen3-32b --stop
     """
-    from sharp.llm.cards import load_card
+    from sharp.llm import load_card
+    from sharp.runs import load_cluster
     from sharp.runs.cluster import serve_model
-    from sharp.runs.cluster.profiles import load_cluster
 
     place = folder or Path("served") / Path(model).stem
     if ending:

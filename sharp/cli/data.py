@@ -11,7 +11,7 @@ from sharp.cli.options import COUNT, FILE, SharpGroup, json_option, show
 
 if TYPE_CHECKING:
     from sharp.problems import Problem
-    from sharp.reference.datasets import DataSet
+    from sharp.reference import DataSet
 
 _problem_option = click.option(
     "--problem", help="Problem that the file belongs to.  [default: recognised by what the file holds]"
@@ -64,8 +64,8 @@ def make(
       sharp data make my-problem.yaml --samples 8
     """
     from sharp.problems import load_problem
-    from sharp.reference.generation import ensure_dataset, make_dataset
-    from sharp.runs.progress import progress_view
+    from sharp.reference import ensure_dataset, make_dataset
+    from sharp.runs import progress_view
 
     loaded = load_problem(problem)
     with progress_view() as view:
@@ -94,8 +94,8 @@ def import_(file: Path, problem: str | None, output: Path, first: int, last: int
     Examples:
       sharp data import 1D_Burgers_Sols_Nu0.01.hdf5 --output burgers.hdf5 --last 50
     """
-    from sharp.reference.generation import import_dataset
-    from sharp.runs.progress import progress_view
+    from sharp.reference import import_dataset
+    from sharp.runs import progress_view
 
     known = _problem_of(file, problem)
     with progress_view() as view:
@@ -118,8 +118,8 @@ def audit(file: Path, problem: str | None, samples: int, as_json: bool) -> None:
       sharp data audit 1D_Advection_Sols_beta0.1.hdf5
       sharp data audit ours.hdf5 --problem my-problem.yaml --samples 4 --json
     """
-    from sharp.reference.audit import audit_dataset, format_audit
-    from sharp.runs.progress import progress_view
+    from sharp.reference import audit_dataset, format_audit
+    from sharp.runs import progress_view
 
     known = _problem_of(file, problem)
     with progress_view() as view:
@@ -128,7 +128,7 @@ def audit(file: Path, problem: str | None, samples: int, as_json: bool) -> None:
 
 
 def _problem_of(file: Path, name: str | None) -> Problem:
-    from sharp.evaluation.recognition import recognise
+    from sharp.evaluation import recognise
     from sharp.problems import load_problem
 
     return recognise(file) if name is None else load_problem(name)

@@ -13,8 +13,8 @@ from sharp.cli.options import COUNT, FILE, SharpCommand, json_option, repeated, 
 
 if TYPE_CHECKING:
     from sharp.document import Block
-    from sharp.evaluation.protocol import Evaluation, Scores
-    from sharp.runs.solver_evaluation import SolverEvaluation
+    from sharp.evaluation import Evaluation, Scores
+    from sharp.runs import SolverEvaluation
 
 _TIERS = ("auto", "bubblewrap", "landlock", "apptainer", "rlimits")
 
@@ -77,8 +77,7 @@ def evaluate(
 
 def _blocks(outcome: SolverEvaluation) -> Iterator[Block]:
     from sharp.document import Code, Facts
-    from sharp.evaluation.convergence import format_convergence
-    from sharp.evaluation.feedback import failure_text
+    from sharp.evaluation import failure_text, format_convergence
 
     evaluation, first, last = outcome.evaluation, outcome.samples.start, outcome.samples.stop - 1
     rows = [
@@ -98,8 +97,8 @@ def _blocks(outcome: SolverEvaluation) -> Iterator[Block]:
 
 
 def _errors(evaluation: Evaluation, scores: Scores) -> Iterator[tuple[str, str]]:
-    from sharp.document.text import error_text
-    from sharp.report.report_summary import floor_remark
+    from sharp.document import error_text
+    from sharp.report import floor_remark
 
     worst, remark = max(scores.nrmse_per_sample), floor_remark(evaluation)
     many = f"mean of {len(scores.nrmse_per_sample)}, worst {error_text(worst)}; largest {error_text(scores.max_error)}"
@@ -115,8 +114,8 @@ def _errors(evaluation: Evaluation, scores: Scores) -> Iterator[tuple[str, str]]
 
 
 def _execution(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
-    from sharp.document.text import count_text, duration_text, number_text
-    from sharp.report.configuration import steady_text
+    from sharp.document import count_text, duration_text, number_text
+    from sharp.report import steady_text
 
     known = evaluation.environment
     if evaluation.run_time_s is not None:

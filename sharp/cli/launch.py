@@ -24,7 +24,7 @@ from sharp.errors import InputError
 if TYPE_CHECKING:
     from hpc.slurm import ClusterProfile
     from sharp.config import RunConfig
-    from sharp.runs.cluster.launch import JobPreview, LaunchResult
+    from sharp.runs import JobPreview, LaunchResult
 
 
 @click.command(cls=SharpCommand)
@@ -69,7 +69,7 @@ def launch(
       sharp launch my-run.yaml --cluster mycluster --dry-run
       sharp launch /scratch/me/runs/first --budget gpu_hours=40
     """
-    from sharp.runs.cluster.profiles import load_cluster
+    from sharp.runs import load_cluster
 
     cluster = None if cluster_name is None else load_cluster(cluster_name)
     if Path(what).is_dir():
@@ -82,7 +82,7 @@ def launch(
     _refuse(sentence, {"--budget": budgets, "--server": servers})
     if cluster is None:
         raise InputError("--cluster NAME is missing; `sharp cluster list` shows the profiles that there are")
-    from sharp.runs.configure import load_config
+    from sharp.runs import load_config
 
     _launch_new(load_config(what, **changes), path, cluster, dry_run, as_json)
 
@@ -98,13 +98,10 @@ def _launch_new(
 ) -> None:
     """Find out what is wrong before data are made: it may take an hour."""
     from sharp.api import fresh_path, report_of
-    from sharp.runs.cluster.launch import check_slurm, preview
-    from sharp.runs.cluster.launch import launch as submit
-    from sharp.runs.cluster.workload import RunWorkload, check
-    from sharp.runs.configure import problem_of
-    from sharp.runs.creation import create_run, load_cards
+    from sharp.runs import RunWorkload, check, check_slurm, create_run, load_cards, problem_of, progress_view
+    from sharp.runs import launch as submit
+    from sharp.runs.cluster.launch import preview
     from sharp.runs.plan import plan
-    from sharp.runs.progress import progress_view
 
     folder = path or fresh_path(Path(config.problem).stem)
     cards, problem = load_cards(config).values(), problem_of(config)
@@ -131,12 +128,9 @@ def _launch_existing(
     as_json: bool,
 ) -> None:
     from sharp.api import report_of, workload_in
-    from sharp.runs.advance import acquire_run
-    from sharp.runs.cluster.launch import launch as submit
-    from sharp.runs.cluster.launch import preview, profile_of
-    from sharp.runs.cluster.workload import RunWorkload
-    from sharp.runs.creation import amended
-    from sharp.runs.directory import load_run
+    from sharp.runs import RunWorkload, acquire_run, amended, load_run, profile_of
+    from sharp.runs import launch as submit
+    from sharp.runs.cluster.launch import preview
 
     workload = workload_in(folder)
     if dry_run:
@@ -158,7 +152,7 @@ def show_launched(launched: LaunchResult, as_json: bool) -> None:
 
 
 def _show_plan(jobs: list[JobPreview], cost: dict[str, Any] | None, as_json: bool) -> None:
-    from sharp.runs.plan import format_plan
+    from sharp.runs import format_plan
 
     lines = [job.in_words() for job in jobs]
     if cost is not None:

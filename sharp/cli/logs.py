@@ -15,7 +15,7 @@ from sharp.errors import InputError
 
 if TYPE_CHECKING:
     from hpc.slurm import Campaign
-    from sharp.runs.evaluations import ProgramRun
+    from sharp.runs import ProgramRun
 
 _LOOK_S = 2.0
 
@@ -79,7 +79,7 @@ def _show_files(path: Path, job: str | None, following: bool, lines: int, as_jso
 
     if not has_campaign(path) and (path / "run.yaml").exists():
         from hpc.journal import read_run
-        from sharp.runs.evaluations import candidates_of, program_runs
+        from sharp.runs import candidates_of, program_runs
 
         known = ", ".join(candidates_of(program_runs(read_run(path)))) or "none has run yet"
         raise InputError(f"{path} runs on this machine, without jobs; name a candidate: {known}")
@@ -130,8 +130,7 @@ def _runs_of(path: Path, name: str, *, may_come: bool) -> tuple[tuple[ProgramRun
     """Return the evaluations of a candidate, and whether no more will come by itself."""
     from hpc.journal import read_run
     from sharp.experiments.sweeps.folder import begun_runs, is_sweep
-    from sharp.runs.evaluations import candidates_of, program_runs
-    from sharp.runs.manifest import read_manifest
+    from sharp.runs import candidates_of, program_runs, read_manifest
     from sharp.yaml_documents import hint
 
     if is_sweep(path):

@@ -42,7 +42,7 @@ def status(as_json: bool) -> None:
     Examples:
       sharp cache status --json
     """
-    from sharp.evaluation.cache import EvaluationCache, cache_home
+    from sharp.evaluation import EvaluationCache, cache_home
 
     kept = EvaluationCache(cache_home())
     usage = kept.usage()
@@ -70,7 +70,7 @@ def clear(older_than: float, as_json: bool) -> None:
       sharp cache clear --older-than 90
       sharp cache clear
     """
-    from sharp.evaluation.cache import EvaluationCache, cache_home
+    from sharp.evaluation import EvaluationCache, cache_home
 
     kept = EvaluationCache(cache_home())
     removed = kept.clear(older_than * _DAY_S)
@@ -142,7 +142,7 @@ def doctor(
       sharp doctor --cluster mycluster --dir /scratch/me/runs
       sharp doctor --cluster mycluster --role server --wait 2h
     """
-    from sharp.runs.cluster.doctor_checks import checkup, seconds
+    from sharp.runs import checkup, seconds
 
     findings: list[Finding] = []
     for finding in checkup(cluster, roles or ("evaluate",), folder.resolve(), seconds(wait), job=not no_job):

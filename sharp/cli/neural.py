@@ -12,9 +12,7 @@ from sharp.cli.options import COUNT, FILE, FOLDER, SharpGroup, json_option, show
 
 if TYPE_CHECKING:
     from sharp.document import Block
-    from sharp.neural.published import PublishedRow
-    from sharp.neural.result import SplitScore, TrainedResult
-    from sharp.neural.training import Epoch
+    from sharp.neural import Epoch, PublishedRow, SplitScore, TrainedResult
 
 
 @click.group(cls=SharpGroup)
@@ -43,8 +41,7 @@ def list_(folders: tuple[Path, ...], problem: str | None, as_json: bool) -> None
       sharp neural list --problem burgers --json
       sharp neural list trainings/burgers
     """
-    from sharp.neural.published import load_published
-    from sharp.neural.result import trained_rows
+    from sharp.neural import load_published, trained_rows
     from sharp.problems import load_problem
 
     wanted = None if problem is None else load_problem(problem).id
@@ -97,12 +94,16 @@ def train(
       sharp neural train advection
       sharp neural train burgers --samples 1000 --epochs 300 --output trainings/burgers
     """
-    from sharp.neural.baseline import Listener, default_folder, train_baseline
-    from sharp.neural.operator import TrainingConfig, check_settings
-    from sharp.neural.training import load_optax
+    from sharp.neural import (
+        Listener,
+        TrainingConfig,
+        check_settings,
+        default_folder,
+        load_optax,
+        train_baseline,
+    )
     from sharp.problems import load_problem
-    from sharp.runs.progress import progress_view
-    from sharp.runs.solver_evaluation import SolverEvaluationOptions, trial_data
+    from sharp.runs import SolverEvaluationOptions, progress_view, trial_data
 
     loaded, settings = load_problem(problem), TrainingConfig(samples=samples, epochs=epochs, seed=seed)
     check_settings(loaded, settings)
@@ -160,8 +161,7 @@ def _trained(row: TrainedResult, **more: str) -> tuple[Block, ...]:
 
 
 def _against_the_solution(scored: SplitScore) -> str:
-    from sharp.report.data_error_flags import flag_of
-    from sharp.report.report_summary import AT_FLOOR, BELOW_FLOOR
+    from sharp.report import AT_FLOOR, BELOW_FLOOR, flag_of
 
     if scored.nrmse_reference is None or scored.data_error is None:
         return "not known"

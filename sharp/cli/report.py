@@ -11,8 +11,8 @@ from sharp.cli.exits import DIFFERS
 from sharp.cli.options import FOLDER, SharpCommand, json_option, run_argument, show
 
 if TYPE_CHECKING:
-    from sharp.agent.replay import ReplayReport
-    from sharp.runs.execute import Replay
+    from sharp.agent import ReplayReport
+    from sharp.runs import Replay
 
 
 @click.command(cls=SharpCommand)
@@ -54,7 +54,7 @@ def replay(path: Path, as_json: bool) -> None:
       sharp replay solution-text
     """
     from sharp import api
-    from sharp.runs.execute import Replay
+    from sharp.runs import Replay
 
     result = api.replay(path)
     names = ["same", "missing", "differing", *(["digest"] if isinstance(result, Replay) else [])]
@@ -64,7 +64,7 @@ def replay(path: Path, as_json: bool) -> None:
 
 
 def _verdict(result: Replay | ReplayReport) -> str:
-    from sharp.runs.execute import Replay
+    from sharp.runs import Replay
 
     if isinstance(result, Replay):
         if result.missing is not None:

@@ -31,9 +31,9 @@ from sharp.cli.options import (
 from sharp.errors import InputError
 
 if TYPE_CHECKING:
-    from sharp.agent.translation import Translation
+    from sharp.agent import Translation
     from sharp.api import Run
-    from sharp.evaluation.protocol import Scores
+    from sharp.evaluation import Scores
 
 
 @click.command(cls=SharpCommand)
@@ -78,9 +78,9 @@ def run(
       sharp run --answers runs/first/translation/questions.yaml --model qwen3-32b
     """
     from sharp.api import TRANSLATION, fresh_path, start_run
-    from sharp.problems.loader import is_natural_language
-    from sharp.runs.configure import load_config
-    from sharp.runs.plan import format_plan, plan
+    from sharp.problems import is_natural_language
+    from sharp.runs import format_plan, load_config
+    from sharp.runs.plan import plan
 
     if (what is None) == (answers is None):
         raise click.UsageError("expected a problem, a configuration file or a problem in words; or --answers")
@@ -115,11 +115,10 @@ def _translate(
     Leaves with the code for it where something has to be answered, where the problem is refused, and where it was not
     understood.
     """
-    from sharp.agent.export import PROBLEM
+    from sharp.agent import PROBLEM
     from sharp.api import TRANSLATION, advice, translate_words
     from sharp.cli.solve import print_session
-    from sharp.runs.configure import load_config
-    from sharp.runs.creation import check_unused
+    from sharp.runs import check_unused, load_config
     from sharp.solvers.problem_summary import problem_summary
 
     def answer(questions: tuple[str, ...]) -> dict[str, str]:
@@ -167,8 +166,7 @@ def resume(
       sharp resume runs/first --server qwen3-32b=http://node7:8000/v1
     """
     from sharp.api import continue_run
-    from sharp.runs.creation import amended
-    from sharp.runs.directory import load_run
+    from sharp.runs import amended, load_run
 
     run = amended(load_run(path), budgets, servers)
     print_run(continue_run(run, steal_lease=steal_lease, listener=None), as_json=as_json)
@@ -204,8 +202,7 @@ def retry(path: Path, kinds: tuple[str, ...], target: Path | None, no_start: boo
       sharp retry runs/first --failed timeout --failed memory --run-dir runs/second --no-start
     """
     from sharp.api import continue_run
-    from sharp.runs.directory import load_run
-    from sharp.runs.retry import DOUBTFUL, refusal
+    from sharp.runs import DOUBTFUL, load_run, refusal
     from sharp.runs.retry import retry as try_again
 
     doubtful = tuple(kind for kind in DOUBTFUL if kind in kinds)

@@ -23,11 +23,9 @@ from sharp.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from sharp.agent.sessions import SessionResult
-    from sharp.agent.settings import AgentConfig
-    from sharp.problems.diagnosis import Diagnosis
-    from sharp.solvers.driver import SolveOptions
-    from sharp.solvers.export import Folder
+    from sharp.agent import AgentConfig, SessionResult
+    from sharp.problems import Diagnosis
+    from sharp.solvers import Folder, SolveOptions
 
 # Rounds of questions and answers at a terminal.
 MOST_ROUNDS = 5
@@ -116,8 +114,8 @@ def solve(
       sharp solve "u_t = 0.1 u_xx on (0, 1), u = 0 at both ends, u = sin(pi x) at first, until t = 1" --model qwen3-32b
       sharp solve --answers solution-text/questions.yaml --model qwen3-32b
     """
-    from sharp.problems.loader import is_natural_language
-    from sharp.solvers.driver import SolveOptions
+    from sharp.problems import is_natural_language
+    from sharp.solvers import SolveOptions
 
     if (what is None) == (answers is None):
         raise click.UsageError(
@@ -131,7 +129,7 @@ def solve(
         raise click.UsageError(
             "--method, --accuracy, --resolution, --time-limit, --no-cross-check and --check-only are for specifications"
         )
-    from sharp.agent.export import read_answers, with_answers
+    from sharp.agent import read_answers, with_answers
 
     target = folder or (answers.parent if answers else Path("solution-text"))
     statement = with_answers(*read_answers(answers)) if answers else what or ""
@@ -144,7 +142,7 @@ def _solve_specified(
     from sharp.api import diagnosed, solve_diagnosed
     from sharp.document import Facts, Paragraph
     from sharp.problems import render_latex
-    from sharp.solvers.export import Folder, facts, id_in
+    from sharp.solvers import Folder, facts, id_in
     from sharp.solvers.problem_summary import problem_summary
 
     diagnosis, text = diagnosed(what)
@@ -175,7 +173,7 @@ def _solve_specified(
 
 def _ask(diagnosis: Diagnosis, target: Folder | None, as_json: bool) -> None:
     """Write the questions down, say them, and leave."""
-    from sharp.solvers.export import export_questions
+    from sharp.solvers import export_questions
 
     written = str(export_questions(diagnosis, target)) if target else None
     asked = list(diagnosis.questions)
@@ -190,7 +188,7 @@ def _ask(diagnosis: Diagnosis, target: Folder | None, as_json: bool) -> None:
 def _team_config(
     statement: str, models: tuple[str, ...], policy: Any, seed: int, error_rate: float
 ) -> AgentConfig:
-    from sharp.agent.settings import AgentConfig, models_by_role
+    from sharp.agent import AgentConfig, models_by_role
 
     roles = models_by_role(models or ("rule-based",))
     return AgentConfig(statement, roles, policy, seed, error_rate, synthesis=True)
@@ -198,7 +196,7 @@ def _team_config(
 
 def _solve_words(config: AgentConfig, folder: Path, as_json: bool) -> None:
     """Carry words to a verified solution, ask what is open, write the files, and leave with the right code."""
-    from sharp.agent.export import with_answers
+    from sharp.agent import with_answers
     from sharp.api import run_agents
 
     finished = run_agents(config, folder, clock())
@@ -213,8 +211,7 @@ def _solve_words(config: AgentConfig, folder: Path, as_json: bool) -> None:
 
 def print_session(finished: SessionResult, report: Path, command: str, *, as_json: bool) -> None:
     """Say how an agent session ended, and leave with the right code; `command` takes the answers to its questions."""
-    from sharp.agent.export import QUESTIONS, summary_dict
-    from sharp.agent.session_report import headline
+    from sharp.agent import QUESTIONS, headline, summary_dict
 
     course, file = finished.course, report.parent / QUESTIONS
     if as_json:

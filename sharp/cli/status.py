@@ -15,8 +15,8 @@ from sharp.cli.campaign import campaign_facts, campaign_of, has_campaign, next_s
 from sharp.cli.options import SharpCommand, json_option, run_argument, show
 from sharp.experiments.sweeps.folder import is_sweep
 from sharp.experiments.sweeps.status import SweepStatus, sweep_blocks, view_sweep
-from sharp.llm.budgets import ClusterUsage
-from sharp.runs.status import Status, status_blocks, view
+from sharp.llm import ClusterUsage
+from sharp.runs import Status, status_blocks, view
 
 if TYPE_CHECKING:
     from hpc.campaign import CampaignStatus
@@ -155,7 +155,7 @@ def _show_jobs(path: Path, no_slurm: bool, as_json: bool) -> None:
     from hpc.slurm import read_book
     from sharp.cli.campaign import job_blocks
     from sharp.experiments.sweeps.folder import begun_runs, run_path
-    from sharp.runs.evaluations import program_runs, runs_by_job
+    from sharp.runs import program_runs, runs_by_job
 
     campaign = campaign_of(path)
     slurm = None if no_slurm else quick_slurm(campaign)

@@ -110,10 +110,8 @@ def execute_sweep(
     from sharp.experiments.sweeps.progress import sweep_progress_view
     from sharp.experiments.sweeps.runner import run_sweep_locally
     from sharp.experiments.sweeps.workload import launch_sweep, scripts_of
-    from sharp.llm.cards import RULE_BASED
-    from sharp.runs.cluster.profiles import load_cluster
-    from sharp.runs.creation import check_models
-    from sharp.runs.progress import progress_view
+    from sharp.llm import RULE_BASED
+    from sharp.runs import check_models, load_cluster, progress_view
 
     cluster = None if cluster_name is None else load_cluster(cluster_name)
     guess = estimate_sweep(plan, library, cluster)

@@ -46,7 +46,7 @@ from sharp.evaluation.task_folder import (
     write_result,
     write_task,
 )
-from sharp.reference.hdf5 import content_hash
+from sharp.reference import content_hash
 
 RULES = 3
 """Version of the rules of evaluation. Raise it with every change of harness, scoring, residuals or measures that can

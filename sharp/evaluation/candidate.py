@@ -35,7 +35,7 @@ from sharp.evaluation.machine import (
 from sharp.evaluation.outcome import CallReport, read_arrays, read_outcome
 from sharp.evaluation.protocol import CandidateFailure
 from sharp.evaluation.scoring import form_failure
-from sharp.problems.limits import ResourceLimits
+from sharp.problems import ResourceLimits
 
 Array = NDArray[Any]
 

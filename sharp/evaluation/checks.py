@@ -15,8 +15,7 @@ from sharp.evaluation.candidate import CallResult
 from sharp.evaluation.protocol import InterfaceCheck
 from sharp.evaluation.scoring import finiteness_failure
 from sharp.problems import Problem
-from sharp.reference.coarse_grid import restricted
-from sharp.reference.datasets import Inputs
+from sharp.reference import Inputs, restricted
 
 Array = NDArray[Any]
 

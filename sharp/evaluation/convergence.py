@@ -24,10 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.evaluation.protocol import Convergence, EvaluationRequest
-from sharp.problems.problem import Problem
-from sharp.reference.datasets import Inputs
-from sharp.reference.families import resolutions, smooth_inputs, smooth_reference
-from sharp.reference.spectral import coefficients, evaluate, relative_l2
+from sharp.problems import Problem
+from sharp.reference import (
+    Inputs,
+    coefficients,
+    evaluate,
+    relative_l2,
+    resolutions,
+    smooth_inputs,
+    smooth_reference,
+)
 
 Array = NDArray[np.float64]
 Solution = Mapping[str, NDArray[Any]]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sharp.evaluation.protocol import CandidateFailure, Evaluation, Scores
 
 if TYPE_CHECKING:
-    from sharp.reference.metrics import FeedbackMetric
+    from sharp.reference import FeedbackMetric
 
 Kinds = tuple[str, ...]
 Weights = Mapping[str, float]
@@ -124,7 +124,7 @@ def _formula(weights: Weights) -> str:
 
 
 def _about(kind: str) -> FeedbackMetric:
-    from sharp.reference.feedback import all_metrics  # loads scipy
+    from sharp.reference import all_metrics
 
     return all_metrics()[kind]
 

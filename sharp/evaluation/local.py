@@ -17,7 +17,7 @@ from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.evaluation.task_folder import EvaluationTask, TaskFactory, TaskResult, read_result, write_task
 from sharp.evaluation.worker_pool import WorkerPool
 from sharp.problems import Problem
-from sharp.reference.datasets import DataSet, Splits
+from sharp.reference import DataSet, Splits
 
 
 class LocalEvaluator:

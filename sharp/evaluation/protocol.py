@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, get_args
 
-from sharp.problems.limits import ResourceLimits
+from sharp.problems import ResourceLimits
 
 Split = Literal["smoke", "validation", "test"]
 Study = Literal["score", "convergence"]

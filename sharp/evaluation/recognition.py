@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sharp.errors import DataError
 from sharp.problems import Problem, list_problems, load_problem
-from sharp.reference.datasets import stated_parameters
+from sharp.reference import stated_parameters
 
 
 def recognise(path: Path) -> Problem:

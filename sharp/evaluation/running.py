@@ -23,9 +23,7 @@ from sharp.evaluation.machine import Runner
 from sharp.evaluation.protocol import CandidateFailure, EvaluationRequest
 from sharp.evaluation.worker_context import SampleBatch, WorkerContext
 from sharp.problems import Problem
-from sharp.reference.coarse_grid import coarsened
-from sharp.reference.datasets import Inputs
-from sharp.reference.feedback import all_metrics
+from sharp.reference import Inputs, all_metrics, coarsened
 
 Array = NDArray[Any]
 

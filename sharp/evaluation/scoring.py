@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.evaluation.protocol import CandidateFailure, Scores
-from sharp.reference.error_norms import TargetArrays, block_differences, mean, sum_of_squares
+from sharp.reference import TargetArrays, block_differences, mean, sum_of_squares
 
 if TYPE_CHECKING:
     from sharp.problems import Problem
-    from sharp.reference.datasets import Inputs
+    from sharp.reference import Inputs
 
 Array = NDArray[Any]
 
@@ -102,7 +102,7 @@ def score(
     if (failure := independence_failure(inputs, prediction, answers.reference.arrays)) is not None:
         return failure
     true_errors = answers.truth.distances(prediction) if answers.truth else ()
-    from sharp.reference.families import sampled_residual  # loads scipy
+    from sharp.reference import sampled_residual
 
     residual, note = sampled_residual(problem, inputs, prediction)
     return Scores(

@@ -37,11 +37,7 @@ from sharp.evaluation.scoring import score
 from sharp.evaluation.task_folder import EvaluationTask, TaskResult
 from sharp.evaluation.worker_context import SampleBatch, WorkerContext
 from sharp.problems import Problem
-from sharp.reference.coarse_grid import coarsened
-from sharp.reference.datasets import Inputs
-from sharp.reference.families import tightest_limit
-from sharp.reference.feedback import compute
-from sharp.reference.metrics import MetricInput, internal_step
+from sharp.reference import Inputs, MetricInput, coarsened, compute, internal_step, tightest_limit
 
 Array = NDArray[Any]
 

@@ -22,9 +22,8 @@ from hpc.files import write_atomic
 from hpc.journal import canonical_json, effect_key
 from sharp.errors import DataError
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Evaluator
-from sharp.problems import Problem, parse_problem
-from sharp.problems.serialisation import to_document
-from sharp.reference.datasets import DataSet, Splits
+from sharp.problems import Problem, parse_problem, to_document
+from sharp.reference import DataSet, Splits
 
 # What reading a file raises that is not there, torn, or of another form.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError)

@@ -24,7 +24,7 @@ from sharp.evaluation.scoring import ScoringTargets
 from sharp.evaluation.scratch import remove_tree, scratch_folder
 from sharp.evaluation.task_folder import EvaluationTask, file_state
 from sharp.problems import Problem
-from sharp.reference.datasets import DataSet, Inputs, read_inputs, read_reference, read_reference_solution
+from sharp.reference import DataSet, Inputs, read_inputs, read_reference, read_reference_solution
 
 Array = NDArray[Any]
 

@@ -17,6 +17,7 @@ from pandas import DataFrame
 from hpc.errors import JournalMismatch, RunDirectoryError
 from hpc.journal import RunRecord, read_run
 from sharp.document import (
+    MISSING,
     Block,
     Bullets,
     CurvePanel,
@@ -31,23 +32,22 @@ from sharp.document import (
     Section,
     Spot,
     Table,
+    duration_text,
+    error_text,
+    number_text,
+    plural,
 )
-from sharp.document.text import MISSING, duration_text, error_text, number_text, plural
-from sharp.evaluation.protocol import Evaluation
+from sharp.evaluation import Evaluation
 from sharp.experiments.frame import FAILED, finished, plain_rows, run_frame, select
 from sharp.experiments.publishing import ExperimentFiles, publish
 from sharp.experiments.run_summary import RunSummary, State
 from sharp.experiments.summarise import summarise, with_test_scores
 from sharp.experiments.sweeps.folder import begun_runs, is_sweep, run_path
 from sharp.experiments.tables import Column, best_error_curve, common_floor, groups, number, table, text
-from sharp.llm.cards import ModelCard
-from sharp.llm.ledger import Ledger
-from sharp.llm.model_costs import BreakEven, model_costs, total
-from sharp.report.costs import hours_of, price_table
-from sharp.report.data_error_flags import LEGEND, floor_levels, marked_error
-from sharp.runs.budget import ledger_of, paid_ledger
-from sharp.runs.directory import RunDirectory, load_run
-from sharp.runs.execute import replay
+from sharp.llm import BreakEven, Ledger, ModelCard, total
+from sharp.llm.model_costs import model_costs
+from sharp.report import LEGEND, floor_levels, hours_of, marked_error, price_table
+from sharp.runs import RunDirectory, ledger_of, load_run, paid_ledger, replay
 
 OTHER_VERSION = "recorded with other prompts or by another version, so that its course cannot be rebuilt"
 Row = Mapping[str, Any]

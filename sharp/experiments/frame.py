@@ -20,7 +20,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from hpc.files import write_atomic
-from sharp.evaluation.protocol import FAILURE_KINDS
+from sharp.evaluation import FAILURE_KINDS
 from sharp.experiments.run_summary import RunSummary, dtypes_of, meanings_of
 
 _LAST = ("data", "software", "prompts", "note")

@@ -12,17 +12,12 @@ from typing import Any
 
 from hpc.journal import EffectRecord, RunRecord, canonical_json
 from sharp.config import RunConfig
-from sharp.evaluation.code import library_shares
-from sharp.evaluation.protocol import Evaluation
+from sharp.evaluation import Evaluation, library_shares
 from sharp.experiments.run_summary import BestErrors, RunSummary, State
-from sharp.llm.cards import RULE_BASED, ModelCard
-from sharp.llm.ledger import CallTotals, is_cached
-from sharp.report.data_error_flags import flag_of
-from sharp.report.report_data import ReportData, root_of
-from sharp.report.report_summary import elapsed
-from sharp.runs.budget import ledger_of, paid_ledger
-from sharp.runs.directory import RunDirectory
-from sharp.tournament.state import Execution, JudgeTurn, Tournament
+from sharp.llm import RULE_BASED, CallTotals, ModelCard, is_cached
+from sharp.report import ReportData, elapsed, flag_of, root_of
+from sharp.runs import RunDirectory, ledger_of, paid_ledger
+from sharp.tournament import Execution, JudgeTurn, Tournament
 
 _WRITTEN = ("genesis", "search")  # origins of programs that are neither a judge's hybrid nor a repair
 # What may differ between runs that repeat each other: results do not depend on it, or only by chance.

@@ -12,6 +12,7 @@ from typing import Any
 from pandas import DataFrame
 
 from sharp.document import (
+    MISSING,
     Block,
     Bullets,
     Curve,
@@ -22,8 +23,10 @@ from sharp.document import (
     Paragraph,
     Section,
     Table,
+    count_text,
+    number_text,
+    plural,
 )
-from sharp.document.text import MISSING, count_text, number_text, plural
 from sharp.experiments.frame import axes_of, finished, plain, plain_rows, select
 from sharp.experiments.statistics import (
     Comparison,
@@ -34,8 +37,8 @@ from sharp.experiments.statistics import (
     evaluations_to_target,
     quartile_summary,
 )
-from sharp.llm.model_costs import BreakEven
-from sharp.report.data_error_flags import flag_of, marked_error
+from sharp.llm import BreakEven
+from sharp.report import flag_of, marked_error
 
 METHOD, PROBLEM, SEED = "method", "problem", "seed"
 Group = tuple[tuple[Any, ...], DataFrame]

@@ -1,25 +1,6 @@
 """Methods: ordinary async functions that await the two paid effects and nothing else."""
 
-from __future__ import annotations
+import lazy_loader
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
-
-from sharp.plugins import load_plugin
-
-if TYPE_CHECKING:
-    from sharp.tournament.run_context import RunContext
-    from sharp.tournament.state import Tournament
-
-    Method = Callable[[RunContext], Awaitable[Tournament]]
-
-
-async def run_method(session: RunContext) -> Tournament:
-    """Carry out the configured method and return its final state.
-
-    Every method is a pure function of the configuration and of the answers to the two effects: it reads no clock, draws
-    all randomness from the run's seed, and does not depend on the order in which concurrent effects finish. It is found
-    by its entry point of the group `sharp.methods`; raises `ConfigurationError` where there is none of the name.
-    """
-    method: Method = load_plugin("sharp.methods", session.config.method)
-    return await method(session)
+# The face of this package is `__init__.pyi`; a module is loaded when one of its names is first asked for.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -12,9 +12,8 @@ from random import Random
 from typing import Any
 
 from sharp.config import AideOptions
-from sharp.evaluation.protocol import Evaluation
-from sharp.llm.prompts import render
-from sharp.llm.protocol import Message
+from sharp.evaluation import Evaluation
+from sharp.llm import Message, render
 from sharp.methods.sampling import select_and_test
 from sharp.methods.searching import (
     SearchTask,
@@ -23,8 +22,7 @@ from sharp.methods.searching import (
     shown_program,
     with_result,
 )
-from sharp.tournament.run_context import RunContext, system_prompt
-from sharp.tournament.state import Candidate, SearchAction, SearchStep, Tournament
+from sharp.tournament import Candidate, RunContext, SearchAction, SearchStep, Tournament, system_prompt
 
 KEPT = 2500  # characters of each end of a program's output that a prompt shows
 

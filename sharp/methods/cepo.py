@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from itertools import permutations
 
 from sharp.config import SamplingParams
-from sharp.llm.prompts import render
-from sharp.llm.protocol import ChatReply, Conversation, Message
+from sharp.llm import ChatReply, Conversation, Message, render
 from sharp.methods.sampling import ask_generator, best_of_n, usable_texts
-from sharp.tournament.run_context import RunContext, ask
-from sharp.tournament.state import Tournament
+from sharp.tournament import RunContext, Tournament, ask
 
 _RATING = re.compile(r"rating[:*_`\s]*\[\[\s*(\w+)\s*\]\]", re.IGNORECASE)
 

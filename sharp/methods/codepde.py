@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from sharp.methods.sampling import best_of_n, single_call
-from sharp.tournament.run_context import RunContext
-from sharp.tournament.state import Tournament
+from sharp.tournament import RunContext, Tournament
 
 
 async def codepde(session: RunContext) -> Tournament:

@@ -7,9 +7,7 @@ from math import isfinite
 
 from sharp.methods.sampling import run_all, sample, select_and_test, single_call
 from sharp.methods.searching import SearchTask, execute_step, improvement_prompt, with_result
-from sharp.tournament.finalize import best_first
-from sharp.tournament.run_context import RunContext, gather_all
-from sharp.tournament.state import Tournament
+from sharp.tournament import RunContext, Tournament, best_first, gather_all
 
 
 async def codepde_refine(session: RunContext) -> Tournament:

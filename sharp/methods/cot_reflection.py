@@ -6,11 +6,9 @@ import re
 from dataclasses import replace
 
 from sharp.config import SamplingParams
-from sharp.llm.prompts import render
-from sharp.llm.protocol import Conversation
+from sharp.llm import Conversation, render
 from sharp.methods.sampling import ask_generator, best_of_n
-from sharp.tournament.run_context import RunContext
-from sharp.tournament.state import Tournament
+from sharp.tournament import RunContext, Tournament
 
 _OUTPUT = re.compile(r"<output>(.*?)(?:</output>|\Z)", re.DOTALL)
 

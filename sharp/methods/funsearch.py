@@ -25,9 +25,7 @@ from sharp.methods.searching import (
     improvement_prompt,
     with_result,
 )
-from sharp.tournament.finalize import best_first
-from sharp.tournament.run_context import RunContext
-from sharp.tournament.state import SearchStep, Tournament
+from sharp.tournament import RunContext, SearchStep, Tournament, best_first
 
 
 async def funsearch(session: RunContext) -> Tournament:

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 from sharp.config import SamplingParams
 from sharp.errors import ReplyError
-from sharp.llm.prompts import render
-from sharp.llm.protocol import Conversation, Message
+from sharp.llm import Conversation, Message, render
 from sharp.methods.sampling import ask_generator, best_of_n, usable_texts
-from sharp.tournament.run_context import RunContext
-from sharp.tournament.state import Tournament
+from sharp.tournament import RunContext, Tournament
 
 
 async def moa(session: RunContext) -> Tournament:

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sharp.tournament.analysis import analyse
+from sharp.tournament import RunContext, Tournament, analyse, best_of_n, generate, summarise, tournament
 from sharp.tournament.finalize import finalize
-from sharp.tournament.genesis import generate
-from sharp.tournament.reporter import summarise
-from sharp.tournament.run_context import RunContext
-from sharp.tournament.state import Tournament
-from sharp.tournament.synthesis import best_of_n, tournament
 
 
 async def pde_sharp(session: RunContext) -> Tournament:

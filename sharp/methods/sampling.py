@@ -8,15 +8,32 @@ from dataclasses import dataclass, replace
 
 from sharp.config import SamplingParams
 from sharp.errors import ReplyError
-from sharp.evaluation.protocol import Evaluation
-from sharp.llm.prompts import render
-from sharp.llm.protocol import ChatReply, Conversation, Message
-from sharp.llm.replies import explanation, extract_code, read_strategy
-from sharp.llm.replies_text import answer
-from sharp.tournament.execution import CandidateRuns, Repair, execute, repaired_version, with_outcome
+from sharp.evaluation import Evaluation
+from sharp.llm import (
+    ChatReply,
+    Conversation,
+    Message,
+    answer,
+    explanation,
+    extract_code,
+    read_strategy,
+    render,
+)
+from sharp.tournament import (
+    UNSAID,
+    Candidate,
+    CandidateRuns,
+    Repair,
+    RunContext,
+    Tournament,
+    ask,
+    execute,
+    gather_all,
+    repaired_version,
+    system_prompt,
+    with_outcome,
+)
 from sharp.tournament.finalize import finalize
-from sharp.tournament.run_context import UNSAID, RunContext, ask, gather_all, system_prompt
-from sharp.tournament.state import Candidate, Tournament
 
 Technique = Callable[[RunContext, str, Conversation], Awaitable[str]]
 """Answers a conversation at a place of the method, by one call or several; raises `ReplyError` where it has no answer.

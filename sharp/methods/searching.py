@@ -8,13 +8,21 @@ from math import inf
 
 from sharp.config import SamplingParams
 from sharp.errors import ReplyError
-from sharp.llm.patching import changed_share
-from sharp.llm.prompts import render
-from sharp.llm.protocol import Conversation, Message
+from sharp.llm import Conversation, Message, changed_share, render
 from sharp.methods.sampling import read_draft, run_draft
-from sharp.tournament.execution import CandidateRuns, Repair, with_outcome
-from sharp.tournament.run_context import RunContext, ask, request_of, system_prompt
-from sharp.tournament.state import Candidate, SearchAction, SearchStep, Tournament
+from sharp.tournament import (
+    Candidate,
+    CandidateRuns,
+    Repair,
+    RunContext,
+    SearchAction,
+    SearchStep,
+    Tournament,
+    ask,
+    request_of,
+    system_prompt,
+    with_outcome,
+)
 
 CHECKPOINT_STEPS = 8
 

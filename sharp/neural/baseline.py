@@ -21,8 +21,7 @@ import numpy as np
 
 from hpc.files import make_directory, write_atomic
 from sharp.errors import ConfigurationError, DataError
-from sharp.evaluation.protocol import CandidateFailure
-from sharp.evaluation.scoring import ScoringTargets, score
+from sharp.evaluation import CandidateFailure, ScoringTargets, score
 from sharp.neural.operator import TrainingConfig, check_settings, count_parameters
 from sharp.neural.result import SplitScore, TrainedResult, home, read_result, write_result
 from sharp.neural.training import Epoch, NeuralOperator, TrainingState, load_optax, train
@@ -35,9 +34,15 @@ from sharp.neural.training_data import (
     training_set,
 )
 from sharp.problems import Problem
-from sharp.reference.chunking import Progress
-from sharp.reference.datasets import DataSet, Splits, read_inputs, read_reference, read_reference_solution
-from sharp.reference.error_norms import relative_errors
+from sharp.reference import (
+    DataSet,
+    Progress,
+    Splits,
+    read_inputs,
+    read_reference,
+    read_reference_solution,
+    relative_errors,
+)
 from sharp.version import __version__
 
 METHOD = "FNO, trained here"

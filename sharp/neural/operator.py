@@ -14,7 +14,7 @@ import numpy as np
 
 from sharp.errors import ConfigurationError
 from sharp.problems import Problem
-from sharp.reference.families import FAMILIES
+from sharp.reference import FAMILIES
 
 Parameters = dict[str, Any]
 """Arrays by layer, in single precision; a spectral layer keeps real and imaginary parts, for optimisers know reals."""

@@ -12,7 +12,7 @@ from hpc.files import write_atomic
 from sharp.errors import DataError
 from sharp.neural.operator import TrainingConfig
 from sharp.neural.training import Epoch
-from sharp.reference.hdf5 import data_home
+from sharp.reference import data_home
 
 RESULT = "result.json"
 

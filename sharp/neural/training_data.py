@@ -17,11 +17,17 @@ from numpy.typing import NDArray
 from sharp.errors import DataError
 from sharp.neural.operator import TrainingConfig
 from sharp.problems import Problem
-from sharp.reference.chunking import Progress
-from sharp.reference.datasets import DataSet, read_inputs
-from sharp.reference.families import family_of
-from sharp.reference.generation import output_times
-from sharp.reference.hdf5 import data_home, get_array, opened, write_arrays
+from sharp.reference import (
+    DataSet,
+    Progress,
+    data_home,
+    family_of,
+    get_array,
+    opened,
+    output_times,
+    read_inputs,
+    write_arrays,
+)
 
 Array = NDArray[np.float32]
 BLOCK = 100

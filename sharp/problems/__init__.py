@@ -1,21 +1,6 @@
 """Problem specifications: the YAML format, its expression grammar, checks and rendering to prompt text."""
 
-from sharp.problems.latex import render_latex
-from sharp.problems.loader import list_problems, load_problem, parse_problem
-from sharp.problems.problem import OutputGrid, Problem
-from sharp.problems.render import render_description, render_template
-from sharp.problems.spec import ArrayPort, DataLayout, Interface
+import lazy_loader
 
-__all__ = [
-    "ArrayPort",
-    "DataLayout",
-    "Interface",
-    "OutputGrid",
-    "Problem",
-    "list_problems",
-    "load_problem",
-    "parse_problem",
-    "render_description",
-    "render_latex",
-    "render_template",
-]
+# The face of this package is `__init__.pyi`; a module is loaded when one of its names is first asked for.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -6,3 +6,8 @@ computes no solution, such as the weights of finite differences. Published schem
 as well: each rounds in its own order, which is part of the data. Only problems of no family are solved by
 `sharp.solvers` (`sample_generation`), with the residual and the conditions checked.
 """
+
+import lazy_loader
+
+# The face of this package is `__init__.pyi`; a module is loaded when one of its names is first asked for.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

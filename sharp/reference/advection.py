@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.problems.problem import Problem
+from sharp.problems import Problem
 from sharp.reference import periodic_problems, spectral
 from sharp.reference.datasets import Inputs, spacing
 from sharp.reference.family import (

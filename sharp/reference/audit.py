@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.errors import DataError
-from sharp.problems.problem import Problem
+from sharp.problems import Problem
 from sharp.reference.chunking import Progress
 from sharp.reference.datasets import (
     Inputs,

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.problems import Problem
-from sharp.problems.sampling import periodic_axes
+from sharp.problems import Problem, periodic_axes
 from sharp.reference.datasets import Inputs
 
 Array = NDArray[Any]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.errors import DataError, SpecificationError
-from sharp.problems.problem import Problem
+from sharp.problems import Problem
 from sharp.reference.datasets import Inputs, ReferenceSolution
 from sharp.reference.family import BenchmarkFamily, PublishedScheme, ReferenceScheme, SmoothTestProblem
 from sharp.reference.fast_poisson import dual_norm, solve_dirichlet

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.errors import DataError
-from sharp.problems.problem import Problem
-from sharp.problems.spec import ArrayPort
+from sharp.problems import ArrayPort, Problem
 from sharp.reference.hdf5 import content_hash, find_array, get_array, opened, read_rows
 
 Array = NDArray[Any]

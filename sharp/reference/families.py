@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from sharp.errors import DataError, SpecificationError
-from sharp.problems.problem import Problem
+from sharp.problems import Problem
 from sharp.reference import advection, burgers, darcy, navier_stokes, reaction_diffusion
 from sharp.reference.datasets import Inputs, ReferenceSolution, uniform_points
 from sharp.reference.family import Array, Arrays, BenchmarkFamily, StepLimit

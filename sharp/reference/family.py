@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.problems.problem import Problem
+from sharp.problems import Problem
 from sharp.reference.chunking import Progress, map_blocks
 from sharp.reference.datasets import Inputs, ReferenceSolution
 from sharp.reference.initial import Evaluate, InitialSet

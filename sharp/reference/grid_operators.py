@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from sharp.solvers.fd_weights import fornberg_weights as stencil_weights
+from sharp.solvers import fornberg_weights as stencil_weights
 
 Array = NDArray[np.float64]
 

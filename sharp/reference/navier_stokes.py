@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.errors import DataError, SpecificationError
-from sharp.problems.problem import Problem
+from sharp.problems import Problem
 from sharp.reference.datasets import Inputs, spacing, uniform_points
 from sharp.reference.error_norms import relative_errors
 from sharp.reference.family import (
@@ -91,7 +91,7 @@ def _viscosities(problem: Problem, densities: tuple[float, ...]) -> list[float]:
     """Return the viscosity that the momentum equation has at some densities."""
     import sympy
 
-    from sharp.problems.symbolic import equation_to_sympy
+    from sharp.problems import equation_to_sympy
 
     clock = problem.specification.coordinates.time
     x, t = sympy.Symbol(problem.space[0]), sympy.Symbol(str(clock))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.problems.problem import Problem
+from sharp.problems import Problem
 from sharp.reference.datasets import uniform_points
 from sharp.reference.family import ReferenceScheme
 from sharp.reference.initial import Evaluate, InitialSet, sine_sums

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.problems.problem import Problem
+from sharp.problems import Problem
 from sharp.reference import periodic_problems
 from sharp.reference.datasets import Inputs, spacing
 from sharp.reference.family import BenchmarkFamily, PublishedScheme, SmoothTestProblem, StepLimit, about

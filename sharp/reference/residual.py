@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.errors import DataError
-from sharp.problems.problem import Problem
+from sharp.problems import Problem
 from sharp.reference.datasets import Inputs
 from sharp.reference.grid_operators import (
     SpaceDerivative,

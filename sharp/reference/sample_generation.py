@@ -23,22 +23,30 @@ from numpy.typing import NDArray
 
 from sharp.error_messages import clip
 from sharp.errors import DataError, SpecificationError
-from sharp.problems.diagnostics import Diagnostic
-from sharp.problems.domains import BoxDomain
-from sharp.problems.loader import build_problem
-from sharp.problems.problem import Problem
-from sharp.problems.sampling import periodic_axes, shown
-from sharp.problems.serialisation import to_document
-from sharp.problems.spec import FunctionSpec, Sampled
+from sharp.problems import (
+    BoxDomain,
+    Diagnostic,
+    FunctionSpec,
+    Problem,
+    Sampled,
+    build_problem,
+    periodic_axes,
+    shown,
+    to_document,
+)
 from sharp.reference.chunking import Progress
 from sharp.reference.datasets import ReferenceSolution
 from sharp.reference.initial import sine_sums
-from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.driver import SolveOptions, solve_problem
-from sharp.solvers.functions import compile_function
-from sharp.solvers.method import Deadline
-from sharp.solvers.output import axis_points, on_grid
-from sharp.solvers.solution import Solution
+from sharp.solvers import (
+    Deadline,
+    DiscreteSolution,
+    Solution,
+    SolveOptions,
+    axis_points,
+    compile_function,
+    on_grid,
+    solve_problem,
+)
 from sharp.yaml_source import YamlSource
 
 Array = NDArray[np.float64]

@@ -15,19 +15,29 @@ import yaml
 from hpc.files import write_atomic
 from hpc.journal import canonical_json, encode_text
 from sharp.config import RunConfig, SynthesisOptions, to_plain
-from sharp.document import Block, Code, Details, Facts, Heading, Note, Paragraph, Section, Table
-from sharp.document.text import MISSING, count_text, duration_text, error_text, plural
+from sharp.document import (
+    MISSING,
+    Block,
+    Code,
+    Details,
+    Facts,
+    Heading,
+    Note,
+    Paragraph,
+    Section,
+    Table,
+    count_text,
+    duration_text,
+    error_text,
+    plural,
+)
 from sharp.errors import SharpError
-from sharp.evaluation.protocol import Evaluation
-from sharp.llm.context import count_tokens, strip_droppable_markers
-from sharp.llm.protocol import Message
-from sharp.problems import render_description
-from sharp.problems.render import signature
-from sharp.reference.audit import Audit, audit_dataset
-from sharp.reference.datasets import make_splits
-from sharp.reference.families import FAMILIES
+from sharp.evaluation import Evaluation
+from sharp.llm import Message, count_tokens, strip_droppable_markers
+from sharp.problems import render_description, signature
+from sharp.reference import FAMILIES, Audit, audit_dataset, make_splits
 from sharp.report.report_data import ReportData
-from sharp.runs.directory import RunDirectory
+from sharp.runs import RunDirectory
 
 SAMPLES = 8
 DATA_KINDS = {

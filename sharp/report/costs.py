@@ -10,17 +10,35 @@ from pathlib import Path
 from hpc.campaign import JobUsage, campaign_status, hours_by_model
 from hpc.serving import read_services
 from hpc.slurm import find_campaign, read_book
-from sharp.document import Block, Paragraph, Section, Table
-from sharp.document.text import MISSING, count_text, duration_text, number_text, share_text
-from sharp.llm.budgets import UNITS, ClusterUsage, used_of
-from sharp.llm.cards import RULE_BASED, ModelCard
-from sharp.llm.ledger import CallTotals, RunKind, is_cached
-from sharp.llm.model_costs import ModelCosts, break_even, model_costs, served_dollars
-from sharp.llm.model_costs import shares as shares_by_tokens
+from sharp.document import (
+    MISSING,
+    Block,
+    Paragraph,
+    Section,
+    Table,
+    count_text,
+    duration_text,
+    number_text,
+    share_text,
+)
+from sharp.llm import (
+    RULE_BASED,
+    UNITS,
+    CallTotals,
+    ClusterUsage,
+    ModelCard,
+    ModelCosts,
+    RunKind,
+    break_even,
+    is_cached,
+    served_dollars,
+    used_of,
+)
+from sharp.llm import shares as shares_by_tokens
+from sharp.llm.model_costs import model_costs
 from sharp.report.report_data import ReportData
 from sharp.report.report_summary import elapsed, ended
-from sharp.runs.budget import paid_ledger
-from sharp.runs.budget_status import allowances, worked_minutes
+from sharp.runs import allowances, paid_ledger, worked_minutes
 
 STAGES = ("analysis", "genesis", "judge", "search", "debug", "reporter")
 RUN_KINDS: Mapping[RunKind, str] = {

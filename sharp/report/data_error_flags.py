@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sharp.document import Level
-from sharp.document.text import error_text
+from sharp.document import Level, error_text
 
 FLOOR_MARGIN = 0.01
 """An error that differs from the floor by less than this share is that of the true solution itself."""

@@ -31,13 +31,15 @@ from sharp.document import (
     Section,
     Spot,
     Table,
+    clip,
+    error_text,
+    plural,
 )
-from sharp.document.text import clip, error_text, plural
-from sharp.evaluation.protocol import EvaluationRequest
-from sharp.evaluation.task_folder import read_picture, task_folder
+from sharp.evaluation import EvaluationRequest, read_picture
+from sharp.evaluation.task_folder import task_folder
 from sharp.report.data_error_flags import floor_levels
 from sharp.report.report_data import ReportData, root_of
-from sharp.tournament.state import Candidate, Execution
+from sharp.tournament import Candidate, Execution
 
 Array = NDArray[Any]
 Fields = Mapping[str, Array]

@@ -8,9 +8,17 @@ from itertools import zip_longest
 from statistics import median_low
 from typing import Any
 
-from sharp.document import Block, Bullets, Code, Details, Diff, ModelText, Paragraph, Section, Table
-from sharp.document.text import (
+from sharp.document import (
     MISSING,
+    Block,
+    Bullets,
+    Code,
+    Details,
+    Diff,
+    ModelText,
+    Paragraph,
+    Section,
+    Table,
     count_text,
     duration_text,
     error_text,
@@ -18,13 +26,19 @@ from sharp.document.text import (
     plural,
     share_text,
 )
-from sharp.evaluation.code import libraries_imported, library_shares, line_counts
-from sharp.evaluation.protocol import FAILURE_KINDS, CandidateFailure, Convergence, Evaluation
-from sharp.llm.patching import render_diff
-from sharp.llm.replies import STRATEGIES
-from sharp.reference.feedback import all_metrics
+from sharp.evaluation import (
+    FAILURE_KINDS,
+    CandidateFailure,
+    Convergence,
+    Evaluation,
+    libraries_imported,
+    library_shares,
+    line_counts,
+)
+from sharp.llm import STRATEGIES, render_diff
+from sharp.reference import all_metrics
 from sharp.report.report_data import ReportData
-from sharp.tournament.state import Candidate
+from sharp.tournament import Candidate
 
 _KINDS = {"debug": "repair", "search": "step of the search"}
 _ORDER_EXPLAINED = (
@@ -166,7 +180,7 @@ def order(evidence: ReportData) -> Section:
 
 
 def _unmeasured(evidence: ReportData) -> str:
-    from sharp.reference.families import has_smooth_inputs  # loads scipy
+    from sharp.reference import has_smooth_inputs
 
     problem = evidence.run.problem
     if has_smooth_inputs(problem):

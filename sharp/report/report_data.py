@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hpc.journal import EffectRecord, RunRecord
-from sharp.evaluation.protocol import Evaluation, Scores
-from sharp.llm.cards import RULE_BASED
-from sharp.llm.ledger import Ledger
-from sharp.runs.budget import ledger_of
-from sharp.runs.directory import RunDirectory
-from sharp.tournament.state import Candidate, Execution, JudgeTurn, Tournament
+from sharp.evaluation import Evaluation, Scores
+from sharp.llm import RULE_BASED, Ledger
+from sharp.runs import RunDirectory, ledger_of
+from sharp.tournament import Candidate, Execution, JudgeTurn, Tournament
 
 # The actions that end in a program of the judge's own.
 MAKING = ("patch", "rewrite", "no-op")

@@ -17,12 +17,16 @@ from sharp.document import (
     Paragraph,
     Section,
     Table,
+    duration_text,
+    error_text,
+    number_text,
+    one_line,
+    plural,
 )
-from sharp.document.text import duration_text, error_text, number_text, one_line, plural
-from sharp.evaluation.protocol import Evaluation
+from sharp.evaluation import Evaluation
 from sharp.report.data_error_flags import flag_of
 from sharp.report.report_data import ReportData
-from sharp.tournament.state import GeneratedPrompts, StabilityBound
+from sharp.tournament import GeneratedPrompts, StabilityBound
 
 BELOW_FLOOR = "below the floor: imitates the data set's errors"
 AT_FLOOR = "at the floor: as far from the data set as the true solution is"

@@ -7,9 +7,16 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import inf, isfinite
 
-from sharp.document import Block, Bullets, Details, Heading, Note, Paragraph, Section, Table
-from sharp.document.text import (
+from sharp.document import (
     MISSING,
+    Block,
+    Bullets,
+    Details,
+    Heading,
+    Note,
+    Paragraph,
+    Section,
+    Table,
     count_text,
     duration_text,
     error_text,
@@ -18,8 +25,7 @@ from sharp.document.text import (
     share_text,
 )
 from sharp.report.report_data import MAKING, ReportData, root_of
-from sharp.tournament.finalize import best_first
-from sharp.tournament.state import JudgeTurn, SearchStep, Selection
+from sharp.tournament import JudgeTurn, SearchStep, Selection, best_first
 
 SHOWN = 20  # rows of long tables that are not folded away
 SEARCHES = {

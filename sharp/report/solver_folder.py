@@ -10,16 +10,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from hpc.files import make_directory, write_atomic
 from hpc.journal import encode_text
-from sharp.document import markdown_environment
-from sharp.document.text import clean, error_text, one_line
-from sharp.evaluation.code import libraries_imported
-from sharp.problems import Problem
-from sharp.problems.render import signature
-from sharp.problems.spec import ArrayPort
+from sharp.document import clean, error_text, markdown_environment, one_line
+from sharp.evaluation import libraries_imported
+from sharp.problems import ArrayPort, Problem, signature
 from sharp.report.configuration import limits_text
 from sharp.report.report_data import ReportData
 from sharp.report.report_summary import floor_remark
-from sharp.tournament.state import Candidate
+from sharp.tournament import Candidate
 
 # `wave` is a product of sines with one period along each axis, shifted from sample to sample.
 SAMPLED = {
@@ -150,7 +147,7 @@ def _expression(problem: Problem, port: ArrayPort) -> str:
     import sympy
     from sympy.printing.numpy import SciPyPrinter
 
-    from sharp.problems.symbolic import to_sympy
+    from sharp.problems import to_sympy
 
     names = {name: sympy.Float(value) for name, value in problem.parameters.items()}
     expression = to_sympy(problem.tree(str(given.expression)), names)

@@ -20,11 +20,9 @@ from typing import Any, Literal
 
 import yaml
 
-from sharp.agent.chains import ToolChain, chain_of_document
+from sharp.agent import ToolChain, chain_of_document
 from sharp.errors import ModelRefused
-from sharp.problems.cases import list_cases, list_ill_posed, load_case, load_ill_posed
-from sharp.problems.problem import Problem
-from sharp.problems.serialisation import to_document
+from sharp.problems import Problem, list_cases, list_ill_posed, load_case, load_ill_posed, to_document
 from sharp.rule_based import prompt_markers as marks
 
 # Its programs come from a library: few are as good as many.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sharp.llm.protocol import Message
+from sharp.llm import Message
 from sharp.rule_based import authoring, judging, repairing, revising
 from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.equation_analysis import (

@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Collection, Sequence
 
-from sharp.llm.protocol import Message
+from sharp.llm import Message
 from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.composer import ComposedProgram, compose, strategies
 from sharp.rule_based.conversation_state import template

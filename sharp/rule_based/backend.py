@@ -5,10 +5,17 @@ from __future__ import annotations
 import random
 
 from sharp.errors import ConfigurationError
-from sharp.llm.backends import CallLimits
-from sharp.llm.cards import ModelCard
-from sharp.llm.context import BYTES_PER_TOKEN, TOKENS_PER_MESSAGE, count_tokens
-from sharp.llm.protocol import ChatReply, ChatRequest, Message, TokenUsage
+from sharp.llm import (
+    BYTES_PER_TOKEN,
+    TOKENS_PER_MESSAGE,
+    CallLimits,
+    ChatReply,
+    ChatRequest,
+    Message,
+    ModelCard,
+    TokenUsage,
+    count_tokens,
+)
 from sharp.rule_based.agents import RuleBasedAgents, is_for_an_agent
 from sharp.rule_based.answers import answer
 

@@ -11,10 +11,7 @@ import json
 import random
 from collections.abc import Iterator
 
-from sharp.problems.domains import BoxDomain
-from sharp.problems.formulation import SemiDiscreteFormulation
-from sharp.problems.numpy_printer import CodegenError
-from sharp.problems.problem import Problem
+from sharp.problems import BoxDomain, CodegenError, Problem, SemiDiscreteFormulation
 from sharp.rule_based.assembly import functions_of, imports, in_order, names_read
 from sharp.rule_based.code_faults import inject_fault
 from sharp.rule_based.library import block_module

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 
-from sharp.llm.protocol import Message
+from sharp.llm import Message
 from sharp.rule_based import prompt_markers as marks
 
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from sharp.errors import SpecificationError
-from sharp.problems.formulation import SemiDiscreteFormulation
-from sharp.problems.numpy_printer import CodegenError
+from sharp.problems import CodegenError, SemiDiscreteFormulation
 from sharp.rule_based.library import (
     HOST,
     CodeBlock,
@@ -43,7 +42,7 @@ class DerivedFamily:
 @cache
 def derive_family(document: str) -> DerivedFamily:
     """Return what a specification in JSON gives, which says why if programs of this kind do not treat the problem."""
-    from sharp.problems.loader import parse_problem
+    from sharp.problems import parse_problem
 
     try:
         problem = parse_problem(document, "the description")

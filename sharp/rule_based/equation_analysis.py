@@ -16,7 +16,7 @@ from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.library import FAMILIES
 
 if TYPE_CHECKING:
-    from sharp.problems.linearisation import DerivativeSymbol, LinearisedSystem
+    from sharp.problems import DerivativeSymbol, LinearisedSystem
 
 
 Verdict = Mapping[str, Any]
@@ -83,8 +83,7 @@ _ONE_OPERATOR = "The method of lines takes all terms together, so nothing has to
 @cache
 def analysis_of(document: str) -> FamilyAnalysis:
     """Return the verdicts on the problem that a specification in JSON states; it is one that can be read."""
-    from sharp.problems.linearisation import linearised_system
-    from sharp.problems.loader import parse_problem
+    from sharp.problems import linearised_system, parse_problem
 
     found = _Classified(linearised_system(parse_problem(document, "the description")))
     return FamilyAnalysis(

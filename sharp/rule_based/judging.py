@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from math import inf, log10
 
-from sharp.llm.protocol import Message
+from sharp.llm import Message
 from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.conversation_state import SeenProgram, candidates, last_program, quoted
 from sharp.rule_based.estimates import merit

@@ -12,9 +12,8 @@ from math import isnan
 from typing import Any
 
 from sharp.errors import SpecificationError
-from sharp.llm.protocol import Message
-from sharp.problems.grammar import Scope, evaluate_tree, parse_tree
-from sharp.problems.latex import SAMPLED
+from sharp.llm import Message
+from sharp.problems import SAMPLED, Scope, evaluate_tree, parse_tree
 from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.derived_family import derive_family
 from sharp.rule_based.library import family_of

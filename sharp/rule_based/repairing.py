@@ -10,7 +10,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 
-from sharp.llm.protocol import Message
+from sharp.llm import Message
 from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.assembly import IMPORTS
 from sharp.rule_based.composer import ProgramSpec

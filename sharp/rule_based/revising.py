@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import isfinite, log10
 
-from sharp.llm.protocol import Message
+from sharp.llm import Message
 from sharp.rule_based.composer import ProgramSpec, compose
 from sharp.rule_based.conversation_state import (
     ConversationState,

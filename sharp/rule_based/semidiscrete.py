@@ -8,10 +8,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from sharp.problems.analysis import order
-from sharp.problems.expressions import Apply, Derivative, Equation, Name, Node, walk
-from sharp.problems.formulation import EndCondition, SemiDiscreteFormulation, mentions
-from sharp.problems.numpy_printer import CodegenError, isolated
+from sharp.problems import (
+    Apply,
+    CodegenError,
+    Derivative,
+    EndCondition,
+    Equation,
+    Name,
+    Node,
+    SemiDiscreteFormulation,
+    isolated,
+    mentions,
+    order,
+    walk,
+)
 from sharp.rule_based.assembly import IMPORTS, functions_of
 from sharp.rule_based.library import block_module
 

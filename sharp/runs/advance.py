@@ -13,16 +13,15 @@ from dataclasses import dataclass
 
 from hpc.campaign import StopWaiter, Warn
 from hpc.journal import Journal, keep_beating
-from sharp.evaluation.protocol import Evaluation
-from sharp.llm.ledger import Effect
+from sharp.evaluation import Evaluation
+from sharp.llm import Effect
 from sharp.methods import run_method
 from sharp.runs.budget import BudgetGuard
 from sharp.runs.directory import RunDirectory
 from sharp.runs.effects import JournaledEffects, ProgressEvent, ProgressListener
 from sharp.runs.execution_backend import ExecutionBackend
 from sharp.runs.replay_sources import replay_sources
-from sharp.tournament.run_context import RunContext
-from sharp.tournament.state import Tournament
+from sharp.tournament import RunContext, Tournament
 
 
 def ignore(_: object) -> None:

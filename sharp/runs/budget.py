@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 from hpc.journal import EffectRecord
 from sharp.config import Budget
 from sharp.errors import BudgetExceeded
-from sharp.llm.budgets import Budget as Limits
-from sharp.llm.budgets import ClusterUsage, check_budget
-from sharp.llm.cards import ModelCard
-from sharp.llm.ledger import Effect, Ledger, build_ledger
+from sharp.llm import Budget as Limits
+from sharp.llm import ClusterUsage, Effect, Ledger, ModelCard, build_ledger, check_budget
 from sharp.runs.budget_status import as_effect, worked_minutes
 from sharp.runs.replay_sources import paid_effects
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from hpc.errors import RunDirectoryError
 from hpc.journal import EffectRecord
-from sharp.llm.budgets import UNITS, ClusterUsage, used_of
-from sharp.llm.ledger import Effect, Ledger, build_ledger
+from sharp.llm import UNITS, ClusterUsage, Effect, Ledger, build_ledger, used_of
 
 if TYPE_CHECKING:
-    from sharp.llm.cards import Price
+    from sharp.llm import Price
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def is_free(card: Mapping[str, Any]) -> bool:
 
 
 def _price(card: Mapping[str, Any]) -> Price | None:
-    from sharp.llm.cards import Price  # loads pydantic
+    from sharp.llm import Price
 
     try:
         return None if card.get("price") is None else Price(**card["price"])

@@ -8,11 +8,10 @@ from typing import Any
 
 from sharp.config import RunConfig, Server, to_plain
 from sharp.errors import ConfigurationError
-from sharp.evaluation.feedback import measures_of
-from sharp.llm.cards import list_cards
+from sharp.evaluation import measures_of
+from sharp.llm import list_cards
 from sharp.plugins import plugin_names
-from sharp.problems import Problem, load_problem
-from sharp.problems.loader import catalogue
+from sharp.problems import Problem, catalogue, load_problem
 from sharp.yaml_documents import Document, Place, hint, read_document, read_value, validate
 
 WHAT = "a run configuration"
@@ -193,7 +192,7 @@ def _unknown_helpers(config: RunConfig) -> Iterator[tuple[Place, str]]:
 
 def unknown_kinds(config: RunConfig, problem: Problem) -> Iterator[tuple[int, str]]:
     """Yield the number of each kind of feedback that a problem does not have, and a sentence that says so."""
-    from sharp.reference.feedback import metrics_for
+    from sharp.reference import metrics_for
 
     valid = [*metrics_for(problem), "none"]
     for index, kind in enumerate(config.feedback.metrics):

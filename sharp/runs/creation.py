@@ -17,14 +17,9 @@ from hpc.errors import RunDirectoryError
 from hpc.files import make_directory, translate_os_errors, write_atomic
 from sharp.config import Budget, RunConfig, to_plain
 from sharp.errors import ConfigurationError
-from sharp.llm.backends import make_backend
-from sharp.llm.cards import ModelCard, as_rule_based, load_card
-from sharp.llm.hosting import is_hosted
-from sharp.llm.prompts import prompt_hashes
-from sharp.problems import Problem
-from sharp.problems.serialisation import to_yaml
-from sharp.reference.datasets import DataSet, open_dataset
-from sharp.reference.generation import ProgressCallback, ensure_dataset
+from sharp.llm import ModelCard, as_rule_based, is_hosted, load_card, make_backend, prompt_hashes
+from sharp.problems import Problem, to_yaml
+from sharp.reference import DataSet, ProgressCallback, ensure_dataset, open_dataset
 from sharp.runs.configure import OPTIONAL_FILES, override, problem_of, unknown_kinds
 from sharp.runs.directory import (
     PRIOR,
@@ -37,7 +32,7 @@ from sharp.runs.directory import (
 )
 from sharp.runs.execute import replay
 from sharp.runs.manifest import FORMAT
-from sharp.tournament.prior import digest
+from sharp.tournament import digest
 from sharp.version import __version__
 from sharp.yaml_documents import Document, hint, validate
 

@@ -25,10 +25,9 @@ from hpc.errors import RunDirectoryError
 from hpc.files import write_atomic
 from sharp.config import RunConfig, to_plain
 from sharp.errors import DataError, SpecificationError
-from sharp.llm.cards import ModelCard
-from sharp.llm.prompts import prompt_hashes
+from sharp.llm import ModelCard, prompt_hashes
 from sharp.problems import Problem, load_problem
-from sharp.reference.datasets import DataSet, Splits, make_splits, open_dataset
+from sharp.reference import DataSet, Splits, make_splits, open_dataset
 from sharp.runs.manifest import read_manifest
 from sharp.yaml_documents import Document, validate
 

@@ -11,11 +11,10 @@ from typing import Any, Literal
 from hpc.errors import InfrastructureError
 from hpc.journal import Journal, ReplayJournal
 from hpc.quiescence import QuiescenceTracker
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Evaluator
-from sharp.llm.ledger import Effect
-from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest
+from sharp.evaluation import Evaluation, EvaluationRequest, Evaluator
+from sharp.llm import ChatBackend, ChatReply, ChatRequest, Effect
 from sharp.runs.state_arrays import state_arrays
-from sharp.tournament.state import Tournament
+from sharp.tournament import Tournament
 
 JSONObject = dict[str, Any]
 

@@ -20,7 +20,7 @@ from sharp.runs.directory import RunDirectory
 from sharp.runs.effects import JournaledEffects, ProgressListener
 from sharp.runs.execution_backend import LocalBackend
 from sharp.runs.replay_sources import ReplayOnlyBackend
-from sharp.tournament.state import Tournament
+from sharp.tournament import Tournament
 
 
 @dataclass(frozen=True)

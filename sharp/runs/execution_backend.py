@@ -10,13 +10,15 @@ from typing import Any, Protocol
 from hpc.quiescence import QuiescenceTracker
 from hpc.sandbox import SandboxPolicy
 from sharp.config import EvaluationOptions, Models
-from sharp.evaluation.cache import CachedEvaluator, EvaluationCache, cache_home
-from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.protocol import Evaluator
-from sharp.evaluation.task_folder import TaskEvaluator
-from sharp.llm.backends import make_backend
-from sharp.llm.cards import ModelCard
-from sharp.llm.protocol import ChatBackend
+from sharp.evaluation import (
+    CachedEvaluator,
+    EvaluationCache,
+    Evaluator,
+    LocalEvaluator,
+    TaskEvaluator,
+    cache_home,
+)
+from sharp.llm import ChatBackend, ModelCard, make_backend
 from sharp.runs.budget import Clock
 from sharp.runs.directory import RunDirectory
 from sharp.runs.effects import PAUSES_S

@@ -6,21 +6,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from sharp.config import RunConfig, to_plain
-from sharp.llm.budgets import UNITS
-from sharp.llm.cards import ModelCard, Price, Purpose
-from sharp.llm.estimate import (
+from sharp.llm import (
+    UNITS,
     Aide,
+    BreakEven,
     CostModel,
     Estimate,
     EstimateRange,
+    ModelCard,
     PdeSharp,
+    Price,
+    Purpose,
     Sampled,
     cepo,
-    estimate,
     mixture_of_agents,
     single_call,
 )
-from sharp.llm.model_costs import BreakEven
+from sharp.llm.estimate import estimate
 from sharp.runs.creation import load_cards
 
 

@@ -11,13 +11,12 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from sharp.config import to_plain
-from sharp.document.text import clean
-from sharp.evaluation.protocol import Evaluation
-from sharp.llm.protocol import ChatReply
+from sharp.document import clean
+from sharp.evaluation import Evaluation
+from sharp.llm import ChatReply
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.manifest import search_steps
-from sharp.tournament.finalize import best_first
-from sharp.tournament.state import Tournament
+from sharp.tournament import Tournament, best_first
 
 if TYPE_CHECKING:
     from rich.live import Live

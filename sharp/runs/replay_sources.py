@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from hpc.errors import ReplayMiss, RunDirectoryError
 from hpc.journal import EffectRecord, effect_key, read_run, to_plain_json
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest
-from sharp.llm.ledger import Effect
-from sharp.llm.protocol import ChatReply, ChatRequest
+from sharp.evaluation import Evaluation, EvaluationRequest
+from sharp.llm import ChatReply, ChatRequest, Effect
 
 if TYPE_CHECKING:
     from sharp.config import RunConfig

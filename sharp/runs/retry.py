@@ -17,7 +17,7 @@ from typing import get_args
 from hpc.journal import read_run
 from sharp.config import RetryableFailure
 from sharp.errors import InputError
-from sharp.evaluation.protocol import FAILURE_KINDS
+from sharp.evaluation import FAILURE_KINDS
 from sharp.runs.creation import create_alike
 from sharp.runs.directory import RunDirectory
 from sharp.runs.replay_sources import failure_kind

@@ -10,16 +10,19 @@ from typing import Any
 from hpc.sandbox import SandboxPolicy
 from sharp.config import EvaluationOptions, RunConfig
 from sharp.errors import ConfigurationError, InputError
-from sharp.evaluation.convergence import study_inputs, study_request
-from sharp.evaluation.feedback import measures_of
-from sharp.evaluation.launcher import checked_launcher
-from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Split
+from sharp.evaluation import (
+    Evaluation,
+    EvaluationRequest,
+    LocalEvaluator,
+    Split,
+    checked_launcher,
+    measures_of,
+    study_inputs,
+    study_request,
+)
 from sharp.event_loop import run_coroutine
-from sharp.problems import Problem
-from sharp.problems.limits import ResourceLimits
-from sharp.reference.datasets import DataSet, Splits, make_splits, open_dataset
-from sharp.reference.generation import ProgressCallback
+from sharp.problems import Problem, ResourceLimits
+from sharp.reference import DataSet, ProgressCallback, Splits, make_splits, open_dataset
 from sharp.runs.creation import resolve_dataset
 from sharp.yaml_documents import hint
 
@@ -109,7 +112,7 @@ def trial_data(
 
 def _check(problem: Problem, trial: SolverEvaluationOptions) -> None:
     """Raise now, before data are generated, what the evaluation would raise."""
-    from sharp.reference.feedback import metrics_for
+    from sharp.reference import metrics_for
 
     valid = metrics_for(problem)
     for name in trial.measures:

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from hpc.journal import StateArray, natural_sort_key
-from sharp.llm.ledger import Effect, execution_kind
-from sharp.llm.protocol import TokenUsage
-from sharp.tournament.state import JudgeTurn, Tournament
+from sharp.llm import Effect, TokenUsage, execution_kind
+from sharp.tournament import JudgeTurn, Tournament
 
 Make = Callable[[Iterable[Any], str, str], StateArray]
 Field = str | Callable[[Any], Any]

@@ -11,8 +11,7 @@ from typing import Any
 
 from hpc.journal import EffectRecord, RunRecord, read_run
 from sharp.document import Block, Facts, Paragraph
-from sharp.llm.budgets import ClusterUsage
-from sharp.llm.ledger import Ledger
+from sharp.llm import ClusterUsage, Ledger
 from sharp.runs.budget_status import BudgetStatus, allowances, is_free, recorded_ledger, worked_minutes
 from sharp.runs.evaluations import candidate_of
 from sharp.runs.manifest import read_manifest, search_steps

@@ -17,19 +17,17 @@ from pathlib import Path
 
 from hpc.errors import ReplayMiss
 from hpc.journal import read_run
-from sharp.agent.synthesis import OpenSynthesis, SolverProgram, SynthesisArgs, SynthesisUsage
-from sharp.agent.team import Role
-from sharp.agent.tools import ToolError
+from sharp.agent import OpenSynthesis, Role, SolverProgram, SynthesisArgs, SynthesisUsage, ToolError
 from sharp.config import RunConfig
 from sharp.errors import InputError
-from sharp.problems.problem import Problem
+from sharp.problems import Problem
 from sharp.runs.budget_status import recorded_ledger
 from sharp.runs.creation import create_run, write_specification
 from sharp.runs.directory import RunDirectory, load_run
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.execute import finish, replayed
 from sharp.runs.manifest import read_manifest
-from sharp.tournament.state import Tournament
+from sharp.tournament import Tournament
 
 PREFIX = "synthesis-"
 

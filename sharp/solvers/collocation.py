@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sharp.problems.programs import ExpressionProgram, compile_expressions
+from sharp.problems import ExpressionProgram, compile_expressions
 from sharp.solvers.discretisation import SemiDiscreteSystem
 from sharp.solvers.grid import Array, CollocationGrid, Indices, full
 from sharp.solvers.matrices import (

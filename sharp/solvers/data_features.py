@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from sharp.problems.problem import Problem
-from sharp.problems.programs import compile_expressions
+from sharp.problems import Problem, compile_expressions
 from sharp.solvers.discontinuities import given_parts, interfaces, jump_times
 from sharp.solvers.grid import Array
 from sharp.solvers.sample_points import recurrence

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from sharp.problems.problem import Problem
-from sharp.problems.programs import compile_expressions
+from sharp.problems import Problem, compile_expressions
 from sharp.solvers.strong_form import JUMPS, StrongForm
 from sharp.solvers.system import FirstOrderSystem
 

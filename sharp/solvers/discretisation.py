@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sharp.problems.programs import compile_expressions
+from sharp.problems import compile_expressions
 from sharp.solvers.grid import Array, Indices, PointSet, full
 from sharp.solvers.matrices import Pairs
 from sharp.solvers.radau import OdeSystem

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from sharp.problems.diagnostics import Diagnostic
-from sharp.problems.problem import Problem
-from sharp.problems.well_posedness import check_well_posedness
+from sharp.problems import Diagnostic, Problem, check_well_posedness
 from sharp.solvers.cross_check import CrossCheck, compare_solutions, cross_check
 from sharp.solvers.method import Deadline, NumericalMethod, all_methods
 from sharp.solvers.recommend import MethodRanking, recommend

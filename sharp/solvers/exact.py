@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sharp.problems.grammar import evaluate_tree
-from sharp.problems.problem import Problem
+from sharp.problems import Problem, evaluate_tree
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.functions import compile_function
 from sharp.solvers.grid import Array

@@ -14,7 +14,7 @@ import yaml
 from hpc.files import make_directory, write_atomic
 from sharp.document import render_html, render_markdown
 from sharp.errors import ConfigurationError
-from sharp.problems.diagnosis import Diagnosis
+from sharp.problems import Diagnosis
 from sharp.solvers.output import npz, output, table
 from sharp.solvers.recommend import MethodRanking
 from sharp.solvers.solution import Solution

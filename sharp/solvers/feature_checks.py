@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 import sympy
 
-from sharp.problems.problem import Problem
+from sharp.problems import Problem
 from sharp.solvers.data_features import (
     DataFeature,
     boundary_features,

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from sharp.problems.domains import BoxDomain, RoundDomain
-from sharp.problems.problem import Problem
-from sharp.problems.programs import ExpressionProgram, compile_expressions
+from sharp.problems import BoxDomain, ExpressionProgram, Problem, RoundDomain, compile_expressions
 from sharp.solvers.collocation_driver import solve_discrete
 from sharp.solvers.data_features import equation_features, graded_places, initial_features
 from sharp.solvers.discrete_solution import DiscreteSolution

@@ -21,7 +21,7 @@ from itertools import product
 import numpy as np
 import sympy
 
-from sharp.problems.programs import ExpressionProgram, compile_expressions
+from sharp.problems import ExpressionProgram, compile_expressions
 from sharp.solvers.strong_form import JUMPS, StrongForm
 from sharp.solvers.system import (
     BoundaryCondition,

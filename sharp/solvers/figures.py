@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sharp.document import Curve, CurvePanel, Figure, MapPanel, Panels
-from sharp.document.text import number_text
+from sharp.document import Curve, CurvePanel, Figure, MapPanel, Panels, number_text
 from sharp.errors import InputError
-from sharp.problems.problem import Problem
+from sharp.problems import Problem
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
 from sharp.solvers.output import on_grid

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from sharp.problems.domains import BoxDomain
-from sharp.problems.programs import ExpressionProgram, compile_expressions
+from sharp.problems import BoxDomain, ExpressionProgram, compile_expressions
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
 from sharp.solvers.method import NEVER, Deadline, SolverFailed

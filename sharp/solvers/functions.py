@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sharp.problems.problem import Problem
-from sharp.problems.programs import compile_expressions
-from sharp.problems.symbolic import to_sympy
+from sharp.problems import Problem, compile_expressions, to_sympy
 from sharp.solvers.grid import Array
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.problems.domains import BoxDomain, Domain, PolygonDomain, RoundDomain, distance_to_edge
+from sharp.problems import BoxDomain, Domain, PolygonDomain, RoundDomain, distance_to_edge
 from sharp.solvers.grid import Array, Indices
 
 Corner = tuple[float, float]

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sharp.problems.domains import RoundDomain
+from sharp.problems import RoundDomain
 from sharp.solvers.axes import ChebyshevAxis, FourierAxis, chebyshev_weights
 from sharp.solvers.collocation_driver import solve_collocated
 from sharp.solvers.discrete_solution import DiscreteSolution

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sharp.problems.problem import Problem
-from sharp.problems.render import domain_lines
-from sharp.problems.spec import Boundary
+from sharp.problems import Boundary, Problem, domain_lines
 
 
 def problem_summary(problem: Problem) -> Iterator[tuple[str, str]]:

@@ -16,11 +16,16 @@ from typing import Any
 import numpy as np
 import sympy
 
-from sharp.problems.domains import BoxDomain, PolygonDomain, RoundDomain
-from sharp.problems.linearisation import DerivativeSymbol
-from sharp.problems.problem import Problem
-from sharp.problems.programs import ExpressionProgram, compile_expressions
-from sharp.problems.spec import Boundary
+from sharp.problems import (
+    Boundary,
+    BoxDomain,
+    DerivativeSymbol,
+    ExpressionProgram,
+    PolygonDomain,
+    Problem,
+    RoundDomain,
+    compile_expressions,
+)
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.fd_weights import central_stencil, mixed, one_sided_stencil
 from sharp.solvers.functions import compile_function

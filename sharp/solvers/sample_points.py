@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.problems.domains import BoxDomain, Domain, PolygonDomain, RoundDomain
-from sharp.problems.problem import Problem
+from sharp.problems import BoxDomain, Domain, PolygonDomain, Problem, RoundDomain
 from sharp.solvers.discontinuities import interfaces
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array

@@ -14,9 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sharp.error_messages import valid_values
 from sharp.errors import InputError, NotSolved, OutsideDomain
-from sharp.problems.diagnostics import Diagnostic
-from sharp.problems.problem import Problem
-from sharp.problems.render import domain_lines
+from sharp.problems import Diagnostic, Problem, domain_lines
 from sharp.solvers.cross_check import CrossCheck
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from sharp.document import Block, Code, Details, Facts, Headline, Note, Paragraph, Report, Section, Table
-from sharp.document.text import MISSING, count_text, duration_text
-from sharp.problems.latex import render_latex
+from sharp.document import (
+    MISSING,
+    Block,
+    Code,
+    Details,
+    Facts,
+    Headline,
+    Note,
+    Paragraph,
+    Report,
+    Section,
+    Table,
+    count_text,
+    duration_text,
+)
+from sharp.problems import render_latex
 from sharp.solvers.driver import display_name
 from sharp.solvers.exact import known_eigenvalues
 from sharp.solvers.figures import figures

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sharp.problems.programs import compile_expressions
+from sharp.problems import compile_expressions
 from sharp.solvers.discretisation import SemiDiscreteSystem
 from sharp.solvers.grid import Array
 from sharp.solvers.matrices import Singular, columns_of, dense_seconds, factorise

@@ -8,8 +8,7 @@ from typing import Any
 
 import sympy
 
-from sharp.problems.problem import Problem
-from sharp.problems.symbolic import equation_to_sympy, to_sympy
+from sharp.problems import Problem, equation_to_sympy, to_sympy
 
 JUMPS = (sympy.Piecewise, sympy.Heaviside, sympy.sign)
 

@@ -16,10 +16,7 @@ from typing import Any
 import sympy
 
 from sharp.errors import SpecificationError
-from sharp.problems.domains import BoxDomain
-from sharp.problems.linearisation import DerivativeSymbol
-from sharp.problems.problem import Problem
-from sharp.problems.spec import Boundary, FunctionSpec
+from sharp.problems import Boundary, BoxDomain, DerivativeSymbol, FunctionSpec, Problem
 from sharp.solvers.strong_form import StrongForm
 
 
@@ -178,7 +175,7 @@ class _Builder:
     def _time_order(self, field: str) -> int:
         if self.problem.time_name is None:
             return 0
-        from sharp.problems.analysis import order
+        from sharp.problems import order
 
         found = order(self.problem.equations, field, self.problem.time_name, self.problem.space)
         if not found:
@@ -319,7 +316,7 @@ def covered(problem: Problem, where: str) -> tuple[str, ...]:
         return tuple(part for part in domain.parts if not (is_box and part[:-1] in periodic))
     if where in domain.parts and not isinstance(domain, BoxDomain):
         return (where,)
-    from sharp.problems.grammar import evaluate_tree
+    from sharp.problems import evaluate_tree
 
     axis = where.partition("=")[0].strip()
     return domain.on_axis(axis, evaluate_tree(problem.place(where).right, problem.parameters))

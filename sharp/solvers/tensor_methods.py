@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from sharp.problems.domains import BoxDomain
+from sharp.problems import BoxDomain
 from sharp.solvers.axes import Axis, ChebyshevAxis, FourierAxis, UniformAxis
 from sharp.solvers.boxes import BoxGrid
 from sharp.solvers.collocation_driver import solve_collocated

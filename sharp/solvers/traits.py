@@ -9,9 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from sharp.problems.expressions import Apply, Node, names_in, walk
-from sharp.problems.problem import Problem
-from sharp.problems.programs import compile_expressions
+from sharp.problems import Apply, Node, Problem, compile_expressions, names_in, walk
 from sharp.solvers.data_features import equation_features, initial_features
 from sharp.solvers.grid import Array
 from sharp.solvers.sample_points import interior_points

@@ -15,7 +15,7 @@ import numpy as np
 
 from sharp.error_messages import valid_values
 from sharp.errors import InputError
-from sharp.problems.problem import Problem
+from sharp.problems import Problem
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.driver import Listener, SolveOptions, solve_problem
 from sharp.solvers.exact import exact_values, known_eigenvalues

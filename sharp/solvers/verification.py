@@ -8,7 +8,7 @@ from math import inf, isfinite
 from typing import Literal
 
 from sharp.errors import SpecificationError
-from sharp.problems.problem import Problem
+from sharp.problems import Problem
 from sharp.solvers.cross_check import CrossCheck
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.exact import exact_errors

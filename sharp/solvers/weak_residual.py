@@ -19,7 +19,7 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from sharp.problems.problem import Problem
+from sharp.problems import Problem
 from sharp.solvers.data_features import break_times, graded_places
 from sharp.solvers.discontinuities import interfaces
 from sharp.solvers.discrete_solution import DiscreteSolution

@@ -10,11 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sharp.errors import ReplyError, SpecificationError
-from sharp.llm.prompts import render
-from sharp.llm.protocol import Conversation, Message
-from sharp.llm.replies import Strategy, read_verdict
-from sharp.problems.expressions import names_in
-from sharp.problems.grammar import Scope, evaluate_tree, parse_tree
+from sharp.llm import Conversation, Message, Strategy, read_verdict, render
+from sharp.problems import Scope, evaluate_tree, names_in, parse_tree
 from sharp.tournament.run_context import RunContext, ask_and_read, system_prompt
 from sharp.tournament.state import Analysis, AnalysisStep, GeneratedPrompts, StabilityBound
 

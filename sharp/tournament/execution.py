@@ -8,13 +8,8 @@ from functools import partial
 from math import inf
 
 from sharp.errors import ReplyError
-from sharp.evaluation.code import canonical_hash
-from sharp.evaluation.feedback import failure_text
-from sharp.evaluation.protocol import Evaluation
-from sharp.llm.patching import changed_share
-from sharp.llm.prompts import render
-from sharp.llm.protocol import Message
-from sharp.llm.replies import explanation, extract_code
+from sharp.evaluation import Evaluation, canonical_hash, failure_text
+from sharp.llm import Message, changed_share, explanation, extract_code, render
 from sharp.tournament.run_context import RunContext, ask, system_prompt
 from sharp.tournament.state import Candidate, Execution, Tournament
 

@@ -7,8 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from math import inf, isfinite
 
-from sharp.evaluation.code import canonical_hash
-from sharp.evaluation.protocol import Evaluation
+from sharp.evaluation import Evaluation, canonical_hash
 from sharp.tournament.run_context import RunContext, gather_all
 from sharp.tournament.state import Tournament
 
@@ -32,8 +31,8 @@ async def finalize(
         state = replace(state, x64=await _in_64_bit_mode(session, state))
     code = state.candidates[best].code
     if session.config.evaluation.convergence_check:
-        from sharp.evaluation.convergence import study_request  # loads scipy
-        from sharp.reference.families import has_smooth_inputs
+        from sharp.evaluation import study_request
+        from sharp.reference import has_smooth_inputs
 
         if has_smooth_inputs(session.problem):
             request = study_request(session.evaluation(code, "validation"))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sharp.errors import ReplyError
-from sharp.llm.prompts import render
-from sharp.llm.protocol import Conversation, Message
-from sharp.llm.replies import explanation, extract_code, read_strategy
+from sharp.llm import Conversation, Message, explanation, extract_code, read_strategy, render
 from sharp.tournament.analysis import analyse, findings
 from sharp.tournament.run_context import RunContext, ask, gather_all, system_prompt
 from sharp.tournament.state import Analysis, Candidate

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from math import inf
 
 from sharp.config import RunConfig
-from sharp.evaluation.feedback import feedback_described, feedback_text
-from sharp.llm.prompts import render
+from sharp.evaluation import feedback_described, feedback_text
+from sharp.llm import render
 from sharp.tournament.finalize import best_first
 from sharp.tournament.state import Execution, Tournament
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sharp.errors import ReplyError
-from sharp.llm.prompts import render
-from sharp.llm.protocol import Message
-from sharp.llm.replies import extract_json
+from sharp.llm import Message, extract_json, render
 from sharp.tournament.run_context import RunContext, ask_and_read, system_prompt
 from sharp.tournament.state import ReporterText, Tournament
 

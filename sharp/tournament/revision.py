@@ -5,11 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sharp.errors import ReplyError
-from sharp.evaluation.code import canonical_hash
-from sharp.llm.patching import PatchFailure, apply_patch, failure_text
-from sharp.llm.prompts import render
-from sharp.llm.protocol import Conversation, Message
-from sharp.llm.replies import Revision, explanation, read_revision, read_strategy
+from sharp.evaluation import canonical_hash
+from sharp.llm import (
+    Conversation,
+    Message,
+    PatchFailure,
+    Revision,
+    apply_patch,
+    explanation,
+    failure_text,
+    read_revision,
+    read_strategy,
+    render,
+)
 from sharp.tournament.run_context import RunContext, ask
 from sharp.tournament.selection import Judge
 from sharp.tournament.state import Action, Candidate, Change, JudgeTurn, Tournament

@@ -9,14 +9,20 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from sharp.config import RunConfig, SamplingParams
-from sharp.evaluation.feedback import feedback_text, measures_of, metric
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Split
-from sharp.llm.cards import ModelCard, Purpose
-from sharp.llm.context import fit_to_context
-from sharp.llm.prompts import ask_until_valid, render
-from sharp.llm.protocol import ChatReply, ChatRequest, Conversation, Message, seed_at
-from sharp.problems import Problem, render_description, render_template
-from sharp.problems.limits import ResourceLimits
+from sharp.evaluation import Evaluation, EvaluationRequest, Split, feedback_text, measures_of, metric
+from sharp.llm import (
+    ChatReply,
+    ChatRequest,
+    Conversation,
+    Message,
+    ModelCard,
+    Purpose,
+    ask_until_valid,
+    fit_to_context,
+    render,
+    seed_at,
+)
+from sharp.problems import Problem, ResourceLimits, render_description, render_template
 
 T = TypeVar("T")
 UNSAID = SamplingParams()

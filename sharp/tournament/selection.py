@@ -6,10 +6,8 @@ import random
 from dataclasses import dataclass
 
 from sharp.errors import ReplyError
-from sharp.evaluation.feedback import feedback_described
-from sharp.llm.prompts import render
-from sharp.llm.protocol import Conversation, Message, seed_at
-from sharp.llm.replies import SelectionReply, extract_json, read_selection
+from sharp.evaluation import feedback_described
+from sharp.llm import Conversation, Message, SelectionReply, extract_json, read_selection, render, seed_at
 from sharp.tournament.run_context import RunContext, ask_and_read, system_prompt
 from sharp.tournament.state import Candidate, Selection, Tournament
 

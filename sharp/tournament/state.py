@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from sharp.evaluation.protocol import Evaluation
-from sharp.llm.replies import Strategy
+from sharp.evaluation import Evaluation
+from sharp.llm import Strategy
 
 Action = Literal["nominee", "patch", "rewrite", "no-op", "keep", "forfeit"]
 SearchAction = Literal["refine", "evolve", "reset", "draft", "improve", "debug"]

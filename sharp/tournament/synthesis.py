@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf, isfinite
 
-from sharp.evaluation.code import canonical_hash
-from sharp.evaluation.feedback import ranking
+from sharp.evaluation import canonical_hash, ranking
 from sharp.tournament.execution import CandidateRuns, execute, find_duplicate_run, with_outcome
 from sharp.tournament.revision import TurnResult, revise
 from sharp.tournament.run_context import RunContext, gather_all

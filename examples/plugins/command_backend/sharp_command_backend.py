@@ -15,10 +15,16 @@ import json
 import shlex
 
 from sharp.errors import ConfigurationError, ModelRefused
-from sharp.llm.backends import CallLimits
-from sharp.llm.cards import ModelCard
-from sharp.llm.context import count_tokens
-from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest, Message, TokenUsage
+from sharp.llm import (
+    CallLimits,
+    ChatBackend,
+    ChatReply,
+    ChatRequest,
+    Message,
+    ModelCard,
+    TokenUsage,
+    count_tokens,
+)
 
 
 class CommandBackend:

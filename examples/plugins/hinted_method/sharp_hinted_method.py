@@ -9,10 +9,9 @@ run can be resumed and replayed: the two effects, model calls and evaluations, a
 from dataclasses import replace
 
 from sharp.errors import ConfigurationError
-from sharp.llm.protocol import Conversation
-from sharp.methods.sampling import best_of_n, single_call
-from sharp.tournament.run_context import RunContext
-from sharp.tournament.state import Tournament
+from sharp.llm import Conversation
+from sharp.methods import best_of_n, single_call
+from sharp.tournament import RunContext, Tournament
 
 
 async def hinted(context: RunContext) -> Tournament:

@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from sharp.problems.domains import BoxDomain
-from sharp.solvers.axes import ChebyshevAxis
-from sharp.solvers.boxes import BoxGrid
-from sharp.solvers.collocation_driver import solve_collocated
-from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.grid import Array, Indices
-from sharp.solvers.method import Deadline
-from sharp.solvers.system import FirstOrderSystem
+from sharp.problems import BoxDomain
+from sharp.solvers import (
+    Array,
+    BoxGrid,
+    ChebyshevAxis,
+    Deadline,
+    DiscreteSolution,
+    FirstOrderSystem,
+    Indices,
+    solve_collocated,
+)
 
 # The nearer to 1, the more even the nodes, and the more of them are needed for the same number of digits.
 _A = 0.9

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sharp.reference.metrics import MetricInput, MetricValue, metric
+from sharp.reference import MetricInput, MetricValue, metric
 
 
 @metric(

@@ -16,17 +16,10 @@ from sharp.agent.programs.program_sandbox import program_sandbox
 from sharp.agent.toolkit.solver_tools import SOLUTION
 from sharp.agent.tools import Parameters, ToolContext, ToolError, ToolResult, tool
 from sharp.errors import ReplyError
-from sharp.evaluation.calls import CallPlan, SolverCall
-from sharp.evaluation.code import modules_imported
-from sharp.evaluation.protocol import CandidateFailure, FailureKind
-from sharp.llm.prompts import render
-from sharp.llm.replies import extract_code, extract_json
-from sharp.problems.limits import ResourceLimits
-from sharp.problems.spec import Identifier
-from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.grid import Array
-from sharp.solvers.refine import RefinementStudy, ResolutionAttempt
-from sharp.solvers.sample_points import recurrence
+from sharp.evaluation import CallPlan, CandidateFailure, FailureKind, SolverCall, modules_imported
+from sharp.llm import extract_code, extract_json, render
+from sharp.problems import Identifier, ResourceLimits
+from sharp.solvers import Array, DiscreteSolution, RefinementStudy, ResolutionAttempt, recurrence
 
 METHOD = "program"
 FUNCTION = "solve"

@@ -17,15 +17,17 @@ from sharp.agent.programs.program_sandbox import program_sandbox
 from sharp.agent.synthesis import SolverProgram, SynthesisArgs, SynthesisService
 from sharp.agent.toolkit.solver_tools import SOLUTION, SOUND, GridSolution
 from sharp.agent.tools import CheckResult, Tool, ToolContext, ToolError, ToolPort, ToolResult, tool
-from sharp.evaluation.calls import CallPlan
-from sharp.evaluation.running import SCORED, call_of
-from sharp.problems.problem import Problem
-from sharp.reference.datasets import Inputs
-from sharp.solvers.functions import compile_function
-from sharp.solvers.grid import Array
-from sharp.solvers.output import axis_points
-from sharp.solvers.refine import RefinementStudy, ResolutionAttempt
-from sharp.solvers.sample_points import sample_times
+from sharp.evaluation import SCORED, CallPlan, call_of
+from sharp.problems import Problem
+from sharp.reference import Inputs
+from sharp.solvers import (
+    Array,
+    RefinementStudy,
+    ResolutionAttempt,
+    axis_points,
+    compile_function,
+    sample_times,
+)
 
 METHOD = "solver program"
 SOLVER = ToolPort("solver", "solver program", "the program, with its errors on validation and test data")

@@ -11,10 +11,8 @@ from threading import Lock
 from typing import Any
 
 from hpc.sandbox import SandboxPolicy, SandboxResult, open_interpreter
-from sharp.evaluation.calls import CallPlan
-from sharp.evaluation.candidate import CallResult, run_candidate
-from sharp.evaluation.scratch import remove_tree, scratch_folder
-from sharp.problems.limits import ResourceLimits
+from sharp.evaluation import CallPlan, CallResult, remove_tree, run_candidate, scratch_folder
+from sharp.problems import ResourceLimits
 
 # Imported once for all programs: what takes longest of that which solvers import.
 _PRELOADED = ("numpy", "scipy.integrate", "scipy.interpolate", "scipy.optimize", "scipy.sparse.linalg")

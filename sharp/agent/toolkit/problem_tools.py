@@ -10,14 +10,13 @@ import yaml
 from pydantic import Field
 
 from sharp.agent.tools import Parameters, ToolContext, ToolError, ToolPort, ToolResult, tool
-from sharp.problems.diagnosis import diagnose
-from sharp.problems.diagnostics import Diagnostic
-from sharp.problems.spec import (
+from sharp.problems import (
     Annulus,
     Boundary,
     BoundaryType,
     Box,
     Coordinates,
+    Diagnostic,
     Disk,
     Eigenvalue,
     Expression,
@@ -25,6 +24,7 @@ from sharp.problems.spec import (
     GivenQuantity,
     Identifier,
     Polygon,
+    diagnose,
 )
 from sharp.solvers.problem_summary import problem_summary
 from sharp.yaml_source import show

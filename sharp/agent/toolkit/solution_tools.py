@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 
 from sharp.agent.toolkit.solver_tools import SOLUTION, SOUND, GridSolution
 from sharp.agent.tools import CheckResult, ToolContext, ToolError, ToolPort, ToolResult, tool
-from sharp.problems.problem import Problem
-from sharp.solvers import verification
-from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.method import Deadline
-from sharp.solvers.refine import RefinementStudy
-from sharp.solvers.verification import CheckTolerances, VerificationCheck
+from sharp.problems import Problem
+from sharp.solvers import (
+    CheckTolerances,
+    Deadline,
+    DiscreteSolution,
+    RefinementStudy,
+    VerificationCheck,
+    verification,
+)
 
 Checks = Callable[[Problem, DiscreteSolution, CheckTolerances], Iterator[VerificationCheck]]
 
@@ -37,10 +40,9 @@ def check_conditions(call: ToolContext) -> ToolResult:
 @tool("solver", (SOUND, SOLUTION), (CHECK,), cost="seconds", limits="Only where a second one is cheap.")
 def cross_check(call: ToolContext) -> ToolResult:
     """Compares with the solution of another method."""
+    from sharp.solvers import all_methods, system_of
     from sharp.solvers.cross_check import cross_check as compare_methods
-    from sharp.solvers.method import all_methods
     from sharp.solvers.recommend import recommend
-    from sharp.solvers.system import system_of
 
     found: RefinementStudy = call.inputs["solution"]
     system, limits = system_of(call.inputs["problem"]), _limits(call)
@@ -79,7 +81,8 @@ def visualise(call: ToolContext) -> ToolResult:
 @tool("solver", (SOUND, SOLUTION), (ToolPort("arrays", "arrays", "the bytes of a .npz file"),))
 def export_solution(call: ToolContext) -> ToolResult:
     """Puts the fields on the output grid into a file of arrays."""
-    from sharp.solvers.output import npz, output
+    from sharp.solvers import npz
+    from sharp.solvers.output import output
 
     solution = call.inputs["solution"].solution
     found = output(call.inputs["problem"], solution)
@@ -99,7 +102,7 @@ def _checked(call: ToolContext, checks: Checks) -> ToolResult:
 
 
 def _limits(call: ToolContext) -> CheckTolerances:
-    from sharp.solvers.system import system_of
+    from sharp.solvers import system_of
 
     problem = call.inputs["problem"]
     return verification.limits_of(system_of(problem), problem.specification.accuracy)

@@ -18,11 +18,9 @@ from sharp.agent.tools import (
     tool,
 )
 from sharp.errors import ConfigurationError, SpecificationError
-from sharp.problems.problem import Problem
-from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.method import Deadline, NumericalMethod
-from sharp.solvers.refine import RefinementStudy, refine
-from sharp.solvers.system import FirstOrderSystem
+from sharp.problems import Problem
+from sharp.solvers import Deadline, DiscreteSolution, FirstOrderSystem, NumericalMethod, RefinementStudy
+from sharp.solvers.refine import refine
 
 
 class MethodArgs(Parameters):
@@ -63,7 +61,7 @@ _DISCRETISATION = ToolPort("discretisation", "discretisation", "system, method a
 @tool("parser", (PROBLEM,), (_VALIDATED,))
 def check_problem(call: ToolContext) -> ToolResult:
     """Looks for what makes a problem ill-posed, under-specified or contradictory."""
-    from sharp.problems.well_posedness import check_well_posedness
+    from sharp.problems import check_well_posedness
 
     found = check_well_posedness(call.inputs["problem"])
     grave = [concern for concern in found if concern.verdict != "warn"]
@@ -84,7 +82,7 @@ def check_problem(call: ToolContext) -> ToolResult:
 )
 def choose_method(call: ToolContext) -> ToolResult:
     """Chooses a method by rules from dimension, domain, order, type and smoothness."""
-    from sharp.solvers.method import all_methods
+    from sharp.solvers import all_methods
     from sharp.solvers.recommend import recommend
 
     system = _system(call.inputs["problem"], "choose_method")
@@ -125,7 +123,7 @@ def discretise(call: ToolContext) -> ToolResult:
 
 
 def _system(problem: Problem, name: str) -> FirstOrderSystem:
-    from sharp.solvers.system import system_of
+    from sharp.solvers import system_of
 
     try:
         return system_of(problem)

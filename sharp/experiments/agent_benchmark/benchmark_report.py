@@ -23,6 +23,7 @@ from scipy.stats import binomtest
 from hpc.files import write_atomic
 from hpc.journal import software_version
 from sharp.document import (
+    MISSING,
     Bar,
     BarPanel,
     Block,
@@ -37,8 +38,13 @@ from sharp.document import (
     Report,
     Section,
     Table,
+    clip,
+    error_text,
+    number_text,
+    one_line,
+    plural,
+    share_text,
 )
-from sharp.document.text import MISSING, clip, error_text, number_text, one_line, plural, share_text
 from sharp.errors import DataError
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
 from sharp.experiments.agent_benchmark.held_out import TOLERANCE
@@ -55,7 +61,7 @@ from sharp.experiments.frame import frame_of
 from sharp.experiments.publishing import ExperimentFiles, publish
 from sharp.experiments.run_summary import dtypes_of
 from sharp.experiments.tables import Column, groups, number, table, text
-from sharp.problems.cases import BenchmarkCase, list_ill_posed, load_ill_posed
+from sharp.problems import BenchmarkCase, list_ill_posed, load_ill_posed
 
 PARAMETERS = "parameter accuracy"
 COSTS = {

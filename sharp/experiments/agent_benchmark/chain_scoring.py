@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from sharp.agent import plans
-from sharp.agent.chains import ToolChain, reference_tool_chain
-from sharp.agent.memory import GraphMemory
+from sharp.agent import GraphMemory, ToolChain, plans, reference_tool_chain
 from sharp.errors import SpecificationError
 from sharp.experiments.agent_benchmark.metrics.derivatives import rebuilt
 from sharp.experiments.agent_benchmark.metrics.equivalence import Symbols
@@ -30,9 +28,18 @@ from sharp.experiments.agent_benchmark.metrics.parameters import (
     chain_accuracy,
 )
 from sharp.experiments.agent_benchmark.metrics.structure import score_chain
-from sharp.problems.expressions import Derivative, Name, Negative, Node, Number, to_text
-from sharp.problems.grammar import Scope, parse_equation_tree, parse_tree
-from sharp.problems.problem import Problem
+from sharp.problems import (
+    Derivative,
+    Name,
+    Negative,
+    Node,
+    Number,
+    Problem,
+    Scope,
+    parse_equation_tree,
+    parse_tree,
+    to_text,
+)
 
 # Few statements tell the solution; to do without it is no fault, and neither is to use it.
 _FREE_TOOLS = frozenset({"define_reference_solution", "compare_with_reference"})

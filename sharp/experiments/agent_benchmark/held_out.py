@@ -13,13 +13,17 @@ from numpy.typing import NDArray
 
 from hpc.files import make_directory, write_atomic
 from sharp.errors import DataError
-from sharp.problems.cases import BenchmarkCase
-from sharp.problems.problem import Problem
-from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.exact import known_eigenvalues
-from sharp.solvers.functions import compile_function
-from sharp.solvers.refine import eigenvalue_distance
-from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
+from sharp.problems import BenchmarkCase, Problem
+from sharp.solvers import (
+    DiscreteSolution,
+    compile_function,
+    eigenvalue_distance,
+    evaluate,
+    interior_points,
+    known_eigenvalues,
+    relative_distance,
+    sample_times,
+)
 
 Array = NDArray[np.float64]
 
@@ -65,7 +69,7 @@ def held_out_reference(case: BenchmarkCase, folder: Path) -> HeldOutReference:
 
 
 def _computed(problem: Problem, points: Array, times: Array) -> Array:
-    from sharp.solvers.driver import SolveOptions, solve_problem
+    from sharp.solvers import SolveOptions, solve_problem
 
     wanted = problem.specification.reference
     options = SolveOptions(wanted.method, wanted.tolerance, wanted.resolution, cross_check=False)

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from hpc.journal import EffectRecord, read_run
-from sharp.agent.memory import GraphMemory
-from sharp.agent.sessions import run_session
+from sharp.agent import GraphMemory, run_session
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
 from sharp.experiments.agent_benchmark.held_out import HeldOutReference, Score, held_out_reference, score
 from sharp.experiments.agent_benchmark.process_pool import WorkerDied, map_unordered
 from sharp.experiments.agent_benchmark.trials import BenchmarkTrial, Check, Record, ResultsWriter, TrialResult
-from sharp.llm.protocol import ChatReply, TokenUsage
-from sharp.problems.cases import BenchmarkCase
+from sharp.llm import ChatReply, TokenUsage
+from sharp.problems import BenchmarkCase
 
 OnMessage = Callable[[str], None]
 
@@ -163,7 +162,7 @@ def _costs(effects: Mapping[str, EffectRecord]) -> dict[str, Any]:
 
 def check_of(case: BenchmarkCase) -> Check:
     """Return the verdict of the deterministic check of a case."""
-    from sharp.problems.well_posedness import check_well_posedness
+    from sharp.problems import check_well_posedness
 
     grave = [concern for concern in check_well_posedness(case.problem) if concern.verdict != "warn"]
     verdict = next((concern.verdict for concern in grave if concern.verdict == "reject"), "clarify")

@@ -17,15 +17,13 @@ from typing import Any, Literal, Self, cast, get_args
 
 from hpc.files import make_directory
 from hpc.journal import Lease
-from sharp.agent.policies import POLICIES, Policy
-from sharp.agent.settings import ROLES, AgentConfig
+from sharp.agent import POLICIES, ROLES, AgentConfig, Policy
 from sharp.error_messages import valid_values
 from sharp.errors import ConfigurationError, SpecificationError
 from sharp.experiments.log import ExperimentLog, read_log
 from sharp.experiments.run_summary import column
-from sharp.llm.cards import RULE_BASED
-from sharp.problems.cases import BenchmarkCase, list_cases, load_case
-from sharp.problems.spec import ProblemStatement
+from sharp.llm import RULE_BASED
+from sharp.problems import BenchmarkCase, ProblemStatement, list_cases, load_case
 
 _STYLES: tuple[str, ...] = get_args(ProblemStatement.model_fields["style"].annotation)
 

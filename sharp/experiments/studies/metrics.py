@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sharp.document import Scale
-from sharp.document.text import number_text
+from sharp.document import Scale, number_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

@@ -11,8 +11,8 @@ from sharp.errors import ConfigurationError
 from sharp.experiments.studies.study_file import GENERATOR, PaperModels, StudyFile
 from sharp.experiments.sweeps.cells import label_of
 from sharp.experiments.sweeps.file import SweepFile, read_sweep
-from sharp.llm.cards import RULE_BASED, load_card
-from sharp.runs.configure import changed, key_path
+from sharp.llm import RULE_BASED, load_card
+from sharp.runs import changed, key_path
 from sharp.yaml_documents import Document
 
 JUDGES = "models.judges"

@@ -20,8 +20,8 @@ from sharp.document import (
     Report,
     Section,
     Table,
+    plural,
 )
-from sharp.document.text import plural
 from sharp.experiments.frame import finished, frame_of
 from sharp.experiments.publishing import ExperimentFiles, publish
 from sharp.experiments.studies.metrics import short_error
@@ -33,7 +33,7 @@ from sharp.experiments.sweeps.folder import check_sweep, sweep_file
 from sharp.experiments.sweeps.sweep_log import read_record
 from sharp.experiments.sweeps.sweep_report import axis_facts, count_states, mixed_versions, sweep_rows
 from sharp.experiments.tables import shown
-from sharp.neural.published import published_rows
+from sharp.neural import published_rows
 
 PLAYED = (
     "No language model took part: the rule-based model, an expert system that knows these problems, played every "

@@ -12,6 +12,7 @@ from typing import Any
 from pandas import DataFrame
 
 from sharp.document import (
+    MISSING,
     Bar,
     BarPanel,
     Block,
@@ -26,8 +27,9 @@ from sharp.document import (
     Stack,
     StackPanel,
     Table,
+    plural,
+    share_text,
 )
-from sharp.document.text import MISSING, plural, share_text
 from sharp.experiments.frame import axes_of, finished, plain, select
 from sharp.experiments.statistics import Comparison, QuartileSummary
 from sharp.experiments.studies.metrics import METRICS, SERIES, SHARES, TableMetric, short_error
@@ -45,7 +47,7 @@ from sharp.experiments.tables import (
     spread_of,
     spread_point,
 )
-from sharp.report.data_error_flags import floor_levels
+from sharp.report import floor_levels
 
 NOT_KNOWN = "not known to us"
 FLOOR = "the data's own distance from the true solution"

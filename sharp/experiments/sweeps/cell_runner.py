@@ -21,14 +21,20 @@ from sharp.experiments.sweeps.folder import has_begun, run_path
 from sharp.experiments.sweeps.prefix_graph import STAGES, SharedPrefix
 from sharp.experiments.sweeps.progress import SweepListener
 from sharp.experiments.sweeps.shared_backend import SweepBudgetExceeded
-from sharp.reference.generation import ProgressCallback
+from sharp.reference import ProgressCallback
 from sharp.report import write_report
-from sharp.runs.advance import acquire_run, advance
-from sharp.runs.configure import problem_of
-from sharp.runs.creation import create_run, resolve_dataset, with_servers
-from sharp.runs.directory import RunDirectory, load_run
-from sharp.runs.effects import ProgressEvent
-from sharp.runs.execution_backend import ExecutionBackend
+from sharp.runs import (
+    ExecutionBackend,
+    ProgressEvent,
+    RunDirectory,
+    acquire_run,
+    create_run,
+    load_run,
+    problem_of,
+    resolve_dataset,
+    with_servers,
+)
+from sharp.runs.advance import advance
 
 OF_ALL = (StorageFull, WorkCancelled, SlurmError)
 """What is not the matter of one run: no other would get any further."""

@@ -20,9 +20,8 @@ from pydantic import BaseModel
 from sharp.config import RunConfig
 from sharp.errors import ConfigurationError
 from sharp.experiments.sweeps.file import SweepFile
-from sharp.runs.configure import WHAT as CONFIGURATION
-from sharp.runs.configure import every_role, key_path, unknown_names
-from sharp.runs.creation import with_absolute_paths
+from sharp.runs import WHAT as CONFIGURATION
+from sharp.runs import every_role, key_path, unknown_names, with_absolute_paths
 from sharp.yaml_documents import Place, dotted, validate
 
 Shown = str | int | float | bool | None

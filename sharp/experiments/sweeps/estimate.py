@@ -11,16 +11,14 @@ from typing import Any
 
 from hpc.slurm import ClusterProfile
 from sharp.config import RunConfig
-from sharp.document import Block, Bullets, Paragraph, Table, render_terminal
-from sharp.document.text import plural
+from sharp.document import Block, Bullets, Paragraph, Table, plural, render_terminal
 from sharp.experiments.sweeps.cells import Cell
 from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.plan import SweepPlan, counts
 from sharp.experiments.sweeps.prefix_graph import SharedPrefix
-from sharp.llm.cards import Purpose
-from sharp.llm.estimate import NOTHING, Estimate, EstimateRange, estimate
-from sharp.llm.hosting import is_hosted
-from sharp.runs.plan import prices_of, size_of
+from sharp.llm import NOTHING, Estimate, EstimateRange, Purpose, is_hosted
+from sharp.llm.estimate import estimate
+from sharp.runs import prices_of, size_of
 
 # Before anything has been measured: the share of its time limit that an evaluation takes.
 _SHARE_OF_LIMIT = 0.1

@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sharp.config import Budget
 from sharp.errors import ConfigurationError
-from sharp.runs.configure import FILES, changed, is_file_key, read_configuration, with_files
+from sharp.runs import FILES, changed, is_file_key, read_configuration, with_files
 from sharp.yaml_documents import Document, Place, dotted, read_document, validate
 
 WHAT = "a sweep"

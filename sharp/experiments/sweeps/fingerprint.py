@@ -13,11 +13,9 @@ from typing import Any, get_args
 from hpc.journal import canonical_json
 from sharp.config import Method, RunConfig
 from sharp.experiments.sweeps.prefix_graph import CellFingerprint
-from sharp.llm.cards import ModelCard, load_card
-from sharp.llm.prompts import prompt_hashes
+from sharp.llm import ModelCard, load_card, prompt_hashes
 from sharp.problems import Problem, load_problem
-from sharp.runs.creation import with_servers
-from sharp.runs.directory import models_of
+from sharp.runs import models_of, with_servers
 
 CHANGEABLE: Any = {"budget": True, "problem": True, "models": {"servers"}}
 """What of a configuration may change while a run goes on; the problem counts by its content."""

@@ -24,7 +24,7 @@ from sharp.experiments.sweeps.fingerprint import CHANGEABLE, ResourceCache, cell
 from sharp.experiments.sweeps.folder import begun_runs, run_path, runs_folder
 from sharp.experiments.sweeps.prefix_graph import CellFingerprint, Graph, PrefixNode, SharedPrefix
 from sharp.experiments.sweeps.sweep_log import KnownCell, SweepRecord, read_record
-from sharp.runs.manifest import read_manifest
+from sharp.runs import read_manifest
 
 _SHOWN = 5
 

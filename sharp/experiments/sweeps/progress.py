@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from sharp.document.text import error_text
+from sharp.document import error_text
 from sharp.experiments.run_summary import RunSummary
 from sharp.experiments.sweeps.plan import SweepPlan
-from sharp.runs.directory import RunDirectory
-from sharp.runs.effects import ProgressEvent
-from sharp.runs.progress import ProgressView, capture_warnings
+from sharp.runs import ProgressEvent, ProgressView, RunDirectory, capture_warnings
 
 
 class SweepListener(Protocol):

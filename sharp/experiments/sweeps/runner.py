@@ -54,13 +54,16 @@ from sharp.experiments.sweeps.sweep_log import (
     log_file,
     read_record,
 )
-from sharp.llm.budgets import ClusterUsage
-from sharp.runs.advance import never_stop
-from sharp.runs.budget import Clock, paid_ledger
-from sharp.runs.creation import check_models
-from sharp.runs.directory import load_run
-from sharp.runs.execute import sigterm_interrupts
-from sharp.runs.execution_backend import ExecutionBackend
+from sharp.llm import ClusterUsage
+from sharp.runs import (
+    Clock,
+    ExecutionBackend,
+    check_models,
+    load_run,
+    never_stop,
+    paid_ledger,
+    sigterm_interrupts,
+)
 
 PAGE, TABLE = "report", "table"
 # A large sweep shall not spend its time on writing tables: the pause after one, as a multiple of the time it took.

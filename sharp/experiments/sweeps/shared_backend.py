@@ -17,18 +17,11 @@ from hpc.quiescence import QuiescenceTracker
 from hpc.sandbox import SandboxPolicy
 from sharp.config import Budget
 from sharp.errors import BudgetExceeded
-from sharp.evaluation.local import LocalEvaluator
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Evaluator
-from sharp.evaluation.worker_pool import WorkerPool
+from sharp.evaluation import Evaluation, EvaluationRequest, Evaluator, LocalEvaluator, WorkerPool
 from sharp.experiments.sweeps.sweep_log import UsageTotals
-from sharp.llm.budgets import Budget as Limits
-from sharp.llm.budgets import check_budget
-from sharp.llm.cards import ModelCard
-from sharp.llm.ledger import CallTotals, dollars
-from sharp.llm.protocol import ChatBackend, ChatReply, ChatRequest
-from sharp.runs.budget import Clock
-from sharp.runs.directory import RunDirectory
-from sharp.runs.execution_backend import ExecutionBackend, RunResources, backend, cached, policy_of
+from sharp.llm import Budget as Limits
+from sharp.llm import CallTotals, ChatBackend, ChatReply, ChatRequest, ModelCard, check_budget, dollars
+from sharp.runs import Clock, ExecutionBackend, RunDirectory, RunResources, backend, cached, policy_of
 
 _ON_ANY = {"gpu_hours", "wall_time", "jobs"}
 _ON_CALLS = {"calls", "tokens", "dollars", *_ON_ANY}

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from hpc.journal import read_holder
-from sharp.document import Block, Facts, Paragraph
-from sharp.document.text import plural
+from sharp.document import Block, Facts, Paragraph, plural
 from sharp.experiments.run_summary import RunSummary, lowest
 from sharp.experiments.sweeps.folder import begun_runs, check_sweep
 from sharp.experiments.sweeps.sweep_log import UsageTotals, read_record
-from sharp.llm.budgets import ClusterUsage
-from sharp.runs.budget_status import BudgetStatus, allowances
+from sharp.llm import ClusterUsage
+from sharp.runs import BudgetStatus, allowances
 
 _SHOWN = 8
 

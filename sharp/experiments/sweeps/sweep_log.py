@@ -20,8 +20,7 @@ from hpc.journal import Lease
 from sharp.experiments.log import Event, ExperimentLog, read_log
 from sharp.experiments.run_summary import RunSummary
 from sharp.experiments.sweeps.prefix_graph import CellFingerprint
-from sharp.llm.ledger import CallTotals, Ledger
-from sharp.llm.protocol import TokenUsage
+from sharp.llm import CallTotals, Ledger, TokenUsage
 
 
 @dataclass(frozen=True)

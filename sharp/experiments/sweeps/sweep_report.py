@@ -8,8 +8,22 @@ from typing import Any
 
 from pandas import DataFrame
 
-from sharp.document import Block, Facts, Headline, Note, Paragraph, Report, Section, Table
-from sharp.document.text import MISSING, count_text, duration_text, error_text, number_text, plural
+from sharp.document import (
+    MISSING,
+    Block,
+    Facts,
+    Headline,
+    Note,
+    Paragraph,
+    Report,
+    Section,
+    Table,
+    count_text,
+    duration_text,
+    error_text,
+    number_text,
+    plural,
+)
 from sharp.experiments.frame import axes_of, finished, run_frame
 from sharp.experiments.run_summary import RunSummary, lowest
 from sharp.experiments.sweeps.folder import run_path
@@ -24,7 +38,7 @@ from sharp.experiments.tables import (
     text,
     total,
 )
-from sharp.report.data_error_flags import LEGEND, marked_error
+from sharp.report import LEGEND, marked_error
 
 
 def sweep_rows(record: SweepRecord) -> DataFrame:

@@ -35,14 +35,20 @@ from sharp.experiments.sweeps.runner import (
 )
 from sharp.experiments.sweeps.shared_backend import SharedBackend
 from sharp.experiments.sweeps.status import next_step, view_sweep
-from sharp.llm.cards import ModelCard
-from sharp.llm.hosting import is_hosted, server_plans
-from sharp.reference.generation import ProgressCallback
-from sharp.runs.cluster.launch import JobPreview, LaunchResult, launch, preview
-from sharp.runs.cluster.slurm_backend import SlurmBackend
-from sharp.runs.cluster.workload import CONTROLLER, check
-from sharp.runs.configure import problem_of
-from sharp.runs.creation import check_models, resolve_dataset
+from sharp.llm import ModelCard, is_hosted, server_plans
+from sharp.reference import ProgressCallback
+from sharp.runs import (
+    CONTROLLER,
+    JobPreview,
+    LaunchResult,
+    SlurmBackend,
+    check,
+    check_models,
+    launch,
+    problem_of,
+    resolve_dataset,
+)
+from sharp.runs.cluster.launch import preview
 
 _LATER = "When the cells that it knows are at rest, it goes on with those that were added."
 _EFFECT = b'"event":"effect"'

@@ -9,7 +9,7 @@ from typing import Any
 from hpc.doctor import CheckRequest, Finding, NodeCheck, check_profile, examine, examine_submission, failure
 from hpc.slurm import ClusterProfile, RoleName, Slurm, parse_minutes
 from sharp.errors import InputError
-from sharp.llm.cards import list_cards, load_card
+from sharp.llm import list_cards, load_card
 from sharp.runs.cluster.profiles import example_script, load_cluster, render_script
 
 _NEEDED: dict[str, Any] = {"libraries": ("numpy", "scipy", "h5py", "jax", "zarr"), "package": "pde-sharp"}

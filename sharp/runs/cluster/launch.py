@@ -33,8 +33,7 @@ from hpc.slurm import (
     update_control,
 )
 from sharp.errors import ConfigurationError
-from sharp.llm.cards import ModelCard
-from sharp.llm.hosting import server_plans
+from sharp.llm import ModelCard, server_plans
 from sharp.runs.cluster.pilot import evaluate_entries
 from sharp.runs.cluster.profiles import PROGRAM, render_script
 

@@ -11,8 +11,7 @@ from typing import Any, Self
 from hpc.errors import InfrastructureError
 from hpc.queue import PilotOptions, WorkItem, serve
 from hpc.sandbox import SandboxPolicy
-from sharp.evaluation.task_folder import read_result, read_task
-from sharp.evaluation.worker_pool import WorkerPool
+from sharp.evaluation import WorkerPool, read_result, read_task
 
 
 def evaluate_entries(terms: Mapping[str, Any]) -> None:

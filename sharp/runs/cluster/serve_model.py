@@ -22,8 +22,7 @@ from hpc.slurm import (
     update_control,
 )
 from sharp.errors import ConfigurationError, ModelUnavailable
-from sharp.llm.cards import ModelCard
-from sharp.llm.hosting import is_hosted, server_plans
+from sharp.llm import ModelCard, is_hosted, server_plans
 from sharp.runs.cluster.launch import UNKNOWN_ID
 from sharp.runs.cluster.profiles import PROGRAM, render_script
 

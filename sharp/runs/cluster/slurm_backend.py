@@ -24,15 +24,18 @@ from hpc.sandbox import SandboxPolicy
 from hpc.serving import ServerPool
 from hpc.slurm import ClusterProfile, ControllerContext
 from sharp.errors import ConfigurationError
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest
-from sharp.evaluation.task_folder import EvaluationTask, TaskFactory, TaskResult, read_result, write_task
-from sharp.llm.budgets import ClusterUsage
-from sharp.llm.cards import ModelCard
-from sharp.llm.hosting import is_hosted, server_plans
-from sharp.llm.protocol import ChatBackend
-from sharp.llm.served import ClusterChatBackend
+from sharp.evaluation import (
+    Evaluation,
+    EvaluationRequest,
+    EvaluationTask,
+    TaskFactory,
+    TaskResult,
+    read_result,
+    write_task,
+)
+from sharp.llm import ChatBackend, ClusterChatBackend, ClusterUsage, ModelCard, is_hosted, server_plans
 from sharp.problems import Problem
-from sharp.reference.datasets import DataSet, Splits
+from sharp.reference import DataSet, Splits
 from sharp.runs.cluster.pilot import entry_options, evaluate_entries
 from sharp.runs.cluster.profiles import render_script
 from sharp.runs.directory import RunDirectory

@@ -11,16 +11,14 @@ from hpc.campaign import StopWaiter, Warn, WorkloadProgress
 from hpc.journal import read_run
 from hpc.slurm import ClusterProfile, ControllerContext
 from sharp.config import RunConfig
-from sharp.evaluation.protocol import Split
-from sharp.llm.cards import ModelCard
-from sharp.llm.hosting import server_plans
+from sharp.evaluation import Split
+from sharp.llm import ModelCard, server_plans
 from sharp.problems import Problem
 from sharp.runs.advance import acquire_run, advance
 from sharp.runs.cluster.slurm_backend import SlurmBackend, check_walltime
 from sharp.runs.directory import RunDirectory, load_run
 from sharp.runs.progress import progress_view
-from sharp.tournament.run_context import request_of
-from sharp.tournament.state import Tournament
+from sharp.tournament import Tournament, request_of
 
 # What controller jobs run (`python -P -m MODULE FOLDER TOKEN`); named, not imported, for it is above this room.
 CONTROLLER = "sharp.controller"

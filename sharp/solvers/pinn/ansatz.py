@@ -24,8 +24,7 @@ import sympy
 
 from hpc.files import write_atomic
 from sharp.errors import DataError, SpecificationError
-from sharp.problems.domains import BoxDomain
-from sharp.problems.programs import ExpressionProgram, compile_expressions
+from sharp.problems import BoxDomain, ExpressionProgram, compile_expressions
 from sharp.solvers.grid import Array, full
 from sharp.solvers.pinn.scales import (
     Scale,

@@ -21,7 +21,7 @@ import sympy
 
 from hpc.processes import kill_tree
 from sharp.errors import DataError
-from sharp.problems.serialisation import to_yaml
+from sharp.problems import to_yaml
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
 from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded

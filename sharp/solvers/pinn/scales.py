@@ -9,8 +9,7 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from sharp.problems.problem import Problem
-from sharp.problems.programs import compile_expressions
+from sharp.problems import Problem, compile_expressions
 from sharp.solvers.grid import Array, full
 from sharp.solvers.sample_points import boundary, interior_points, space_time_points
 from sharp.solvers.system import BoundaryCondition, FirstOrderSystem, SpatialDerivative, StateComponent

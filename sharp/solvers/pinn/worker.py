@@ -24,8 +24,7 @@ import numpy as np
 import torch
 
 from hpc.processes import die_with_parent
-from sharp.problems import parse_problem
-from sharp.problems.programs import compile_expressions
+from sharp.problems import compile_expressions, parse_problem
 from sharp.solvers.grid import Array
 from sharp.solvers.pinn.ansatz import PROBLEM, Ansatz, Network, PinnConfig, TrainedNetwork, ansatz_of
 from sharp.solvers.pinn.scales import (

@@ -107,7 +107,8 @@ def test_grids_of_the_shipped_problems() -> None:
 
 def test_loading_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from sharp.problems import *\n"
+        "import sys\n"
+        "from sharp.problems import list_problems, load_problem, render_description, render_latex, render_template\n"
         "for problem in map(load_problem, list_problems()):\n"
         "    render_description(problem), render_template(problem), render_latex(problem)\n"
         "print([m for m in ('sympy', 'numpy', 'scipy', 'jax', 'h5py', 'zarr') if m in sys.modules])"

@@ -15,8 +15,7 @@ from functools import cache, reduce
 from itertools import islice
 
 from sharp.errors import SpecificationError
-from sharp.problems.expressions import Apply, Binary, Derivative, Name, Negative, Node, Number, walk
-from sharp.problems.grammar import Scope, parse_tree
+from sharp.problems import Apply, Binary, Derivative, Name, Negative, Node, Number, Scope, parse_tree, walk
 
 MAX_SIZE = 5000
 """Nodes of an expression that can still be differentiated."""

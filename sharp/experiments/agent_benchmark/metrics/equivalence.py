@@ -16,8 +16,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from sharp.experiments.agent_benchmark.metrics.derivatives import Calculus, as_variables
-from sharp.problems.expressions import Binary, Negative, Node, names_in, value_of
-from sharp.problems.grammar import Scope, parse_equation_tree, parse_tree
+from sharp.problems import Binary, Negative, Node, Scope, names_in, parse_equation_tree, parse_tree, value_of
 
 DRAWS = 4
 """Draws of the constants; within a draw an equation may differ by a factor."""

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, validate_cal
 
 from sharp.error_messages import clip
 from sharp.errors import DataError
-from sharp.problems.domains import signed_area
+from sharp.problems import signed_area
 
 NO_CASE = "not of the form of a case"
 CHORDS = 14

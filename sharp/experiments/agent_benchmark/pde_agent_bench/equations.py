@@ -19,9 +19,7 @@ from sharp.error_messages import clip
 from sharp.errors import SpecificationError
 from sharp.experiments.agent_benchmark.metrics.derivatives import rebuilt
 from sharp.experiments.agent_benchmark.pde_agent_bench.cases import NO_CASE, CaseEquation, UnsupportedCase
-from sharp.problems.expressions import Binary, Negative, Node, Number
-from sharp.problems.grammar import Scope, parse_tree
-from sharp.problems.symbolic import to_sympy
+from sharp.problems import Binary, Negative, Node, Number, Scope, parse_tree, to_sympy
 
 _VECTORS = ("linear_elasticity", "navier_stokes", "stokes")
 

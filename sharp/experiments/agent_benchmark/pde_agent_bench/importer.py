@@ -36,10 +36,7 @@ from sharp.experiments.agent_benchmark.pde_agent_bench.equations import (
     time_interval,
     write_expression,
 )
-from sharp.problems import Problem, parse_problem
-from sharp.problems.exact_solution import check_exact_solution
-from sharp.problems.grammar import Scope, parse_tree
-from sharp.problems.linearisation import linearised_system
+from sharp.problems import Problem, Scope, check_exact_solution, linearised_system, parse_problem, parse_tree
 
 _TIME, _FIELD = "t", "u"
 _VALUES = ("dirichlet", "neumann")

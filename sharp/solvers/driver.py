@@ -185,19 +185,25 @@ def _checked(task: _Task, refinement: RefinementStudy) -> MethodResult:
 def _cross_checked(
     task: _Task, choice: MethodRanking, trials: Sequence[MethodResult], chosen: RefinementStudy
 ) -> CrossCheck | None:
-    """Return the comparison with a method that was tried and not found wrong, or else with another one."""
+    """Return the comparison with a method that was tried and contradicts, else with a sound one, else with another."""
     assert chosen.solution is not None
-    for trial in trials:
-        found = trial.refinement
-        if found.solution is not None and found.method != chosen.method and trial.usable_for_cross_check:
-            return compare_solutions(task.system, found, chosen.solution)
+    others = [trial for trial in trials if trial.checks and trial.refinement.method != chosen.method]
+    compared = [
+        (trial, compare_solutions(task.system, trial.refinement, chosen.solution)) for trial in others
+    ]
+    for trial, found in compared:
+        if trial.may_contradict and found.distance > task.limits.second(found.own)[0]:
+            return found
+    for trial, found in compared:
+        if trial.usable_for_cross_check:
+            return found
     tried = {trial.refinement.method for trial in trials}
-    others = [each.method for each in choice.recommendations if each.method.name not in tried]
-    if others:
+    untried = [each.method for each in choice.recommendations if each.method.name not in tried]
+    if untried:
         task.listener("second method, to compare with")
     return cross_check(
         task.system,
-        others,
+        untried,
         chosen.solution,
         chosen.seconds,
         task.limits.accuracy,

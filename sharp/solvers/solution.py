@@ -21,7 +21,14 @@ from sharp.solvers.grid import Array
 from sharp.solvers.recommend import MethodRanking, Recommendation
 from sharp.solvers.refine import RefinementStudy
 from sharp.solvers.sample_points import evaluate
-from sharp.solvers.verification import WEAK_RESIDUAL, CheckStatus, Verdict, VerificationCheck, verdict_of
+from sharp.solvers.verification import (
+    REFINEMENT,
+    WEAK_RESIDUAL,
+    CheckStatus,
+    Verdict,
+    VerificationCheck,
+    verdict_of,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -56,6 +63,12 @@ class MethodResult:
         """Whether the solution may bear witness for another: it is not wrong, of known error, and keeps its balance."""
         kept = (check.verdict == "verified" for check in self.checks if check.name == WEAK_RESIDUAL)
         return self.verdict != "failed" and isfinite(self.refinement.error) and all(kept)
+
+    @property
+    def may_contradict(self) -> bool:
+        """Whether it speaks against a solution that is further away than its own error, however large that is."""
+        failed = {check.name for check in self.checks if check.verdict == "failed"}
+        return bool(self.checks) and isfinite(self.refinement.error) and failed <= {REFINEMENT}
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,8 +15,9 @@ from sharp.solvers.data_features import (
     graded_places,
     initial_features,
 )
+from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.driver import SolveOptions, solve_problem
-from sharp.solvers.feature_checks import equations_at_features
+from sharp.solvers.feature_checks import equations_at_features, initial_state_at_features
 from sharp.solvers.grid import Array
 from sharp.solvers.solution import Solution
 from sharp.solvers.system import system_of
@@ -188,3 +189,18 @@ def test_broad_data_have_no_features() -> None:
     problem = heated("exp(-((x - 0.3)/0.2)**2)*sin(3*t)", initial="cos(2*x)")
     assert equation_features(problem) == initial_features(problem) == boundary_features(problem) == ()
     assert break_times(system_of(problem)) == graded_places(problem) == ()
+
+
+@pytest.mark.parametrize(
+    "start",
+    ["max(0, 1 - abs(x - 0.3)/0.005)", "exp(-((x - 0.3)/0.005)**2)", "piecewise(0, x < 0.2, 1, x < 0.3, 0)"],
+)
+def test_what_is_carried_along_and_not_resolved_is_not_verified(start: str) -> None:
+    problem = boxed(["u_t + u_x = 0"], {"x": [0, 1]}, ["periodic x"], time=[0, 0.5], initial={"u": start})
+    assert not answer(problem, 12).verdict.verified
+
+
+def test_a_solution_that_vanishes_is_not_measured_by_itself() -> None:
+    problem = heated("0", initial="max(0, 1 - abs(x - 0.3)/0.005)")
+    nothing = DiscreteSolution("none", 1, lambda x, t: np.zeros((1, len(t), len(x))), 1)
+    assert initial_state_at_features(problem, nothing) == pytest.approx(1)

@@ -56,6 +56,11 @@ class DataFeature:
     duration: float
 
     @property
+    def jump(self) -> bool:
+        """Whether it is as narrow as can be told: no step of a difference lies within it."""
+        return bool(self.width <= 2 * _SHARES[0])
+
+    @property
     def thin(self) -> bool:
         """Whether grids that suit the rest of a problem may not see it."""
         return self.width < _NARROW
@@ -89,6 +94,13 @@ def boundary_features(problem: Problem) -> tuple[DataFeature, ...]:
     conditions = problem.specification.boundary
     texts = [text for each in conditions for text in (each.value, each.a, each.b) if text is not None]
     return _features(problem, [written.expression(str(text)) for text in texts])
+
+
+def given_functions(problem: Problem) -> Callable[[Array], Array]:
+    """Return the sources and coefficients of the equations as a function of points [m, d or d + 1], time last."""
+    written, bounds = StrongForm.of(problem), _bounds(problem)
+    equations = (written.equation(index).doit() for index in range(len(problem.equations)))
+    return _program(_functions([each.xreplace(written.numbers) for each in equations], bounds), list(bounds))
 
 
 def break_times(system: FirstOrderSystem) -> tuple[float, ...]:
@@ -188,10 +200,8 @@ def _measured(problem: Problem, expressions: Sequence[Any], point: tuple[float, 
     """Return the feature at a point [d or d + 1], with the shortest distance and time of a change of any function."""
     bounds, dimension = _bounds(problem), len(problem.space)
     extents = np.array([high - low for low, high in bounds.values()])
-    functions = list(dict.fromkeys(part for each in expressions for part in given_parts(each)))
     names = list(bounds)
-    functions = [f for f in functions if f.free_symbols and {s.name for s in f.free_symbols} <= set(names)]
-    program = _program(functions, names)
+    program = _program(_functions(expressions, names), names)
     widths = []
     for axis in range(len(names)):
         steps = np.zeros((2 * len(_SHARES), len(names)))
@@ -205,6 +215,12 @@ def _measured(problem: Problem, expressions: Sequence[Any], point: tuple[float, 
         min(widths[:dimension]),
         duration,
     )
+
+
+def _functions(expressions: Iterable[Any], names: Iterable[str]) -> list[Any]:
+    """Return the largest parts of expressions that are functions of the coordinates alone."""
+    parts = dict.fromkeys(part for each in expressions for part in given_parts(each))
+    return [part for part in parts if part.free_symbols and {s.name for s in part.free_symbols} <= set(names)]
 
 
 def _width(here: Array, around: Array) -> float:

@@ -192,7 +192,7 @@ def _cross_checked(
         (trial, compare_solutions(task.system, trial.refinement, chosen.solution)) for trial in others
     ]
     for trial, found in compared:
-        if trial.may_contradict and found.distance > task.limits.second(found.own)[0]:
+        if trial.may_contradict and found.distance > task.limits.cross_check(found.own)[0]:
             return found
     for trial, found in compared:
         if trial.usable_for_cross_check:

@@ -14,11 +14,12 @@ from itertools import product
 import numpy as np
 import sympy
 
-from sharp.problems import Problem
+from sharp.problems import BoxDomain, Problem
 from sharp.solvers.data_features import (
     DataFeature,
     boundary_features,
     equation_features,
+    given_functions,
     initial_features,
 )
 from sharp.solvers.discrete_solution import DiscreteSolution
@@ -37,8 +38,12 @@ _STEPS = (1 / 8, 1 / 32)
 # Moments at which a feature that lasts is looked at, as shares of the time; and steps of differences in time there.
 _MOMENTS = (0.23, 0.67)
 _TIME_STEPS = (0.008, 0.0004)
+# A change of the data by more than this share of them, within one stencil, is taken for a jump.
+_LEAP = 0.3
 # Points at which the usual size of the terms is measured.
 _USUAL = 48
+# Points on a part of the boundary that is no face, for narrow boundary values.
+_ON_A_PART = 2000
 
 
 class _Shells:
@@ -89,14 +94,13 @@ def _imbalance(
     feature: DataFeature,
 ) -> float:
     shells = _Shells(np.array(feature.place), lengths(problem), feature.width)
-    left = np.zeros(len(usual))
-    size = np.zeros(len(usual))
-    covered_volume = 0.0
+    left, size = np.zeros(len(usual)), np.zeros(len(usual))
     for times, time_steps, weights in _moments(problem, feature):
-        residual, terms = _best_residual(problem, solution, program, owners, shells, times, time_steps)
+        residual, terms = _best_residual(
+            problem, solution, program, owners, feature, shells, times, time_steps
+        )
         weight = weights[:, None] * shells.volumes
         sound = np.isfinite(residual).all(axis=0)
-        covered_volume += float(np.sum(weight[sound]))
         left += np.where(sound, residual * weight, 0.0).sum(axis=(1, 2))
         size += np.where(sound, terms * weight, 0.0).sum(axis=(1, 2))
     # The whole domain and time have the measure 1 here.
@@ -131,6 +135,7 @@ def _best_residual(
     solution: DiscreteSolution,
     program: DerivativeProgram,
     owners: Array,
+    feature: DataFeature,
     shells: _Shells,
     times: Array,
     time_steps: tuple[float, ...],
@@ -138,7 +143,9 @@ def _best_residual(
     """Return the residual and the size of the terms [equations, k, m], by the steps that leave the least residual."""
     best = size = None
     for share, time_step in product(_STEPS, time_steps):
-        step = share * shells.radii[:, None] * lengths(problem)
+        # Away from a feature the data may be as narrow again, as waves are; a jump has no width to be resolved.
+        reach = shells.radii if feature.jump else np.minimum(shells.radii, 2 * feature.width)
+        step = share * reach[:, None] * lengths(problem)
         jets = {}
         for orders in dict.fromkeys(jet.orders for jet in program.jets):
             values = difference(problem, solution, orders, shells.points, times, step, time_step)
@@ -147,7 +154,7 @@ def _best_residual(
             )
         shape = (len(times), len(shells.points))
         found = [np.broadcast_to(value, shape) for value in program(shells.points, times, jets)]
-        terms = np.stack(found)
+        terms = np.where(_over_a_jump(problem, shells, times, step) if feature.jump else False, np.nan, found)
         own = range(int(owners[-1]) + 1)
         left = np.abs(np.stack([terms[owners == index].sum(axis=0) for index in own]))
         sizes_of_terms = np.stack([np.abs(terms[owners == index]).sum(axis=0) for index in own])
@@ -159,6 +166,25 @@ def _best_residual(
     assert best is not None
     assert size is not None
     return best, size
+
+
+def _over_a_jump(problem: Problem, shells: _Shells, times: Array, step: Array) -> Array:
+    """Return for points [m] whether differences with such steps reach over a jump of the data in several dimensions.
+
+    On an interval they never do: `difference` knows where it jumps.
+    """
+    dimension = len(problem.space)
+    if dimension == 1:
+        return np.zeros(len(shells.points), dtype=bool)
+    functions = given_functions(problem)
+    late = np.full((len(shells.points), 0 if problem.time is None else 1), times[0])
+    here = functions(np.hstack([shells.points, late]))
+    apart = np.zeros(len(shells.points))
+    most = np.nanmax(np.abs(here), axis=1, keepdims=True)
+    for direction in (*np.eye(dimension), *-np.eye(dimension)):
+        there = functions(np.hstack([shells.points + 4 * step * direction, late]))
+        apart = np.maximum(apart, np.nanmax(np.abs(there - here) / np.where(most > 0, most, 1.0), axis=0))
+    return np.asarray(apart > _LEAP)
 
 
 def _usual_sizes(
@@ -210,29 +236,55 @@ def initial_state_at_features(problem: Problem, solution: DiscreteSolution) -> f
 
 
 def boundary_at_features(problem: Problem, solution: DiscreteSolution) -> float | None:
-    """Return the largest share of a prescribed boundary value that is missed at short events; None without any.
+    """Return the largest share of a prescribed boundary value that is missed near its features; None without any.
 
     Conditions with derivatives are left to the equations near the boundary.
     """
-    if problem.time is None or not boundary_features(problem):
+    features = boundary_features(problem)
+    if not features:
         return None
-    start, end = problem.time
     worst = 0.0
     for condition in problem.specification.boundary:
         if condition.type != "dirichlet":
             continue
-        index, wanted = (
-            problem.fields.index(str(condition.field)),
-            compile_function(problem, str(condition.value)),
-        )
-        for part, feature in product(covered(problem, str(condition.where)), boundary_features(problem)):
-            shells = _Shells(np.array([feature.time]), np.array([end - start]), feature.duration)
-            inside = (shells.points[:, 0] >= start) & (shells.points[:, 0] <= end)
-            times, weights = shells.points[inside, 0], shells.volumes[inside]
-            points = boundary(problem.domain, part, 12).points
-            given = np.abs(wanted(points, times)).mean(axis=1)
-            found = evaluate(solution, points, times)[index]
-            missed = np.abs(found - wanted(points, times)).mean(axis=1)
-            size = max(float(weights @ given), float(np.abs(found).mean()))
-            worst = max(worst, float(weights @ missed) / size if size else 0.0)
+        index = problem.fields.index(str(condition.field))
+        wanted = compile_function(problem, str(condition.value))
+        for part, feature in product(covered(problem, str(condition.where)), features):
+            points, areas = _on_boundary(problem, part, feature)
+            times, weights = _event(problem, feature)
+            given, found = wanted(points, times), evaluate(solution, points, times)[index]
+            missed = float(weights @ np.abs(found - given) @ areas)
+            size = max(float(weights @ np.abs(given) @ areas), float(np.abs(found).mean()))
+            worst = max(worst, missed / size if size else 0.0)
     return worst
+
+
+def _on_boundary(problem: Problem, part: str, feature: DataFeature) -> tuple[Array, Array]:
+    """Return points [m, d] of a part of the boundary, about a feature where it is a face, and the areas [m] of each."""
+    domain = problem.domain
+    if not isinstance(domain, BoxDomain) or len(problem.space) == 1 or not feature.thin:
+        points = boundary(domain, part, _ON_A_PART if feature.thin else 12).points
+        return points, np.full(len(points), 1 / len(points))
+    axis = problem.space.index(part[:-1])
+    along = [index for index in range(len(problem.space)) if index != axis]
+    shells = _Shells(np.array(feature.place)[along], lengths(problem)[along], feature.width)
+    points = np.full(
+        (len(shells.points), len(problem.space)), problem.bounds[part[:-1]]["-+".index(part[-1])]
+    )
+    points[:, along] = shells.points
+    low, high = np.transpose([problem.bounds[name] for name in problem.space])
+    inside = ((points >= low) & (points <= high)).all(axis=1)
+    return points[inside], shells.volumes[inside]
+
+
+def _event(problem: Problem, feature: DataFeature) -> tuple[Array, Array]:
+    """Return times [k] about a feature, or a few where it lasts, and the share of the time that each stands for."""
+    if problem.time is None:
+        return np.zeros(1), np.ones(1)
+    start, end = problem.time
+    if not feature.short:
+        times = sample_times(problem, _MOMENTS)
+        return times, np.full(len(times), 1 / len(times))
+    shells = _Shells(np.array([feature.time]), np.array([end - start]), feature.duration)
+    inside = (shells.points[:, 0] >= start) & (shells.points[:, 0] <= end)
+    return shells.points[inside, 0], shells.volumes[inside]

@@ -41,7 +41,7 @@ def test_steady_problems_are_refused_at_once(sharp: Sharp) -> None:
 def test_without_the_extra_the_command_says_how_to_get_it(sharp: Sharp, tmp_path: Path) -> None:
     (tmp_path / "optax.py").write_text("raise ImportError('not here')")
     lacking = Sharp(sharp.folder, {"PYTHONPATH": str(tmp_path)})
-    done = lacking("neural", "train", "advection")
+    done = lacking.process("neural", "train", "advection")
     assert done.returncode == 2
     assert "pip install 'pde-sharp[neural]'" in done.stderr
 

@@ -4,8 +4,9 @@
 set -eu
 EXTRAS=dev
 . "$(dirname "$0")/setup.sh"
-# Workers take whole stretches of the list, so that what a file sets up once is set up once.
-pytest() { exec .venv/bin/python -m pytest -n "${TEST_WORKERS:-2}" --dist worksteal "$@"; }
+# Three workers keep two cores busy while tests on clusters wait. Each takes whole stretches of the list, so that what a
+# file sets up once is set up once.
+pytest() { exec .venv/bin/python -m pytest -n "${TEST_WORKERS:-3}" --dist worksteal "$@"; }
 
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .

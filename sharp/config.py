@@ -422,7 +422,7 @@ class RetryOptions(_Section):
         return self
 
 
-class Budget(_Section):
+class BudgetOptions(_Section):
     """Limits that stop a run cleanly with a checkpoint; None sets no limit."""
 
     calls: int | None = Field(None, ge=0, description="language-model calls")
@@ -468,7 +468,7 @@ class RunConfig(_Section):
     funsearch: FunSearchOptions = FunSearchOptions()
     aide: AideOptions = AideOptions()
     context: ContextOptions = ContextOptions()
-    budget: Budget = Budget()
+    budget: BudgetOptions = BudgetOptions()
     retry: RetryOptions = RetryOptions()
 
     @model_validator(mode="after")

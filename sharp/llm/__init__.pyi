@@ -1,7 +1,7 @@
 from .backends import CallLimits as CallLimits
 from .backends import make_backend as make_backend
 from .budgets import UNITS as UNITS
-from .budgets import Budget as Budget
+from .budgets import BudgetLimits as BudgetLimits
 from .budgets import ClusterUsage as ClusterUsage
 from .budgets import check_budget as check_budget
 from .budgets import used_of as used_of

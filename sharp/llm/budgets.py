@@ -13,7 +13,7 @@ _WARN_AT = 0.8
 
 
 @dataclass(frozen=True)
-class Budget:
+class BudgetLimits:
     """Limits of a run; None sets no limit. Tokens are prompt and completion tokens together, `wall_time` minutes."""
 
     calls: int | None = None
@@ -51,7 +51,7 @@ class BudgetAlert:
 
 
 def check_budget(
-    ledger: Ledger, budget: Budget, spent: ClusterUsage | None = None
+    ledger: Ledger, budget: BudgetLimits, spent: ClusterUsage | None = None
 ) -> tuple[BudgetAlert, ...]:
     """Return the limits of which a share of at least 0.8 is used; a whole limit says stop."""
     spent = spent or ClusterUsage()

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hpc.journal import EffectRecord
-from sharp.config import Budget
+from sharp.config import BudgetOptions
 from sharp.errors import BudgetExceeded
-from sharp.llm import Budget as Limits
-from sharp.llm import ClusterUsage, Effect, Ledger, ModelCard, build_ledger, check_budget
+from sharp.llm import BudgetLimits, ClusterUsage, Effect, Ledger, ModelCard, build_ledger, check_budget
 from sharp.runs.budget_status import as_effect, worked_minutes
 from sharp.runs.replay_sources import paid_effects
 
@@ -53,13 +52,13 @@ class BudgetGuard:
 
     def __init__(
         self,
-        budget: Budget,
+        budget: BudgetOptions,
         cards: Mapping[str, ModelCard],
         paid: Callable[[], Iterable[EffectRecord]],
         warn: Callable[[str], None],
         clock: Clock | None = None,
     ) -> None:
-        self._limits = Limits(**budget.model_dump())
+        self._limits = BudgetLimits(**budget.model_dump())
         self._cards = cards
         self._paid = paid
         self._warn = warn
@@ -70,7 +69,7 @@ class BudgetGuard:
     @contextmanager
     def __call__(self, effect: Effect) -> Iterator[None]:
         """Let an effect pass, or raise."""
-        if self._limits != Limits():
+        if self._limits != BudgetLimits():
             self._check(_TOUCHED[effect.kind])
         self._in_flight[effect.path] = effect._replace(reply=_IN_FLIGHT[effect.kind])
         try:

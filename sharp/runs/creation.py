@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hpc.errors import RunDirectoryError
 from hpc.files import make_directory, translate_os_errors, write_atomic
-from sharp.config import Budget, RunConfig, to_plain
+from sharp.config import BudgetOptions, RunConfig, to_plain
 from sharp.errors import ConfigurationError
 from sharp.llm import ModelCard, as_rule_based, is_hosted, load_card, make_backend, prompt_hashes
 from sharp.problems import Problem, to_yaml
@@ -222,7 +222,7 @@ def amended(run: RunDirectory, budgets: Iterable[str] = (), servers: Iterable[st
     """
     document = Document(to_plain(run.config), {(): str(run.path / "run.yaml")})
     for text in budgets:
-        _check_name(text, "--budget", "a budget", Budget.model_fields)
+        _check_name(text, "--budget", "a budget", BudgetOptions.model_fields)
         document = override(document, text, "--budget", below=("budget",))
     for text in servers:
         model = _check_name(text, "--server", "a model of this run", run.cards)

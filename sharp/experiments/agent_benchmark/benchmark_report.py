@@ -51,10 +51,10 @@ from sharp.experiments.agent_benchmark.held_out import TOLERANCE
 from sharp.experiments.agent_benchmark.metrics.structure import ConstantBaseline, constant_baselines
 from sharp.experiments.agent_benchmark.trials import (
     Arm,
+    BenchmarkRecord,
     BenchmarkTrial,
-    Check,
-    Record,
     TrialResult,
+    WellPosednessCheck,
     short_names,
 )
 from sharp.experiments.frame import frame_of
@@ -371,7 +371,7 @@ class BenchmarkReportData:
 
     trials: tuple[BenchmarkTrial, ...]
     rows: tuple[TrialResult, ...]
-    checks: tuple[Check, ...]
+    checks: tuple[WellPosednessCheck, ...]
     baselines: Mapping[str, ConstantBaseline]
     ill_posed: tuple[IllPosednessResult, ...]
 
@@ -397,7 +397,7 @@ def trial_frame(rows: Sequence[TrialResult]) -> DataFrame:
 
 
 def collect_report_data(
-    folder: Path, trials: Sequence[BenchmarkTrial], record: Record
+    folder: Path, trials: Sequence[BenchmarkTrial], record: BenchmarkRecord
 ) -> BenchmarkReportData:
     """Return what a page shows of the trials that are wanted, as far as they have been run."""
     cases = list({trial.case.id: trial.case for trial in trials}.values())

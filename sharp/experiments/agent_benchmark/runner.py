@@ -18,7 +18,13 @@ from sharp.agent import GraphMemory, run_session
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
 from sharp.experiments.agent_benchmark.held_out import HeldOutReference, Score, held_out_reference, score
 from sharp.experiments.agent_benchmark.process_pool import WorkerDied, map_unordered
-from sharp.experiments.agent_benchmark.trials import BenchmarkTrial, Check, Record, ResultsWriter, TrialResult
+from sharp.experiments.agent_benchmark.trials import (
+    BenchmarkRecord,
+    BenchmarkTrial,
+    ResultsWriter,
+    TrialResult,
+    WellPosednessCheck,
+)
 from sharp.llm import ChatReply, TokenUsage
 from sharp.problems import BenchmarkCase
 
@@ -48,7 +54,9 @@ def run_benchmark(
                 on_message(f"[{number}/{total}] {format_trial(row)}")
 
 
-def work_left(trials: Sequence[BenchmarkTrial], record: Record) -> list[list[BenchmarkTrial | BenchmarkCase]]:
+def work_left(
+    trials: Sequence[BenchmarkTrial], record: BenchmarkRecord
+) -> list[list[BenchmarkTrial | BenchmarkCase]]:
     """Return case by case the trials without a sound row, and the case itself where its problem is not checked."""
     by_case: dict[str, list[BenchmarkTrial]] = {}
     for trial in trials:
@@ -68,7 +76,7 @@ def _lost(died: WorkerDied[BenchmarkTrial | BenchmarkCase]) -> TrialResult | Non
     return None
 
 
-def _result(folder: Path, item: BenchmarkTrial | BenchmarkCase) -> TrialResult | Check:
+def _result(folder: Path, item: BenchmarkTrial | BenchmarkCase) -> TrialResult | WellPosednessCheck:
     """Run a trial, or check the problem of a case."""
     if isinstance(item, BenchmarkCase):
         return check_of(item)
@@ -160,14 +168,14 @@ def _costs(effects: Mapping[str, EffectRecord]) -> dict[str, Any]:
     }
 
 
-def check_of(case: BenchmarkCase) -> Check:
+def check_of(case: BenchmarkCase) -> WellPosednessCheck:
     """Return the verdict of the deterministic check of a case."""
     from sharp.problems import check_well_posedness
 
     grave = [concern for concern in check_well_posedness(case.problem) if concern.verdict != "warn"]
     verdict = next((concern.verdict for concern in grave if concern.verdict == "reject"), "clarify")
     reason = "; ".join(concern.message for concern in grave)
-    return Check(case.problem.hash, case.id, verdict if grave else "solve", reason)
+    return WellPosednessCheck(case.problem.hash, case.id, verdict if grave else "solve", reason)
 
 
 def format_trial(row: TrialResult) -> str:

@@ -232,7 +232,7 @@ class TrialResult:
 
 
 @dataclass(frozen=True)
-class Check:
+class WellPosednessCheck:
     """The verdict of the deterministic check of a well-posed case: `solve`, or a false alarm with its reason."""
 
     key: str
@@ -242,11 +242,11 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Record:
+class BenchmarkRecord:
     """All rows and checks by key, and what was wrong with the log."""
 
     rows: Mapping[str, TrialResult] = field(default_factory=dict)
-    checks: Mapping[str, Check] = field(default_factory=dict)
+    checks: Mapping[str, WellPosednessCheck] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     @property
@@ -260,12 +260,12 @@ def log_file(folder: Path) -> Path:
     return folder / "trials.jsonl"
 
 
-def read_record(folder: Path) -> Record:
+def read_record(folder: Path) -> BenchmarkRecord:
     """Read the log of a benchmark; lines that are damaged or torn are left out with a warning."""
     events, warnings = read_log(log_file(folder))
     rows = [TrialResult.from_json(event["row"]) for event in events if event["event"] == "row"]
-    checks = [Check(**event["check"]) for event in events if event["event"] == "check"]
-    return Record({row.key: row for row in rows}, {check.key: check for check in checks}, warnings)
+    checks = [WellPosednessCheck(**event["check"]) for event in events if event["event"] == "check"]
+    return BenchmarkRecord({row.key: row for row in rows}, {check.key: check for check in checks}, warnings)
 
 
 class ResultsWriter:
@@ -288,7 +288,7 @@ class ResultsWriter:
         """Renew the lease; raises `LeaseLost` once another process has taken it over."""
         self._lease.renew()
 
-    def add(self, found: TrialResult | Check) -> None:
+    def add(self, found: TrialResult | WellPosednessCheck) -> None:
         """Keep a row or a check."""
         name = "row" if isinstance(found, TrialResult) else "check"
         self._log.append([{"event": name, name: asdict(found)}])

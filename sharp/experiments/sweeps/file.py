@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from sharp.config import Budget
+from sharp.config import BudgetOptions
 from sharp.errors import ConfigurationError
 from sharp.runs import FILES, changed, is_file_key, read_configuration, with_files
 from sharp.yaml_documents import Document, Place, dotted, read_document, validate
@@ -54,7 +54,7 @@ class SweepModel(BaseModel):
     include: tuple[dict[str, Any], ...] = ()
     exclude: tuple[dict[str, Any], ...] = ()
     limits: SweepLimits = SweepLimits()
-    budget: Budget = Budget()
+    budget: BudgetOptions = BudgetOptions()
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from sharp.experiments.sweeps.plan import SweepPlan, make_plan
 from sharp.experiments.sweeps.prefix_graph import SharedPrefix
 from sharp.experiments.sweeps.progress import SweepListener, sweep_progress_view
 from sharp.experiments.sweeps.shared_backend import (
-    PoolSite,
+    PooledBackend,
     SharedBackend,
     SweepBudget,
     SweepBudgetExceeded,
@@ -338,7 +338,7 @@ async def _run(
     plan: SweepPlan, writer: SweepLogWriter, lease: Lease, listener: SweepListener, *, steal_lease: bool
 ) -> SweepOutcome:
     purse = make_purse(plan, listener.warning, working_time(writer.record.worked_minutes))
-    async with PoolSite(_evaluations(plan)) as site:
+    async with PooledBackend(_evaluations(plan)) as site:
         runner = SweepRunner(plan, writer, SharedBackend(site, purse), listener, steal_lease=steal_lease)
         with sigterm_interrupts():
             return await run_with_heartbeat(runner, lease)

@@ -15,12 +15,20 @@ from math import inf
 from hpc.journal import effect_key
 from hpc.quiescence import QuiescenceTracker
 from hpc.sandbox import SandboxPolicy
-from sharp.config import Budget
+from sharp.config import BudgetOptions
 from sharp.errors import BudgetExceeded
 from sharp.evaluation import Evaluation, EvaluationRequest, Evaluator, LocalEvaluator, WorkerPool
 from sharp.experiments.sweeps.sweep_log import UsageTotals
-from sharp.llm import Budget as Limits
-from sharp.llm import CallTotals, ChatBackend, ChatReply, ChatRequest, ModelCard, check_budget, dollars
+from sharp.llm import (
+    BudgetLimits,
+    CallTotals,
+    ChatBackend,
+    ChatReply,
+    ChatRequest,
+    ModelCard,
+    check_budget,
+    dollars,
+)
 from sharp.runs import Clock, ExecutionBackend, RunDirectory, RunResources, backend, cached, policy_of
 
 _ON_ANY = {"gpu_hours", "wall_time", "jobs"}
@@ -40,9 +48,13 @@ class SweepBudget:
     """
 
     def __init__(
-        self, budget: Budget, before: UsageTotals, warn: Callable[[str], None], clock: Clock | None = None
+        self,
+        budget: BudgetOptions,
+        before: UsageTotals,
+        warn: Callable[[str], None],
+        clock: Clock | None = None,
     ) -> None:
-        self._limits = Limits(**budget.model_dump())
+        self._limits = BudgetLimits(**budget.model_dump())
         self.meters_gpus = budget.gpu_hours is not None
         self._spent = before
         self._in_flight = UsageTotals()
@@ -74,7 +86,7 @@ class SweepBudget:
             self._in_flight -= price
 
     def _check(self, touched: set[str], clock: Clock | None) -> None:
-        if self._limits == Limits():
+        if self._limits == BudgetLimits():
             return
         ledger = (self._spent + self._in_flight).ledger()
         for limit in check_budget(ledger, self._limits, clock() if clock else None):
@@ -153,7 +165,7 @@ class SharedBackend:
         return replace(run, config=run.config.model_copy(update={"budget": budget}))
 
 
-class PoolSite:
+class PooledBackend:
     """This machine with one bounded pool of workers for all runs; models where their cards say.
 
     An async context manager: at its end no worker is left.
@@ -164,7 +176,7 @@ class PoolSite:
         self._free = asyncio.Semaphore(evaluations)
         self._benches: dict[tuple[SandboxPolicy, str | None], WorkerPool] = {}
 
-    async def __aenter__(self) -> PoolSite:
+    async def __aenter__(self) -> PooledBackend:
         return self
 
     async def __aexit__(self, *_: object) -> None:

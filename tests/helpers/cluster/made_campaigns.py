@@ -21,7 +21,7 @@ from hpc.slurm import (
     log_pattern,
     role_script,
 )
-from sharp.config import Budget
+from sharp.config import BudgetOptions
 from sharp.llm.cards import load_card
 from sharp.runs.cluster.profiles import render_script
 from tests.helpers.cluster.profiles import profile_of
@@ -36,7 +36,7 @@ def made_run(path: Path, **budget: Any) -> Path:
         "format": 2,
         "problem": {"id": "advection", "hash": "0"},
         "models": {"rule-based": load_card("rule-based").model_dump(mode="json")},
-        "config": {"budget": Budget(**budget).model_dump(mode="json")},
+        "config": {"budget": BudgetOptions(**budget).model_dump(mode="json")},
     }
     (path / "run.yaml").write_text(yaml.safe_dump(manifest))
     return path

@@ -50,9 +50,9 @@ from sharp.experiments.agent_benchmark.runner import (
 )
 from sharp.experiments.agent_benchmark.trials import (
     BenchmarkTrial,
-    Check,
     ResultsWriter,
     TrialResult,
+    WellPosednessCheck,
     arms_of,
     choose_cases,
     list_trials,
@@ -373,7 +373,7 @@ def test_the_floor_stands_beside_the_figures_of_chains() -> None:
 def test_the_page_says_who_played_what_is_missing_and_what_was_published(played: Path) -> None:
     record = read_record(played)
     rows = tuple(record.rows.values())[:-1]
-    checks = (*record.checks.values(), Check("x", "sound", "reject", "an alarm that is false"))
+    checks = (*record.checks.values(), WellPosednessCheck("x", "sound", "reject", "an alarm that is false"))
     report = build_report(BenchmarkReportData(tasks(), rows, checks, {}, ()))
     text, page = render_markdown(report), render_html(report)
     for piece in (

@@ -1,6 +1,6 @@
 import pytest
 
-from sharp.llm.budgets import Budget, check_budget
+from sharp.llm.budgets import BudgetLimits, check_budget
 from sharp.llm.ledger import CallTotals, Ledger
 from sharp.llm.model_costs import BreakEven, break_even
 from sharp.llm.protocol import TokenUsage
@@ -15,42 +15,42 @@ def ledger(dollars: float = 2.0, unpriced: int = 0, evaluations: int = 9) -> Led
 
 
 def test_no_limits_no_complaints() -> None:
-    assert check_budget(ledger(), Budget()) == ()
+    assert check_budget(ledger(), BudgetLimits()) == ()
 
 
 @pytest.mark.parametrize(
     ("budget", "used", "level"),
     [
-        (Budget(calls=44), 44, "stop"),
-        (Budget(calls=45), 44, "warn"),
-        (Budget(tokens=450_000), 450_000, "stop"),
-        (Budget(tokens=500_000), 450_000, "warn"),
-        (Budget(dollars=1.5), 2.0, "stop"),
-        (Budget(dollars=2.5), 2.0, "warn"),
-        (Budget(evaluations=0), 9, "stop"),
-        (Budget(evaluations=11), 9, "warn"),
+        (BudgetLimits(calls=44), 44, "stop"),
+        (BudgetLimits(calls=45), 44, "warn"),
+        (BudgetLimits(tokens=450_000), 450_000, "stop"),
+        (BudgetLimits(tokens=500_000), 450_000, "warn"),
+        (BudgetLimits(dollars=1.5), 2.0, "stop"),
+        (BudgetLimits(dollars=2.5), 2.0, "warn"),
+        (BudgetLimits(evaluations=0), 9, "stop"),
+        (BudgetLimits(evaluations=11), 9, "warn"),
     ],
 )
-def test_limits(budget: Budget, used: float, level: str) -> None:
+def test_limits(budget: BudgetLimits, used: float, level: str) -> None:
     (limit,) = check_budget(ledger(), budget)
     assert (limit.used, limit.level) == (used, level)
     assert limit.name in limit.sentence
 
 
 def test_far_limits_are_silent() -> None:
-    assert check_budget(ledger(), Budget(calls=100, tokens=10**6, dollars=2.6, evaluations=12)) == ()
+    assert check_budget(ledger(), BudgetLimits(calls=100, tokens=10**6, dollars=2.6, evaluations=12)) == ()
 
 
 def test_a_limit_of_nothing_stops_before_the_first_call() -> None:
-    (limit,) = check_budget(Ledger(), Budget(dollars=0))
+    (limit,) = check_budget(Ledger(), BudgetLimits(dollars=0))
     assert limit.level == "stop"
 
 
 def test_unknown_prices_are_a_warning_of_their_own() -> None:
-    (limit,) = check_budget(ledger(unpriced=3), Budget(dollars=100))
+    (limit,) = check_budget(ledger(unpriced=3), BudgetLimits(dollars=100))
     assert limit.level == "warn"
     assert "3 calls have no known price" in limit.sentence
-    assert [x.level for x in check_budget(ledger(unpriced=3), Budget(dollars=2))] == ["stop"]
+    assert [x.level for x in check_budget(ledger(unpriced=3), BudgetLimits(dollars=2))] == ["stop"]
 
 
 def test_break_even_of_the_paper() -> None:

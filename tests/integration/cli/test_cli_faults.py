@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import re
 import resource
@@ -164,7 +165,10 @@ def test_changed_and_missing_data(sharp: Sharp, finished: Path, edited: Edit, tm
     with h5py.File(data, "r+") as file:
         values = next(item for item in file.values() if item.ndim > 1)
         values[0, 0, 0] += 1e-3
-    assert f"{data}: the data have changed since the run began" in sharp.fails(2, "resume", run)
+    said = sharp.fails(2, "resume", run)
+    label = json.loads((run / "manifest.json").read_text())["data"]["label"]
+    assert f"{data}: the data have changed since the run began (found {label.split('@')[0]}@" in said
+    assert f", expected {label}); put the original file back" in said
     data.unlink()
     assert str(data) in sharp.fails(2, "resume", run)
 

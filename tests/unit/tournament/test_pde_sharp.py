@@ -143,6 +143,22 @@ async def test_judges_see_the_pool_in_different_orders_with_all_ids():
     assert {frozenset(order) for order in orders} == {frozenset(["c001", "c002", "c003", "c004"])}
 
 
+async def test_every_judge_sees_the_result_of_every_judge():
+    more = {r"select/judge-3$": selection(["c001", "c004"])}
+    state, effects = await play(more, synthesis={"max_cycles": 1, "distinct_nominees": True})
+    seen = 0
+    for entry in state.entries:
+        for judge in (1, 2, 3):
+            asked = effects.chats.get(f"cycle-1/round-{entry.round + 1}/judge-{judge}")
+            if asked is not None:  # nothing is asked after the last round
+                shown = asked.messages[-1].content
+                result = shown.split(f"### {entry.candidate} (")[1].split("###")[0]
+                assert f"nRMSE: {entry.metric:.3e}" in result
+                seen += 1
+    assert seen >= 3 * 3 * 2
+    assert {entry.candidate for entry in state.entries if entry.round == 1} == {"c001", "c002", "c004"}
+
+
 async def test_context_is_kept_within_a_cycle():
     _, effects = await play()
     third = effects.chats["cycle-1/round-3/judge-1"].messages

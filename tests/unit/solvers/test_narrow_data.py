@@ -17,7 +17,11 @@ from sharp.solvers.data_features import (
 )
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.driver import SolveOptions, solve_problem
-from sharp.solvers.feature_checks import equations_at_features, initial_state_at_features
+from sharp.solvers.feature_checks import (
+    boundary_at_features,
+    equations_at_features,
+    initial_state_at_features,
+)
 from sharp.solvers.grid import Array
 from sharp.solvers.solution import Solution
 from sharp.solvers.system import system_of
@@ -204,3 +208,17 @@ def test_a_solution_that_vanishes_is_not_measured_by_itself() -> None:
     problem = heated("0", initial="max(0, 1 - abs(x - 0.3)/0.005)")
     nothing = DiscreteSolution("none", 1, lambda x, t: np.zeros((1, len(t), len(x))), 1)
     assert initial_state_at_features(problem, nothing) == pytest.approx(1)
+
+
+def test_a_narrow_boundary_value_is_seen_or_the_answer_is_not_verified() -> None:
+    edge = ["x = 0: dirichlet u = exp(-((y - 0.4)/1e-3)**2)", *PLATE[1:]]
+    problem = boxed(["-lap(u) = 0"], {"x": [0, 1], "y": [0, 1]}, edge)
+    assert boundary_at_features(problem, solved(problem, "chebyshev", 12)) == pytest.approx(1, abs=0.01)
+
+
+def test_waves_and_jumps_in_the_plane_raise_no_false_alarm() -> None:
+    waves = boxed(["-u_xx = 1e4*sin(72*pi*x)"], {"x": [0, 1]}, HELD)
+    assert (equations_at_features(waves, solved(waves, "chebyshev", 200)) or 0) < 1e-3
+    half = "piecewise(1, (x - 0.5)*(y - 0.5) > 0, 10)"
+    checker = boxed([f"({half}*u_x)_x + ({half}*u_y)_y = -1"], {"x": [0, 1], "y": [0, 1]}, PLATE)
+    assert (equations_at_features(checker, solved(checker, "fem", 4)) or 0) < 0.05

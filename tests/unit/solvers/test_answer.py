@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sharp.errors import ConfigurationError
 from sharp.solvers.driver import SolveOptions, solve_problem
 from sharp.solvers.solution import Solution
-from sharp.solvers.verification import CROSS_CHECK, EXACT, RESIDUAL
+from sharp.solvers.verification import CROSS_CHECK, EXACT, REFINEMENT, RESIDUAL, VerificationCheck
 from tests.helpers.solvers.solving_fakes import HEAT, Invented, problem_of
 
 GOOD = Invented("chebyshev", lambda n: n**-6.0)
@@ -126,3 +128,11 @@ def test_a_problem_without_a_solution_is_refused_and_one_with_a_gap_is_not_solve
         "reference: {kind: exact, value: {u: exp(-alpha*pi**2*t)*sin(pi*x) + 2*x}}", ""
     )
     assert solved(GOOD, text=jump).verdict.status == "needs_clarification"
+
+
+@pytest.mark.parametrize(("check", "heard"), [(REFINEMENT, True), (RESIDUAL, False)])
+def test_an_inaccurate_method_is_heard_and_a_wrong_one_is_not(check: str, heard: bool) -> None:
+    trial = solved(GOOD, cross_check=False).trial
+    failed = replace(trial, checks=(VerificationCheck(check, 0.5, 1e-6, 0.2),))
+    assert failed.may_contradict is heard
+    assert not failed.usable_for_cross_check

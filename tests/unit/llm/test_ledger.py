@@ -2,7 +2,7 @@ from datetime import date
 
 import pytest
 
-from sharp.llm.budgets import Budget, check_budget
+from sharp.llm.budgets import BudgetLimits, check_budget
 from sharp.llm.cards import Price
 from sharp.llm.ledger import CallTotals, Effect, Ledger, build_ledger, dollars
 from sharp.llm.model_costs import shares
@@ -99,7 +99,7 @@ def test_runs_from_the_cache_are_counted_but_cost_nothing() -> None:
     assert (ledger.runs, ledger.cached) == ({"evaluation": 3}, {"evaluation": 2})
     assert (ledger.evaluations, ledger.cached_evaluations) == (3, 2)
     assert ledger.seconds == {"evaluation": 100.0}
-    assert [limit.used for limit in check_budget(ledger, Budget(evaluations=1))] == [1]
+    assert [limit.used for limit in check_budget(ledger, BudgetLimits(evaluations=1))] == [1]
 
 
 def test_nothing_recorded_costs_nothing() -> None:

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from hpc.journal import EffectRecord
-from sharp.config import Budget, RunConfig
+from sharp.config import BudgetOptions, RunConfig
 from sharp.errors import BudgetExceeded, ConfigurationError
-from sharp.llm.budgets import Budget as Limits
-from sharp.llm.budgets import ClusterUsage, check_budget
+from sharp.llm.budgets import BudgetLimits, ClusterUsage, check_budget
 from sharp.llm.ledger import Effect, Ledger
 from sharp.runs.budget import BudgetGuard, working_time
 from sharp.runs.budget_status import BudgetStatus, allowances, worked_minutes
@@ -30,27 +29,28 @@ def recorded(epoch: int, started: str, seconds: float) -> EffectRecord:
 
 def guard(spent: ClusterUsage, warnings: list[str] | None = None, **budget: Any) -> BudgetGuard:
     told = [] if warnings is None else warnings
-    return BudgetGuard(Budget(**budget), {}, list, told.append, lambda: spent)
+    return BudgetGuard(BudgetOptions(**budget), {}, list, told.append, lambda: spent)
 
 
 @pytest.mark.parametrize(
     ("limits", "level", "sentence"),
     [
-        (Limits(gpu_hours=10), "stop", "the budget of 10 GPU-hours is used up (10)"),
-        (Limits(gpu_hours=12), "warn", "83% of the budget of 12 GPU-hours is used (10)"),
-        (Limits(wall_time=90), "stop", "the budget of 90 minutes of wall time is used up (95)"),
-        (Limits(jobs=7), "stop", "the budget of 7 jobs is used up (7)"),
-        (Limits(jobs=8), "warn", "88% of the budget of 8 jobs is used (7)"),
+        (BudgetLimits(gpu_hours=10), "stop", "the budget of 10 GPU-hours is used up (10)"),
+        (BudgetLimits(gpu_hours=12), "warn", "83% of the budget of 12 GPU-hours is used (10)"),
+        (BudgetLimits(wall_time=90), "stop", "the budget of 90 minutes of wall time is used up (95)"),
+        (BudgetLimits(jobs=7), "stop", "the budget of 7 jobs is used up (7)"),
+        (BudgetLimits(jobs=8), "warn", "88% of the budget of 8 jobs is used (7)"),
     ],
 )
-def test_limits_of_a_campaign(limits: Limits, level: str, sentence: str) -> None:
+def test_limits_of_a_campaign(limits: BudgetLimits, level: str, sentence: str) -> None:
     (limit,) = check_budget(Ledger(), limits, ClusterUsage(10.0, 95.0, 7))
     assert (limit.level, limit.sentence) == (level, sentence)
 
 
 def test_far_limits_are_silent() -> None:
     assert (
-        check_budget(Ledger(), Limits(gpu_hours=13, wall_time=120, jobs=9), ClusterUsage(10.0, 95.0, 7)) == ()
+        check_budget(Ledger(), BudgetLimits(gpu_hours=13, wall_time=120, jobs=9), ClusterUsage(10.0, 95.0, 7))
+        == ()
     )
 
 
@@ -63,7 +63,7 @@ def test_without_a_cluster_there_is_nothing_to_count_and_that_is_said(name: str,
 
 
 def test_jobs_of_unknown_length_are_named() -> None:
-    (limit,) = check_budget(Ledger(), Limits(gpu_hours=100), ClusterUsage(10.0, unmetered=3))
+    (limit,) = check_budget(Ledger(), BudgetLimits(gpu_hours=100), ClusterUsage(10.0, unmetered=3))
     assert limit.level == "warn"
     assert (
         limit.sentence == "nobody knows how long 3 jobs ran; the budget of 100 GPU-hours covers only the rest"
@@ -105,7 +105,7 @@ def test_time_worked_goes_on_from_what_is_recorded() -> None:
 
 def test_without_a_clock_a_guard_counts_the_time_worked() -> None:
     records = [recorded(1, "10:00:00", 600)]
-    used_up = BudgetGuard(Budget(wall_time="10min"), {}, lambda: records, print)
+    used_up = BudgetGuard(BudgetOptions(wall_time="10min"), {}, lambda: records, print)
     with pytest.raises(BudgetExceeded, match="10 minutes of wall time"), used_up(CHAT):
         pass
 
@@ -114,7 +114,7 @@ def test_without_a_clock_a_guard_counts_the_time_worked() -> None:
 def test_wall_time_is_written_with_its_unit(text: str, minutes: int) -> None:
     budget = load_config("burgers", [f"budget.wall_time={text}"]).budget
     assert budget.wall_time == minutes
-    assert Budget(**budget.model_dump(mode="json")) == budget
+    assert BudgetOptions(**budget.model_dump(mode="json")) == budget
 
 
 def test_a_time_without_unit_is_refused() -> None:
@@ -125,13 +125,13 @@ def test_a_time_without_unit_is_refused() -> None:
 def test_every_budget_can_be_changed_when_a_run_goes_on() -> None:
     run = RunDirectory(Path("run"), RunConfig(problem="burgers"), None, {}, {})  # type: ignore[arg-type]
     options = ["gpu_hours=2.5", "wall_time=12h", "jobs=40"]
-    assert amended(run, options).config.budget == Budget(gpu_hours=2.5, wall_time="12h", jobs=40)
+    assert amended(run, options).config.budget == BudgetOptions(gpu_hours=2.5, wall_time="12h", jobs=40)
     with pytest.raises(ConfigurationError, match="gpu_hours, wall_time, jobs"):
         amended(run, ["gpus=1"])
 
 
 def test_what_is_left_of_budgets_that_are_set() -> None:
-    budget = Budget(gpu_hours=10, wall_time="2h", jobs=5).model_dump(mode="json")
+    budget = BudgetOptions(gpu_hours=10, wall_time="2h", jobs=5).model_dump(mode="json")
     found = allowances({"config": {"budget": budget}}, Ledger(), ClusterUsage(4.0, 30.0))
     assert found == (
         BudgetStatus("gpu_hours", 4.0, 10),

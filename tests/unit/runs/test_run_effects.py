@@ -11,7 +11,7 @@ import pytest
 
 from hpc.errors import InfrastructureError, LeaseLost
 from hpc.journal import EffectRecord, Journal, read_run
-from sharp.config import Budget, RunConfig
+from sharp.config import BudgetOptions, RunConfig
 from sharp.errors import BudgetExceeded
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.llm.cards import ModelCard, load_card
@@ -75,7 +75,7 @@ def guard(journal: Journal, warn: Callable[[str], None] = print, **budget: Any) 
     def paid() -> list[EffectRecord]:
         return [record for record in journal.effects.values() if not donor.provided(record)]
 
-    return BudgetGuard(Budget(**budget), {"rule-based": CARD, "priced": PRICED}, paid, warn)
+    return BudgetGuard(BudgetOptions(**budget), {"rule-based": CARD, "priced": PRICED}, paid, warn)
 
 
 def call(number: int = 0, model: str = "rule-based") -> ChatRequest:

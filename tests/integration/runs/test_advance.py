@@ -16,7 +16,7 @@ import pytest
 from hpc.errors import LeaseLost
 from hpc.journal import Journal
 from hpc.quiescence import QuiescenceTracker
-from sharp.config import Budget, RunConfig
+from sharp.config import BudgetOptions, RunConfig
 from sharp.errors import BudgetExceeded
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Scores
 from sharp.llm.budgets import ClusterUsage
@@ -256,6 +256,6 @@ async def test_trouble_of_the_site_ends_a_step(tmp_path: Path) -> None:
 
 
 async def test_the_sites_clock_counts_for_budgets(tmp_path: Path) -> None:
-    run = a_run(tmp_path / "run", budget=Budget(jobs=5).model_dump(mode="json"))
+    run = a_run(tmp_path / "run", budget=BudgetOptions(jobs=5).model_dump(mode="json"))
     with pytest.raises(BudgetExceeded, match="budget of 5 jobs"):
         await step(run, OfficeSite(Office(), spent=ClusterUsage(jobs=5)))

@@ -74,9 +74,7 @@ class DataFeature:
 @lru_cache(maxsize=64)
 def equation_features(problem: Problem) -> tuple[DataFeature, ...]:
     """Return the narrow features of the sources and coefficients of the equations."""
-    written = StrongForm.of(problem)
-    equations = (written.equation(index).doit() for index in range(len(problem.equations)))
-    return _features(problem, [equation.xreplace(written.numbers) for equation in equations])
+    return _features(problem, _equations(problem))
 
 
 @lru_cache(maxsize=64)
@@ -96,11 +94,18 @@ def boundary_features(problem: Problem) -> tuple[DataFeature, ...]:
     return _features(problem, [written.expression(str(text)) for text in texts])
 
 
+@lru_cache(maxsize=64)
 def given_functions(problem: Problem) -> Callable[[Array], Array]:
     """Return the sources and coefficients of the equations as a function of points [m, d or d + 1], time last."""
-    written, bounds = StrongForm.of(problem), _bounds(problem)
+    bounds = _bounds(problem)
+    return _program(_functions(_equations(problem), bounds), list(bounds))
+
+
+def _equations(problem: Problem) -> list[Any]:
+    """Return left minus right side of each equation, with numbers for parameters and derivatives carried out."""
+    written = StrongForm.of(problem)
     equations = (written.equation(index).doit() for index in range(len(problem.equations)))
-    return _program(_functions([each.xreplace(written.numbers) for each in equations], bounds), list(bounds))
+    return [equation.xreplace(written.numbers) for equation in equations]
 
 
 def break_times(system: FirstOrderSystem) -> tuple[float, ...]:

@@ -89,7 +89,7 @@ def import_cases(path: Path) -> Iterator[ImportedCase | RejectedCase]:
     """Yield what becomes of each line of a case file; raises `DataError` where the file cannot be read."""
     taken: set[str] = set()
     for number, line in read_lines(path):
-        found = _imported(line, f"line {number}")
+        found = import_case(line, f"line {number}")
         if isinstance(found, ImportedCase) and found.problem.id in taken:
             found = RejectedCase(found.case, "an id that another case has", found.problem.id)
         elif isinstance(found, ImportedCase):
@@ -113,7 +113,8 @@ def save_case(found: ImportedCase | RejectedCase, folder: Path) -> Path | Reject
     return path
 
 
-def _imported(line: str, name: str) -> ImportedCase | RejectedCase:
+def import_case(line: str, name: str) -> ImportedCase | RejectedCase:
+    """Return what becomes of a line; `name` stands for the case where it has no id that can be read."""
     try:
         case = read_case(line)
         name = case.id

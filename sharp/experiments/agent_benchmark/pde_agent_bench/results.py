@@ -92,9 +92,8 @@ class CaseResult:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CaseResult:
         """Rebuild a row from its plain form, in which what is infinite is text."""
-        return cls(
-            **{name: float(value) if value in ("inf", "nan") else value for name, value in data.items()}
-        )
+        plain: dict[str, Any] = {name: inf if value == "inf" else value for name, value in data.items()}
+        return cls(**plain)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from sharp.solvers.fem_space import FunctionSpace, IntervalSpace, Quadrature, di
 from sharp.solvers.grid import Array, Indices, full
 from sharp.solvers.matrices import Quotient, Solve, block_matrix, factorise
 from sharp.solvers.meshes import Grading, interior_angles, polygon_of, triangulate
-from sharp.solvers.method import NEVER, Deadline
+from sharp.solvers.method import NEVER, Deadline, Stepping
 from sharp.solvers.system import BoundaryCondition, FirstOrderSystem, UnsupportedProblem, covered, real
 
 # The degree of the polynomials on intervals and on triangles.
@@ -38,7 +38,7 @@ _SMOOTH = 2.0
 _REACH = 0.25
 
 
-class FiniteElements:
+class FiniteElements(Stepping):
     """Continuous piecewise polynomials, of degree 8 on intervals and 4 on triangles.
 
     `resolution` is the number of elements along an interval, or of triangles across a plane domain.
@@ -82,7 +82,9 @@ class FiniteElements:
             shift = elements.potential() - 1 / float(elements.grid.weights.sum())
             return eigenpairs_above_shift(matrix, mass, shift, count, deadline)
 
-        return solve_discrete(self.name, elements, eigenpairs, resolution, accuracy, deadline)
+        return solve_discrete(
+            self.name, elements, eigenpairs, resolution, accuracy, deadline, self.integrator
+        )
 
 
 def _space(system: FirstOrderSystem, resolution: int) -> IntervalSpace | FunctionSpace:

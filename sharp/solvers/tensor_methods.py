@@ -11,7 +11,7 @@ from sharp.solvers.boxes import BoxGrid
 from sharp.solvers.collocation_driver import solve_collocated
 from sharp.solvers.discontinuities import has_discontinuous_flux_coefficient
 from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.method import Deadline
+from sharp.solvers.method import Deadline, Stepping
 from sharp.solvers.system import FirstOrderSystem
 
 _SPECTRAL = {1: (12, 18, 27, 40, 60, 90, 135, 200, 300), 2: (8, 12, 18, 27, 40), 3: (6, 8, 10, 12, 14, 16)}
@@ -22,7 +22,7 @@ _HIGH_ORDER = (10, 14, 18, 24, 32, 40)
 _Kind = Callable[[float, float, int], Axis]
 
 
-class _OnBoxes:
+class _OnBoxes(Stepping):
     """Collocation on the product of axes with ends and of periodic ones."""
 
     name: str
@@ -47,7 +47,7 @@ class _OnBoxes:
         def grid(count: int) -> BoxGrid:
             return BoxGrid({axis: kind(*bounds[axis], count) for axis, kind in kinds.items()})
 
-        return solve_collocated(self.name, system, grid, resolution, accuracy, deadline)
+        return solve_collocated(self.name, system, grid, resolution, accuracy, deadline, self.integrator)
 
 
 class Chebyshev(_OnBoxes):

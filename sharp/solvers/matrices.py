@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.solvers.grid import Array, Indices
+from sharp.solvers.separable import Separable
 
 # States, and those that are their rates.
 Pairs = tuple[Indices, Indices]
@@ -105,6 +106,11 @@ def solve_sparse(matrix: Any, right: Any) -> Any:
 
     if not matrix.shape[0]:
         return sparse.csr_array(right)
+    entries = sparse.coo_array(matrix)
+    # Given values, one to a row: a permutation with factors.
+    if len(np.unique(entries.row)) == len(np.unique(entries.col)) == entries.nnz == matrix.shape[0]:
+        inverse = sparse.csr_array((1 / entries.data, (entries.col, entries.row)), shape=matrix.shape)
+        return (inverse @ right).tocsr()
     factors = sparse.linalg.splu(sparse.csc_array(matrix))
     right = sparse.csc_array(right)
     filled = np.flatnonzero(np.diff(right.indptr))
@@ -138,10 +144,18 @@ def factorise(matrix: Any) -> Solve:
     """
     if isinstance(matrix, np.ndarray):
         return _factorise_dense(matrix)
+    if isinstance(matrix, Separable):
+        return _determined(matrix.solver())
     if isinstance(matrix, Quotient):
         solve = _factorise_sparse(matrix.matrix, **_ON_THE_DIAGONAL)
         return lambda right: solve(matrix.mass @ right)
     return _factorise_sparse(matrix)
+
+
+def _determined(solve: Solve | None) -> Solve:
+    if solve is None:
+        raise Singular("the matrix is singular")
+    return solve
 
 
 def _factorise_sparse(matrix: Any, **options: Any) -> Solve:
@@ -196,6 +210,8 @@ def factorise_shifted(matrix: Any, shift: complex, pairs: Pairs) -> Solve:
     a wave equation. Raises `Singular`.
     """
     followers, leaders = pairs
+    if isinstance(matrix, Separable):
+        return _determined(matrix.solver(shift, -1.0))
     if not len(followers) or not isinstance(matrix, (np.ndarray, Quotient)):
         return factorise(shifted(matrix, shift))
     whole = matrix.matrix if isinstance(matrix, Quotient) else matrix

@@ -1,4 +1,4 @@
-"""Method `fem`: finite elements on polygons, disks, annuli, rectangles, and intervals inside which something jumps."""
+"""Method `fem`: finite elements on plane domains, and on intervals inside which something jumps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from sharp.problems import BoxDomain, ExpressionProgram, Problem, RoundDomain, compile_expressions
+from sharp.problems import BoxDomain, ExpressionProgram, Problem, compile_expressions
 from sharp.solvers.collocation_driver import solve_discrete
 from sharp.solvers.data_features import equation_features, graded_places, initial_features
 from sharp.solvers.discrete_solution import DiscreteSolution
@@ -21,8 +21,8 @@ from sharp.solvers.fem_forms import Integrands, WeakForm, fixed, multipliers, we
 from sharp.solvers.fem_space import FunctionSpace, IntervalSpace, Quadrature, divided
 from sharp.solvers.grid import Array, Indices, full
 from sharp.solvers.matrices import Quotient, Solve, block_matrix, columns_of, factorise
-from sharp.solvers.meshes import Grading, interior_angles, polygon_of, triangulate
-from sharp.solvers.method import NEVER, Deadline
+from sharp.solvers.meshes import BoundaryCorner, Grading, corners, triangulate
+from sharp.solvers.method import NEVER, Deadline, Stepping
 from sharp.solvers.system import BoundaryCondition, FirstOrderSystem, UnsupportedProblem, covered, real
 
 # The degree of the polynomials on intervals and on triangles.
@@ -39,7 +39,7 @@ _SMOOTH = 2.0
 _REACH = 0.25
 
 
-class FiniteElements:
+class FiniteElements(Stepping):
     """Continuous piecewise polynomials, of degree 8 on intervals and 4 on triangles.
 
     `resolution` is the number of elements along an interval, or of triangles across a plane domain.
@@ -85,7 +85,9 @@ class FiniteElements:
             shift = elements.potential() - 1 / float(elements.grid.weights.sum())
             return eigenpairs_above_shift(matrix, mass, shift, count, deadline)
 
-        return solve_discrete(self.name, elements, eigenpairs, resolution, accuracy, deadline)
+        return solve_discrete(
+            self.name, elements, eigenpairs, resolution, accuracy, deadline, self.integrator
+        )
 
 
 def _space(system: FirstOrderSystem, resolution: int) -> IntervalSpace | FunctionSpace:
@@ -113,25 +115,16 @@ def _gradings(system: FirstOrderSystem) -> Iterator[Grading]:
     r**(pi/2w) where not (P. Grisvard, Elliptic Problems in Nonsmooth Domains, 1985); the exponent of the mesh
     restores the order of convergence (G. Raugel, C. R. Acad. Sci. Paris 286, 1978).
     """
-    domain = system.problem.domain
-    if isinstance(domain, RoundDomain):
-        return
-    vertices, parts = polygon_of(domain)
-    for index, angle in enumerate(interior_angles(vertices)):
-        before, after = parts[index - 1], parts[index]
-        power = min(
-            (_power(system, component, angle, before, after) for component in range(len(system.components))),
-        )
+    for corner in corners(system.problem.domain):
+        power = min(_power(system, component, corner) for component in range(len(system.components)))
         if power < _SMOOTH:
-            ends = (vertices[index - 1], vertices[(index + 1) % len(vertices)])
-            reach = _REACH * min(math.dist(vertices[index], end) for end in ends)
-            yield Grading(vertices[index], reach, power / DEGREE)
+            yield Grading(corner.place, _REACH * corner.side, power / DEGREE)
 
 
-def _power(system: FirstOrderSystem, component: int, angle: float, before: str, after: str) -> float:
+def _power(system: FirstOrderSystem, component: int, corner: BoundaryCorner) -> float:
     """Return the power of the radius, infinite for whole ones: these are polynomials, as on a straight side."""
-    kinds = [fixed(system, component, part) is None for part in (before, after)]
-    power = math.pi / angle if kinds[0] == kinds[1] else math.pi / (2 * angle)
+    kinds = [fixed(system, component, part) is None for part in (corner.before, corner.after)]
+    power = math.pi / corner.angle if kinds[0] == kinds[1] else math.pi / (2 * corner.angle)
     return math.inf if abs(power - round(power)) < 1e-9 else power
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.solvers.grid import Array, Indices
+from sharp.solvers.separable import Separable
 
 # States, and those that are their rates.
 Pairs = tuple[Indices, Indices]
@@ -116,6 +117,11 @@ def solve_sparse(matrix: Any, right: Any) -> Any:
 
     if not matrix.shape[0]:
         return sparse.csr_array(right)
+    entries = sparse.coo_array(matrix)
+    # Given values, one to a row: a permutation with factors.
+    if len(np.unique(entries.row)) == len(np.unique(entries.col)) == entries.nnz == matrix.shape[0]:
+        inverse = sparse.csr_array((1 / entries.data, (entries.col, entries.row)), shape=matrix.shape)
+        return (inverse @ right).tocsr()
     factors = sparse.linalg.splu(sparse.csc_array(matrix))
     right = sparse.csc_array(right)
     filled = np.flatnonzero(np.diff(right.indptr))
@@ -149,6 +155,8 @@ def factorise(matrix: Any) -> Solve:
     """
     if isinstance(matrix, np.ndarray):
         return _factorise_dense(matrix)
+    if isinstance(matrix, Separable):
+        return _determined(matrix.solver())
     if isinstance(matrix, Quotient) and matrix.implicit:
         return factorise(matrix.matrix)
     if isinstance(matrix, Quotient):
@@ -227,6 +235,12 @@ def _factorise_on_the_diagonal(matrix: Any) -> Solve | None:
     return refined if left <= _EXACT * size else None
 
 
+def _determined(solve: Solve | None) -> Solve:
+    if solve is None:
+        raise Singular("the matrix is singular")
+    return solve
+
+
 def _factorise_sparse(matrix: Any, **options: Any) -> Solve:
     from scipy.sparse.linalg import splu
 
@@ -279,6 +293,8 @@ def factorise_shifted(matrix: Any, shift: complex, pairs: Pairs) -> Solve:
     a wave equation. Raises `Singular`.
     """
     followers, leaders = pairs
+    if isinstance(matrix, Separable):
+        return _determined(matrix.solver(shift, -1.0))
     implicit = isinstance(matrix, Quotient) and matrix.implicit
     if implicit or not len(followers) or not isinstance(matrix, (np.ndarray, Quotient)):
         return factorise(shifted(matrix, shift))

@@ -18,6 +18,7 @@ from sharp.solvers.discretisation import SemiDiscreteSystem
 from sharp.solvers.grid import Array
 from sharp.solvers.matrices import Singular, Solve, columns_of, dense_seconds, factorise, factorise_bordered
 from sharp.solvers.method import Deadline, SolverFailed
+from sharp.solvers.separable import Separable
 
 _ITERATIONS = 50
 _CONVERGED = 1e-12
@@ -128,6 +129,7 @@ class _Bordered:
 
     def check_constants(self, matrix: Any) -> None:
         """Raise `SolverFailed` where adding a constant to a component leaves all linear equations as they were."""
+        matrix = matrix.whole if isinstance(matrix, Separable) else matrix
         system, largest = self._collocation.system, abs(matrix).max()
         for index, constant in enumerate(self._constants):
             if (

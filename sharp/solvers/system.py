@@ -25,6 +25,7 @@ from sharp.problems import (
     FunctionSpec,
     Problem,
     divergence_form,
+    parts_at,
 )
 from sharp.solvers.strong_form import StrongForm
 
@@ -500,17 +501,7 @@ class _Builder:
 
 def covered(problem: Problem, where: str) -> tuple[str, ...]:
     """Return the parts of the boundary that the `where` of a checked condition covers."""
-    spec, domain = problem.specification, problem.domain
-    periodic = {condition.axis for condition in spec.boundary if condition.type == "periodic"}
-    if where == "all":
-        is_box = isinstance(domain, BoxDomain)
-        return tuple(part for part in domain.parts if not (is_box and part[:-1] in periodic))
-    if where in domain.parts and not isinstance(domain, BoxDomain):
-        return (where,)
-    from sharp.problems import evaluate_tree
-
-    axis = where.partition("=")[0].strip()
-    return domain.on_axis(axis, evaluate_tree(problem.place(where).right, problem.parameters))
+    return parts_at(problem, where)
 
 
 def factors_of(written: Boundary) -> dict[int, str]:

@@ -13,14 +13,15 @@ from sharp.solvers.traits import Situation, SolutionRegularity
 
 # Best first; a method that cannot solve the problem says so itself, so that domains need no rules here.
 ORDER: Mapping[Situation, tuple[str, ...]] = {
-    "smooth": ("fourier", "chebyshev", "polar", "fem", "fd", "fv"),
-    "nonsmooth": ("fd", "polar", "fem", "fv", "chebyshev", "fourier"),
-    "discontinuous-coefficient": ("fem", "fd", "fv", "polar", "chebyshev", "fourier"),
-    "advected-discontinuity": ("fv", "fd", "chebyshev", "fourier", "polar", "fem"),
-    "narrow-data": ("fem", "fd", "chebyshev", "fourier", "polar", "fv"),
-    "steep-front": ("fourier", "fd", "fv", "chebyshev", "polar", "fem"),
+    "smooth": ("etd", "fourier", "chebyshev", "polar", "fem", "fd", "fv"),
+    "nonsmooth": ("fd", "polar", "fem", "fv", "chebyshev", "etd", "fourier"),
+    "discontinuous-coefficient": ("fem", "fd", "fv", "polar", "chebyshev", "etd", "fourier"),
+    "advected-discontinuity": ("fv", "fd", "chebyshev", "etd", "fourier", "polar", "fem"),
+    "narrow-data": ("fem", "fd", "chebyshev", "etd", "fourier", "polar", "fv"),
+    "steep-front": ("etd", "fourier", "fd", "fv", "chebyshev", "polar", "fem"),
 }
 _SUITS = {
+    "etd": "everything repeats, and exponential steps follow the linear part of Fourier modes exactly",
     "fourier": "everything repeats, and Fourier modes converge faster than any power of their number",
     "chebyshev": "polynomials through Chebyshev nodes converge faster than any power of their number",
     "polar": "the domain is round, and modes along the angle with Chebyshev nodes along the radius fit it exactly",
@@ -30,6 +31,7 @@ _SUITS = {
     "pinn": "a network is trained, as nothing else can solve the problem",
 }
 _THOUGH = {
+    "etd": "modes over the whole domain resolve little there",
     "fourier": "modes over the whole domain resolve little there",
     "chebyshev": "polynomials over the whole domain resolve little there",
     "polar": "the domain is round",
@@ -40,6 +42,8 @@ _THOUGH = {
 }
 
 
+# So many modes along an interval are better followed by exponential steps than by dense matrices.
+_MANY = 100
 # Slow, and rarely accurate to more than four digits where the others are.
 _ON_REQUEST = {"pinn": "it is tried only when asked for, or where no other method can solve the problem"}
 
@@ -72,7 +76,7 @@ def recommend(
     Raises `ConfigurationError` where the forced method is unknown or cannot solve the system.
     """
     by_name = {method.name: method for method in methods}
-    reasons = {name: method.unsupported_reason(system) for name, method in by_name.items()}
+    reasons = {name: _unsupported_reason(method, system) for name, method in by_name.items()}
     refusals = {name: reason.rstrip(".") for name, reason in reasons.items() if reason}
     if forced is not None and forced not in by_name:
         raise ConfigurationError(f"unknown method '{forced}'; {valid_values('methods', forced, by_name)}")
@@ -83,10 +87,33 @@ def recommend(
     order += [name for name in by_name if name not in order]
     if set(order) - refusals.keys() - _ON_REQUEST.keys():
         refusals |= {name: why for name, why in _ON_REQUEST.items() if name in by_name and name != forced}
+    if not _needs_many_modes(system, by_name, refusals):
+        order.remove("etd")
+        order.insert(order.index("fourier") + 1, "etd")
     able = [name for name in sorted(order, key=lambda name: name != forced) if name not in refusals]
     return MethodRanking(
         tuple(Recommendation(by_name[name], _reason(name, traits, name == forced)) for name in able), refusals
     )
+
+
+def _needs_many_modes(
+    system: FirstOrderSystem, methods: Mapping[str, NumericalMethod], refusals: Mapping[str, str]
+) -> bool:
+    """Whether dense matrices for all Fourier modes would cost more than many short steps in time.
+
+    On an interval they are cheap, and implicit steps of high order are few.
+    """
+    if len(system.space) > 1 or "fourier" not in methods or "etd" not in methods or "etd" in refusals:
+        return True
+    return methods["etd"].resolution_sequence(system)[0] >= _MANY
+
+
+def _unsupported_reason(method: NumericalMethod, system: FirstOrderSystem) -> str | None:
+    """Return why a method cannot solve a system; one with constraints is only for those that say they take them."""
+    if system.algebraic and not getattr(method, "takes_constraints", False):
+        field = system.components[system.algebraic[0]].field
+        return f"the equations have no time derivative of '{field}', which the method needs"
+    return method.unsupported_reason(system)
 
 
 def _reason(name: str, traits: SolutionRegularity, forced: bool) -> str:

@@ -102,8 +102,8 @@ def refine(
     """Solve at ascending resolutions until the difference of two successive solutions promises the accuracy.
 
     A resolution at which the method fails is passed over, and so are those that are not much finer. One that would
-    not be done in time, to judge by those before it, is not begun; where that leaves a single solution, a coarser one tells its error. A refinement that has been
-    made `before`, with another accuracy, is carried on from where it ended.
+    not be done in time, to judge by those before it, is not begun; where that leaves a single solution, a coarser one
+    tells its error. A refinement that has been made `before`, with another accuracy, is carried on from where it ended.
     """
     course = _Course(method, system, accuracy, deadline, listener, before)
     sequence = resolutions or method.resolution_sequence(system)

@@ -71,6 +71,7 @@ class FirstOrderSystem:
     expressions. `rhs[i]` is the time derivative of component i, or a steady residual. In an eigenvalue problem
     `eigenvalue_terms[i]` is what the eigenvalue multiplies: rhs = eigenvalue * terms. `mass_matrix` has the factors of
     the highest time derivatives, by equation and field, that was divided by; the identity in a steady problem.
+    `algebraic` are the components of a time-dependent problem without a time derivative, whose `rhs` is what vanishes.
     """
 
     problem: Problem
@@ -82,6 +83,7 @@ class FirstOrderSystem:
     mean: Mapping[int, sympy.Expr]
     eigenvalue_terms: tuple[sympy.Expr, ...]
     mass_matrix: sympy.Matrix
+    algebraic: tuple[int, ...] = ()
 
     @property
     def space(self) -> tuple[str, ...]:
@@ -178,11 +180,11 @@ class _Builder:
         from sharp.problems import order
 
         found = order(self.problem.equations, field, self.problem.time_name, self.problem.space)
-        if not found:
-            raise UnsupportedProblem(
-                f"the equations have no time derivative of '{field}', which the methods here need"
-            )
-        return found
+        return found or 0
+
+    def _timeless(self, field: str) -> bool:
+        """Whether a field of a time-dependent problem has no time derivative."""
+        return self.problem.time is not None and not self.orders[field]
 
     def system(self) -> FirstOrderSystem:
         for name, given in self.spec.coefficients.items():
@@ -206,6 +208,7 @@ class _Builder:
             },
             weights,
             inertia,
+            tuple(i for i, each in enumerate(self.components) if self._timeless(each.field)),
         )
 
     def _residual(self, index: int) -> Any:
@@ -233,9 +236,18 @@ class _Builder:
             return *self._pencil(residuals), sympy.eye(len(residuals))
         if self.problem.time is None:
             return tuple(residuals), (), sympy.eye(len(residuals))
-        tops = [_rate_symbol(name) for name in self.problem.fields]
-        matrix, rest = _affine(residuals, tops)
-        solved = dict(zip(self.problem.fields, _solve_small(matrix, rest), strict=True))
+        evolving = [name for name in self.problem.fields if self.orders[name]]
+        held = [name for name in self.problem.fields if not self.orders[name]]
+        tops = [_rate_symbol(name) for name in evolving]
+        own = [residual for residual in residuals if residual.free_symbols & set(tops)]
+        if len(own) != len(evolving):
+            raise UnsupportedProblem(
+                f"{len(own)} equations with time derivatives do not determine those of {len(evolving)} fields"
+            )
+        matrix, rest = _affine(own, tops)
+        solved = dict(zip(evolving, _solve_small(matrix, rest), strict=True))
+        constraints = [residual for residual in residuals if not residual.free_symbols & set(tops)]
+        solved |= dict(zip(held, map(_distributed, constraints), strict=True))
         return tuple(self._rate(component, solved) for component in self.components), (), matrix
 
     def _rate(self, component: StateComponent, solved: Mapping[str, Any]) -> Any:
@@ -292,7 +304,10 @@ class _Builder:
     def _initial(self) -> tuple[Any, ...]:
         if self.problem.time is None:
             return ()
-        return tuple(self._start(component) for component in self.components)
+        return tuple(
+            sympy.Integer(0) if self._timeless(component.field) else self._start(component)
+            for component in self.components
+        )
 
     def _start(self, component: StateComponent) -> Any:
         marks = str(self.problem.time_name) * component.order

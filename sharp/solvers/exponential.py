@@ -31,6 +31,7 @@ from sharp.solvers.method import Deadline, SolverFailed
 from sharp.solvers.phi_functions import LinearOperator
 from sharp.solvers.semilinear import SemilinearSystem, semilinear
 from sharp.solvers.system import FirstOrderSystem, UnsupportedProblem
+from sharp.solvers.traits import SolutionRegularity
 
 # Nodes along each axis in 1, 2 and 3 dimensions: from the fewest on, each half as many again as the one before.
 _FEWEST = (24, 16, 12)
@@ -40,6 +41,8 @@ _RATIO = 1.5
 _RESOLVED = 1e-4
 # Modes that grow by themselves feed others: so many times as many are needed.
 _UNSTABLE = 4.0
+# Data that make half of a change within a share of the domain need so many modes over that share.
+_ACROSS = 2.0
 # A solution whose last modes hold more than this share of it is not resolved.
 _UNRESOLVED = 0.005
 # The tolerance of steps, as a share of the accuracy that is asked for, and the least that rounding allows; the error
@@ -88,10 +91,11 @@ class ExponentialFourier:
         counts = [_FEWEST[index]]
         while counts[-1] * _RATIO < _MOST[index]:
             counts.append(round(counts[-1] * _RATIO))
-        growing = _UNSTABLE * _highest_unstable(system, counts[-1])
-        resolved = (n for n in counts if n >= growing and _initial_tail(system, n) < _RESOLVED)
-        # One that is never resolved may be smoothed in time.
-        first = next(resolved, counts[0])
+        narrow = _ACROSS / SolutionRegularity(system).narrowest
+        least = min(max(narrow, _UNSTABLE * _highest_unstable(system, counts[-1])), counts[-3])
+        resolved = (n for n in counts if n >= least and _initial_tail(system, n) < _RESOLVED)
+        # An initial state that is never resolved may be smoothed in time.
+        first = next(resolved, least)
         return tuple(count for count in counts if count >= first)
 
     def solve(

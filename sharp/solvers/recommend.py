@@ -17,7 +17,7 @@ ORDER: Mapping[Situation, tuple[str, ...]] = {
     "nonsmooth": ("fd", "polar", "fem", "fv", "chebyshev", "etd", "fourier"),
     "discontinuous-coefficient": ("fem", "fd", "fv", "polar", "chebyshev", "etd", "fourier"),
     "advected-discontinuity": ("fv", "fd", "chebyshev", "etd", "fourier", "polar", "fem"),
-    "narrow-data": ("fem", "fd", "chebyshev", "etd", "fourier", "polar", "fv"),
+    "narrow-data": ("etd", "fem", "fd", "chebyshev", "fourier", "polar", "fv"),
     "steep-front": ("etd", "fourier", "fd", "fv", "chebyshev", "polar", "fem"),
 }
 _SUITS = {
@@ -44,6 +44,8 @@ _THOUGH = {
 
 # So many modes along an interval are better followed by exponential steps than by dense matrices.
 _MANY = 100
+# With more modes along each axis, in 1 to 3 dimensions, narrow data are not for Fourier modes.
+_AFFORDABLE = (2000, 300, 64)
 # Slow, and rarely accurate to more than four digits where the others are.
 _ON_REQUEST = {"pinn": "it is tried only when asked for, or where no other method can solve the problem"}
 
@@ -87,25 +89,29 @@ def recommend(
     order += [name for name in by_name if name not in order]
     if set(order) - refusals.keys() - _ON_REQUEST.keys():
         refusals |= {name: why for name, why in _ON_REQUEST.items() if name in by_name and name != forced}
-    if not _needs_many_modes(system, by_name, refusals):
-        order.remove("etd")
-        order.insert(order.index("fourier") + 1, "etd")
+    if "etd" in by_name and "etd" not in refusals:
+        order = _placed(
+            order, traits.situation, by_name["etd"].resolution_sequence(system)[0], len(system.space)
+        )
     able = [name for name in sorted(order, key=lambda name: name != forced) if name not in refusals]
     return MethodRanking(
         tuple(Recommendation(by_name[name], _reason(name, traits, name == forced)) for name in able), refusals
     )
 
 
-def _needs_many_modes(
-    system: FirstOrderSystem, methods: Mapping[str, NumericalMethod], refusals: Mapping[str, str]
-) -> bool:
-    """Whether dense matrices for all Fourier modes would cost more than many short steps in time.
+def _placed(order: list[str], situation: Situation, modes: int, dimension: int) -> list[str]:
+    """Return the order with `etd` in the place that the number of modes says, with which it would begin.
 
-    On an interval they are cheap, and implicit steps of high order are few.
+    On an interval dense matrices for few modes are cheap, and implicit steps of high order are few; narrow data that
+    need very many modes are for methods whose nodes lie closer there.
     """
-    if len(system.space) > 1 or "fourier" not in methods or "etd" not in methods or "etd" in refusals:
-        return True
-    return methods["etd"].resolution_sequence(system)[0] >= _MANY
+    others = [name for name in order if name != "etd"]
+    if situation == "narrow-data" and modes > _AFFORDABLE[dimension - 1]:
+        return [*others, "etd"]
+    if dimension > 1 or modes >= _MANY or "fourier" not in others:
+        return order
+    place = others.index("fourier") + 1
+    return [*others[:place], "etd", *others[place:]]
 
 
 def _unsupported_reason(method: NumericalMethod, system: FirstOrderSystem) -> str | None:

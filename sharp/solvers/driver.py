@@ -214,6 +214,7 @@ def _cross_checked(
 
 
 _WORDS = {
+    "etd": "Fourier modes with exponential steps",
     "chebyshev": "Chebyshev collocation",
     "fourier": "Fourier collocation",
     "fd": "finite differences",

@@ -78,7 +78,8 @@ class Solution:
     Coordinates, times and values are in the units of the specification. A solution is a function: `solution(0.5, t=1)`.
     For an eigenvalue problem it is the first eigenfunction, scaled to a largest absolute value of 1, and `eigenvalues`
     holds the numbers. `accuracy` is the relative error that was aimed at, `trials` holds what every method came to,
-    `trial` the best of these, `cross_check` the comparison with a second method, `seconds` what everything took.
+    `trial` the best of these, `cross_check` the comparison with a second method, `alternatives` other solutions of a
+    nonlinear steady problem, as far as they were found, and `seconds` what everything took.
     """
 
     problem: Problem
@@ -89,6 +90,7 @@ class Solution:
     trials: tuple[MethodResult, ...] = ()
     trial: MethodResult | None = None
     cross_check: CrossCheck | None = None
+    alternatives: tuple[DiscreteSolution, ...] = ()
     seconds: float = 0.0
 
     @property

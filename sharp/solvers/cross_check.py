@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
+from sharp.solvers.comparison import solution_distance
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import Deadline, NumericalMethod
-from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, distance, refine
+from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, refine
 from sharp.solvers.system import FirstOrderSystem
 
 COST = 10.0
@@ -58,5 +59,5 @@ def compare_solutions(
 ) -> CrossCheck:
     """Return what a refinement with a solution by another method says of a solution."""
     assert other.solution is not None
-    apart = distance(system, other.solution, solution)
+    apart = solution_distance(system.problem, other.solution, solution)
     return CrossCheck(other.method, other.solution.resolution, apart, other.error, other.seconds)

@@ -26,7 +26,7 @@ from sharp.solvers.refine import eigenvalue_distance
 from sharp.solvers.sample_points import evaluate, interior_points, lengths, recurrence, sample_times, sizes
 
 # Many places at some times; some places at many times.
-PLACES, MOMENTS = {1: 6000, 2: 6000, 3: 4000}, 9
+PLACES, MOMENTS = {1: 6000, 2: 6000, 3: 12000}, 9
 FEW_PLACES, MANY_MOMENTS = 48, 400
 # So many of the worst points are looked at more closely: in boxes of half the mean distance of points, then of less.
 WORST, LEVELS, SHRINKING = 6, 4, 3.0

@@ -30,17 +30,16 @@ class CrossCheck:
     seconds: float
 
 
-def cross_check(
+def second_opinion(
     system: FirstOrderSystem,
     methods: Sequence[NumericalMethod],
-    solution: DiscreteSolution,
     seconds: float,
     accuracy: float,
     deadline: Deadline,
     listener: Callable[[ResolutionAttempt], None],
     sound: Callable[[RefinementStudy], bool] = lambda _: True,
-) -> CrossCheck | None:
-    """Return the comparison with the first of the methods that gives a sound solution in time, or None.
+) -> RefinementStudy | None:
+    """Return what the first of the methods that gives a sound solution in time came to, or None.
 
     A solution whose own error is not known, as there was time for one resolution alone, tells nothing.
     """
@@ -50,7 +49,7 @@ def cross_check(
             return None
         found = refine(method, system, max(accuracy, ENOUGH), Deadline.within(limit), listener=listener)
         if found.solution is not None and isfinite(found.error) and sound(found):
-            return compare_solutions(system, found, solution)
+            return found
     return None
 
 

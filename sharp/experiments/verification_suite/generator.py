@@ -466,7 +466,7 @@ def _draw_family(random: Generator, frame: _Frame, feature: str) -> tuple[str, l
     if not coefficient:
         families += [
             ("diffusion with a cubic term", [_scalar(diffusion, "u**3")]),
-            ("reaction", [_scalar(diffusion, "u**3/3 - u/2")]),
+            ("reaction", [_scalar(diffusion, "u**3/3 - u/2" if frame.transient else "u**3/3 + sinh(u)")]),
             ("transport and diffusion", [_scalar(diffusion, f"{speed!r}*u_x")]),
             ("u & v", [_scalar(diffusion, "u - v/2"), _scalar(2 * diffusion, "v + u/3", 1)]),
         ]

@@ -9,7 +9,9 @@ from math import isfinite
 
 from sharp.problems import Diagnostic, Problem, check_well_posedness
 from sharp.solvers.cross_check import ENOUGH, CrossCheck, compare_solutions, second_opinion
+from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import Deadline, NumericalMethod, all_methods
+from sharp.solvers.other_solutions import other_solutions
 from sharp.solvers.recommend import MethodRanking, recommend
 from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, refine
 from sharp.solvers.solution import MethodResult, Solution
@@ -37,6 +39,8 @@ SHARE = 0.6
 LAST = 0.9
 # How often both methods are refined where they differ.
 _ROUNDS = 3
+# Seconds for which other solutions of nonlinear steady problems are looked for.
+_OTHERS = 5.0
 _RANKS: tuple[CheckStatus, ...] = ("verified", "inconclusive", "failed")
 
 
@@ -141,9 +145,19 @@ def _judged(task: _Task, tried: Solution, choice: MethodRanking, best: MethodRes
     if task.options.cross_check:
         best, other = _agreed(task, choice, tried.trials, best)
     best = replace(best, checks=(*best.checks, *cross_check_result(other, task.limits)))
-    reason = error_sentence(best.refinement, best.checks, other)
+    others = _alternatives(task, best)
+    reason = error_sentence(best.refinement, best.checks, other, len(others))
     verdict = Verdict(best.verdict, reason, best.checks, best.refinement.error)
-    return replace(tried, trial=best, cross_check=other, verdict=verdict)
+    return replace(tried, trial=best, cross_check=other, alternatives=others, verdict=verdict)
+
+
+def _alternatives(task: _Task, best: MethodResult) -> tuple[DiscreteSolution, ...]:
+    """Return other solutions of a nonlinear steady problem, as far as they are found in a part of the time left."""
+    solution = best.refinement.solution
+    if solution is None or best.verdict == "failed":
+        return ()
+    seconds = min(_OTHERS, task.deadline.remaining_s)
+    return other_solutions(task.system, solution, Deadline.within(seconds))
 
 
 def _agreed(
@@ -274,7 +288,10 @@ def display_name(method: str) -> str:
 
 
 def error_sentence(
-    refinement: RefinementStudy, checks: Sequence[VerificationCheck], other: CrossCheck | None
+    refinement: RefinementStudy,
+    checks: Sequence[VerificationCheck],
+    other: CrossCheck | None,
+    alternatives: int = 0,
 ) -> str:
     """Return how large the error is and how that is known, then what is doubted."""
     named = {check.name: check for check in checks}
@@ -285,6 +302,8 @@ def error_sentence(
         parts.append(f"another method, {display_name(other.method)}, agrees to {other.distance:.1e}")
     if EXACT in named:
         parts.append(f"the exact solution is {named[EXACT].value:.1e} away")
+    if alternatives:
+        parts.append(f"one of at least {alternatives + 1} solutions")
     return "; ".join(parts) + doubts_of(checks)
 
 

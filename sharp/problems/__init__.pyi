@@ -59,6 +59,7 @@ from .render import domain_lines as domain_lines
 from .render import render_description as render_description
 from .render import render_template as render_template
 from .render import signature as signature
+from .sampling import opens as opens
 from .sampling import periodic_axes as periodic_axes
 from .sampling import shown as shown
 from .serialisation import to_document as to_document

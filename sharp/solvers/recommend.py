@@ -13,12 +13,12 @@ from sharp.solvers.traits import Situation, SolutionRegularity
 
 # Best first; a method that cannot solve the problem says so itself, so that domains need no rules here.
 ORDER: Mapping[Situation, tuple[str, ...]] = {
-    "smooth": ("fourier", "chebyshev", "polar", "fem", "fd", "fv"),
-    "nonsmooth": ("fd", "polar", "fem", "fv", "chebyshev", "fourier"),
-    "discontinuous-coefficient": ("fem", "fd", "fv", "polar", "chebyshev", "fourier"),
-    "advected-discontinuity": ("fv", "fd", "chebyshev", "fourier", "polar", "fem"),
-    "narrow-data": ("fem", "fd", "chebyshev", "fourier", "polar", "fv"),
-    "steep-front": ("fourier", "fd", "fv", "chebyshev", "polar", "fem"),
+    "smooth": ("fourier", "chebyshev", "polar", "fem", "fd", "fv", "muscl"),
+    "nonsmooth": ("fd", "polar", "fem", "fv", "muscl", "chebyshev", "fourier"),
+    "discontinuous-coefficient": ("fem", "fd", "fv", "muscl", "polar", "chebyshev", "fourier"),
+    "advected-discontinuity": ("fv", "muscl", "fd", "chebyshev", "fourier", "polar", "fem"),
+    "narrow-data": ("fem", "fd", "chebyshev", "fourier", "polar", "fv", "muscl"),
+    "steep-front": ("fourier", "fd", "fv", "muscl", "chebyshev", "polar", "fem"),
 }
 _SUITS = {
     "fourier": "everything repeats, and Fourier modes converge faster than any power of their number",
@@ -27,6 +27,7 @@ _SUITS = {
     "fem": "finite elements on triangles fit any plane domain, and shrink towards its corners",
     "fd": "finite differences are of a fixed order, but share nothing with global polynomials",
     "fv": "finite volumes are of low order, but robust",
+    "muscl": "finite volumes of second order are the most robust",
     "pinn": "a network is trained, as nothing else can solve the problem",
 }
 _THOUGH = {
@@ -36,12 +37,17 @@ _THOUGH = {
     "fem": "finite elements never differentiate a coefficient, and fit any shape",
     "fd": "differences look at few neighbours, so that errors stay where they arise",
     "fv": "finite volumes conserve what flows, and carry jumps without oscillations",
+    "muscl": "finite volumes of second order smear jumps a little more, and hardly ever fail",
     "pinn": "a network is trained, as nothing else can solve the problem",
 }
 
 
 # Slow, and rarely accurate to more than four digits where the others are.
 _ON_REQUEST = {"pinn": "it is tried only when asked for, or where no other method can solve the problem"}
+
+
+# Where jumps travel, the others put them into wrong places, or blur and overshoot them.
+_FOR_JUMPS = frozenset({"fv", "muscl"})
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,9 @@ def recommend(
     order += [name for name in by_name if name not in order]
     if set(order) - refusals.keys() - _ON_REQUEST.keys():
         refusals |= {name: why for name, why in _ON_REQUEST.items() if name in by_name and name != forced}
+    if traits.jumps_reason and (_FOR_JUMPS & by_name.keys()) - refusals.keys():
+        others = [name for name in by_name if name not in {*_FOR_JUMPS, *refusals, forced}]
+        refusals |= dict.fromkeys(others, "it does not conserve what jumps need to move at the right speed")
     able = [name for name in sorted(order, key=lambda name: name != forced) if name not in refusals]
     return MethodRanking(
         tuple(Recommendation(by_name[name], _reason(name, traits, name == forced)) for name in able), refusals
@@ -100,5 +109,5 @@ def _reason(name: str, traits: SolutionRegularity, forced: bool) -> str:
         case "narrow-data":
             seen = f"The data vary within {traits.narrowest:.0e} of the domain"
         case _:
-            seen = f"The solution may not be smooth, as {traits.nonsmooth_reason}"
+            seen = f"The solution may not be smooth, as {traits.nonsmooth_reason or traits.jumps_reason}"
     return f"{seen}; {_THOUGH.get(name, 'nothing speaks for it')}."

@@ -16,7 +16,7 @@ from typing import Any
 import sympy
 
 from sharp.errors import SpecificationError
-from sharp.problems import Boundary, BoxDomain, DerivativeSymbol, FunctionSpec, Problem
+from sharp.problems import Boundary, BoxDomain, DerivativeSymbol, FunctionSpec, Problem, opens
 from sharp.solvers.strong_form import StrongForm
 
 
@@ -267,6 +267,7 @@ class _Builder:
             for written in self.spec.boundary
             if written.type != "periodic"
             for part in covered(self.problem, str(written.where))
+            if not opens(self.problem, written, part)
             for condition in self._levels(written, part)
         ]
 

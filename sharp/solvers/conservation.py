@@ -284,10 +284,14 @@ class _Reader:
 def _shown(part: Any) -> str:
     calls = {call: sympy.Symbol(call.func.__name__) for call in part.atoms(sympy.core.function.AppliedUndef)}
     marks = {
-        mark: sympy.Symbol(f"({mark.expr.xreplace(calls)})_{''.join(map(str, mark.variables))}")
+        mark: sympy.Symbol(f"{_enclosed(mark.expr.xreplace(calls))}_{''.join(map(str, mark.variables))}")
         for mark in part.atoms(sympy.Derivative)
     }
     return str(part.xreplace(marks).xreplace(calls))
+
+
+def _enclosed(expression: Any) -> str:
+    return str(expression) if expression.is_Symbol else f"({expression})"
 
 
 def _without_last(derivative: Any) -> Any:

@@ -218,6 +218,7 @@ def _cross_checked(
 
 
 _WORDS = {
+    "characteristics": "characteristics",
     "chebyshev": "Chebyshev collocation",
     "fourier": "Fourier collocation",
     "fd": "finite differences",

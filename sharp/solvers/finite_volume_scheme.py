@@ -92,7 +92,9 @@ class Sweep:
 
     def rate(self, cells: Array, time: float) -> float:
         """Return the reciprocal of the longest time step as far as this axis goes."""
-        low, high = self.extreme_speeds(cells, self._centers, time)
+        padded = self.padded(cells, time)
+        sides = padded[..., GHOSTS - 1 : -GHOSTS], padded[..., GHOSTS : padded.shape[-1] - GHOSTS + 1]
+        low, high = self._speeds_between(*sides, time)
         convection = float(np.max(np.maximum(high, -low))) / self.width / self.kind.courant
         program = self.law.diffusivity[self.axis]
         if program is None:
@@ -194,13 +196,8 @@ class Sweep:
 
     def _convected(self, below: Array, above: Array, time: float) -> Array:
         """Return the flux between both sides of every face, by the fastest waves there."""
-        points = self._face_points
         left, right = (self._flux(side, time) for side in (below, above))
-        shares = (0.0, 0.5, 1.0) if self.law.size > 1 else (0.0, 0.25, 0.5, 0.75, 1.0)
-        bounds = [self.extreme_speeds(below + share * (above - below), points, time) for share in shares]
-        # A state between the two need not make sense; its speeds are left aside then.
-        low = np.fmin.reduce([each[0] for each in bounds])
-        high = np.fmax.reduce([each[1] for each in bounds])
+        low, high = self._speeds_between(below, above, time)
         if self.kind.riemann == "lax-friedrichs":
             fastest = np.maximum(np.abs(low), np.abs(high))
             return np.asarray((left + right - fastest * (above - below)) / 2)
@@ -209,6 +206,19 @@ class Sweep:
         apart = np.where(still, 1.0, high - low)
         mixed = (high * left - low * right + high * low * (above - below)) / apart
         return np.asarray(np.where(still, (left + right) / 2, mixed))
+
+    def _speeds_between(self, below: Array, above: Array, time: float) -> tuple[Array, Array]:
+        """Return the slowest and the fastest wave of the states on both sides of every face, and between them.
+
+        A flux that bends both ways, such as Buckley and Leverett's, has its fastest waves between two states at rest.
+        """
+        count = 1 if self.law.linear else 3 if self.law.size > 1 else 5
+        shares = np.linspace(0, 1, count)
+        points = self._face_points
+        bounds = [self.extreme_speeds(below + share * (above - below), points, time) for share in shares]
+        # A state between the two need not make sense; its speeds are left aside then.
+        low = np.fmin.reduce([each[0] for each in bounds])
+        return low, np.fmax.reduce([each[1] for each in bounds])
 
     def _flux(self, state: Array, time: float) -> Array:
         values = self.law.flux[self.axis](*self._face_points, time, *state)
@@ -243,12 +253,12 @@ class Sweep:
     def _outside(self, cells: Array, face: int, time: float) -> Array:
         """Return the ghost cells beyond the end at which `cells` begin, nearest first.
 
-        Without a condition a field is continued: as a line where the equations are linear, else as it is at the end
+        Without a condition a field is continued: as a line where a single equation is linear, else as it is at the end
         (fluxes need states that make sense) and mirrored where other fields have values, as at a wall.
         """
         ends, inner = self._ends.get(face, {}), cells[..., :GHOSTS]
         if not ends:
-            if self.law.linear:
+            if self.law.linear and self.law.size == 1:
                 return cells[..., :1] + np.arange(1, GHOSTS + 1) * (cells[..., :1] - cells[..., 1:2])
             return np.repeat(cells[..., :1], GHOSTS, axis=-1)
         distance = self.width * np.arange(1.0, 2 * GHOSTS, 2)

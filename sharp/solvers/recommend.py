@@ -13,14 +13,33 @@ from sharp.solvers.traits import Situation, SolutionRegularity
 
 # Best first; a method that cannot solve the problem says so itself, so that domains need no rules here.
 ORDER: Mapping[Situation, tuple[str, ...]] = {
-    "smooth": ("fourier", "chebyshev", "polar", "fem", "fd", "fv", "muscl"),
-    "nonsmooth": ("fd", "polar", "fem", "fv", "muscl", "chebyshev", "fourier"),
-    "discontinuous-coefficient": ("fem", "fd", "fv", "muscl", "polar", "chebyshev", "fourier"),
-    "advected-discontinuity": ("fv", "muscl", "fd", "chebyshev", "fourier", "polar", "fem"),
-    "narrow-data": ("fem", "fd", "chebyshev", "fourier", "polar", "fv", "muscl"),
-    "steep-front": ("fourier", "fd", "fv", "muscl", "chebyshev", "polar", "fem"),
+    "smooth": ("fourier", "chebyshev", "polar", "fem", "fd", "fv", "muscl", "characteristics"),
+    "nonsmooth": ("fd", "polar", "fem", "fv", "muscl", "chebyshev", "fourier", "characteristics"),
+    "discontinuous-coefficient": (
+        "fem",
+        "fd",
+        "fv",
+        "muscl",
+        "polar",
+        "chebyshev",
+        "fourier",
+        "characteristics",
+    ),
+    "advected-discontinuity": (
+        "characteristics",
+        "fv",
+        "muscl",
+        "fd",
+        "chebyshev",
+        "fourier",
+        "polar",
+        "fem",
+    ),
+    "narrow-data": ("characteristics", "fem", "fd", "chebyshev", "fourier", "polar", "fv", "muscl"),
+    "steep-front": ("fourier", "fd", "fv", "muscl", "chebyshev", "polar", "fem", "characteristics"),
 }
 _SUITS = {
+    "characteristics": "curves that are traced back keep whatever is carried along as sharp as it is",
     "fourier": "everything repeats, and Fourier modes converge faster than any power of their number",
     "chebyshev": "polynomials through Chebyshev nodes converge faster than any power of their number",
     "polar": "the domain is round, and modes along the angle with Chebyshev nodes along the radius fit it exactly",
@@ -31,6 +50,7 @@ _SUITS = {
     "pinn": "a network is trained, as nothing else can solve the problem",
 }
 _THOUGH = {
+    "characteristics": "curves that are traced back keep whatever is carried along as sharp as it is",
     "fourier": "modes over the whole domain resolve little there",
     "chebyshev": "polynomials over the whole domain resolve little there",
     "polar": "the domain is round",
@@ -47,7 +67,7 @@ _ON_REQUEST = {"pinn": "it is tried only when asked for, or where no other metho
 
 
 # Where jumps travel, the others put them into wrong places, or blur and overshoot them.
-_FOR_JUMPS = frozenset({"fv", "muscl"})
+_FOR_JUMPS = frozenset({"characteristics", "fv", "muscl"})
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,34 +11,48 @@ from sharp.solvers.grid import Array
 
 GHOSTS = 3
 
+# A field whose mean square is below this share of the largest counts as if it were of that size.
+_NEGLIGIBLE = 1e-12
 # Averages over cells below this size, squared, count as smooth.
 _SMALL = 1e-40
 
 
 def face_values(averages: Array) -> tuple[Array, Array]:
-    """Return the values [..., n + 1] on the left and the right of every face of n cells, of order 5 where smooth.
+    """Return the values [f, ..., n + 1] on the left and the right of every face of n cells, of order 5 where smooth.
 
-    `averages` [..., n + 6] has three ghost cells at each end. WENO-Z: R. Borges, M. Carmona, B. Costa and
-    W. S. Don, J. Comput. Phys. 227, 2008.
+    `averages` [f, ..., n + 6] of f fields have three ghost cells at each end. WENO-Z: R. Borges, M. Carmona, B. Costa
+    and W. S. Don, J. Comput. Phys. 227, 2008. All fields share their weights, which follow from the roughness of all of
+    them, each in units of its own size: what is rough in one wave is so in every field that it moves (D. Levy,
+    G. Puppo and G. Russo, SIAM J. Sci. Comput. 24, 2002).
     """
     count = averages.shape[-1] - 2 * GHOSTS + 1
+    axes = tuple(range(1, averages.ndim))
+    sizes = np.mean(averages**2, axis=axes, keepdims=True)
+    units = 1 / np.maximum(sizes, _NEGLIGIBLE * np.max(sizes) + _SMALL)
     cells = [averages[..., shift : shift + count] for shift in range(2 * GHOSTS)]
-    return _upwind(*cells[:5]), _upwind(*cells[:0:-1])
+    return _upwind(cells[:5], units), _upwind(cells[:0:-1], units)
 
 
-def _upwind(a: Array, b: Array, c: Array, d: Array, e: Array) -> Array:
-    """Return the value at the face between cells c and d, seen from c."""
-    rough = (
-        13 / 12 * (a - 2 * b + c) ** 2 + (a - 4 * b + 3 * c) ** 2 / 4,
-        13 / 12 * (b - 2 * c + d) ** 2 + (b - d) ** 2 / 4,
-        13 / 12 * (c - 2 * d + e) ** 2 + (3 * c - 4 * d + e) ** 2 / 4,
-    )
+def _upwind(cells: Sequence[Array], units: Array) -> Array:
+    """Return the value at the face behind the third of five cells, seen from there."""
+    a, b, c, d, e = cells
+    rough = [
+        np.sum(units * part, axis=0)
+        for part in (
+            13 / 12 * (a - 2 * b + c) ** 2 + (a - 4 * b + 3 * c) ** 2 / 4,
+            13 / 12 * (b - 2 * c + d) ** 2 + (b - d) ** 2 / 4,
+            13 / 12 * (c - 2 * d + e) ** 2 + (3 * c - 4 * d + e) ** 2 / 4,
+        )
+    ]
     whole = (rough[0] - rough[2]) ** 2
     first, second, third = (
         share * (1 + whole / (_SMALL + part**2)) for share, part in zip((1, 6, 3), rough, strict=True)
     )
-    total = first * (2 * a - 7 * b + 11 * c) + second * (5 * c - b + 2 * d) + third * (2 * c + 5 * d - e)
-    return np.asarray(total / (6 * (first + second + third)))
+    total = 6 * (first + second + third)
+    first, second, third = first / total, second / total, third / total
+    return np.asarray(
+        first * (2 * a - 7 * b + 11 * c) + second * (5 * c - b + 2 * d) + third * (2 * c + 5 * d - e)
+    )
 
 
 def limited_face_values(averages: Array) -> tuple[Array, Array]:

@@ -41,6 +41,8 @@ ATTEMPT = 0.5
 COARSER = 2 / 3
 # Jumps are met to the width of a cell: no order in L1 is above this one.
 JUMPS_ORDER = 1.0
+# The share of it that smeared jumps reach at the least, as those of contacts.
+USUAL = 0.75
 # After so many failures in a row a method is given up.
 FAILURES = 3
 
@@ -262,7 +264,8 @@ def estimate_error(
     ratio of the last two resolutions (Richardson's extrapolation; with the factor of safety that P. Roache advises for
     an observed order, Verification and Validation in Computational Science and Engineering, 1998, ch. 5). The order p
     comes from the last two differences; without it the error is taken to be the last difference. Where it cannot be
-    above `highest`, one that is observed by chance does not count as more.
+    above `highest`, one that is observed by chance does not count as more, and one that is not known is taken to be
+    three quarters of it.
     """
     known = [attempt for attempt in attempts if attempt.difference is not None]
     if not known:
@@ -271,10 +274,10 @@ def estimate_error(
     chain = [attempt for attempt in attempts if attempt.unknowns is not None][-3:]
     order = _order(chain) if len(chain) == 3 else None
     share = 1.0
-    if order is not None:
-        order = min(order, highest)
+    assumed = USUAL * highest if order is None and highest < math.inf else order
+    if assumed is not None and len(chain) > 1:
         ratio = chain[-1].resolution / chain[-2].resolution
-        growth = ratio ** min(order, 60.0) - 1.0
+        growth = ratio ** min(assumed, highest, 60.0) - 1.0
         share = max(SAFETY / growth, LEAST_SHARE)
     return max(last * share, least), order
 

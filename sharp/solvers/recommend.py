@@ -13,33 +13,20 @@ from sharp.solvers.traits import Situation, SolutionRegularity
 
 # Best first; a method that cannot solve the problem says so itself, so that domains need no rules here.
 ORDER: Mapping[Situation, tuple[str, ...]] = {
-    "smooth": ("fourier", "chebyshev", "polar", "fem", "fd", "fv", "muscl", "characteristics"),
-    "nonsmooth": ("fd", "polar", "fem", "fv", "muscl", "chebyshev", "fourier", "characteristics"),
+    "smooth": ("etd", "fourier", "chebyshev", "polar", "fem", "fd", "fv", "muscl", "characteristics"),
+    "nonsmooth": ("fd", "polar", "fem", "fv", "muscl", "chebyshev", "etd", "fourier", "characteristics"),
     "discontinuous-coefficient": (
-        "fem",
-        "fd",
-        "fv",
-        "muscl",
-        "polar",
-        "chebyshev",
-        "fourier",
-        "characteristics",
+        *("fem", "fd", "fv", "muscl", "polar", "chebyshev", "etd", "fourier", "characteristics"),
     ),
     "advected-discontinuity": (
-        "characteristics",
-        "fv",
-        "muscl",
-        "fd",
-        "chebyshev",
-        "fourier",
-        "polar",
-        "fem",
+        *("characteristics", "fv", "muscl", "fd", "chebyshev", "etd", "fourier", "polar", "fem"),
     ),
-    "narrow-data": ("characteristics", "fem", "fd", "chebyshev", "fourier", "polar", "fv", "muscl"),
-    "steep-front": ("fourier", "fd", "fv", "muscl", "chebyshev", "polar", "fem", "characteristics"),
+    "narrow-data": ("characteristics", "etd", "fem", "fd", "chebyshev", "fourier", "polar", "fv", "muscl"),
+    "steep-front": ("etd", "fourier", "fd", "fv", "muscl", "chebyshev", "polar", "fem", "characteristics"),
 }
 _SUITS = {
     "characteristics": "curves that are traced back keep whatever is carried along as sharp as it is",
+    "etd": "everything repeats, and exponential steps follow the linear part of Fourier modes exactly",
     "fourier": "everything repeats, and Fourier modes converge faster than any power of their number",
     "chebyshev": "polynomials through Chebyshev nodes converge faster than any power of their number",
     "polar": "the domain is round, and modes along the angle with Chebyshev nodes along the radius fit it exactly",
@@ -51,6 +38,7 @@ _SUITS = {
 }
 _THOUGH = {
     "characteristics": "curves that are traced back keep whatever is carried along as sharp as it is",
+    "etd": "modes over the whole domain resolve little there",
     "fourier": "modes over the whole domain resolve little there",
     "chebyshev": "polynomials over the whole domain resolve little there",
     "polar": "the domain is round",
@@ -62,6 +50,10 @@ _THOUGH = {
 }
 
 
+# So many modes along an interval are better followed by exponential steps than by dense matrices.
+_MANY = 100
+# With more modes along each axis, in 1 to 3 dimensions, narrow data are not for Fourier modes.
+_AFFORDABLE = (2000, 300, 64)
 # Slow, and rarely accurate to more than four digits where the others are.
 _ON_REQUEST = {"pinn": "it is tried only when asked for, or where no other method can solve the problem"}
 
@@ -98,7 +90,7 @@ def recommend(
     Raises `ConfigurationError` where the forced method is unknown or cannot solve the system.
     """
     by_name = {method.name: method for method in methods}
-    reasons = {name: method.unsupported_reason(system) for name, method in by_name.items()}
+    reasons = {name: _refusal(system, method) for name, method in by_name.items()}
     refusals = {name: reason.rstrip(".") for name, reason in reasons.items() if reason}
     if forced is not None and forced not in by_name:
         raise ConfigurationError(f"unknown method '{forced}'; {valid_values('methods', forced, by_name)}")
@@ -112,10 +104,43 @@ def recommend(
     if traits.jumps_reason and (_FOR_JUMPS & by_name.keys()) - refusals.keys():
         others = [name for name in by_name if name not in {*_FOR_JUMPS, *refusals, forced}]
         refusals |= dict.fromkeys(others, "it does not conserve what jumps need to move at the right speed")
+    if "etd" in by_name and "etd" not in refusals:
+        order = _placed(
+            order, traits.situation, by_name["etd"].resolution_sequence(system)[0], len(system.space)
+        )
     able = [name for name in sorted(order, key=lambda name: name != forced) if name not in refusals]
     return MethodRanking(
         tuple(Recommendation(by_name[name], _reason(name, traits, name == forced)) for name in able), refusals
     )
+
+
+def _placed(order: list[str], situation: Situation, modes: int, dimension: int) -> list[str]:
+    """Return the order with `etd` in the place that the number of modes says, with which it would begin.
+
+    On an interval dense matrices for few modes are cheap, and implicit steps of high order are few; narrow data that
+    need very many modes are for methods whose nodes lie closer there.
+    """
+    others = [name for name in order if name != "etd"]
+    if situation == "narrow-data" and modes > _AFFORDABLE[dimension - 1]:
+        return [*others, "etd"]
+    if dimension > 1 or modes >= _MANY or "fourier" not in others:
+        return order
+    place = others.index("fourier") + 1
+    return [*others[:place], "etd", *others[place:]]
+
+
+def _refusal(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
+    """Return why a method cannot solve a system; what only weak forms can express is told here for all others."""
+    constraints = getattr(method, "takes_constraints", False)
+    if not getattr(method, "weak_forms", False):
+        if system.constrained and not constraints:
+            names = ", ".join(system.components[index].field for index in system.constrained)
+            return f"{names} is there for a constraint, which needs elements that fit each other"
+        if system.inertia is not None and not constraints:
+            return "not every field has a time derivative, and it advances those that have"
+        if system.flux_conditions:
+            return "a flux is given that holds more than one normal derivative, which weak forms alone can express"
+    return method.unsupported_reason(system)
 
 
 def _reason(name: str, traits: SolutionRegularity, forced: bool) -> str:

@@ -14,7 +14,16 @@ from sharp.agent.plans import OutputReference, PlanStep, ToolPlan
 from sharp.problems import Problem, to_document
 
 Document = Mapping[str, Any]
-_EQUATIONS = ("coordinates", "fields", "parameters", "coefficients", "units", "equations", "eigenvalue")
+_EQUATIONS = (
+    "coordinates",
+    "fields",
+    "parameters",
+    "coefficients",
+    "units",
+    "definitions",
+    "equations",
+    "eigenvalue",
+)
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,7 @@ from .render import render_template as render_template
 from .render import signature as signature
 from .sampling import face as face
 from .sampling import integration as integration
+from .sampling import opens as opens
 from .sampling import parts_at as parts_at
 from .sampling import periodic_axes as periodic_axes
 from .sampling import shown as shown

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sharp.problems.expressions import Apply, Derivative, Equation, Name, Node, children, walk
+
+if TYPE_CHECKING:
+    from sharp.problems.spec import Boundary
 
 _OPERATORS = ("grad", "div", "lap")
 
@@ -30,6 +33,16 @@ def _order(node: Node | Equation, field: str, coordinate: str, space: tuple[str,
             return inner + (2 if operator == "lap" else 1) * (coordinate in space)
         case _:
             return inner
+
+
+def is_open(equations: Iterable[Equation], condition: Boundary, part: str, space: tuple[str, ...]) -> bool:
+    """Return whether a condition on an end of a box imposes nothing: a zero slope of a field of first order there.
+
+    Waves leave through such an end, and enter with the state that is there: what arrives unchanged.
+    """
+    if condition.type != "neumann":
+        return False
+    return order(equations, str(condition.field), part[:-1], space) == 1
 
 
 def equivalent(

@@ -13,8 +13,15 @@ from sharp.error_messages import valid_values
 from sharp.errors import SpecificationError
 from sharp.problems.analysis import order
 from sharp.problems.domains import Domain
-from sharp.problems.expressions import Equation, Node, names_in
-from sharp.problems.grammar import RESERVED, Scope, evaluate_tree, parse_equation_tree, parse_tree
+from sharp.problems.expressions import Equation, Node, Number, names_in
+from sharp.problems.grammar import (
+    RESERVED,
+    Scope,
+    evaluate_tree,
+    parse_equation_tree,
+    parse_tree,
+    with_definitions,
+)
 from sharp.problems.spec import Specification
 from sharp.yaml_source import Path, ValidationIssue
 
@@ -159,8 +166,8 @@ def _declared(spec: Specification) -> Iterator[tuple[Path, str]]:
         yield ("fields", index), name
     if spec.eigenvalue:
         yield ("eigenvalue", "name"), spec.eigenvalue.name
-    for section, names in (("coefficients", spec.coefficients), ("parameters", spec.parameters)):
-        for name in names:
+    for section in ("coefficients", "parameters", "definitions"):
+        for name in getattr(spec, section):
             yield (section, name), name
 
 
@@ -213,8 +220,9 @@ def check_equations(checked: ValidationContext) -> None:
     unknown = [spec.eigenvalue.name] if spec.eigenvalue else []
     names = [*spec.parameters, *unknown]
     scope = Scope.of(names, (*spec.fields, *spec.coefficients), checked.coordinates)
+    definitions = _definitions(checked, scope)
     for index, text in enumerate(spec.equations):
-        equation = checked.attempt(("equations", index), parse_equation_tree, text, scope)
+        equation = checked.attempt(("equations", index), _equation, text, scope, definitions)
         if equation is not None:
             checked.equations.append(equation)
     if len(checked.equations) < len(spec.equations):
@@ -235,6 +243,27 @@ def check_equations(checked: ValidationContext) -> None:
             checked.add_issue(("fields", index), message, "missing-equation", question)
     if checked.time_name and not any(checked.order(name, checked.time_name) for name in spec.fields):
         checked.add_issue(("equations",), f"no equation has a derivative along the time {checked.time_name}")
+
+
+def _definitions(checked: ValidationContext, scope: Scope) -> dict[str, Node]:
+    """Return the expression of every definition, those before it written out; notes what is wrong with them."""
+    found: dict[str, Node] = {}
+    for name, text in checked.spec.definitions.items():
+        tree = checked.attempt(("definitions", name), _definition, text, scope, found)
+        # A definition that is wrong is a number in those that follow, lest each use be a fault of its own.
+        found[name] = Number(1) if tree is None else tree
+    return found
+
+
+def _definition(text: str, scope: Scope, known: Mapping[str, Node]) -> Node:
+    tree = parse_tree(text, scope.plus(known))
+    return with_definitions(tree, known, scope)
+
+
+def _equation(text: str, scope: Scope, definitions: Mapping[str, Node]) -> Equation:
+    written = parse_equation_tree(text, scope.plus(definitions))
+    left, right = (with_definitions(side, definitions, scope) for side in (written.left, written.right))
+    return Equation(left, right)
 
 
 def check_expressions(checked: ValidationContext) -> None:

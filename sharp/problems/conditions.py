@@ -8,7 +8,7 @@ from itertools import product
 
 from sharp.error_messages import valid_values
 from sharp.errors import SpecificationError
-from sharp.problems.analysis import transport_speed
+from sharp.problems.analysis import is_open, transport_speed
 from sharp.problems.checks import ValidationContext
 from sharp.problems.domain_checks import holding, indicator, point_test, split_where
 from sharp.problems.domains import BoxDomain
@@ -223,8 +223,18 @@ def _check_kinds(checked: ValidationContext, placed: Placed) -> None:
             if order == 0:
                 message = f"expected no condition for {place}, as it has no derivative along {part[:-1]}"
                 checked.add_issue(path, message, "too-many-conditions")
+            elif order == 1 and condition.type == "neumann" and checked.time_name:
+                if condition.value != "0":
+                    message = (
+                        f"expected the value 0, which leaves {place} open for waves, as its order is 1; "
+                        f"found {condition.value}"
+                    )
+                    checked.add_issue((*path, "value"), message)
             elif order == 1 and condition.type != "dirichlet":
-                message = f"expected type dirichlet for {place}, as its order is 1; found {condition.type}"
+                also = ", or neumann with the value 0 for an open end," if checked.time_name else ""
+                message = (
+                    f"expected type dirichlet{also} for {place}, as its order is 1; found {condition.type}"
+                )
                 checked.add_issue(path, message, "too-many-conditions")
             elif condition.order is not None and condition.order >= order:
                 checked.add_issue(
@@ -240,10 +250,16 @@ def _check_counts(checked: ValidationContext, placed: Placed, periodic: set[str]
     if isinstance(checked.domain, BoxDomain):
         axes = [axis for axis in checked.bounds if axis not in periodic]
         for name, axis in product(checked.spec.fields, axes):
-            _check_ends(checked, name, axis, [len(placed.get((name, axis + side), ())) for side in "-+"])
+            _check_ends(checked, name, axis, [_imposed(checked, placed, name, axis + side) for side in "-+"])
     elif checked.domain is not None:
         for name, part in product(checked.spec.fields, checked.domain.parts):
             _check_part(checked, name, part, len(placed.get((name, part), ())))
+
+
+def _imposed(checked: ValidationContext, placed: Placed, name: str, part: str) -> int:
+    """Return how many conditions on a field at an end impose something."""
+    conditions = [checked.spec.boundary[index] for index in placed.get((name, part), ())]
+    return sum(not is_open(checked.equations, condition, part, checked.space) for condition in conditions)
 
 
 def _check_ends(checked: ValidationContext, name: str, axis: str, counts: list[int]) -> None:

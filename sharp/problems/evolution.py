@@ -30,6 +30,7 @@ from sharp.problems.sampling import (
     at_times,
     conditions_at,
     face,
+    has_open_fields,
     inner_points,
     largest,
     open_parts,
@@ -190,7 +191,7 @@ def _count_at(system: LinearisedSystem, part: str, orders: list[int]) -> Iterato
         yield Diagnostic(
             kind, "reject", ("boundary", conditions[-1][0]), f"{expected}, {most}; found {given}"
         )
-    elif given < least:
+    elif given < least and not has_open_fields(problem, part):
         question = f"What{' else' * bool(given)} holds for {fields} at {place}?"
         message = f"{expected}, {least}; found {given}"
         yield Diagnostic("missing-boundary-condition", "clarify", ("boundary",), message, question)
@@ -233,11 +234,15 @@ def _entering(system: LinearisedSystem, frozen: Array, part: str, order: int) ->
 
 @dataclass(frozen=True)
 class _Edge:
-    """A part of the boundary: the outward speeds at its points [n] (NaN where not known), its condition."""
+    """A part of the boundary: the outward speeds at its points [n] (NaN where not known), its condition.
+
+    `free` says that it is meant to be open.
+    """
 
     part: str
     outward: Array
     condition: int | None
+    free: bool
 
     @property
     def overdetermined(self) -> bool:
@@ -247,7 +252,7 @@ class _Edge:
     @property
     def open(self) -> bool:
         """Whether the field enters somewhere and has no value."""
-        return self.condition is None and bool((self.outward < 0).any())
+        return self.condition is None and not self.free and bool((self.outward < 0).any())
 
 
 def transport_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
@@ -291,7 +296,9 @@ def _edges(system: LinearisedSystem) -> list[_Edge]:
     for part in open_parts(system.problem):
         conditions = list(conditions_at(system.problem, part))
         known = {str(condition.field): str(condition.value) for _, condition in conditions}
-        found.append(_Edge(part, _outward(system, part, known), conditions[0][0] if conditions else None))
+        place = conditions[0][0] if conditions else None
+        free = has_open_fields(system.problem, part)
+        found.append(_Edge(part, _outward(system, part, known), place, free))
     slow = _SLOW * max((largest(edge.outward) for edge in found), default=0.0)
     return [replace(e, outward=np.where(np.abs(e.outward) > slow, e.outward, 0)) for e in found]
 

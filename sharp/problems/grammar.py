@@ -39,15 +39,19 @@ from sharp.problems.expressions import (
     Node,
     Number,
     finite,
+    names_in,
     operate,
     to_text,
     value_of,
     walk,
+    with_operands,
 )
 
 MAX_LENGTH = 2000
 MAX_TOKENS = 300
 MAX_NESTING = 40
+# How much longer an equation may be once its definitions are written out.
+EXPANSION = 5
 MAX_DIGITS = 40
 MAX_ORDER = 8
 MAX_EXPONENT = 100
@@ -94,6 +98,12 @@ class Scope:
         fields, coordinates = tuple(fields), tuple(coordinates)
         return cls(frozenset([*names, *fields, *coordinates, *CONSTANTS]), fields, coordinates)
 
+    def plus(self, fields: Iterable[str]) -> Scope:
+        """Return the scope with further names that may carry derivatives."""
+        return Scope(
+            self.names | frozenset(fields), (*self.fields, *fields), self.coordinates, self.functions
+        )
+
 
 def parse_tree(text: str, scope: Scope) -> Node:
     """Parse an expression with a value.
@@ -109,9 +119,33 @@ def parse_equation_tree(text: str, scope: Scope) -> Equation:
     return Equation(left, right)
 
 
-def _parse(text: str, scope: Scope, *, equation: bool) -> list[Node]:
+def with_definitions(tree: Node, definitions: Mapping[str, Node], scope: Scope) -> Node:
+    """Return a tree with expressions in the place of the names that are defined by them.
+
+    `scope` is that of the tree without these names. Raises `SpecificationError` where the result is too long or breaks
+    a bound of the grammar, such as that on exponents.
+    """
+    if not names_in(tree) & definitions.keys():
+        return tree
+    text = to_text(_replaced(tree, definitions, [EXPANSION * MAX_TOKENS]))
+    return _parse(text, scope, equation=False, expansion=EXPANSION)[0]
+
+
+def _replaced(node: Node, definitions: Mapping[str, Node], left: list[int]) -> Node:
+    left[0] -= 1
+    if left[0] < 0:
+        raise SpecificationError(
+            f"with its definitions written out it has more than {EXPANSION * MAX_TOKENS} symbols"
+        )
+    if isinstance(node, Name):
+        found = definitions.get(node.name)
+        return node if found is None else _replaced(found, {}, left)
+    return with_operands(node, lambda part: _replaced(part, definitions, left))
+
+
+def _parse(text: str, scope: Scope, *, equation: bool, expansion: int = 1) -> list[Node]:
     try:
-        parser = _Parser(text, scope)
+        parser = _Parser(text, scope, expansion)
         sides = [parser.number(0).node]
         if equation:
             parser.expect("=", "an operator, or '=' and the right side of the equation")
@@ -165,10 +199,11 @@ class Token:
         return self.column + len(self.text)
 
 
-def _tokenize(text: str) -> list[Token]:
+def _tokenize(text: str, expansion: int) -> list[Token]:
     """Split a text; the last token is the end. Raises `GrammarError`."""
-    if len(text) > MAX_LENGTH:
-        raise GrammarError(MAX_LENGTH, f"the text is longer than {MAX_LENGTH} characters")
+    longest, most = expansion * MAX_LENGTH, expansion * MAX_TOKENS
+    if len(text) > longest:
+        raise GrammarError(longest, f"the text is longer than {longest} characters")
     tokens, position = [], 0
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -182,17 +217,17 @@ def _tokenize(text: str) -> list[Token]:
                 "parentheses, commas, + - * / ** and comparisons",
             )
         position = match.end() if match else position + 1
-    if len(tokens) > MAX_TOKENS:
-        raise GrammarError(tokens[MAX_TOKENS].column, f"the text has more than {MAX_TOKENS} symbols")
+    if len(tokens) > most:
+        raise GrammarError(tokens[most].column, f"the text has more than {most} symbols")
     return [*tokens, Token("end", "", len(text) + 1)]
 
 
 class _Parser:
     """One pass over the tokens of a text; raises `GrammarError`."""
 
-    def __init__(self, text: str, scope: Scope) -> None:
+    def __init__(self, text: str, scope: Scope, expansion: int = 1) -> None:
         self.scope = scope
-        self.tokens = _tokenize(text)
+        self.tokens = _tokenize(text, expansion)
         self.position = 0
         self.nesting = 0
 

@@ -36,7 +36,9 @@ def render_description(problem: Problem) -> str:
 
 
 def _equations(problem: Problem) -> str:
-    text = "\n".join(problem.specification.equations)
+    spec = problem.specification
+    definitions = [f"{name} = {text}" for name, text in spec.definitions.items()]
+    text = "\n".join([*spec.equations, *(f"where {each}" for each in definitions)])
     formulas = aligned([to_latex(equation) for equation in problem.equations])
     notes = "\n".join(f"- {note}" for note in (*_notation(problem), *problem.specification.notes))
     return "\n\n".join([f"```\n{text}\n```", f"$$\n{formulas}\n$$", *([notes] if notes else [])])
@@ -247,6 +249,8 @@ def _docstring(problem: Problem) -> Iterator[str]:
     yield ""
     for equation in problem.specification.equations:
         yield from _wrapped(equation, "    ", "        ")
+    for name, text in problem.specification.definitions.items():
+        yield from _wrapped(f"where {name} = {text}", "    ", "        ")
     yield ""
     yield "Arguments:"
     for port in interface.inputs:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.errors import SpecificationError
+from sharp.problems.analysis import is_open
 from sharp.problems.domain_checks import holding, indicator, split_where
 from sharp.problems.domains import BoxDomain, Domain, PolygonDomain, RoundDomain
 from sharp.problems.expressions import Node
@@ -107,10 +108,31 @@ def open_parts(problem: Problem) -> tuple[str, ...]:
 
 
 def conditions_at(problem: Problem, part: str) -> Iterator[tuple[int, Boundary]]:
-    """Yield the boundary conditions on a part, with their places in the specification."""
+    """Yield the boundary conditions on a part, with their places in the specification.
+
+    One that leaves the end open, as it is a zero slope of a field of first order, imposes nothing.
+    """
     for index, condition in enumerate(problem.specification.boundary):
-        if condition.type != "periodic" and part in parts_at(problem, str(condition.where)):
+        if condition.type == "periodic" or part not in parts_at(problem, str(condition.where)):
+            continue
+        if not opens(problem, condition, part):
             yield index, condition
+
+
+def opens(problem: Problem, condition: Boundary, part: str) -> bool:
+    """Return whether a condition leaves a part of the boundary of a box open for waves."""
+    box = isinstance(problem.domain, BoxDomain)
+    return box and is_open(problem.equations, condition, part, problem.space)
+
+
+def has_open_fields(problem: Problem, part: str) -> bool:
+    """Return whether a condition of the specification leaves a part of the boundary open for waves."""
+    return any(
+        condition.type != "periodic"
+        and part in parts_at(problem, str(condition.where))
+        and opens(problem, condition, part)
+        for condition in problem.specification.boundary
+    )
 
 
 def parts_at(problem: Problem, where: str) -> tuple[str, ...]:

@@ -319,6 +319,7 @@ class Specification(SpecModel):
     coefficients: dict[Identifier, GivenFunction] = {}
     parameters: dict[Identifier, GivenQuantity] = {}
     units: dict[Identifier, Expression] = {}
+    definitions: dict[Identifier, Expression] = {}
     equations: Annotated[tuple[Expression, ...], Field(min_length=1)]
     domain: Shape
     time: tuple[Expression, Expression] | None = None

@@ -87,7 +87,15 @@ def limits_text(run: RunDirectory) -> str:
 def _problem(run: RunDirectory) -> Iterator[tuple[str, str]]:
     problem = run.problem
     yield "Problem", f"{problem.title} ({problem.label})"
-    yield ("Equation" + "s" * (len(problem.equations) > 1)), "\n".join(problem.specification.equations)
+    yield (
+        ("Equation" + "s" * (len(problem.equations) > 1)),
+        "\n".join(
+            [
+                *problem.specification.equations,
+                *(f"{name} = {text}" for name, text in problem.specification.definitions.items()),
+            ]
+        ),
+    )
     ranges = [f"{name} from {low:g} to {high:g}" for name, (low, high) in problem.bounds.items()]
     if problem.time is not None:
         ranges.append(f"{problem.time_name} from {problem.time[0]:g} to {problem.time[1]:g}")

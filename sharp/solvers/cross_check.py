@@ -9,12 +9,14 @@ from math import isfinite
 from sharp.solvers.comparison import solution_distance
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import Deadline, NumericalMethod
-from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, refine
+from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, norm_of, refine
 from sharp.solvers.system import FirstOrderSystem
 
 COST = 10.0
 # However cheap the first method was, the second may take this long.
 LEAST_SECONDS = 3.0
+# Where jumps travel, methods are slow to agree: the second may take this share of the time that is left.
+JUMPS_SHARE = 0.3
 # Agreement to more digits than these would cost much and tell little: digits are the refinement's business.
 ENOUGH = 1e-5
 
@@ -43,8 +45,10 @@ def second_opinion(
 
     A solution whose own error is not known, as there was time for one resolution alone, tells nothing.
     """
+    share = JUMPS_SHARE if norm_of(system.problem) == "L1" else 0.0
     for method in methods:
-        limit = min(max(LEAST_SECONDS, COST * seconds), deadline.remaining_s)
+        enough = max(LEAST_SECONDS, COST * seconds, share * deadline.remaining_s)
+        limit = min(enough, deadline.remaining_s)
         if limit <= 0:
             return None
         found = refine(method, system, max(accuracy, ENOUGH), Deadline.within(limit), listener=listener)

@@ -13,9 +13,11 @@ from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import Deadline, NumericalMethod, all_methods
 from sharp.solvers.other_solutions import other_solutions
 from sharp.solvers.recommend import MethodRanking, recommend
-from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, refine
+from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, norm_of, refine
+from sharp.solvers.sample_points import Norm
 from sharp.solvers.solution import MethodResult, Solution
 from sharp.solvers.system import FirstOrderSystem, system_of
+from sharp.solvers.traits import aimed_accuracy
 from sharp.solvers.verification import (
     EXACT,
     RESIDUAL,
@@ -86,9 +88,10 @@ def solve_problem(
     is unknown or cannot treat them.
     """
     start, options = time.perf_counter(), options or SolveOptions()
-    accuracy = options.accuracy or problem.specification.accuracy
     found = tuple(check_well_posedness(problem) if known is None else known)
-    begun = Solution(problem, accuracy, Verdict("unsolved", ""), found)
+    begun = Solution(
+        problem, options.accuracy or problem.specification.accuracy, Verdict("unsolved", ""), found
+    )
     refused, asked = (
         [each.message for each in found if each.verdict == word] for word in ("reject", "clarify")
     )
@@ -97,6 +100,7 @@ def solve_problem(
     if asked:
         return replace(begun, verdict=Verdict("needs_clarification", "; ".join(asked)))
     task = _task(problem, options, listener)
+    begun = replace(begun, accuracy=task.limits.accuracy)
     available = all_methods() if methods is None else methods
     solved = _solved(task, recommend(task.system, available, options.method), begun)
     return replace(solved, seconds=time.perf_counter() - start)
@@ -134,7 +138,7 @@ def verify_study(
 
 def _task(problem: Problem, options: SolveOptions, listener: Listener) -> _Task:
     system = system_of(problem)
-    limits = limits_of(system, options.accuracy or problem.specification.accuracy)
+    limits = limits_of(system, options.accuracy or aimed_accuracy(problem))
     deadline = Deadline.within(options.time_limit or problem.limits.wall_s)
     return _Task(system, options, limits, deadline, listener)
 
@@ -146,7 +150,8 @@ def _judged(task: _Task, tried: Solution, choice: MethodRanking, best: MethodRes
         best, other = _agreed(task, choice, tried.trials, best)
     best = replace(best, checks=(*best.checks, *cross_check_result(other, task.limits)))
     others = _alternatives(task, best)
-    reason = error_sentence(best.refinement, best.checks, other, len(others))
+    norm = norm_of(task.system.problem)
+    reason = error_sentence(best.refinement, best.checks, other, len(others), norm)
     verdict = Verdict(best.verdict, reason, best.checks, best.refinement.error)
     return replace(tried, trial=best, cross_check=other, alternatives=others, verdict=verdict)
 
@@ -272,6 +277,7 @@ def _second_opinion(
 
 
 _WORDS = {
+    "characteristics": "characteristics",
     "etd": "Fourier modes with exponential steps",
     "chebyshev": "Chebyshev collocation",
     "fourier": "Fourier collocation",
@@ -279,6 +285,7 @@ _WORDS = {
     "polar": "polar collocation",
     "fem": "finite elements",
     "fv": "finite volumes",
+    "muscl": "finite volumes of second order",
     "pinn": "a neural network",
 }
 
@@ -293,10 +300,11 @@ def error_sentence(
     checks: Sequence[VerificationCheck],
     other: CrossCheck | None,
     alternatives: int = 0,
+    norm: Norm = "L2",
 ) -> str:
     """Return how large the error is and how that is known, then what is doubted."""
     named = {check.name: check for check in checks}
-    parts = [_estimated(refinement)]
+    parts = [_estimated(refinement, norm)]
     if RESIDUAL in named:
         parts.append(f"residual {named[RESIDUAL].value:.1e}")
     if other is not None:
@@ -308,11 +316,12 @@ def error_sentence(
     return "; ".join(parts) + doubts_of(checks)
 
 
-def _estimated(refinement: RefinementStudy) -> str:
+def _estimated(refinement: RefinementStudy, norm: Norm) -> str:
     method = display_name(refinement.method)
     if not isfinite(refinement.error):
         return f"a solution by {method} {refinement.summary}, of unknown error"
-    return f"estimated relative error {refinement.error:.1e}, by refinement of {method} {refinement.summary}"
+    measured = " in L1 (jumps travel)" if norm == "L1" else ""
+    return f"estimated relative error {refinement.error:.1e}{measured}, by refinement of {method} {refinement.summary}"
 
 
 def unsolved_sentence(choice: MethodRanking, refinements: Sequence[RefinementStudy]) -> str:

@@ -10,7 +10,7 @@ from sharp.problems import Problem, evaluate_tree
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.functions import compile_function
 from sharp.solvers.grid import Array
-from sharp.solvers.refine import eigenvalue_distance
+from sharp.solvers.refine import eigenvalue_distance, norm_of
 from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
 
 HELD_OUT = 1200
@@ -20,7 +20,10 @@ MOMENTS = (0.0, 0.007, 0.05, 0.17, 0.33, 0.41, 0.66, 0.83, 1.0)
 
 @dataclass(frozen=True)
 class Errors:
-    """Errors against the exact solution: the relative L2 error, and the largest relative to the largest value."""
+    """Errors against the exact solution: the relative one in L2, the largest relative to the largest value.
+
+    Where jumps travel, the former is in L1.
+    """
 
     l2: float
     maximum: float
@@ -41,7 +44,7 @@ def exact_errors(problem: Problem, solution: DiscreteSolution) -> Errors | None:
     largest = np.max(np.abs(exact), axis=(1, 2))
     scale = np.where(largest > 1e-6 * np.max(largest), largest, np.max(largest) or 1.0)
     worst = float(np.max(np.max(np.abs(found - exact), axis=(1, 2)) / scale))
-    return Errors(relative_distance(found, exact), worst)
+    return Errors(relative_distance(found, exact, norm_of(problem)), worst)
 
 
 def exact_values(problem: Problem, points: Array, times: Array) -> Array:

@@ -10,8 +10,8 @@ from sharp.problems import Boundary, Problem, domain_lines
 def problem_summary(problem: Problem) -> Iterator[tuple[str, str]]:
     """Yield what a problem consists of, name and value."""
     spec = problem.specification
-    for equation in spec.equations:
-        yield "equation", equation
+    yield from (("equation", equation) for equation in spec.equations)
+    yield from (("definition", f"{name} = {text}") for name, text in spec.definitions.items())
     yield "domain", "; ".join(line.replace("`", "") for line in domain_lines(problem))
     if problem.time is not None:
         yield "time", f"{problem.time_name} from {problem.time[0]:g} to {problem.time[1]:g}"

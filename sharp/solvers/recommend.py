@@ -13,14 +13,19 @@ from sharp.solvers.traits import Situation, SolutionRegularity
 
 # Best first; a method that cannot solve the problem says so itself, so that domains need no rules here.
 ORDER: Mapping[Situation, tuple[str, ...]] = {
-    "smooth": ("etd", "fourier", "chebyshev", "polar", "fem", "fd", "fv"),
-    "nonsmooth": ("fd", "polar", "fem", "fv", "chebyshev", "etd", "fourier"),
-    "discontinuous-coefficient": ("fem", "fd", "fv", "polar", "chebyshev", "etd", "fourier"),
-    "advected-discontinuity": ("fv", "fd", "chebyshev", "etd", "fourier", "polar", "fem"),
-    "narrow-data": ("etd", "fem", "fd", "chebyshev", "fourier", "polar", "fv"),
-    "steep-front": ("etd", "fourier", "fd", "fv", "chebyshev", "polar", "fem"),
+    "smooth": ("etd", "fourier", "chebyshev", "polar", "fem", "fd", "fv", "muscl", "characteristics"),
+    "nonsmooth": ("fd", "polar", "fem", "fv", "muscl", "chebyshev", "etd", "fourier", "characteristics"),
+    "discontinuous-coefficient": (
+        *("fem", "fd", "fv", "muscl", "polar", "chebyshev", "etd", "fourier", "characteristics"),
+    ),
+    "advected-discontinuity": (
+        *("characteristics", "fv", "muscl", "fd", "chebyshev", "etd", "fourier", "polar", "fem"),
+    ),
+    "narrow-data": ("characteristics", "etd", "fem", "fd", "chebyshev", "fourier", "polar", "fv", "muscl"),
+    "steep-front": ("etd", "fourier", "fd", "fv", "muscl", "chebyshev", "polar", "fem", "characteristics"),
 }
 _SUITS = {
+    "characteristics": "curves that are traced back keep whatever is carried along as sharp as it is",
     "etd": "everything repeats, and exponential steps follow the linear part of Fourier modes exactly",
     "fourier": "everything repeats, and Fourier modes converge faster than any power of their number",
     "chebyshev": "polynomials through Chebyshev nodes converge faster than any power of their number",
@@ -28,9 +33,11 @@ _SUITS = {
     "fem": "finite elements on triangles fit any plane domain, and shrink towards its corners",
     "fd": "finite differences are of a fixed order, but share nothing with global polynomials",
     "fv": "finite volumes are of low order, but robust",
+    "muscl": "finite volumes of second order are the most robust",
     "pinn": "a network is trained, as nothing else can solve the problem",
 }
 _THOUGH = {
+    "characteristics": "curves that are traced back keep whatever is carried along as sharp as it is",
     "etd": "modes over the whole domain resolve little there",
     "fourier": "modes over the whole domain resolve little there",
     "chebyshev": "polynomials over the whole domain resolve little there",
@@ -38,6 +45,7 @@ _THOUGH = {
     "fem": "finite elements never differentiate a coefficient, and fit any shape",
     "fd": "differences look at few neighbours, so that errors stay where they arise",
     "fv": "finite volumes conserve what flows, and carry jumps without oscillations",
+    "muscl": "finite volumes of second order smear jumps a little more, and hardly ever fail",
     "pinn": "a network is trained, as nothing else can solve the problem",
 }
 
@@ -48,6 +56,10 @@ _MANY = 100
 _AFFORDABLE = (2000, 300, 64)
 # Slow, and rarely accurate to more than four digits where the others are.
 _ON_REQUEST = {"pinn": "it is tried only when asked for, or where no other method can solve the problem"}
+
+
+# Where jumps travel, the others put them into wrong places, or blur and overshoot them.
+_FOR_JUMPS = frozenset({"characteristics", "fv", "muscl"})
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,9 @@ def recommend(
     order += [name for name in by_name if name not in order]
     if set(order) - refusals.keys() - _ON_REQUEST.keys():
         refusals |= {name: why for name, why in _ON_REQUEST.items() if name in by_name and name != forced}
+    if traits.jumps_reason and (_FOR_JUMPS & by_name.keys()) - refusals.keys():
+        others = [name for name in by_name if name not in {*_FOR_JUMPS, *refusals, forced}]
+        refusals |= dict.fromkeys(others, "it does not conserve what jumps need to move at the right speed")
     if "etd" in by_name and "etd" not in refusals:
         order = _placed(
             order, traits.situation, by_name["etd"].resolution_sequence(system)[0], len(system.space)
@@ -139,5 +154,5 @@ def _reason(name: str, traits: SolutionRegularity, forced: bool) -> str:
         case "narrow-data":
             seen = f"The data vary within {traits.narrowest:.0e} of the domain"
         case _:
-            seen = f"The solution may not be smooth, as {traits.nonsmooth_reason}"
+            seen = f"The solution may not be smooth, as {traits.nonsmooth_reason or traits.jumps_reason}"
     return f"{seen}; {_THOUGH.get(name, 'nothing speaks for it')}."

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sharp.problems import Problem
 from sharp.solvers.data_features import moments_of_events
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
 from sharp.solvers.method import Deadline, NumericalMethod, SolverFailed, TimeLimitExceeded, too_long
-from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
+from sharp.solvers.sample_points import Norm, evaluate, interior_points, relative_distance, sample_times
 from sharp.solvers.system import FirstOrderSystem
+from sharp.solvers.traits import has_travelling_jumps
 
 # Where solutions are compared: quasi-random points, at these shares of the time interval.
 POINTS = 400
@@ -38,6 +40,10 @@ GROWTH = (1.5, 3.0)
 ATTEMPT = 0.5
 # A solution that cannot be refined in time is compared with one at this share of its resolution.
 COARSER = 2 / 3
+# Jumps are met to the width of a cell: no order in L1 is above this one.
+JUMPS_ORDER = 1.0
+# The share of it that smeared jumps reach at the least, as those of contacts.
+USUAL = 0.75
 # After a failure the next resolution is at least so many times finer.
 JUMP = 2.0
 # A solution that so many resolutions in a row cannot follow beyond the same time, to this share of the interval, ends
@@ -134,6 +140,7 @@ class _Course:
         self._attempts = list(before.attempts) if before else []
         self._solution = before.solution if before else None
         self._late = False
+        self._highest = JUMPS_ORDER if norm_of(system.problem) == "L1" else math.inf
         self._reached: list[float | None] = []
         self._least = ROUNDING if system.steady else max(ROUNDING, STEPPING * accuracy)
 
@@ -150,7 +157,7 @@ class _Course:
 
     def refinement(self) -> RefinementStudy:
         """Return what has been found."""
-        error, order = estimate_error(self._attempts, self._least)
+        error, order = estimate_error(self._attempts, self._least, self._highest)
         agreed = error <= self._accuracy
         return RefinementStudy(self._method.name, tuple(self._attempts), self._solution, error, order, agreed)
 
@@ -245,10 +252,16 @@ def distance(system: FirstOrderSystem, first: DiscreteSolution, second: Discrete
     """Return the relative distance of two solutions: L2 over points, moments and fields, or of the eigenvalues."""
     if second.eigenvalues:
         return eigenvalue_distance(first.eigenvalues, second.eigenvalues)
-    count = POINTS_ON_A_LINE if len(system.space) == 1 else POINTS
+    norm = norm_of(system.problem)
+    count = POINTS_ON_A_LINE if len(system.space) == 1 or norm == "L1" else POINTS
     points = interior_points(system.problem, count)
     times = np.union1d(sample_times(system.problem, MOMENTS), moments_of_events(system.problem))
-    return relative_distance(evaluate(first, points, times), evaluate(second, points, times))
+    return relative_distance(evaluate(first, points, times), evaluate(second, points, times), norm)
+
+
+def norm_of(problem: Problem) -> Norm:
+    """Return the norm that errors are measured in: L1 where jumps travel, as L2 asks for what no grid can give."""
+    return "L1" if has_travelling_jumps(problem) else "L2"
 
 
 def eigenvalue_distance(values: Sequence[float] | Array, reference: Sequence[float] | Array) -> float:
@@ -262,14 +275,16 @@ def eigenvalue_distance(values: Sequence[float] | Array, reference: Sequence[flo
 
 
 def estimate_error(
-    attempts: Sequence[ResolutionAttempt], least: float = ROUNDING
+    attempts: Sequence[ResolutionAttempt], least: float = ROUNDING, highest: float = math.inf
 ) -> tuple[float, float | None]:
     """Return the estimated relative error of the last solution, `least` at least, and the observed order.
 
     With errors C n**-p, the last difference d is (r**p - 1) times the error of the finer solution, where r is the
     ratio of the last two resolutions (Richardson's extrapolation; with the factor of safety that P. Roache advises for
     an observed order, Verification and Validation in Computational Science and Engineering, 1998, ch. 5). The order p
-    comes from the last two differences; without it the error is taken to be the last difference.
+    comes from the last two differences; without it the error is taken to be the last difference. Where it cannot be
+    above `highest`, one that is observed by chance does not count as more, and one that is not known is taken to be
+    three quarters of it.
     """
     known = [attempt for attempt in attempts if attempt.difference is not None]
     if not known:
@@ -278,9 +293,10 @@ def estimate_error(
     chain = [attempt for attempt in attempts if attempt.unknowns is not None][-3:]
     order = _order(chain) if len(chain) == 3 else None
     share = 1.0
-    if order is not None:
+    assumed = USUAL * highest if order is None and highest < math.inf else order
+    if assumed is not None and len(chain) > 1:
         ratio = chain[-1].resolution / chain[-2].resolution
-        growth = ratio ** min(order, 60.0) - 1.0
+        growth = ratio ** min(assumed, highest, 60.0) - 1.0
         share = max(SAFETY / growth, LEAST_SHARE)
     return max(last * share, least), order
 

@@ -27,6 +27,7 @@ from sharp.problems import (
     RoundDomain,
     compile_expressions,
     field_flux,
+    opens,
 )
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.fd_weights import central_stencil, mixed, one_sided_stencil
@@ -298,7 +299,8 @@ def boundary_residuals(problem: Problem, solution: DiscreteSolution) -> Iterator
             yield _periodic(problem, solution, str(condition.axis), times, inner)
             continue
         for part in covered(problem, str(condition.where)):
-            yield _on_part(problem, solution, condition, part, times, inner)
+            if not opens(problem, condition, part):
+                yield _on_part(problem, solution, condition, part, times, inner)
 
 
 def _periodic(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from sharp.problems import BoxDomain, Domain, PlaneDomain, PolygonDomain, Proble
 from sharp.solvers.discontinuities import interfaces
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
+
+Norm = Literal["L1", "L2"]
 
 # Points that are evaluated at once: a dense interpolation matrix from many nodes stays small.
 _CHUNK = 2048
@@ -139,19 +141,26 @@ def evaluate(solution: DiscreteSolution, points: Array, times: Array) -> Array:
     return np.concatenate([solution.evaluate(chunk, times) for chunk in chunks], axis=-1)
 
 
-def relative_distance(values: Array, reference: Array) -> float:
-    """Return the largest relative L2 distance of any field [fields, …]; infinite where a value is not finite.
+def relative_distance(values: Array, reference: Array, norm: Norm = "L2") -> float:
+    """Return the largest relative distance of any field [fields, …]; infinite where a value is not finite.
 
     Each field is measured by its own size; one that is a millionth of the largest, or less, by the largest.
     """
     if not (np.all(np.isfinite(values)) and np.all(np.isfinite(reference))):
         return float("inf")
+    return float(np.max(_norms(values - reference, norm) / sizes(reference, norm)))
+
+
+def _norms(values: Array, norm: Norm) -> Array:
+    """Return the mean [fields] of absolute values, or the root of that of squares."""
     axes = tuple(range(1, values.ndim))
-    return float(np.max(np.sqrt(np.mean((values - reference) ** 2, axis=axes)) / sizes(reference)))
+    if norm == "L1":
+        return np.asarray(np.mean(np.abs(values), axis=axes))
+    return np.asarray(np.sqrt(np.mean(values**2, axis=axes)))
 
 
-def sizes(values: Array) -> Array:
+def sizes(values: Array, norm: Norm = "L2") -> Array:
     """Return the root mean square of each field [fields], replaced by that of the largest where it is far smaller."""
-    own = np.sqrt(np.mean(values**2, axis=tuple(range(1, values.ndim))))
+    own = _norms(values, norm)
     largest = float(np.max(own)) or 1.0
     return np.where(own > 1e-6 * largest, own, largest)

@@ -25,6 +25,7 @@ from sharp.problems import (
     FunctionSpec,
     Problem,
     divergence_form,
+    opens,
     parts_at,
 )
 from sharp.solvers.strong_form import StrongForm
@@ -412,6 +413,8 @@ class _Builder:
             if written.type == "periodic":
                 continue
             for part in covered(self.problem, str(written.where)):
+                if opens(self.problem, written, part):
+                    continue
                 value = self.written.expression(str(written.value))
                 if written.type != "flux":
                     texts = factors_of(written).items()

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from math import isfinite
 from typing import Literal
 
 import numpy as np
 
 from sharp.problems import Apply, BoxDomain, Node, Problem, compile_expressions, names_in, walk
+from sharp.solvers.breaking import breaking_time
 from sharp.solvers.data_features import equation_features, initial_features
 from sharp.solvers.grid import Array
 from sharp.solvers.sample_points import interior_points
-from sharp.solvers.system import FirstOrderSystem, SpatialDerivative, real
+from sharp.solvers.system import FirstOrderSystem, SpatialDerivative, UnsupportedProblem, real, system_of
 
 Situation = Literal[
     "smooth", "nonsmooth", "discontinuous-coefficient", "advected-discontinuity", "steep-front", "narrow-data"
 ]
 
+# The relative error in L1 that is aimed at where jumps travel and no accuracy is stated: 1e-6 cannot be had there.
+JUMPS_ACCURACY = 1e-2
 # Functions with a jump or a kink somewhere.
 _ROUGH = {"piecewise", "Heaviside", "sign", "abs", "min", "max"}
 # Below this share of the domain a front asks for more nodes than dense matrices are good for.
@@ -36,7 +40,7 @@ class SolutionRegularity:
     @property
     def situation(self) -> Situation:
         """What speaks against a smooth solution, if anything."""
-        if self.nonsmooth_reason and self._carries:
+        if self.jumps_reason:
             return "advected-discontinuity"
         if self.nonsmooth_reason:
             return "discontinuous-coefficient" if self._layered else "nonsmooth"
@@ -73,6 +77,17 @@ class SolutionRegularity:
             if _is_rough(tree):
                 return f"`{text}` has a jump or a kink"
         return ""
+
+    @cached_property
+    def jumps_reason(self) -> str:
+        """What makes jumps or kinks travel, in words; empty where none are expected to."""
+        if not self._carries:
+            return ""
+        if self.nonsmooth_reason:
+            return self.nonsmooth_reason
+        start = self.system.problem.time[0] if self.system.problem.time else 0.0
+        after = breaking_time(self.system.problem)
+        return f"waves break at about the time {start + after:.2g}" if isfinite(after) else ""
 
     @property
     def needs_weak_form(self) -> bool:
@@ -112,6 +127,27 @@ class SolutionRegularity:
     @property
     def _diffusive(self) -> bool:
         return any(jet.order >= 2 for jet in self.system.jets)
+
+
+@lru_cache(maxsize=64)
+def has_travelling_jumps(problem: Problem) -> bool:
+    """Whether jumps or kinks travel through the solution, so that errors are measured in L1.
+
+    Next to a jump that is a distance h out of its place, errors are as large as the jump: the L1 norm of the error is
+    of order h at best, the L2 norm of order 1/2 (N. N. Kuznetsov, USSR Comput. Math. Math. Phys. 16, 1976).
+    """
+    try:
+        return bool(SolutionRegularity(system_of(problem)).jumps_reason)
+    except UnsupportedProblem:
+        return False
+
+
+def aimed_accuracy(problem: Problem) -> float:
+    """Return the relative error to aim at: what is stated, or a usual one, larger where jumps travel."""
+    spec = problem.specification
+    if "accuracy" not in spec.model_fields_set and has_travelling_jumps(problem):
+        return JUMPS_ACCURACY
+    return spec.accuracy
 
 
 def _is_rough(tree: Node) -> bool:

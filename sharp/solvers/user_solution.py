@@ -22,10 +22,11 @@ from sharp.solvers.driver import Listener, SolveOptions, solve_problem
 from sharp.solvers.exact import exact_values, known_eigenvalues
 from sharp.solvers.grid import Array
 from sharp.solvers.method import all_methods
-from sharp.solvers.refine import eigenvalue_distance
+from sharp.solvers.refine import eigenvalue_distance, norm_of
 from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
 from sharp.solvers.solution import Solution, within_time
 from sharp.solvers.system import system_of
+from sharp.solvers.traits import aimed_accuracy
 from sharp.solvers.verification import (
     CROSS_CHECK,
     EXACT,
@@ -82,13 +83,14 @@ class _Judge:
         """
         yield self._second(self._distance(values, points, times))
         if self.problem.specification.reference.value:
-            error = relative_distance(values, exact_values(self.problem, points, times))
+            exact = exact_values(self.problem, points, times)
+            error = relative_distance(values, exact, norm_of(self.problem))
             yield VerificationCheck(EXACT, error, *self.limits.exact(), "on the grid")
 
     def _distance(self, values: Array, points: Array, times: Array) -> float:
         if self.own.discrete is None:
             return inf
-        return relative_distance(values, evaluate(self.own.discrete, points, times))
+        return relative_distance(values, evaluate(self.own.discrete, points, times), norm_of(self.problem))
 
     def _second(self, distance: float) -> VerificationCheck:
         """Return the bound on the error; a solution that is not verified itself says nothing, right or wrong."""
@@ -117,7 +119,7 @@ def verify_solution(
     Raises `InputError` for a candidate of another form, and `UnsupportedProblem` for equations that no method here
     can treat.
     """
-    accuracy = accuracy or problem.specification.accuracy
+    accuracy = accuracy or aimed_accuracy(problem)
     used = candidate.method if isinstance(candidate, Solution) else None
     others = [method for method in all_methods() if method.name != used]
     prepared = _prepared(problem, candidate)

@@ -18,7 +18,7 @@ from sharp.solvers.feature_checks import (
     equations_at_features,
     initial_state_at_features,
 )
-from sharp.solvers.refine import RefinementStudy
+from sharp.solvers.refine import RefinementStudy, norm_of
 from sharp.solvers.residuals import (
     ConditionResidual,
     boundary_residuals,
@@ -110,12 +110,14 @@ class Verdict:
 class CheckTolerances:
     """Limit and bound of every check, for an accuracy and for what is expected of the solution.
 
-    `rough` data keep it from being smooth; a `weak` solution satisfies its equations in the mean only.
+    `rough` data keep it from being smooth; a `weak` solution satisfies its equations in the mean only; where `jumps`
+    travel, errors are those in L1.
     """
 
     accuracy: float
     rough: bool
     weak: bool = False
+    jumps: bool = False
 
     def refinement(self) -> tuple[float, float]:
         """The estimated error is at most the accuracy asked for."""
@@ -147,18 +149,20 @@ class CheckTolerances:
 
     def cross_check(self, own: float) -> tuple[float, float]:
         """Two methods differ by about as much as the less accurate of them differs from itself."""
-        limit = max(10 * self.accuracy, 3 * own)
+        limit = max((2 if self.jumps else 10) * self.accuracy, (2 if self.jumps else 3) * own)
         return limit, max(0.05, 10 * limit)
 
     def exact(self) -> tuple[float, float]:
         """The accuracy asked for is an estimate's; the true error may be ten times larger."""
-        return max(10 * self.accuracy, 1e-11), max(100 * self.accuracy, 1e-2)
+        factor = 2 if self.jumps else 10
+        return max(factor * self.accuracy, 1e-11), max(10 * factor * self.accuracy, 1e-2)
 
 
 def limits_of(system: FirstOrderSystem, accuracy: float) -> CheckTolerances:
     """Return the limits that fit a system."""
     traits = SolutionRegularity(system)
-    return CheckTolerances(accuracy, bool(traits.nonsmooth_reason), traits.needs_weak_form)
+    rough = bool(traits.nonsmooth_reason or traits.jumps_reason)
+    return CheckTolerances(accuracy, rough, traits.needs_weak_form, bool(traits.jumps_reason))
 
 
 def verify(
@@ -257,7 +261,7 @@ def exact_checks(
     errors = exact_errors(problem, solution)
     if errors is not None:
         limit, bound = limits.exact()
-        note = "relative L2 at points that no other check uses"
+        note = f"relative {norm_of(problem)} at points that no other check uses"
         yield VerificationCheck(EXACT, errors.l2, limit, bound, note)
         limit *= 1e3 if limits.rough else 10.0
         yield VerificationCheck(MAXIMUM, errors.maximum, limit, max(bound, limit), "of the largest value")

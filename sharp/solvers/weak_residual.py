@@ -27,7 +27,7 @@ from sharp.solvers.fd_weights import HALF
 from sharp.solvers.grid import Array
 from sharp.solvers.residuals import DerivativeProgram, difference
 from sharp.solvers.sample_points import interior_points, lengths
-from sharp.solvers.strong_form import StrongForm
+from sharp.solvers.strong_form import JUMPS, StrongForm
 from sharp.solvers.system import system_of
 
 SUPPORTS = 12
@@ -73,7 +73,7 @@ def _weak_form(problem: Problem, solution: DiscreteSolution) -> tuple[list[_Term
     terms: list[_Term] = []
     integrands = []
     for index in range(len(problem.equations)):
-        for factor, part in _summands(written.without_factor(index), written):
+        for factor, part in _moved(_summands(written.without_factor(index), written)):
             moved = part.is_Derivative
             axis = axes[str(part.variables[-1])] if moved else None
             inner = _without_last(part) if moved else part
@@ -81,6 +81,24 @@ def _weak_form(problem: Problem, solution: DiscreteSolution) -> tuple[list[_Term
             # A derivative that is moved onto the test function changes its sign.
             integrands.append(-factor * inner if moved else factor * inner)
     return terms, DerivativeProgram.of(written, integrands)
+
+
+def _moved(summands: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """Take given factors behind first derivatives, `a*u_x = (a*u)_x - a_x*u`: where u jumps, u_x has no values."""
+    for front, part in summands:
+        factors = sympy.Mul.make_args(part)
+        given = [factor for factor in factors if not factor.has(sympy.core.function.AppliedUndef)]
+        rest = [factor for factor in factors if factor not in given]
+        if not given or len(rest) != 1 or not rest[0].is_Derivative or rest[0].expr.has(sympy.Derivative):
+            yield front, part
+            continue
+        (derivative,), factor, name = rest, sympy.Mul(*given), rest[0].variables[-1]
+        if len(derivative.variables) > 1 or factor.has(*JUMPS, sympy.Abs):
+            yield front, part
+            continue
+        yield front, sympy.Derivative(factor * derivative.expr, name, evaluate=False)
+        if factor.diff(name) != 0:
+            yield -front, factor.diff(name) * derivative.expr
 
 
 def _summands(expression: Any, written: StrongForm) -> Iterator[tuple[Any, Any]]:

@@ -35,6 +35,7 @@ class EquationArgs(Parameters):
     parameters: dict[Identifier, GivenQuantity] = Field(default_factory=dict)
     coefficients: dict[Identifier, GivenFunction] = Field(default_factory=dict)
     units: dict[Identifier, Expression] = Field(default_factory=dict)
+    definitions: dict[Identifier, Expression] = Field(default_factory=dict)
     equations: Annotated[tuple[Expression, ...], Field(min_length=1)]
     eigenvalue: Eigenvalue | None = None
 

@@ -44,7 +44,17 @@ from sharp.problems import (
 # Few statements tell the solution; to do without it is no fault, and neither is to use it.
 _FREE_TOOLS = frozenset({"define_reference_solution", "compare_with_reference"})
 _FREE = frozenset(
-    {"title", "units", "accuracy", "coordinates", "fields", "parameters", "coefficients", "eigenvalue"}
+    {
+        "title",
+        "units",
+        "accuracy",
+        "coordinates",
+        "fields",
+        "parameters",
+        "coefficients",
+        "definitions",
+        "eigenvalue",
+    }
 )
 # Words of the format, and names; everything else is an expression or an equation.
 _WORDS = frozenset({"type", "method", "order"})

@@ -22,7 +22,14 @@ from sharp.solvers.grid import Array, Indices, full
 from sharp.solvers.matrices import Quotient, Solve, block_matrix, factorise
 from sharp.solvers.meshes import BoundaryCorner, Grading, corners, triangulate
 from sharp.solvers.method import NEVER, Deadline
-from sharp.solvers.system import BoundaryCondition, FirstOrderSystem, UnsupportedProblem, covered, real
+from sharp.solvers.system import (
+    BoundaryCondition,
+    FirstOrderSystem,
+    UnsupportedProblem,
+    covered,
+    real,
+    symmetry_axis,
+)
 
 # The degree of the polynomials on intervals and on triangles.
 LINE = 8
@@ -52,9 +59,10 @@ class FiniteElements:
         line = len(system.space) == 1
         if isinstance(domain, BoxDomain) and not line and (len(domain.bounds) > 2 or system.periodic):
             return "the elements here fill intervals, and plane domains without periodic axes"
-        if line and not graded_places(system.problem):
+        if line and not graded_places(system.problem) and not symmetry_axis(system.problem):
             return (
-                "nothing jumps, bends or is narrow inside the interval, which is what elements are for there"
+                "nothing jumps, bends or is narrow inside the interval and no axis of symmetry is its end, which is what "
+                "elements are for there"
             )
         try:
             weak_form(system)
@@ -67,7 +75,7 @@ class FiniteElements:
         """Return numbers of elements along the longer side of the domain."""
         if len(system.space) == 1:
             return _LINES
-        return (4, 8, 16, 32) if system.steady else (4, 8, 16, 24)
+        return (4, 8, 16, 32) if system.steady else (4, 6, 8, 12, 16, 24)
 
     def solve(
         self, system: FirstOrderSystem, resolution: int, accuracy: float, deadline: Deadline

@@ -23,7 +23,14 @@ from sharp.problems import BoxDomain, ExpressionProgram, compile_expressions
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
 from sharp.solvers.method import NEVER, Deadline, SolverFailed
-from sharp.solvers.system import FirstOrderSystem, SpatialDerivative, UnsupportedProblem, real
+from sharp.solvers.system import (
+    SINGULAR_AXIS,
+    FirstOrderSystem,
+    SpatialDerivative,
+    UnsupportedProblem,
+    real,
+    symmetry_axis,
+)
 
 
 @dataclass(frozen=True)
@@ -315,6 +322,8 @@ class FiniteVolumes:
         """Return what stands in the way: another domain than a box, several equations, no balance."""
         if not isinstance(system.problem.domain, BoxDomain):
             return "the domain is no interval, rectangle or box"
+        if symmetry_axis(system.problem):
+            return SINGULAR_AXIS
         try:
             conservation_law_of(system)
         except UnsupportedProblem as error:

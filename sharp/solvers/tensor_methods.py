@@ -12,7 +12,7 @@ from sharp.solvers.collocation_driver import solve_collocated
 from sharp.solvers.discontinuities import has_discontinuous_flux_coefficient
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import Deadline
-from sharp.solvers.system import FirstOrderSystem
+from sharp.solvers.system import SINGULAR_AXIS, FirstOrderSystem, symmetry_axis
 
 _SPECTRAL = {1: (12, 18, 27, 40, 60, 90, 135, 200, 300), 2: (8, 12, 18, 27, 40), 3: (6, 8, 10, 12, 14, 16)}
 _UNIFORM = {1: (20, 40, 80, 160, 320, 640, 1280), 2: (12, 24, 48, 96), 3: (10, 14, 20)}
@@ -33,6 +33,8 @@ class _OnBoxes:
         """It takes boxes, unless what jumps is only seen in fluxes."""
         if not isinstance(system.problem.domain, BoxDomain):
             return "the domain is no interval, rectangle or box"
+        if symmetry_axis(system.problem):
+            return SINGULAR_AXIS
         if has_discontinuous_flux_coefficient(system.problem):
             return "a factor inside a derivative jumps, and equations at points do not say that the flux is continuous"
         return None

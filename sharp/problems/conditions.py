@@ -10,7 +10,7 @@ from sharp.error_messages import valid_values
 from sharp.errors import SpecificationError
 from sharp.problems.analysis import transport_speed
 from sharp.problems.checks import ValidationContext
-from sharp.problems.domain_checks import holding, indicator, point_test, split_where, axis_parts
+from sharp.problems.domain_checks import axis_parts, holding, indicator, point_test, split_where
 from sharp.problems.domains import BoxDomain
 from sharp.problems.expressions import Node
 from sharp.problems.grammar import evaluate_tree, parse_equation_tree, parse_tree
@@ -258,12 +258,13 @@ def _check_ends(checked: ValidationContext, name: str, axis: str, counts: list[i
     order = checked.order(name, axis) or 0
     if checked.domain and axis_parts(checked.spec.coordinates, checked.domain) == (f"{axis}-",):
         if order > 1 and counts[1] != order // 2:
-            end, wanted = _end(checked, axis, 1), order // 2
-            message = f"'{name}' has derivatives of order {order} along {axis}: expected conditions {wanted} at {end}"
+            end = _end(checked, axis, 1)
+            message = f"'{name}' has derivatives of order {order} along {axis}"
             question = f"What{' else' * any(counts)} holds for {name} at {end}?"
-            few = counts[1] < wanted
+            few = counts[1] < order // 2
             kind = ("missing-boundary-condition", question) if few else ("too-many-conditions", "")
-            checked.add_issue(("boundary",), f"{message}, found {counts[1]}", *kind)
+            wanted = f"expected conditions {order // 2} at {end}, found {counts[1]}"
+            checked.add_issue(("boundary",), f"{message}: {wanted}", *kind)
     elif order == 1:
         _check_inflow(checked, name, axis, counts)
     elif order > 1 and (sum(counts) != order or max(counts) - min(counts) > order % 2):

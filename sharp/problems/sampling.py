@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.errors import SpecificationError
-from sharp.problems.domain_checks import holding, indicator, split_where, axis_parts
+from sharp.problems.domain_checks import axis_parts, holding, indicator, split_where
 from sharp.problems.domains import BoxDomain, Domain, PolygonDomain, RoundDomain
 from sharp.problems.expressions import Node
 from sharp.problems.grammar import evaluate_tree

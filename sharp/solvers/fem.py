@@ -11,7 +11,7 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from sharp.problems import BoxDomain, ExpressionProgram, Problem, compile_expressions
+from sharp.problems import BoxDomain, ExpressionProgram, PlaneDomain, Problem, compile_expressions
 from sharp.solvers.collocation_driver import solve_discrete
 from sharp.solvers.data_features import equation_features, graded_places, initial_features
 from sharp.solvers.discrete_solution import DiscreteSolution
@@ -78,7 +78,8 @@ class FiniteElements(Stepping):
         """Return numbers of elements along the longer side of the domain."""
         if len(system.space) == 1:
             return _LINES
-        return (4, 8, 16, 32) if system.steady else (4, 6, 8, 12, 16, 24)
+        doubled = system.steady or isinstance(system.problem.domain, PlaneDomain)
+        return (4, 8, 16, 32) if doubled else (4, 8, 16, 24)
 
     def solve(
         self, system: FirstOrderSystem, resolution: int, accuracy: float, deadline: Deadline

@@ -272,6 +272,7 @@ def _second_opinion(
 
 
 _WORDS = {
+    "etd": "Fourier modes with exponential steps",
     "chebyshev": "Chebyshev collocation",
     "fourier": "Fourier collocation",
     "fd": "finite differences",

@@ -39,7 +39,8 @@ DEGREE = 4
 # Numbers of elements along an interval.
 # What is narrower than this share of the domain is a jump, which no element resolves.
 _JUMP = 1e-6
-_LINES = (2, 4, 8, 16, 32, 64, 128)
+# From the first to the second on, elements about narrow data are divided as well: no two meshes share them.
+_LINES = (4, 8, 16, 32, 64, 128)
 # Solutions are like r**s at a corner; above this s elements are not made smaller there.
 _SMOOTH = 2.0
 # Within this share of the shorter edge at a corner elements shrink towards it.

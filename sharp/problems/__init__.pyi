@@ -29,6 +29,9 @@ from .expressions import names_in as names_in
 from .expressions import to_text as to_text
 from .expressions import value_of as value_of
 from .expressions import walk as walk
+from .fluxes import DivergenceForm as DivergenceForm
+from .fluxes import divergence_form as divergence_form
+from .fluxes import field_flux as field_flux
 from .formulation import EndCondition as EndCondition
 from .formulation import SemiDiscreteFormulation as SemiDiscreteFormulation
 from .formulation import mentions as mentions

@@ -190,6 +190,7 @@ def _latex_boundary(problem: Problem, condition: Boundary) -> str:
     left = {
         "dirichlet": field,
         "neumann": normal,
+        "flux": rf"n \cdot F_{{{field}}}",
         "robin": rf"\left({a}\right) {field} + \left({b}\right) {normal}",
         "derivative": rf"\partial_{{n}}^{{{condition.order}}} {field}",
     }

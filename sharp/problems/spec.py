@@ -15,7 +15,7 @@ from sharp.yaml_source import plain_number
 
 Family = Literal["advection", "burgers", "reaction-diffusion", "navier-stokes-1d", "darcy-2d", "other"]
 Sampled = Literal["sine-sums", "unit-sine-sums", "positive-sine-sums", "two-phase-gaussian"]
-BoundaryType = Literal["periodic", "dirichlet", "neumann", "robin", "derivative"]
+BoundaryType = Literal["periodic", "dirichlet", "neumann", "robin", "derivative", "flux"]
 
 
 def _expression(value: Any) -> str:
@@ -173,6 +173,7 @@ _BOUNDARY_KEYS: dict[str, tuple[str, ...]] = {
     "neumann": ("where", "field", "value"),
     "robin": ("where", "field", "a", "b", "value"),
     "derivative": ("where", "field", "order", "value"),
+    "flux": ("where", "field", "value"),
 }
 
 
@@ -180,9 +181,10 @@ class Boundary(SpecModel):
     """A condition on a part of the boundary.
 
     dirichlet: field = value; neumann: outward normal derivative = value; robin: a*field + b*(outward normal
-    derivative) = value; derivative: outward normal derivative of that order = value; periodic: everything
-    repeats along an axis. `where` is `all`, one end of an axis such as `x = 0`, or for other domains `inner`,
-    `outer`, `edge 2`, `hole 0`; in the plane with a condition on the points of that part: `x = 0 and y < 0.5`.
+    derivative) = value; derivative: outward normal derivative of that order = value; flux: outward normal component
+    of what the equation of the field takes the divergence of = value; periodic: everything repeats along an axis.
+    `where` is `all`, one end of an axis such as `x = 0`, or for other domains `inner`, `outer`, `edge 2`, `hole 0`; in
+    the plane with a condition on the points of that part: `x = 0 and y < 0.5`.
     """
 
     type: BoundaryType

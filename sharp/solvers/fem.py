@@ -79,8 +79,9 @@ class FiniteElements(Stepping):
         """Return numbers of elements along the longer side of the domain."""
         if len(system.space) == 1:
             return _LINES
-        doubled = system.steady or isinstance(system.problem.domain, PlaneDomain)
-        return (4, 8, 16, 32) if doubled else (4, 8, 16, 24)
+        if isinstance(system.problem.domain, PlaneDomain):
+            return 4, 8, 16, 32
+        return (4, 6, 9, 13, 20, 30) if system.steady else (4, 6, 9, 13, 20)
 
     def solve(
         self, system: FirstOrderSystem, resolution: int, accuracy: float, deadline: Deadline

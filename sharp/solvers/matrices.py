@@ -33,7 +33,7 @@ _FASTER = 2.0
 _EXACT = 1e-12
 # How often solutions are refined at most, and the share of its pivot that is added where a diagonal is zero.
 _REFINEMENTS = 8
-_LIFT = 1e-6
+_LIFT = 1e-9
 # The largest condition of the small matrix that is left of a border.
 _SINGULAR = 1e13
 # The share of the entries without a counterpart up to which a pattern is as good as symmetric.
@@ -224,12 +224,13 @@ def _factorise_on_the_diagonal(matrix: Any) -> Solve | None:
     sizes = abs(matrix)
 
     def refined(right: NDArray[Any]) -> NDArray[Any]:
-        found = plain(right)
+        found, before = plain(right), np.inf
         for _ in range(_REFINEMENTS):
             left = right - matrix @ found
-            found = found + plain(left)
-            if np.abs(left).max(initial=0.0) <= _EXACT * (sizes @ np.abs(found)).max(initial=0.0):
+            size = np.abs(left).max(initial=0.0)
+            if size <= _EXACT * (sizes @ np.abs(found)).max(initial=0.0) or size > before / 2:
                 break
+            found, before = found + plain(left), size
         return np.asarray(found)
 
     with np.errstate(all="ignore"):

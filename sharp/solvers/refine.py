@@ -12,7 +12,7 @@ from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
 from sharp.solvers.method import Deadline, NumericalMethod, SolverFailed, TimeLimitExceeded, too_long
 from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
-from sharp.solvers.system import FirstOrderSystem
+from sharp.solvers.system import FirstOrderSystem, real
 
 # Where solutions are compared: quasi-random points, at these shares of the time interval.
 POINTS = 400
@@ -37,6 +37,8 @@ GROWTH = (1.5, 3.0)
 ATTEMPT = 0.5
 # A solution that cannot be refined in time is compared with one at this share of its resolution.
 COARSER = 2 / 3
+# A pressure below this share of what else there is in its equation is measured by that.
+_SHARE = 0.1
 # After so many failures in a row a method is given up.
 FAILURES = 3
 
@@ -229,7 +231,40 @@ def distance(system: FirstOrderSystem, first: DiscreteSolution, second: Discrete
         return eigenvalue_distance(first.eigenvalues, second.eigenvalues)
     count = POINTS_ON_A_LINE if len(system.space) == 1 else POINTS
     points, times = interior_points(system.problem, count), sample_times(system.problem, MOMENTS)
-    return relative_distance(evaluate(first, points, times), evaluate(second, points, times))
+    reference = evaluate(second, points, times)
+    return relative_distance(evaluate(first, points, times), reference, _usual_sizes(system, reference))
+
+
+def _usual_sizes(system: FirstOrderSystem, values: Array) -> Array | float:
+    """Return the size [fields] below which a pressure is as good as none; zero for other fields.
+
+    It is a tenth of what the other terms of the equation that holds its gradient would balance, from the values
+    [fields, k, m] of a solution and the extent of the domain: of viscous stress or of stagnation pressure.
+    """
+    if not system.constrained:
+        return 0.0
+    bounds = system.problem.bounds
+    extent = max(high - low for low, high in bounds.values())
+    spread = np.ptp(values, axis=(1, 2))
+    fields = [system.problem.fields.index(component.field) for component in system.components]
+    usual = {jet.symbol: spread[fields[jet.component]] / extent**jet.order for jet in system.jets}
+    usual |= {real(axis): low + 0.37 * (high - low) for axis, (low, high) in bounds.items()}
+    usual[real(system.time)] = system.problem.time[0] if system.problem.time else 0.0
+    found = np.zeros(len(spread))
+    for index in system.constrained:
+        slopes = {jet.symbol for jet in system.jets if jet.component == index}
+        for (i, j), factor in system.jacobian.items():
+            if system.jets[j].component != index or system.jets[j].order != 1:
+                continue
+            others = [
+                term for term in system.rhs[i].expand(deep=False).args if not term.free_symbols & slopes
+            ]
+            moved = [term for term in others if any(jet.symbol in term.free_symbols for jet in system.jets)]
+            terms = [abs(complex(term.xreplace(usual))) for term in moved]
+            size = abs(complex(factor.xreplace(usual)))
+            if terms and size and np.isfinite(max(terms)):
+                found[fields[index]] = max(found[fields[index]], _SHARE * extent * max(terms) / size)
+    return found
 
 
 def eigenvalue_distance(values: Sequence[float] | Array, reference: Sequence[float] | Array) -> float:

@@ -126,15 +126,18 @@ def evaluate(solution: DiscreteSolution, points: Array, times: Array) -> Array:
     return np.concatenate([solution.evaluate(chunk, times) for chunk in chunks], axis=-1)
 
 
-def relative_distance(values: Array, reference: Array) -> float:
+def relative_distance(values: Array, reference: Array, least: Array | float = 0.0) -> float:
     """Return the largest relative L2 distance of any field [fields, …]; infinite where a value is not finite.
 
-    Each field is measured by its own size; one that is a millionth of the largest, or less, by the largest.
+    Each field is measured by its own size, `least` [fields] at least; one that is a millionth of the largest, or less,
+    by the largest.
     """
     if not (np.all(np.isfinite(values)) and np.all(np.isfinite(reference))):
         return float("inf")
     axes = tuple(range(1, values.ndim))
-    return float(np.max(np.sqrt(np.mean((values - reference) ** 2, axis=axes)) / sizes(reference)))
+    return float(
+        np.max(np.sqrt(np.mean((values - reference) ** 2, axis=axes)) / np.maximum(sizes(reference), least))
+    )
 
 
 def sizes(values: Array) -> Array:

@@ -240,12 +240,12 @@ def _factorise_on_the_diagonal(matrix: Any) -> Solve | None:
     return refined if left <= 10 * _EXACT * size else None
 
 
-def _lifted(matrix: Any) -> NDArray[Any]:
+def _lifted(matrix: Any) -> Array:
     """Return what is added to a diagonal [n]: a small share of what elimination makes of its zeros."""
-    diagonal = matrix.diagonal()
+    diagonal: NDArray[Any] = np.asarray(matrix.diagonal())
     largest = np.abs(diagonal).max(initial=0.0)
     empty = np.abs(diagonal) <= _NOTHING * largest
-    added = np.zeros_like(diagonal)
+    added = np.zeros(len(diagonal))
     if not np.any(empty) or np.all(empty):
         return added
     rows = matrix.tocsr()

@@ -94,6 +94,8 @@ def domain_lines(problem: Problem) -> Iterator[str]:
         case PolygonDomain(_, vertices):
             corners = ", ".join(f"({x:g}, {y:g})" for x, y in vertices)
             yield f"{axes} in the polygon with the vertices {corners}"
+        case plane:
+            yield f"{axes} in {plane.text}"
 
 
 def _parameter(problem: Problem, name: str) -> str:

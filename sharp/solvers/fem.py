@@ -1,4 +1,4 @@
-"""Method `fem`: finite elements on polygons, disks, annuli, rectangles, and intervals inside which something jumps."""
+"""Method `fem`: finite elements on plane domains, and on intervals inside which something jumps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from sharp.problems import BoxDomain, ExpressionProgram, Problem, RoundDomain, compile_expressions
+from sharp.problems import BoxDomain, ExpressionProgram, Problem, compile_expressions
 from sharp.solvers.collocation_driver import solve_discrete
 from sharp.solvers.data_features import equation_features, graded_places, initial_features
 from sharp.solvers.discrete_solution import DiscreteSolution
@@ -21,8 +21,8 @@ from sharp.solvers.fem_forms import Integrands, WeakForm, fixed, multipliers, we
 from sharp.solvers.fem_space import FunctionSpace, IntervalSpace, Quadrature, divided
 from sharp.solvers.grid import Array, Indices, full
 from sharp.solvers.matrices import Quotient, Solve, block_matrix, columns_of, factorise
-from sharp.solvers.meshes import Corner, Grading, interior_angles, polygon_of, triangulate
-from sharp.solvers.method import NEVER, Deadline
+from sharp.solvers.meshes import BoundaryCorner, Corner, Grading, corners, triangulate
+from sharp.solvers.method import NEVER, Deadline, Stepping
 from sharp.solvers.system import BoundaryCondition, FirstOrderSystem, UnsupportedProblem, covered, real
 
 # The degree of the polynomials on intervals and on triangles.
@@ -41,7 +41,7 @@ _REACH = 0.25
 _AT_A_JUMP = 0.2
 
 
-class FiniteElements:
+class FiniteElements(Stepping):
     """Continuous piecewise polynomials, of degree 8 on intervals and 4 on triangles.
 
     `resolution` is the number of elements along an interval, or of triangles across a plane domain.
@@ -78,7 +78,7 @@ class FiniteElements:
         self, system: FirstOrderSystem, resolution: int, accuracy: float, deadline: Deadline
     ) -> DiscreteSolution:
         """Return the solution on elements that end where something jumps, or shrink towards corners."""
-        elements = FemSystem(system, _space(system, resolution), deadline)
+        elements = FemSystem(system, element_space(system, resolution), deadline)
         deadline.check()
 
         def eigenpairs(count: int) -> tuple[Array, Array]:
@@ -87,16 +87,21 @@ class FiniteElements:
             shift = elements.potential() - 1 / float(elements.grid.weights.sum())
             return eigenpairs_above_shift(matrix, mass, shift, count, deadline)
 
-        return solve_discrete(self.name, elements, eigenpairs, resolution, accuracy, deadline)
+        return solve_discrete(
+            self.name, elements, eigenpairs, resolution, accuracy, deadline, self.integrator
+        )
 
 
-def _space(system: FirstOrderSystem, resolution: int) -> IntervalSpace | FunctionSpace:
+def element_space(
+    system: FirstOrderSystem, resolution: int, degree: int | None = None
+) -> IntervalSpace | FunctionSpace:
+    """Return piecewise polynomials, by default of the method's degree, on elements that shrink where they have to."""
     if len(system.space) == 1:
         (bounds,) = system.problem.bounds.values()
         ends = divided(*bounds, graded_places(system.problem), resolution)
-        return IntervalSpace(ends, LINE, periodic=bool(system.periodic))
+        return IntervalSpace(ends, degree or LINE, periodic=bool(system.periodic))
     gradings = (*_gradings(system), *_towards_features(system.problem))
-    return FunctionSpace(triangulate(system.problem.domain, resolution, gradings), DEGREE)
+    return FunctionSpace(triangulate(system.problem.domain, resolution, gradings), degree or DEGREE)
 
 
 def _towards_features(problem: Problem) -> Iterator[Grading]:
@@ -115,34 +120,21 @@ def _gradings(system: FirstOrderSystem) -> Iterator[Grading]:
     r**(pi/2w) where not (P. Grisvard, Elliptic Problems in Nonsmooth Domains, 1985); the exponent of the mesh
     restores the order of convergence (G. Raugel, C. R. Acad. Sci. Paris 286, 1978).
     """
-    domain = system.problem.domain
-    if isinstance(domain, RoundDomain):
-        return
-    vertices, parts = polygon_of(domain)
-    for index, angle in enumerate(interior_angles(vertices)):
-        before, after = parts[index - 1], parts[index]
-        power = min(
-            (
-                _power(system, component, angle, vertices[index], (before, after))
-                for component in range(len(system.components))
-            ),
-        )
+    for corner in corners(system.problem.domain):
+        power = min(_power(system, component, corner) for component in range(len(system.components)))
         if power < _SMOOTH:
-            ends = (vertices[index - 1], vertices[(index + 1) % len(vertices)])
-            reach = _REACH * min(math.dist(vertices[index], end) for end in ends)
-            yield Grading(vertices[index], reach, power / DEGREE)
+            yield Grading(corner.place, _REACH * corner.side, power / DEGREE)
 
 
-def _power(
-    system: FirstOrderSystem, component: int, angle: float, corner: Corner, sides: tuple[str, str]
-) -> float:
+def _power(system: FirstOrderSystem, component: int, corner: BoundaryCorner) -> float:
     """Return the power of the radius, infinite for whole ones: these are polynomials, as on a straight side.
 
     In systems of equations it is that of the clamped plate's stresses in plane elasticity, sin(zw) = z sin(w), which is
     that of slow flow between two walls as well (H. K. Moffatt, J. Fluid Mech. 18, 1964); between unlike conditions it
     depends on the materials, and a lower bound is taken. Values that jump at a corner stay as they are towards it.
     """
-    given = [fixed(system, component, part) for part in sides]
+    angle = corner.angle
+    given = [fixed(system, component, part) for part in (corner.before, corner.after)]
     kinds = [condition is None for condition in given]
     coupled = len(system.problem.fields) > 1 and (
         system.constrained or system.flux_conditions or _mixed(system)
@@ -152,7 +144,7 @@ def _power(
         return math.inf if abs(power - round(power)) < 1e-9 else power
     if component in system.constrained:
         return math.inf
-    if _jumps(system, given, corner):
+    if _jumps(system, given, corner.place):
         return _AT_A_JUMP
     if kinds[0] != kinds[1]:
         return 0.7 * math.pi / (2 * angle)

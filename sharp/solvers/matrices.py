@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.solvers.grid import Array, Indices
+from sharp.solvers.separable import Separable
 
 # States, and those that are their rates.
 Pairs = tuple[Indices, Indices]
@@ -119,6 +120,11 @@ def solve_sparse(matrix: Any, right: Any) -> Any:
 
     if not matrix.shape[0]:
         return sparse.csr_array(right)
+    entries = sparse.coo_array(matrix)
+    # Given values, one to a row: a permutation with factors.
+    if len(np.unique(entries.row)) == len(np.unique(entries.col)) == entries.nnz == matrix.shape[0]:
+        inverse = sparse.csr_array((1 / entries.data, (entries.col, entries.row)), shape=matrix.shape)
+        return (inverse @ right).tocsr()
     factors = sparse.linalg.splu(sparse.csc_array(matrix))
     right = sparse.csc_array(right)
     filled = np.flatnonzero(np.diff(right.indptr))
@@ -152,6 +158,8 @@ def factorise(matrix: Any) -> Solve:
     """
     if isinstance(matrix, np.ndarray):
         return _factorise_dense(matrix)
+    if isinstance(matrix, Separable):
+        return _determined(matrix.solver())
     if isinstance(matrix, Quotient) and matrix.implicit:
         return factorise(matrix.matrix)
     if isinstance(matrix, Quotient):
@@ -260,6 +268,12 @@ def _lifted(matrix: Any) -> Array:
     return added
 
 
+def _determined(solve: Solve | None) -> Solve:
+    if solve is None:
+        raise Singular("the matrix is singular")
+    return solve
+
+
 def _factorise_sparse(matrix: Any, **options: Any) -> Solve:
     from scipy.sparse.linalg import splu
 
@@ -267,6 +281,23 @@ def _factorise_sparse(matrix: Any, **options: Any) -> Solve:
         return splu(matrix.tocsc(), **options).solve
     except RuntimeError:
         raise Singular("the matrix is singular") from None
+
+
+def negative_pivots(matrix: Any) -> int:
+    """Return the number of negative eigenvalues of a symmetric sparse matrix, by the signs of its pivots.
+
+    Raises `Singular` where a pivot vanishes, or had to be taken from beside the diagonal.
+    """
+    from scipy.sparse.linalg import splu
+
+    options: dict[str, Any] = dict(_ON_THE_DIAGONAL)
+    try:
+        factors = splu(matrix.tocsc(), **options)
+    except RuntimeError:
+        raise Singular from None
+    if not np.array_equal(factors.perm_r, factors.perm_c):
+        raise Singular
+    return int(np.sum(factors.U.diagonal() < 0))
 
 
 def _factorise_dense(matrix: NDArray[Any]) -> Solve:
@@ -312,6 +343,8 @@ def factorise_shifted(matrix: Any, shift: complex, pairs: Pairs) -> Solve:
     a wave equation. Raises `Singular`.
     """
     followers, leaders = pairs
+    if isinstance(matrix, Separable):
+        return _determined(matrix.solver(shift, -1.0))
     implicit = isinstance(matrix, Quotient) and matrix.implicit
     if implicit or not len(followers) or not isinstance(matrix, (np.ndarray, Quotient)):
         return factorise(shifted(matrix, shift))

@@ -89,6 +89,19 @@ class OdeSystem(Protocol):
         ...
 
 
+class Trajectory(Protocol):
+    """The states at all times of an interval, as an integrator in time returns them."""
+
+    @property
+    def count(self) -> int:
+        """The number of steps."""
+        ...
+
+    def at(self, times: Array) -> Array:
+        """Return the states [k, f] at times [k] of the interval."""
+        ...
+
+
 @dataclass(frozen=True)
 class Tableau:
     """The Radau IIA method of s stages.
@@ -163,6 +176,11 @@ class DenseOutput:
     """The states at all times of an interval, as one polynomial a step."""
 
     steps: tuple[DenseStep, ...]
+
+    @property
+    def count(self) -> int:
+        """The number of steps."""
+        return len(self.steps)
 
     def at(self, times: Array) -> Array:
         """Return the states [k, f] at times [k] of the interval."""
@@ -257,7 +275,8 @@ class _Stepper:
             )
         raise SolverFailed(
             f"the solution could not be followed beyond the time {time:.6g}, where its largest value is "
-            f"{np.abs(state).max():.3g} and steps fell to {length:.1e}"
+            f"{np.abs(state).max():.3g} and steps fell to {length:.1e}",
+            time,
         )
 
     def _allowing_for_rounding(self, tried: Sequence[tuple[float, float]]) -> float | None:

@@ -21,6 +21,7 @@ from sharp.problems import (
     BoxDomain,
     DerivativeSymbol,
     ExpressionProgram,
+    PlaneDomain,
     PolygonDomain,
     Problem,
     RoundDomain,
@@ -439,6 +440,8 @@ def _quadrature(problem: Problem) -> tuple[Array, Array]:
             r, angle = (grid.ravel() for grid in np.meshgrid(radii, angles, indexing="ij"))
             points = center + r[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
             return points, np.repeat(weights * radii, 64)
+        case PlaneDomain():
+            return problem.domain.quadrature(24)
         case _:
             points = interior_points(problem, 6000)
             return points, np.ones(len(points))

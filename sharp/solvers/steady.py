@@ -18,6 +18,7 @@ from sharp.solvers.discretisation import SemiDiscreteSystem
 from sharp.solvers.grid import Array
 from sharp.solvers.matrices import Singular, Solve, columns_of, dense_seconds, factorise, factorise_bordered
 from sharp.solvers.method import Deadline, SolverFailed
+from sharp.solvers.separable import Separable
 from sharp.solvers.system import linearised
 
 _ITERATIONS = 50
@@ -49,14 +50,14 @@ def solve_steady(collocation: SemiDiscreteSystem, deadline: Deadline) -> Array:
     Raises `SolverFailed` where the equations do not determine it, where its data contradict each other, and where
     Newton's method finds nothing; `TimeLimitExceeded`.
     """
-    bordered = _Bordered(collocation, deadline)
+    bordered = BorderedSystem(collocation, deadline)
     start = np.zeros(collocation.size + len(bordered.means))
     if collocation.linear:
         found = _solve_linear(bordered, start)
     else:
         equations = NonlinearSystem(bordered.residual, bordered.jacobian, bordered.factorise)
         start = _linear_start(collocation, deadline, start)
-        near = _newton(equations, start)
+        near = newton(equations, start)
         found = _continued(equations, start) if near is None else near
     bordered.check(found)
     return found[: collocation.size]
@@ -72,7 +73,7 @@ def _linear_start(collocation: SemiDiscreteSystem, deadline: Deadline, nothing: 
     if linear is None:
         return nothing
     make: Any = type(collocation)
-    bordered = _Bordered(make(linear, collocation.grid), deadline)
+    bordered = BorderedSystem(make(linear, collocation.grid), deadline)
     try:
         found = _solve_linear(bordered, nothing)
     except SolverFailed:
@@ -80,7 +81,7 @@ def _linear_start(collocation: SemiDiscreteSystem, deadline: Deadline, nothing: 
     return found if np.all(np.isfinite(found)) else nothing
 
 
-class _Bordered:
+class BorderedSystem:
     """The residuals, with one more unknown for each given mean: a constant that is added to the component's equation.
 
     The constant is zero where the data are compatible; where they are not, it is what they miss by. Whoever asks for
@@ -148,6 +149,7 @@ class _Bordered:
 
     def check_constants(self, matrix: Any) -> None:
         """Raise `SolverFailed` where adding a constant to a component leaves all linear equations as they were."""
+        matrix = matrix.whole if isinstance(matrix, Separable) else matrix
         system, largest = self._collocation.system, abs(matrix).max()
         for index, constant in enumerate(self._constants):
             if (
@@ -159,7 +161,7 @@ class _Bordered:
                 )
 
 
-def _solve_linear(bordered: _Bordered, start: Array) -> Array:
+def _solve_linear(bordered: BorderedSystem, start: Array) -> Array:
     """Return the solution of linear equations, with one step of iterative refinement."""
     matrix = bordered.jacobian(start)
     bordered.check_constants(matrix)
@@ -184,7 +186,8 @@ def _finite(found: Array) -> Array:
     return found
 
 
-def _newton(equations: NonlinearSystem, start: Array) -> Array | None:
+def newton(equations: NonlinearSystem, start: Array) -> Array | None:
+    """Return a zero of the residual by damped steps from a start, or None."""
     unknown, damping, before = start, 1.0, np.inf
     for _ in range(_ITERATIONS):
         try:
@@ -226,7 +229,7 @@ def _continued(equations: NonlinearSystem, start: Array) -> Array:
     share, increment = 0.0, 0.25
     while share < 1:
         target = min(1.0, share + increment)
-        found = _newton(_blend(equations, start, constant, matrix, target), unknown)
+        found = newton(_blend(equations, start, constant, matrix, target), unknown)
         if found is None:
             increment /= 2
             if increment < _SMALLEST_STEP:

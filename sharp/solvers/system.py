@@ -25,6 +25,7 @@ from sharp.problems import (
     FunctionSpec,
     Problem,
     divergence_form,
+    parts_at,
 )
 from sharp.solvers.strong_form import StrongForm
 
@@ -136,6 +137,17 @@ class FirstOrderSystem:
             max((order for _, order in own), default=0) == 1
             and all(order == 0 for i, order in own if i == index)
             and any(self.jets[j].order == 1 for j in others)
+        )
+
+    @cached_property
+    def algebraic(self) -> tuple[int, ...]:
+        """The components of a time-dependent problem without a time derivative, whose `rhs` is what vanishes."""
+        if self.inertia is None or self.steady:
+            return ()
+        return tuple(
+            index
+            for index in range(len(self.components))
+            if self.inertia.row(index).is_zero_matrix and self.inertia.col(index).is_zero_matrix
         )
 
     @property
@@ -522,17 +534,7 @@ def linearised(system: FirstOrderSystem) -> FirstOrderSystem | None:
 
 def covered(problem: Problem, where: str) -> tuple[str, ...]:
     """Return the parts of the boundary that the `where` of a checked condition covers."""
-    spec, domain = problem.specification, problem.domain
-    periodic = {condition.axis for condition in spec.boundary if condition.type == "periodic"}
-    if where == "all":
-        is_box = isinstance(domain, BoxDomain)
-        return tuple(part for part in domain.parts if not (is_box and part[:-1] in periodic))
-    if where in domain.parts and not isinstance(domain, BoxDomain):
-        return (where,)
-    from sharp.problems import evaluate_tree
-
-    axis = where.partition("=")[0].strip()
-    return domain.on_axis(axis, evaluate_tree(problem.place(where).right, problem.parameters))
+    return parts_at(problem, where)
 
 
 def factors_of(written: Boundary) -> dict[int, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +21,7 @@ from sharp.solvers.fem_forms import Integrands, WeakForm, fixed, multipliers, we
 from sharp.solvers.fem_space import FunctionSpace, IntervalSpace, Quadrature, divided
 from sharp.solvers.grid import Array, Indices, full
 from sharp.solvers.matrices import Quotient, Solve, block_matrix, columns_of, factorise
-from sharp.solvers.meshes import BoundaryCorner, Grading, corners, triangulate
+from sharp.solvers.meshes import BoundaryCorner, Corner, Grading, corners, triangulate
 from sharp.solvers.method import NEVER, Deadline, Stepping
 from sharp.solvers.system import (
     BoundaryCondition,
@@ -45,6 +45,8 @@ _LINES = (4, 8, 16, 32, 64, 128)
 _SMOOTH = 2.0
 # Within this share of the shorter edge at a corner elements shrink towards it.
 _REACH = 0.25
+# Values that jump at a corner are like the radius to the power of 0; elements shrink as for this one.
+_AT_A_JUMP = 0.2
 
 
 class FiniteElements(Stepping):
@@ -136,10 +138,54 @@ def _gradings(system: FirstOrderSystem) -> Iterator[Grading]:
 
 
 def _power(system: FirstOrderSystem, component: int, corner: BoundaryCorner) -> float:
-    """Return the power of the radius, infinite for whole ones: these are polynomials, as on a straight side."""
-    kinds = [fixed(system, component, part) is None for part in (corner.before, corner.after)]
-    power = math.pi / corner.angle if kinds[0] == kinds[1] else math.pi / (2 * corner.angle)
-    return math.inf if abs(power - round(power)) < 1e-9 else power
+    """Return the power of the radius, infinite for whole ones: these are polynomials, as on a straight side.
+
+    In systems of equations it is that of the clamped plate's stresses in plane elasticity, sin(zw) = z sin(w), which is
+    that of slow flow between two walls as well (H. K. Moffatt, J. Fluid Mech. 18, 1964); between unlike conditions it
+    depends on the materials, and a lower bound is taken. Values that jump at a corner stay as they are towards it.
+    """
+    angle = corner.angle
+    given = [fixed(system, component, part) for part in (corner.before, corner.after)]
+    kinds = [condition is None for condition in given]
+    coupled = len(system.problem.fields) > 1 and (
+        system.constrained or system.flux_conditions or _mixed(system)
+    )
+    if not coupled:
+        power = math.pi / angle if kinds[0] == kinds[1] else math.pi / (2 * angle)
+        return math.inf if abs(power - round(power)) < 1e-9 else power
+    if component in system.constrained:
+        return math.inf
+    if _jumps(system, given, corner.place):
+        return _AT_A_JUMP
+    if kinds[0] != kinds[1]:
+        return 0.7 * math.pi / (2 * angle)
+    return _moffatt(angle) if angle > math.pi * (1 + 1e-9) else math.inf
+
+
+def _mixed(system: FirstOrderSystem) -> bool:
+    return any(jet.order == 2 and max(jet.by) == 1 for jet in system.jets)
+
+
+def _jumps(system: FirstOrderSystem, given: Sequence[BoundaryCondition | None], corner: Corner) -> bool:
+    """Whether two values that are given on both sides of a corner differ there, at the first time."""
+    start = system.problem.time[0] if system.problem.time else 0.0
+    first, second = (
+        compile_expressions([condition.value], [*system.space, system.time])(*map(np.array, corner), start)[0]
+        if condition is not None
+        else np.nan
+        for condition in given
+    )
+    return bool(abs(first - second) > 1e-6 * max(abs(first), abs(second)))
+
+
+def _moffatt(angle: float) -> float:
+    """Return the least z > 0 with sin(z w) = z |sin(w)| for an angle w between π and 2π."""
+    low, high = 0.45, 1.0 - 1e-6
+    for _ in range(50):
+        middle = (low + high) / 2
+        above = math.sin(middle * angle) > -middle * math.sin(angle)
+        low, high = (middle, high) if above else (low, middle)
+    return high
 
 
 class FemSystem(SemiDiscreteSystem):
@@ -174,6 +220,8 @@ class FemSystem(SemiDiscreteSystem):
             return integrals
         moving = np.stack([self._boundary_values(time, 1) for time in times])
         left = integrals.T - (self._spread.T @ self._inertia)[:, self._fixed] @ moving.T
+        for unknown, factor in self._pinned:
+            left[unknown] += factor * states[:, unknown]
         return np.asarray((left if self.implicit else self._accelerate(left)).T)
 
     def jacobian(self, time: float, state: Array) -> Any:
@@ -181,6 +229,13 @@ class FemSystem(SemiDiscreteSystem):
         values = self.values(np.array([time]), state[None])
         whole = self._operator if self.constant else self._matrix(self._form, time, values.ravel())
         matrix = self._among_free(whole)
+        if self._pinned:
+            from scipy import sparse
+
+            added = np.zeros(self.size)
+            for unknown, factor in self._pinned:
+                added[unknown] = factor
+            matrix = matrix + sparse.diags_array(added)
         return matrix if self.system.steady else Quotient(matrix, self._mass, self.implicit)
 
     def mass(self) -> Any:
@@ -207,7 +262,42 @@ class FemSystem(SemiDiscreteSystem):
         """Return all values [k, c, n] for the free ones [k, f] at times [k]."""
         values = np.asarray((self._spread @ states.T).T)
         values[:, self._fixed] = np.stack([self._boundary_values(time) for time in times])
-        return values.reshape(len(times), self._components, -1)
+        found = values.reshape(len(times), self._components, -1)
+        return self._with_means(times, found) if self.implicit else found
+
+    def _with_means(self, times: Array, values: Array) -> Array:
+        """Add to pressures the constants that give them their means."""
+        shares = self.grid.weights / self.grid.weights.sum()
+        for component, expression in self.system.mean.items():
+            wanted = compile_expressions([expression], [self.system.time])(times)[0]
+            values[:, component] += np.reshape(wanted - values[:, component] @ shares, (-1, 1))
+        return values
+
+    @cached_property
+    def _pinned(self) -> list[tuple[int, float]]:
+        """The free value of each pressure that is held at zero while time advances, and the factor that holds it.
+
+        It enters one equation of the constraint, which the others imply where the flow through the boundary balances.
+        """
+        if not self.implicit:
+            return []
+        whole = (
+            self._operator
+            if self.constant
+            else self._matrix(self._form, self._first_time, np.zeros(self._all))
+        )
+        matrix = self._among_free(whole)
+        found = []
+        for component in self.system.mean:
+            place = int(np.append(0, self.ends)[component])
+            row, column = matrix[[place]].toarray().ravel(), matrix[:, [place]].toarray().ravel()
+            # The sign is the one that keeps pivots away from zero; see `factorise`.
+            found.append((place, float(np.sign(row @ column) or 1.0) * float(np.abs(row).max())))
+        return found
+
+    @property
+    def _first_time(self) -> float:
+        return self.system.problem.time[0] if self.system.problem.time else 0.0
 
     def sampled(self, values: Array) -> Array:
         """Return the free values [..., f] of all values [..., c, n]."""

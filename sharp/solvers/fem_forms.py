@@ -141,12 +141,14 @@ def _product(factor: sympy.Expr, rate: sympy.Expr) -> sympy.Expr:
 
 
 def _weak(system: FirstOrderSystem, rates: Sequence[sympy.Expr]) -> WeakForm:
-    if system.flux_conditions or system.constrained or system.inertia is not None:
-        if system.problem.radial_power:
-            raise UnsupportedProblem(
-                "conditions of type flux, and equations without time derivatives beside others, are for a Cartesian "
-                "system of coordinates"
-            )
+    written = system.flux_conditions or system.constrained or system.inertia is not None
+    if written and system.problem.radial_power:
+        raise UnsupportedProblem(
+            "conditions of type flux, and equations without time derivatives beside others, are for a Cartesian "
+            "system of coordinates"
+        )
+    cartesian = not system.problem.radial_power
+    if rates is system.rhs and (written or (cartesian and _quasilinear(system))):
         return _written(system)
     high = next((jet for jet in system.jets if jet.order > 2), None)
     if high is not None:
@@ -163,6 +165,14 @@ def _weak(system: FirstOrderSystem, rates: Sequence[sympy.Expr]) -> WeakForm:
     return WeakForm(Integrands(system, inside), sides)
 
 
+def _quasilinear(system: FirstOrderSystem) -> bool:
+    """Whether factors of second derivatives depend on derivatives, and fluxes can be taken as they are written."""
+    second = [jet.symbol for jet in system.jets if jet.order == 2]
+    slopes = {jet.symbol for jet in system.jets if jet.order > 0}
+    depends = any(sympy.diff(rate, jet).free_symbols & slopes for rate in system.rhs for jet in second)
+    return depends and bool(system.divergences) and system.mass_matrix == sympy.eye(system.mass_matrix.rows)
+
+
 def _written(system: FirstOrderSystem) -> WeakForm:
     """Return the weak form with the fluxes as they are written.
 
@@ -172,7 +182,7 @@ def _written(system: FirstOrderSystem) -> WeakForm:
     boundary: dict[str, dict[Place, sympy.Expr]] = {}
     toward = 1 if system.steady else -1
     for i, form in enumerate(system.divergences):
-        if form is None:
+        if form is None or i in system.constrained:
             inside[i, 0] = system.rhs[i]
             continue
         factors = _principal(system, form.rest)
@@ -205,7 +215,7 @@ def _through(system: FirstOrderSystem, i: int, part: str, flux: Sequence[sympy.E
     for condition in system.flux_conditions:
         if (condition.component, condition.part) == (i, part):
             return condition.value
-    if all(term == 0 for term in flux) or i in system.constrained:
+    if all(term == 0 for term in flux):
         return sympy.Integer(0)
     symbols = _symbols(system)
     slopes = [symbols[i, axis] for axis in range(1, len(flux) + 1)]

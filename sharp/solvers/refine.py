@@ -14,7 +14,7 @@ from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
 from sharp.solvers.method import Deadline, NumericalMethod, SolverFailed, TimeLimitExceeded, too_long
 from sharp.solvers.sample_points import Norm, evaluate, interior_points, relative_distance, sample_times
-from sharp.solvers.system import FirstOrderSystem
+from sharp.solvers.system import FirstOrderSystem, real
 from sharp.solvers.traits import has_travelling_jumps
 
 # Where solutions are compared: quasi-random points, at these shares of the time interval.
@@ -44,6 +44,8 @@ COARSER = 2 / 3
 JUMPS_ORDER = 1.0
 # The share of it that smeared jumps reach at the least, as those of contacts.
 USUAL = 0.75
+# A pressure below this share of what else there is in its equation is measured by that.
+_SHARE = 0.1
 # After a failure the next resolution is at least so many times finer.
 JUMP = 2.0
 # Some meshes stay the same where slightly smaller elements are asked for.
@@ -259,12 +261,45 @@ def distance(system: FirstOrderSystem, first: DiscreteSolution, second: Discrete
     count = POINTS_ON_A_LINE if len(system.space) == 1 or norm == "L1" else POINTS
     points = interior_points(system.problem, count)
     times = np.union1d(sample_times(system.problem, MOMENTS), moments_of_events(system.problem))
-    return relative_distance(evaluate(first, points, times), evaluate(second, points, times), norm)
+    reference = evaluate(second, points, times)
+    return relative_distance(evaluate(first, points, times), reference, norm, _usual_sizes(system, reference))
 
 
 def norm_of(problem: Problem) -> Norm:
     """Return the norm that errors are measured in: L1 where jumps travel, as L2 asks for what no grid can give."""
     return "L1" if has_travelling_jumps(problem) else "L2"
+
+
+def _usual_sizes(system: FirstOrderSystem, values: Array) -> Array | float:
+    """Return the size [fields] below which a pressure is as good as none; zero for other fields.
+
+    It is a tenth of what the other terms of the equation that holds its gradient would balance, from the values
+    [fields, k, m] of a solution and the extent of the domain: of viscous stress or of stagnation pressure.
+    """
+    if not system.constrained:
+        return 0.0
+    bounds = system.problem.bounds
+    extent = max(high - low for low, high in bounds.values())
+    spread = np.ptp(values, axis=(1, 2))
+    fields = [system.problem.fields.index(component.field) for component in system.components]
+    usual = {jet.symbol: spread[fields[jet.component]] / extent**jet.order for jet in system.jets}
+    usual |= {real(axis): low + 0.37 * (high - low) for axis, (low, high) in bounds.items()}
+    usual[real(system.time)] = system.problem.time[0] if system.problem.time else 0.0
+    found = np.zeros(len(spread))
+    for index in system.constrained:
+        slopes = {jet.symbol for jet in system.jets if jet.component == index}
+        for (i, j), factor in system.jacobian.items():
+            if system.jets[j].component != index or system.jets[j].order != 1:
+                continue
+            others = [
+                term for term in system.rhs[i].expand(deep=False).args if not term.free_symbols & slopes
+            ]
+            moved = [term for term in others if any(jet.symbol in term.free_symbols for jet in system.jets)]
+            terms = [abs(complex(term.xreplace(usual))) for term in moved]
+            size = abs(complex(factor.xreplace(usual)))
+            if terms and size and np.isfinite(max(terms)):
+                found[fields[index]] = max(found[fields[index]], _SHARE * extent * max(terms) / size)
+    return found
 
 
 def eigenvalue_distance(values: Sequence[float] | Array, reference: Sequence[float] | Array) -> float:

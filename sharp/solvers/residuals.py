@@ -322,7 +322,7 @@ def _on_part(
     problem: Problem, solution: DiscreteSolution, condition: Boundary, part: str, times: Array, inner: Array
 ) -> ConditionResidual:
     if condition.type == "flux":
-        return _flux_on_part(problem, solution, condition, part, times)
+        return _flux_on_part(problem, solution, condition, part, times, inner)
     edge = boundary(problem.domain, part, POINTS_ON_A_PART)
     index = problem.fields.index(str(condition.field))
     wanted = compile_function(problem, str(condition.value))(edge.points, times)
@@ -342,7 +342,7 @@ def _on_part(
 
 
 def _flux_on_part(
-    problem: Problem, solution: DiscreteSolution, condition: Boundary, part: str, times: Array
+    problem: Problem, solution: DiscreteSolution, condition: Boundary, part: str, times: Array, inner: Array
 ) -> ConditionResidual:
     """Return the mismatch of a given flux, with derivatives by one-sided differences into the domain."""
     edge = boundary(problem.domain, part, POINTS_ON_A_PART)
@@ -353,16 +353,21 @@ def _flux_on_part(
     program = DerivativeProgram.of(StrongForm.of(problem), [term for own in terms for term in own])
     slopes = _gradient(problem, solution, edge, times)
     values = evaluate(solution, edge.points, times)
-    jets = {}
+    levels, spreads = sizes(inner), np.ptp(inner, axis=(1, 2))
+    extent, shape = float(np.max(lengths(problem))), (len(times), len(edge.points))
+    jets, natural = {}, {}
     for jet in program.jets:
         by, index = _split(problem, jet.orders)[0], problem.fields.index(jet.field)
         jets[jet] = slopes[by.index(1), index] if any(by) else values[index]
-    shape = (len(times), len(edge.points))
-    found = np.stack([np.broadcast_to(term, shape) for term in program(edge.points, times, jets)])
+        natural[jet] = np.full(shape, spreads[index] / extent if any(by) else levels[index])
+    found, usual = (
+        np.stack([np.broadcast_to(term, shape) for term in program(edge.points, times, known)])
+        for known in (jets, natural)
+    )
     wanted = compile_function(problem, str(condition.value))(edge.points, times)
     through = (edge.normals.T[axes][:, None] * found).sum(axis=0)
-    # Terms along the boundary say how large a flux is that vanishes through it.
-    scale = max(_rms(wanted), *map(_rms, found)) or 1.0
+    # What values inside suggest, and terms along the boundary, say how large a flux is that vanishes through it.
+    scale = max(_rms(wanted), *map(_rms, found), *map(_rms, usual)) or 1.0
     name = f"flux of {condition.field} on {part}"
     return ConditionResidual(name, _rms(through - wanted) / scale, True)
 

@@ -141,14 +141,17 @@ def evaluate(solution: DiscreteSolution, points: Array, times: Array) -> Array:
     return np.concatenate([solution.evaluate(chunk, times) for chunk in chunks], axis=-1)
 
 
-def relative_distance(values: Array, reference: Array, norm: Norm = "L2") -> float:
+def relative_distance(
+    values: Array, reference: Array, norm: Norm = "L2", least: Array | float = 0.0
+) -> float:
     """Return the largest relative distance of any field [fields, …]; infinite where a value is not finite.
 
-    Each field is measured by its own size; one that is a millionth of the largest, or less, by the largest.
+    Each field is measured by its own size, `least` [fields] at least; one that is a millionth of the largest, or less,
+    by the largest.
     """
     if not (np.all(np.isfinite(values)) and np.all(np.isfinite(reference))):
         return float("inf")
-    return float(np.max(_norms(values - reference, norm) / sizes(reference, norm)))
+    return float(np.max(_norms(values - reference, norm) / np.maximum(sizes(reference, norm), least)))
 
 
 def _norms(values: Array, norm: Norm) -> Array:

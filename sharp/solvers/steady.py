@@ -19,6 +19,7 @@ from sharp.solvers.grid import Array
 from sharp.solvers.matrices import Singular, Solve, columns_of, dense_seconds, factorise, factorise_bordered
 from sharp.solvers.method import Deadline, SolverFailed
 from sharp.solvers.separable import Separable
+from sharp.solvers.system import linearised
 
 _ITERATIONS = 50
 _CONVERGED = 1e-12
@@ -55,10 +56,29 @@ def solve_steady(collocation: SemiDiscreteSystem, deadline: Deadline) -> Array:
         found = _solve_linear(bordered, start)
     else:
         equations = NonlinearSystem(bordered.residual, bordered.jacobian, bordered.factorise)
+        start = _linear_start(collocation, deadline, start)
         near = newton(equations, start)
         found = _continued(equations, start) if near is None else near
     bordered.check(found)
     return found[: collocation.size]
+
+
+def _linear_start(collocation: SemiDiscreteSystem, deadline: Deadline, nothing: Array) -> Array:
+    """Return the solution of the equations linearised about zero, for the same boundary values; `nothing` if none.
+
+    Zero inside beside boundary values that are not has gradients as large as the nodes are near, where equations such
+    as that of minimal surfaces are far from linear. For flows it is the slow flow.
+    """
+    linear = linearised(collocation.system)
+    if linear is None:
+        return nothing
+    make: Any = type(collocation)
+    bordered = BorderedSystem(make(linear, collocation.grid), deadline)
+    try:
+        found = _solve_linear(bordered, nothing)
+    except SolverFailed:
+        return nothing
+    return found if np.all(np.isfinite(found)) else nothing
 
 
 class BorderedSystem:

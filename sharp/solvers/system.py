@@ -9,7 +9,7 @@ derivatives of the rates (method of lines; W. Schiesser, The Numerical Method of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import permutations
 from typing import Any
@@ -511,6 +511,28 @@ class _Builder:
                 f"'{name}' is sampled from the family {given.family}; a solution needs one expression"
             )
         return given.expression
+
+
+def linearised(system: FirstOrderSystem) -> FirstOrderSystem | None:
+    """Return the system whose steady equations are linearised about zero, None where they have no finite one there."""
+    zero = {jet.symbol: sympy.Integer(0) for jet in system.jets}
+
+    def tangent(expression: Any) -> Any:
+        parts = [sympy.diff(expression, symbol).xreplace(zero) * symbol for symbol in zero]
+        return expression.xreplace(zero) + sympy.Add(*parts)
+
+    try:
+        rates = tuple(map(tangent, system.rhs))
+        forms = tuple(
+            form and replace(form, flux=tuple(map(tangent, form.flux)), rest=tangent(form.rest))
+            for form in system.divergences
+        )
+    except (ZeroDivisionError, ValueError, TypeError):
+        return None
+    parts = [*rates, *(part for form in forms if form for part in (*form.flux, form.rest))]
+    if any(part.has(sympy.nan, sympy.zoo, sympy.oo, sympy.I) for part in parts):
+        return None
+    return replace(system, rhs=rates, divergences=forms)
 
 
 def covered(problem: Problem, where: str) -> tuple[str, ...]:

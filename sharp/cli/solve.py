@@ -165,7 +165,8 @@ def _solve_specified(
         return
     solution = solve_diagnosed(diagnosis, text, options, target, clock())
     report = target / "report.html"
-    said = f"{solution.verdict.headline}\nReport: {report}"
+    numbers = [f"  {quantity}" for quantity in solution.quantities.values()]
+    said = "\n".join([solution.verdict.headline, *numbers, f"Report: {report}"])
     show(as_json, {**facts(solution), "report": str(report)}, said)
     if not solution.verdict.verified:
         raise click.exceptions.Exit(NOT_VERIFIED)

@@ -15,7 +15,8 @@ from hpc.files import make_directory, write_atomic
 from sharp.document import render_html, render_markdown
 from sharp.errors import ConfigurationError
 from sharp.problems import Diagnosis
-from sharp.solvers.output import npz, output, table
+from sharp.solvers.cross_check import CrossCheck
+from sharp.solvers.output import npz, output, probe_table, quantity_table, table
 from sharp.solvers.recommend import MethodRanking
 from sharp.solvers.solution import Solution
 from sharp.solvers.solution_report import build_report
@@ -25,6 +26,8 @@ NAMES = (
     "solve_result.json",
     "solution.npz",
     "solution.csv",
+    "quantities.csv",
+    "probes.csv",
     "report.html",
     "report.md",
     "questions.yaml",
@@ -91,6 +94,10 @@ def export(answer: Solution, folder: Folder) -> Path:
         rows = table(found)
         if rows is not None:
             folder.write("solution.csv", rows)
+        if answer.quantities:
+            folder.write("quantities.csv", quantity_table(answer.quantities))
+        if answer.problem.grid.probes:
+            folder.write("probes.csv", probe_table(answer.problem, answer.discrete))
     folder.write("solve_result.json", json.dumps(facts(answer), indent=1, allow_nan=False) + "\n")
     report = build_report(answer)
     folder.write("report.md", render_markdown(report))
@@ -131,12 +138,20 @@ def facts(answer: Solution) -> dict[str, Any]:
             "concerns": [asdict(concern) for concern in answer.concerns],
             "checks": [{**asdict(check), "verdict": check.verdict} for check in answer.verdict.checks],
             "attempts": [asdict(each) for trial in answer.trials for each in trial.refinement.attempts],
-            "cross_check": asdict(answer.cross_check) if answer.cross_check else None,
+            "cross_check": _second(answer.cross_check),
+            "quantities": [asdict(each) for each in answer.quantities.values()],
             "recommendations": {found.method.name: found.reason for found in choice.recommendations},
             "refusals": dict(choice.refusals),
         }
     )
     return plain
+
+
+def _second(other: CrossCheck | None) -> dict[str, Any] | None:
+    if other is None:
+        return None
+    names = ("method", "resolution", "distance", "own", "seconds")
+    return {name: getattr(other, name) for name in names}
 
 
 def _plain(value: Any) -> Any:

@@ -33,6 +33,7 @@ from .formulation import EndCondition as EndCondition
 from .formulation import SemiDiscreteFormulation as SemiDiscreteFormulation
 from .formulation import mentions as mentions
 from .grammar import Scope as Scope
+from .grammar import check_syntax as check_syntax
 from .grammar import evaluate_tree as evaluate_tree
 from .grammar import parse_equation_tree as parse_equation_tree
 from .grammar import parse_tree as parse_tree

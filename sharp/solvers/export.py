@@ -88,20 +88,27 @@ def id_in(text: str) -> str:
 def export(answer: Solution, folder: Folder) -> Path:
     """Write the files of an answer and return the path of the report as a page."""
     folder.open()
-    if answer.discrete is not None:
-        found = output(answer.problem, answer.discrete)
-        folder.write("solution.npz", npz(found, answer.discrete))
-        rows = table(found)
-        if rows is not None:
-            folder.write("solution.csv", rows)
-        if answer.quantities:
-            folder.write("quantities.csv", quantity_table(answer.quantities))
-        if answer.problem.grid.probes:
-            folder.write("probes.csv", probe_table(answer.problem, answer.discrete))
+    write_values(answer, folder.path)
     folder.write("solve_result.json", json.dumps(facts(answer), indent=1, allow_nan=False) + "\n")
     report = build_report(answer)
     folder.write("report.md", render_markdown(report))
     return folder.write("report.html", render_html(report))
+
+
+def write_values(answer: Solution, folder: Path) -> None:
+    """Write the values of an answer, if it has a solution: arrays, tables, quantities and probes."""
+    if answer.discrete is None:
+        return
+    found = output(answer.problem, answer.discrete)
+    files: dict[str, str | bytes | None] = {
+        "solution.npz": npz(found, answer.discrete),
+        "solution.csv": table(found),
+        "quantities.csv": quantity_table(answer.quantities) if answer.quantities else None,
+        "probes.csv": probe_table(answer.problem, answer.discrete) if answer.problem.grid.probes else None,
+    }
+    for name, content in files.items():
+        if content is not None:
+            write_atomic(folder / name, content if isinstance(content, bytes) else content.encode())
 
 
 def export_questions(diagnosis: Diagnosis, folder: Folder) -> Path:

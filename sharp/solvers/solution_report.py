@@ -33,11 +33,7 @@ from sharp.solvers.solution import Solution
 
 def build_report(answer: Solution) -> Report:
     """Return the report of an answer."""
-    sections = [_problem(answer)]
-    if answer.discrete is not None:
-        sections += [*_quantities(answer), _solution(answer), _checks(answer)]
-    if answer.choice is not None:
-        sections += [_refinement(answer), _methods(answer)]
+    sections = [_problem(answer), *answer_sections(answer)]
     return Report(
         title=answer.problem.title,
         headline=Headline(answer.verdict.headline, flagged=not answer.verdict.verified),
@@ -47,6 +43,16 @@ def build_report(answer: Solution) -> Report:
         ),
         sections=tuple(sections),
     )
+
+
+def answer_sections(answer: Solution) -> list[Section]:
+    """Return what is known of the answer: the numbers asked for, the solution, checks, refinement and methods."""
+    sections = []
+    if answer.discrete is not None:
+        sections += [*_quantities(answer), _solution(answer), _checks(answer)]
+    if answer.choice is not None:
+        sections += [_refinement(answer), _methods(answer)]
+    return sections
 
 
 def _problem(answer: Solution) -> Section:

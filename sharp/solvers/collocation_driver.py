@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
+from sharp.solvers import radau, runge_kutta
 from sharp.solvers.collocation import Collocation
 from sharp.solvers.data_features import break_times
 from sharp.solvers.discrete_solution import DiscreteSolution
@@ -13,8 +15,8 @@ from sharp.solvers.discretisation import SemiDiscreteSystem
 from sharp.solvers.eigen import eigenpairs_on_two_grids
 from sharp.solvers.grid import Array, CollocationGrid
 from sharp.solvers.matrices import columns_of
-from sharp.solvers.method import Deadline
-from sharp.solvers.radau import integrate
+from sharp.solvers.method import Deadline, Integrator
+from sharp.solvers.radau import OdeSystem, Trajectory
 from sharp.solvers.sample_points import evaluate
 from sharp.solvers.steady import solve_steady
 from sharp.solvers.system import FirstOrderSystem
@@ -28,6 +30,24 @@ _COARSE = 0.75
 _LATTICE = (1001, 101, 31)
 
 
+class _Integrate(Protocol):
+    def __call__(
+        self,
+        evolution: OdeSystem,
+        state: Array,
+        interval: tuple[float, float],
+        tolerance: float,
+        deadline: Deadline,
+        breaks: Sequence[float] = (),
+    ) -> Trajectory: ...
+
+
+_INTEGRATORS: Mapping[Integrator, _Integrate] = {
+    "radau": radau.integrate,
+    "runge-kutta": runge_kutta.integrate,
+}
+
+
 def solve_collocated(
     name: str,
     system: FirstOrderSystem,
@@ -35,6 +55,7 @@ def solve_collocated(
     resolution: int,
     accuracy: float,
     deadline: Deadline,
+    integrator: Integrator = "radau",
 ) -> DiscreteSolution:
     """Return the solution of any kind of problem on the grid of a resolution.
 
@@ -46,7 +67,7 @@ def solve_collocated(
         coarse = Collocation(system, grid(int(_COARSE * resolution)))
         return eigenpairs_on_two_grids(collocation, coarse, count, deadline)
 
-    return solve_discrete(name, collocation, eigenpairs, resolution, accuracy, deadline)
+    return solve_discrete(name, collocation, eigenpairs, resolution, accuracy, deadline, integrator)
 
 
 def solve_discrete(
@@ -56,6 +77,7 @@ def solve_discrete(
     resolution: int,
     accuracy: float,
     deadline: Deadline,
+    integrator: Integrator = "radau",
 ) -> DiscreteSolution:
     """Return the solution of any kind of problem once it is discretised in space.
 
@@ -63,12 +85,14 @@ def solve_discrete(
     """
     system, wanted = discrete.system, discrete.system.problem.specification.eigenvalue
     states: Callable[[Array], Array]
-    eigenvalues, facts = np.empty(0), {}
+    eigenvalues = np.empty(0)
+    facts: dict[str, float | str] = {}
     if system.problem.time is not None:
         tolerance = max(_IN_TIME * accuracy, _LEAST)
         interval, breaks = system.problem.time, break_times(system)
-        trajectory = integrate(discrete, discrete.start(), interval, tolerance, deadline, breaks)
-        states, facts = trajectory.at, {"time steps": float(len(trajectory.steps))}
+        advance = _INTEGRATORS[integrator]
+        trajectory = advance(discrete, discrete.start(), interval, tolerance, deadline, breaks)
+        states, facts = trajectory.at, {"time steps": float(trajectory.count)}
     elif wanted is not None:
         eigenvalues, first = eigenpairs(wanted.count)
         states = _constant(_scaled(discrete, first))

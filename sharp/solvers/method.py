@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, Self
 
 from sharp.plugins import load_plugin, load_plugins
 from sharp.solvers.discrete_solution import DiscreteSolution
@@ -18,7 +18,14 @@ class TimeLimitExceeded(Exception):
 
 
 class SolverFailed(Exception):
-    """The method failed on this problem at this resolution: no convergence, a singular matrix, a blow-up."""
+    """The method failed on this problem at this resolution: no convergence, a singular matrix, a blow-up.
+
+    `reached` is the time beyond which a solution could not be followed, None where that is not what failed.
+    """
+
+    def __init__(self, message: str, reached: float | None = None) -> None:
+        super().__init__(message)
+        self.reached = reached
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,29 @@ class NumericalMethod(Protocol):
         Raises `SolverFailed` and `TimeLimitExceeded`.
         """
         ...
+
+
+# How a method steps in time where it can do so in several ways: implicit collocation of high order at Radau points, or
+# Runge-Kutta methods, explicit of order 8 where few steps are stable and diagonally implicit of order 4 elsewhere.
+Integrator = Literal["radau", "runge-kutta"]
+
+
+class Stepping:
+    """What methods inherit whose integrator in time can be exchanged."""
+
+    def __init__(self, integrator: Integrator = "radau") -> None:
+        self.integrator: Integrator = integrator
+
+    def with_integrator(self, integrator: Integrator) -> Self:
+        """Return the same method with another integrator."""
+        return type(self)(integrator)
+
+
+def with_other_integrator(method: NumericalMethod) -> NumericalMethod:
+    """Return a method with another integrator in time than its own, or as it is where it has only one."""
+    if not isinstance(method, Stepping):
+        return method
+    return method.with_integrator("runge-kutta" if method.integrator == "radau" else "radau")
 
 
 def load_method(name: str) -> NumericalMethod:

@@ -19,12 +19,11 @@ from sharp.solvers.axes import ChebyshevAxis, FourierAxis, chebyshev_weights
 from sharp.solvers.collocation_driver import solve_collocated
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array, Indices
-from sharp.solvers.method import Deadline
+from sharp.solvers.method import Deadline, Stepping
 from sharp.solvers.system import FirstOrderSystem
 
 
-@dataclass(frozen=True)
-class Polar:
+class Polar(Stepping):
     """Collocation on disks and annuli; `resolution` is the number of nodes along a diameter, or across an annulus."""
 
     name = "polar"
@@ -48,7 +47,7 @@ class Polar:
         def grid(count: int) -> PolarGrid:
             return PolarGrid(domain, count if domain.inner is not None else (count + 1) // 2, 2 * count)
 
-        return solve_collocated(self.name, system, grid, resolution, accuracy, deadline)
+        return solve_collocated(self.name, system, grid, resolution, accuracy, deadline, self.integrator)
 
 
 @dataclass(frozen=True)

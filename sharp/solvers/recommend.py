@@ -72,7 +72,7 @@ def recommend(
     Raises `ConfigurationError` where the forced method is unknown or cannot solve the system.
     """
     by_name = {method.name: method for method in methods}
-    reasons = {name: method.unsupported_reason(system) for name, method in by_name.items()}
+    reasons = {name: _refusal(system, method) for name, method in by_name.items()}
     refusals = {name: reason.rstrip(".") for name, reason in reasons.items() if reason}
     if forced is not None and forced not in by_name:
         raise ConfigurationError(f"unknown method '{forced}'; {valid_values('methods', forced, by_name)}")
@@ -87,6 +87,19 @@ def recommend(
     return MethodRanking(
         tuple(Recommendation(by_name[name], _reason(name, traits, name == forced)) for name in able), refusals
     )
+
+
+def _refusal(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
+    """Return why a method cannot solve a system; what only weak forms can express is told here for all others."""
+    if not getattr(method, "weak_forms", False):
+        if system.constrained:
+            names = ", ".join(system.components[index].field for index in system.constrained)
+            return f"{names} is there for a constraint, which needs elements that fit each other"
+        if system.inertia is not None:
+            return "not every field has a time derivative, and it advances those that have"
+        if system.flux_conditions:
+            return "a flux is given that holds more than one normal derivative, which weak forms alone can express"
+    return method.unsupported_reason(system)
 
 
 def _reason(name: str, traits: SolutionRegularity, forced: bool) -> str:

@@ -37,8 +37,12 @@ GROWTH = (1.5, 3.0)
 ATTEMPT = 0.5
 # A solution that cannot be refined in time is compared with one at this share of its resolution.
 COARSER = 2 / 3
-# After so many failures in a row a method is given up.
-FAILURES = 3
+# After a failure the next resolution is at least so many times finer.
+JUMP = 2.0
+# A solution that so many resolutions in a row cannot follow beyond the same time, to this share of the interval, ends
+# there: it is not the resolution that fails.
+ENDS = 3
+SAME = 1e-3
 
 
 @dataclass(frozen=True)
@@ -99,13 +103,15 @@ def refine(
 ) -> RefinementStudy:
     """Solve at ascending resolutions until the difference of two successive solutions promises the accuracy.
 
-    A resolution at which the method fails is passed over. One that would not be done in time, to judge by those before
-    it, is not begun; where that leaves a single solution, a coarser one tells its error. A refinement that has been
-    made `before`, with another accuracy, is carried on from where it ended.
+    A resolution at which the method fails is passed over, and so are those that are not much finer. One that would
+    not be done in time, to judge by those before it, is not begun; where that leaves a single solution, a coarser one
+    tells its error. A refinement that has been made `before`, with another accuracy, is carried on from where it ended.
     """
     course = _Course(method, system, accuracy, deadline, listener, before)
-    for resolution in resolutions or method.resolution_sequence(system):
-        if resolution > course.finest and not course.goes_on_after(resolution):
+    sequence = resolutions or method.resolution_sequence(system)
+    for resolution in sequence:
+        worth_it = resolution >= course.least_promising or resolution == sequence[-1]
+        if resolution > course.finest and worth_it and not course.goes_on_after(resolution):
             course.look_back()
             break
     return course.refinement()
@@ -130,12 +136,19 @@ class _Course:
         self._solution = before.solution if before else None
         self._coarser = before.coarser if before else None
         self._late = False
+        self._reached: list[float | None] = []
         self._least = ROUNDING if system.steady else max(ROUNDING, STEPPING * accuracy)
 
     @property
     def finest(self) -> int:
         """The finest resolution so far, 0 before the first."""
         return max((attempt.resolution for attempt in self._attempts), default=0)
+
+    @property
+    def least_promising(self) -> float:
+        """What the next resolution should be at least: well above the last one where that failed."""
+        last = self._attempts[-1] if self._attempts else None
+        return JUMP * last.resolution if last is not None and last.failure else 0.0
 
     def refinement(self) -> RefinementStudy:
         """Return what has been found."""
@@ -162,7 +175,7 @@ class _Course:
         self._note(attempt)
         if found is not None:
             self._solution, self._coarser = found, self._solution
-        return not (self._late or limit.remaining_s < 0 or self.refinement().converged or self._given_up())
+        return not (self._late or limit.remaining_s < 0 or self.refinement().converged or self._ends_early())
 
     def look_back(self) -> None:
         """Compare a single solution with a coarser one where there is time for that."""
@@ -191,7 +204,9 @@ class _Course:
                 solution = self._method.solve(self._system, resolution, steps, limit)
         except (SolverFailed, TimeLimitExceeded) as error:
             self._late = isinstance(error, TimeLimitExceeded)
+            self._reached.append(getattr(error, "reached", None))
             return None, replace(attempt, seconds=limit.clock() - start, failure=str(error))
+        self._reached.append(None)
         return solution, replace(attempt, seconds=limit.clock() - start, unknowns=solution.unknowns)
 
     def _compared(
@@ -210,9 +225,11 @@ class _Course:
         self._attempts.append(attempt)
         self._listener(attempt)
 
-    def _given_up(self) -> bool:
-        last = [attempt.failure for attempt in self._attempts[-FAILURES:]]
-        return len(last) == FAILURES and all(last)
+    def _ends_early(self) -> bool:
+        """Whether the last resolutions agree on a time beyond which there is no solution."""
+        last = [time for time in self._reached[-ENDS:] if time is not None]
+        start, end = self._system.problem.time or (0.0, 1.0)
+        return len(last) == ENDS and max(last) - min(last) <= SAME * (end - start)
 
 
 def predict_seconds(attempts: Sequence[ResolutionAttempt], resolution: int, dimension: int) -> float:

@@ -11,18 +11,22 @@ from sharp.solvers.boxes import BoxGrid
 from sharp.solvers.collocation_driver import solve_collocated
 from sharp.solvers.discontinuities import has_discontinuous_flux_coefficient
 from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.method import Deadline
+from sharp.solvers.method import Deadline, Stepping
 from sharp.solvers.system import FirstOrderSystem
 
-_SPECTRAL = {1: (12, 18, 27, 40, 60, 90, 135, 200, 300), 2: (8, 12, 18, 27, 40), 3: (6, 8, 10, 12, 14, 16)}
-_UNIFORM = {1: (20, 40, 80, 160, 320, 640, 1280), 2: (12, 24, 48, 96), 3: (10, 14, 20)}
+_SPECTRAL = {
+    1: (12, 18, 27, 40, 60, 90, 135, 200, 300),
+    2: (8, 12, 18, 27, 40, 60, 90, 135),
+    3: (6, 8, 10, 12, 14, 16, 20, 25, 32),
+}
+_UNIFORM = {1: (20, 40, 80, 160, 320, 640, 1280), 2: (12, 24, 48, 96, 192), 3: (10, 14, 20, 28, 40)}
 # Rounding errors of high derivatives grow with the eighth power of the number of Chebyshev nodes.
 _HIGH_ORDER = (10, 14, 18, 24, 32, 40)
 
 _Kind = Callable[[float, float, int], Axis]
 
 
-class _OnBoxes:
+class _OnBoxes(Stepping):
     """Collocation on the product of axes with ends and of periodic ones."""
 
     name: str
@@ -47,7 +51,7 @@ class _OnBoxes:
         def grid(count: int) -> BoxGrid:
             return BoxGrid({axis: kind(*bounds[axis], count) for axis, kind in kinds.items()})
 
-        return solve_collocated(self.name, system, grid, resolution, accuracy, deadline)
+        return solve_collocated(self.name, system, grid, resolution, accuracy, deadline, self.integrator)
 
 
 class Chebyshev(_OnBoxes):

@@ -10,20 +10,17 @@ from pydantic import Field, model_validator
 
 from sharp.agent.tools import Parameters, ToolContext, ToolError, ToolPort, ToolResult, tool
 from sharp.problems import (
-    Annulus,
     Boundary,
-    Box,
     Coordinates,
     Diagnostic,
-    Disk,
     Eigenvalue,
     Expression,
     GivenFunction,
     GivenQuantity,
     Identifier,
     Outputs,
-    Polygon,
     QuantitySpec,
+    Shape,
     check_syntax,
     diagnose,
 )
@@ -59,7 +56,7 @@ class EquationArgs(Parameters):
 class DomainArgs(Parameters):
     """Where the problem is posed, and for how long."""
 
-    domain: Annotated[Box | Disk | Annulus | Polygon, Field(discriminator="type")]
+    domain: Shape
     time: tuple[Expression, Expression] | None = None
 
     @model_validator(mode="after")

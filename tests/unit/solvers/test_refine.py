@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sharp.solvers.method import Deadline
+from sharp.solvers.method import Deadline, SolverFailed
 from sharp.solvers.refine import (
-    FAILURES,
+    ENDS,
     LEAST_SHARE,
     ROUNDING,
     SAFETY,
@@ -120,7 +120,24 @@ def test_a_method_that_never_succeeds_has_no_solution() -> None:
     found = refine(Invented(error=lambda _: None), SYSTEM, 1e-6, LONG)
     assert found.solution is None
     assert not found.converged
-    assert len(found.attempts) == FAILURES
+    assert [attempt.resolution for attempt in found.attempts] == [8, 16, 32, 64, 128, 256]
+
+
+def test_failures_at_coarse_resolutions_jump_ahead_and_end_nothing() -> None:
+    method = Invented(
+        error=lambda n: None if n < 200 else n**-6.0, sizes=(12, 18, 27, 40, 60, 90, 135, 200, 300)
+    )
+    found = refine(method, SYSTEM, 1e-8, LONG)
+    assert [attempt.resolution for attempt in found.attempts] == [12, 27, 60, 135, 300]
+    assert found.solution is not None
+
+
+def test_resolutions_that_end_at_the_same_time_end_the_search() -> None:
+    def blows_up(resolution: int, *_: Any) -> None:
+        raise SolverFailed("the solution could not be followed", reached=0.5 + 1e-9 * resolution)
+
+    found = refine(Watched(blows_up), SYSTEM, 1e-8, LONG)
+    assert [attempt.resolution for attempt in found.attempts] == [8, 16, 32][:ENDS]
 
 
 def test_the_limit_of_time_ends_the_refinement_with_what_is_there() -> None:

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.problems import BoxDomain, PolygonDomain, Problem, RoundDomain
+from sharp.problems import (
+    BoxDomain,
+    Piece,
+    PlaneDomain,
+    PolygonDomain,
+    Problem,
+    RoundDomain,
+    plane_domain,
+)
 from sharp.problems.sampling import face, integration
 from sharp.solvers.data_features import equation_features, initial_features
 from sharp.solvers.discontinuities import interfaces
@@ -32,13 +40,15 @@ class Rule:
 class Chart:
     """A box of parameters, `low` to `high` [p], that covers the domain or a part of its boundary.
 
-    `part` is None for the domain, whose parameters are its coordinates; points outside it do not count.
+    `part` is None for the domain, whose parameters are its coordinates; points outside it do not count. The parameter
+    of a `piece` of the boundary is its share.
     """
 
     problem: Problem
     part: str | None
     low: Array
     high: Array
+    piece: Piece | None = None
 
     def points(self, parameters: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
         """Return the points [m, d] and normals [m, d] of parameters [m, p], and which of them lie in the domain."""
@@ -58,16 +68,10 @@ class Chart:
                 outward = np.column_stack([np.cos(parameters[:, 0]), np.sin(parameters[:, 0])])
                 normals = -outward if self.part == "inner" else outward
                 return domain.center + radius * outward, normals, np.ones(len(outward), dtype=bool)
-            case PolygonDomain():
-                start, end = np.array(domain.edges[int(self.part.split()[1])])
-                along = end - start
-                normal = np.array([along[1], -along[0]]) / np.hypot(*along)
-                return (
-                    start + parameters * along,
-                    np.tile(normal, (len(parameters), 1)),
-                    np.ones(len(parameters), dtype=bool),
-                )
-        raise AssertionError("every domain has charts")
+            case _:
+                assert self.piece is not None, "parts of other domains are pieces"
+                shares = parameters[:, 0]
+                return self.piece.at(shares), self.piece.normals(shares), np.ones(len(shares), dtype=bool)
 
 
 def charts(problem: Problem, parts: tuple[str, ...] | None) -> list[Chart]:
@@ -80,11 +84,12 @@ def charts(problem: Problem, parts: tuple[str, ...] | None) -> list[Chart]:
         match problem.domain:
             case BoxDomain():
                 ends = np.delete(bounds, problem.space.index(part[:-1]), axis=0)
+                found.append(Chart(problem, part, *ends.T.reshape(2, -1)))
             case RoundDomain():
-                ends = np.array([[0.0, 2 * np.pi]])
-            case _:
-                ends = np.array([[0.0, 1.0]])
-        found.append(Chart(problem, part, *ends.T.reshape(2, -1)))
+                found.append(Chart(problem, part, np.zeros(1), np.full(1, 2 * np.pi)))
+            case PolygonDomain() | PlaneDomain():
+                pieces = plane_domain(problem.domain).pieces_of(part)
+                found += [Chart(problem, part, np.zeros(1), np.ones(1), piece) for piece in pieces]
     return found
 
 
@@ -106,6 +111,8 @@ def rule(problem: Problem, parts: tuple[str, ...] | None, level: int) -> Rule:
             cuts += [feature.place[0] + times * reach for times in (-16, -4, -1, 0, 1, 4, 16)]
         nodes, weights = composite(ends, cuts, level)
         points = nodes[:, None]
+    elif isinstance(problem.domain, PolygonDomain | PlaneDomain):
+        points, weights = plane_domain(problem.domain).quadrature(count)
     else:
         points, weights = integration(problem.domain, count)
     return Rule(points, weights, np.zeros_like(points))

@@ -75,6 +75,26 @@ quantities:
   insulated: {value: k*u_y*normal_y, take: integral, over: y = 2}
   mean: {value: u, take: mean, over: y = 0}
 """
+BRACKET = """
+pde_spec: 1
+id: bracket
+title: An L with a smooth solution, and a hole
+coordinates: {space: [x, y]}
+fields: [u]
+equations: [-lap(u) = 0]
+domain:
+  type: polygon
+  vertices: [[0, 0], [2, 0], [2, 1], [1, 1], [1, 2], [0, 2]]
+  holes: [{type: disk, center: [0.5, 0.5], radius: 0.25}]
+boundary: [{where: all, type: dirichlet, field: u, value: x**2 - y**2 + 3*x}]
+accuracy: 1e-5
+quantities:
+  volume: {value: u - 3*x, take: integral}
+  area: {value: 1 + 0*u, take: integral}
+  hottest: {value: u, take: maximum}
+  through_hole: {value: u_x*normal_x + u_y*normal_y, take: integral, over: hole 0}
+  edge: {value: u_x, at: {x: 1, y: 1.5}}
+"""
 DRUM = """
 pde_spec: 1
 id: drum
@@ -103,11 +123,18 @@ EXACT = {
     },
     MEMBRANE: {"sag": 1.0, "volume": pi / 2, "load": -4 * pi, "slope": 0.0, "edge": -1.6},
     PLATE: {"flux": 2.0, "insulated": 0.0, "mean": 2 * np.log(2) - 1},
+    BRACKET: {
+        "volume": 0.0,
+        "area": 3 - pi / 16,
+        "hottest": 10.0,
+        "through_hole": 0.0,
+        "edge": 5.0,
+    },
     DRUM: {"tone": 340 * jn_zeros(1, 1)[0] / (2 * pi)},
 }
 
 
-@pytest.mark.parametrize("text", list(EXACT), ids=["rods", "membrane", "plate", "drum"])
+@pytest.mark.parametrize("text", list(EXACT), ids=["rods", "membrane", "plate", "bracket", "drum"])
 def test_quantities_and_their_errors(text: str) -> None:
     solution = solve_problem(parse_problem(text, "asked.yaml"), SolveOptions(time_limit=60))
     assert solution.verdict.verified, solution.verdict

@@ -12,7 +12,7 @@ from typing import Any
 Document = Mapping[str, Any]
 
 _NUMBER = r"[-+]?\d+(?:[.,]\d+)?(?:e[-+]?\d+)?"
-_END = re.compile(r"(?<=[.?!。？！])\s*")
+_END = re.compile(r"(?<=[.?!])\s+|(?<=[。？！])\s*")
 _TAKEN: Mapping[str, str] = {
     "mean": r"\b(?:mean|average)\b|\b(?:mittlere|durchschnittliche|gemittelte)\w*|平均",
     "integral": r"\b(?:total|integral of|integrated)\b|\b(?:gesamte|Integral)\w*|总|积分",

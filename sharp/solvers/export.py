@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from hpc.files import make_directory, write_atomic
-from sharp.document import render_html, render_markdown
+from sharp.document import one_line, render_html, render_markdown
 from sharp.errors import ConfigurationError
 from sharp.problems import Diagnosis
 from sharp.solvers.cross_check import CrossCheck
@@ -100,11 +100,13 @@ def write_values(answer: Solution, folder: Path) -> None:
     if answer.discrete is None:
         return
     found = output(answer.problem, answer.discrete)
+    rows = table(found)
+    probed = probe_table(answer.problem, answer.discrete) if answer.problem.grid.probes else ""
     files: dict[str, str | bytes | None] = {
-        "solution.npz": npz(found, answer.discrete),
-        "solution.csv": table(found),
+        "solution.npz": npz(found, answer.discrete, answer.verdict.headline),
+        "solution.csv": f"# {one_line(answer.verdict.headline)}\n{rows}" if rows is not None else None,
         "quantities.csv": quantity_table(answer.quantities) if answer.quantities else None,
-        "probes.csv": probe_table(answer.problem, answer.discrete) if answer.problem.grid.probes else None,
+        "probes.csv": f"# {one_line(answer.verdict.headline)}\n{probed}" if probed else None,
     }
     for name, content in files.items():
         if content is not None:
@@ -141,6 +143,7 @@ def facts(answer: Solution) -> dict[str, Any]:
             "resolution": solution.resolution if solution else None,
             "unknowns": solution.unknowns if solution else None,
             "eigenvalues": solution.eigenvalues if solution else (),
+            "solutions": len(answer.alternatives) + 1 if solution else 0,
             "seconds": answer.seconds,
             "concerns": [asdict(concern) for concern in answer.concerns],
             "checks": [{**asdict(check), "verdict": check.verdict} for check in answer.verdict.checks],

@@ -13,14 +13,15 @@ from sharp.solvers.traits import Situation, SolutionRegularity
 
 # Best first; a method that cannot solve the problem says so itself, so that domains need no rules here.
 ORDER: Mapping[Situation, tuple[str, ...]] = {
-    "smooth": ("fourier", "chebyshev", "polar", "fem", "fd", "fv"),
-    "nonsmooth": ("fd", "polar", "fem", "fv", "chebyshev", "fourier"),
-    "discontinuous-coefficient": ("fem", "fd", "fv", "polar", "chebyshev", "fourier"),
-    "advected-discontinuity": ("fv", "fd", "chebyshev", "fourier", "polar", "fem"),
-    "narrow-data": ("fem", "fd", "chebyshev", "fourier", "polar", "fv"),
-    "steep-front": ("fourier", "fd", "fv", "chebyshev", "polar", "fem"),
+    "smooth": ("etd", "fourier", "chebyshev", "polar", "fem", "fd", "fv"),
+    "nonsmooth": ("fd", "polar", "fem", "fv", "chebyshev", "etd", "fourier"),
+    "discontinuous-coefficient": ("fem", "fd", "fv", "polar", "chebyshev", "etd", "fourier"),
+    "advected-discontinuity": ("fv", "fd", "chebyshev", "etd", "fourier", "polar", "fem"),
+    "narrow-data": ("etd", "fem", "fd", "chebyshev", "fourier", "polar", "fv"),
+    "steep-front": ("etd", "fourier", "fd", "fv", "chebyshev", "polar", "fem"),
 }
 _SUITS = {
+    "etd": "everything repeats, and exponential steps follow the linear part of Fourier modes exactly",
     "fourier": "everything repeats, and Fourier modes converge faster than any power of their number",
     "chebyshev": "polynomials through Chebyshev nodes converge faster than any power of their number",
     "polar": "the domain is round, and modes along the angle with Chebyshev nodes along the radius fit it exactly",
@@ -30,6 +31,7 @@ _SUITS = {
     "pinn": "a network is trained, as nothing else can solve the problem",
 }
 _THOUGH = {
+    "etd": "modes over the whole domain resolve little there",
     "fourier": "modes over the whole domain resolve little there",
     "chebyshev": "polynomials over the whole domain resolve little there",
     "polar": "the domain is round",
@@ -40,6 +42,10 @@ _THOUGH = {
 }
 
 
+# So many modes along an interval are better followed by exponential steps than by dense matrices.
+_MANY = 100
+# With more modes along each axis, in 1 to 3 dimensions, narrow data are not for Fourier modes.
+_AFFORDABLE = (2000, 300, 64)
 # Slow, and rarely accurate to more than four digits where the others are.
 _ON_REQUEST = {"pinn": "it is tried only when asked for, or where no other method can solve the problem"}
 
@@ -83,19 +89,39 @@ def recommend(
     order += [name for name in by_name if name not in order]
     if set(order) - refusals.keys() - _ON_REQUEST.keys():
         refusals |= {name: why for name, why in _ON_REQUEST.items() if name in by_name and name != forced}
+    if "etd" in by_name and "etd" not in refusals:
+        order = _placed(
+            order, traits.situation, by_name["etd"].resolution_sequence(system)[0], len(system.space)
+        )
     able = [name for name in sorted(order, key=lambda name: name != forced) if name not in refusals]
     return MethodRanking(
         tuple(Recommendation(by_name[name], _reason(name, traits, name == forced)) for name in able), refusals
     )
 
 
+def _placed(order: list[str], situation: Situation, modes: int, dimension: int) -> list[str]:
+    """Return the order with `etd` in the place that the number of modes says, with which it would begin.
+
+    On an interval dense matrices for few modes are cheap, and implicit steps of high order are few; narrow data that
+    need very many modes are for methods whose nodes lie closer there.
+    """
+    others = [name for name in order if name != "etd"]
+    if situation == "narrow-data" and modes > _AFFORDABLE[dimension - 1]:
+        return [*others, "etd"]
+    if dimension > 1 or modes >= _MANY or "fourier" not in others:
+        return order
+    place = others.index("fourier") + 1
+    return [*others[:place], "etd", *others[place:]]
+
+
 def _refusal(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
     """Return why a method cannot solve a system; what only weak forms can express is told here for all others."""
+    constraints = getattr(method, "takes_constraints", False)
     if not getattr(method, "weak_forms", False):
-        if system.constrained:
+        if system.constrained and not constraints:
             names = ", ".join(system.components[index].field for index in system.constrained)
             return f"{names} is there for a constraint, which needs elements that fit each other"
-        if system.inertia is not None:
+        if system.inertia is not None and not constraints:
             return "not every field has a time derivative, and it advances those that have"
         if system.flux_conditions:
             return "a flux is given that holds more than one normal derivative, which weak forms alone can express"

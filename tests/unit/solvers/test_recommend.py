@@ -10,7 +10,7 @@ from sharp.solvers.system import system_of
 from sharp.solvers.traits import SolutionRegularity
 from tests.helpers.solvers.solving_fakes import HEAT, PLATE, Invented, problem_of
 
-METHODS = [Invented(name) for name in ("fd", "fv", "chebyshev", "fourier", "polar", "fem")]
+METHODS = [Invented(name) for name in ("etd", "fd", "fv", "chebyshev", "fourier", "polar", "fem")]
 
 BURGERS = """
 pde_spec: 1
@@ -57,7 +57,7 @@ def choice(text: str, methods=METHODS, forced: str | None = None, **changes: str
 def test_smooth_problems_are_for_spectral_methods_first() -> None:
     assert traits(HEAT).situation == "smooth"
     assert traits(PLATE).situation == "smooth"
-    assert names(HEAT)[:2] == ["fourier", "chebyshev"]
+    assert names(HEAT)[:3] == ["fourier", "etd", "chebyshev"]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_method_that_cannot_solve_the_problem_is_left_out_with_its_reason() ->
 
 
 def test_a_forced_method_comes_first_and_the_others_may_check_it() -> None:
-    assert names(HEAT, forced="fv") == ["fv", "fourier", "chebyshev", "polar", "fem", "fd"]
+    assert names(HEAT, forced="fv") == ["fv", "fourier", "etd", "chebyshev", "polar", "fem", "fd"]
     assert choice(HEAT, forced="fv").recommendations[0].reason == "It was asked for."
 
 

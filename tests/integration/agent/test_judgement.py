@@ -72,7 +72,7 @@ def test_a_wrong_solution_of_the_team_is_found_out_and_replaced(tmp_path: Path) 
     found = judged(
         replace(finished, solution=replace(study, solution=off)), SolveOptions(time_limit=30), told.append
     )
-    assert "the team's solution is not verified: all methods are tried" in told
+    assert any("differs" in line for line in told)
     assert found.answer is not None
     assert found.answer.verdict.verified
     assert found.answer.discrete is not off

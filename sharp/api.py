@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpc.errors import JournalMismatch, LeaseLost, RunLocked, RunVersionError
-from sharp.errors import BudgetExceeded, ClarificationNeeded, InputError, NotSolved, SpecificationError
+from sharp.errors import (
+    BudgetExceeded,
+    ClarificationNeeded,
+    ConfigurationError,
+    InputError,
+    NotSolved,
+    SpecificationError,
+)
 from sharp.problems import Problem, is_natural_language, load_problem
 
 if TYPE_CHECKING:
@@ -71,6 +78,7 @@ def solve(
     cross_check: bool = True,
     output: str | Path | None = None,
     model: str | Sequence[str] | None = None,
+    base_url: str | None = None,
     listener: Say = _quiet,
 ) -> Solution:
     """Solve a problem to a relative accuracy, and verify the solution (docs/solving.md).
@@ -78,8 +86,8 @@ def solve(
     `accuracy` and `time_limit` (seconds) are those of the specification if not given; `method` and `resolution` are
     chosen by the problem. `cross_check=False` leaves out the comparison with a second method. `output` is a folder for
     report, arrays and figures. A problem in natural language is set up and solved by a team of agents: `model` plays
-    all roles, or five models one each; `output` (by default ./solution-text) then records every model call, so that
-    the same call resumes. `listener` is told what is done.
+    all roles, or five models one each, served at `base_url`; `output` (by default ./solution-text) then records every
+    model call, so that the same call resumes. `listener` is told what is done.
 
     Returns a solution whose `verdict` may be any but rejection: look at `solution.verdict.verified`. Raises
     `SpecificationError` for a problem that is wrong or has no solution, `ClarificationNeeded` with `questions` for
@@ -90,12 +98,10 @@ def solve(
 
     options = SolveOptions(method, accuracy, resolution, time_limit, cross_check=cross_check)
     if isinstance(problem, str) and is_natural_language(problem):
-        if options != SolveOptions():
-            raise InputError(
-                "accuracy, method, resolution, time_limit and cross_check are for specifications, not for words"
-            )
+        if method is not None or resolution is not None:
+            raise InputError("method and resolution are for specifications, not for words")
         folder = Path(output or "solution-text")
-        return _solve_words(problem, model, folder, listener)
+        return _solve_words(problem, model, folder, listener, options, base_url)
     diagnosis, text = diagnosed(problem)
     if diagnosis.verdict == "clarify":
         raise ClarificationNeeded(diagnosis.questions)
@@ -137,13 +143,20 @@ def solve_diagnosed(
     return solution
 
 
-def _solve_words(words: str, model: str | Sequence[str] | None, folder: Path, listener: Say) -> Solution:
+def _solve_words(
+    words: str,
+    model: str | Sequence[str] | None,
+    folder: Path,
+    listener: Say,
+    options: SolveOptions,
+    base_url: str | None,
+) -> Solution:
     from sharp.agent import AgentConfig, headline, models_by_role
-    from sharp.solvers import verify_study
 
     names = [model] if isinstance(model, str) else model
     config = AgentConfig(words, models_by_role(names)) if names else AgentConfig(words)
-    finished = run_agents(config, folder, listener)
+    servers = dict.fromkeys(config.models.values(), base_url) if base_url else {}
+    finished = run_agents(config, folder, listener, options, servers)
     course = finished.course
     if course.questions:
         raise ClarificationNeeded(course.questions)
@@ -151,17 +164,34 @@ def _solve_words(words: str, model: str | Sequence[str] | None, folder: Path, li
         raise SpecificationError(headline(finished))
     if course.exhausted:
         raise BudgetExceeded(headline(finished))
-    if finished.problem is None or finished.solution is None:
+    if finished.answer is None:
         raise NotSolved(headline(finished))
-    return verify_study(finished.problem, finished.solution, listener=listener)
+    return finished.answer
 
 
-def run_agents(config: AgentConfig, folder: Path, listener: Say) -> SessionResult:
-    """Run or resume an agent session, and write its report and files into the folder."""
-    from sharp.agent import export_course, run_session
+def run_agents(
+    config: AgentConfig,
+    folder: Path,
+    listener: Say,
+    options: SolveOptions | None = None,
+    servers: Mapping[str, str] | None = None,
+) -> SessionResult:
+    """Run or resume an agent session, judge what it has solved, and write its report and files into the folder.
+
+    `servers` are the URLs of models by name, where they are not those of their cards.
+    """
+    from sharp.agent import export_course, judged, run_session
+    from sharp.llm import checked_url, load_card
     from sharp.runs import synthesis_by_runs
 
-    finished = run_session(folder, config, listener, synthesis=synthesis_by_runs(report_of))
+    cards = {name: load_card(name) for name in sorted(set(config.models.values()))}
+    for name, url in (servers or {}).items():
+        try:
+            cards[name] = cards[name].model_copy(update={"base_url": checked_url(url)})
+        except ValueError as error:
+            raise ConfigurationError(f"base_url: {error}") from None
+    finished = run_session(folder, config, listener, cards, synthesis=synthesis_by_runs(report_of))
+    finished = judged(finished, options, listener)
     export_course(finished, folder)
     return finished
 

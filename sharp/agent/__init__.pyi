@@ -7,6 +7,7 @@ from .export import export_course as export_course
 from .export import read_answers as read_answers
 from .export import summary_dict as summary_dict
 from .export import with_answers as with_answers
+from .judgement import judged as judged
 from .memory import GraphMemory as GraphMemory
 from .policies import POLICIES as POLICIES
 from .policies import Policy as Policy

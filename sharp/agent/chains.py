@@ -121,7 +121,13 @@ def _set_up(chain: _Chain, document: Document) -> str:
             "define_reference_solution", _present(document["reference"], ("value", "eigenvalues"))
         )
         inputs["reference"] = [f"{known}.reference"]
-    return chain.add("assemble_problem", _present(document, ("title", "accuracy")), **inputs)
+    if document.get("outputs"):
+        inputs["outputs"] = [f"{chain.add('define_outputs', document['outputs'])}.outputs"]
+    inputs["quantity"] = [
+        f"{chain.add('define_quantity', {'name': name, **asked})}.quantity"
+        for name, asked in (document.get("quantities") or {}).items()
+    ]
+    return chain.add("assemble_problem", _present(document, ("title", "accuracy", "allow")), **inputs)
 
 
 def _exact(document: Document) -> bool:
@@ -129,4 +135,4 @@ def _exact(document: Document) -> bool:
 
 
 def _present(document: Document, keys: Iterable[str]) -> dict[str, Any]:
-    return {key: document[key] for key in keys if document.get(key) is not None}
+    return {key: document[key] for key in keys if document.get(key) not in (None, [], ())}

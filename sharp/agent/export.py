@@ -17,8 +17,8 @@ from sharp.document import render_html, render_markdown
 from sharp.error_messages import describe
 from sharp.errors import ConfigurationError
 from sharp.problems import to_yaml
-from sharp.solvers import npz
-from sharp.solvers.output import output
+from sharp.solvers import facts
+from sharp.solvers.export import write_values
 
 PROBLEM = "problem.yaml"
 QUESTIONS = "questions.yaml"
@@ -33,7 +33,8 @@ def export_course(finished: SessionResult, folder: Path) -> Path:
     """Write the files of a session into a folder and return the path of the report as a page.
 
     report.html and report.md; solve_result.json with all figures; problem.yaml, the specification that was understood,
-    where there is one; solution.npz where it was solved; questions.yaml where something has to be answered.
+    where there is one; where it was solved and judged, the files of values that a specification's answer has (each says
+    its verdict); questions.yaml where something has to be answered.
     """
     make_directory(folder)
     report = build_report(finished)
@@ -43,10 +44,8 @@ def export_course(finished: SessionResult, folder: Path) -> Path:
     )
     if finished.problem is not None:
         _write(folder / PROBLEM, to_yaml(finished.problem))
-    solution = finished.solution.solution if finished.solution else None
-    if finished.problem is not None and solution is not None:
-        found = output(finished.problem, solution)
-        write_atomic(folder / "solution.npz", npz(found, solution, headline(finished)))
+    if finished.answer is not None:
+        write_values(finished.answer, folder)
     if finished.course.questions:
         write_questions(folder, finished.settings.statement, dict.fromkeys(finished.course.questions))
     _write(folder / "report.html", render_html(report))
@@ -61,6 +60,7 @@ def summary_dict(finished: SessionResult) -> dict[str, Any]:
         "sentence": headline(finished),
         "questions": list(course.questions),
         "error": solution.error if solution else None,
+        "answer": facts(finished.answer) if finished.answer else None,
         "method": solution.method if solution else None,
         "policy": finished.settings.policy,
         "models": dict(finished.settings.models),

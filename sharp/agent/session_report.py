@@ -36,6 +36,7 @@ from sharp.document import (
 from sharp.evaluation import Evaluation
 from sharp.solvers.figures import figures
 from sharp.solvers.problem_summary import problem_summary
+from sharp.solvers.solution_report import answer_sections
 
 _OPENING = {
     "solved": "Solved",
@@ -55,8 +56,10 @@ def headline(finished: SessionResult) -> str:
     course = finished.course
     if finished.solution is not None and finished.solution.method == "program":
         return "A program ran to its end; nothing has measured whether what it gives solves the problem."
-    if course.ending == "solved" and finished.solution is not None:
-        return f"Solved: estimated relative error {finished.solution.error:.1e}, and all checks are kept."
+    if finished.answer is not None:
+        return finished.answer.verdict.headline
+    if course.ending == "solved":
+        return "A solution was found, and nothing has verified it."
     if course.ending == "specified":
         return "Understood: the problem is set up and checked, and was not to be solved."
     return f"{_OPENING[course.ending]}: {course.reason or 'the plan led to no solution'}."
@@ -71,15 +74,23 @@ def build_report(finished: SessionResult) -> Report:
     if finished.problem is not None:
         stated += [Paragraph("What was understood:"), Facts(tuple(problem_summary(finished.problem)))]
     sections = [Section("problem", "The problem", tuple(stated)), _plan(course.memory)]
-    if finished.problem is not None and finished.solution is not None:
-        drawn = tuple(figures(finished.problem, finished.solution.solution))  # type: ignore[arg-type]
-        sections.append(Section("solution", "The solution", drawn))
+    sections += _answered(finished)
     if finished.solver is not None:
         sections.append(_solver(finished.solver, finished.folder))
     sections += [_measured(course.memory), _corrections(course.memory), _spent(finished)]
     title = finished.problem.title if finished.problem else "A stated problem"
-    summary = Headline(headline(finished), course.ending not in ("solved", "specified"))
+    good = course.ending == "specified" or (finished.answer is not None and finished.answer.verdict.verified)
+    summary = Headline(headline(finished), not good)
     return Report(title, summary, tuple(notes), tuple(sections))
+
+
+def _answered(finished: SessionResult) -> Iterator[Section]:
+    """Yield what a report of a specification holds of the answer: numbers, solution, checks, refinement."""
+    if finished.answer is not None:
+        yield from answer_sections(finished.answer)
+    elif finished.problem is not None and finished.solution is not None and finished.solution.solution:
+        drawn = tuple(figures(finished.problem, finished.solution.solution))
+        yield Section("solution", "A solution that nothing has verified", drawn)
 
 
 def _solver(solver: SolverProgram, course: Path) -> Section:
@@ -164,7 +175,7 @@ def _measured(memory: GraphMemory) -> Section:
     for step, found in memory.findings():
         numbers = ("" if number is None else f"{number:.1e}" for number in (found.value, found.limit))
         rows.append((step, found.name, *numbers, "yes" if found.passed else "NO", found.about))
-    return Section("checks", "What was measured", (Table(columns, tuple(rows), columns[2:4]),))
+    return Section("measured", "What the team measured", (Table(columns, tuple(rows), columns[2:4]),))
 
 
 def _corrections(memory: GraphMemory) -> Section:

@@ -30,7 +30,7 @@ from sharp.agent.tools import Toolkit, toolkit_of
 from sharp.event_loop import run_coroutine
 from sharp.llm import RULE_BASED, ChatBackend, ModelCard, TokenUsage, load_card, make_backend
 from sharp.problems import Problem
-from sharp.solvers import RefinementStudy
+from sharp.solvers import RefinementStudy, Solution
 
 MessageCallback = Callable[[str], None]
 
@@ -39,8 +39,9 @@ MessageCallback = Callable[[str], None]
 class SessionResult:
     """A session that has ended, what it found, and what it took: calls of models and tokens.
 
-    `problem` is what was understood last; `solution` and `solver` are None unless they were found for it. `calls` and
-    `usage` are the team's own; `synthesis` is what was asked on its behalf to have solver programs written.
+    `problem` is what was understood last; `solution` and `solver` are None unless they were found for it. `answer` is
+    the solution with its verdict, once it has been judged (`sharp.agent.judgement`). `calls` and `usage` are the team's
+    own; `synthesis` is what was asked on its behalf to have solver programs written.
     """
 
     folder: Path
@@ -52,6 +53,7 @@ class SessionResult:
     usage: TokenUsage
     solver: SolverProgram | None = None
     synthesis: SynthesisUsage = field(default_factory=SynthesisUsage)
+    answer: Solution | None = None
 
 
 def session_folder(folder: Path, settings: AgentConfig) -> Path:

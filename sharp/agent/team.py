@@ -128,6 +128,7 @@ class AgentTeam:
             done=[_told(memory, other) for other in memory.plan.steps if memory.current(other.id)],
             previous=_json(memory.parameters[step.id]) if step.id in memory.parameters else "",
             advice=advice,
+            expressions=tool.owner == "parser",
         )
         return await self.ask(
             memory, tool.owner, f"{step.id}/parameters", prompt, lambda text: read_choice(text, tool)
@@ -171,7 +172,7 @@ class AgentTeam:
         return await self.ask(memory, "orchestrator", "is_done", prompt, read_stop)
 
     def _cards(self) -> list[str]:
-        return [_json(tool.card()) for tool in self.toolkit.values()]
+        return [_json(tool.brief()) for tool in self.toolkit.values()]
 
     async def call_tool(self, memory: GraphMemory, step: str) -> ToolRecord:
         """Carry out a step as things stand."""

@@ -44,6 +44,12 @@ class ToolPort:
     required: bool = True
     many: bool = False
 
+    @property
+    def shape(self) -> str:
+        """The kind, with what may be left out and what takes a list."""
+        notes = [*([] if self.required else ["optional"]), *(["list"] if self.many else [])]
+        return f"{self.kind} ({', '.join(notes)})" if notes else self.kind
+
 
 @dataclass(frozen=True)
 class CheckResult:
@@ -127,6 +133,16 @@ class Tool:
             "cost": self.cost,
             "limits": self.limits,
             "examples": [dict(example) for example in self.examples],
+        }
+
+    def brief(self) -> dict[str, Any]:
+        """Return what a plan needs to know of the tool: what it is for, and the kinds of its inputs and outputs."""
+        return {
+            "name": self.name,
+            "about": self.about,
+            "inputs": {port.name: port.shape for port in self.inputs},
+            "outputs": {port.name: port.kind for port in self.outputs},
+            **({"cost": self.cost} if self.cost != "instant" else {}),
         }
 
 

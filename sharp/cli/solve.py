@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from sharp.cli.options import (
     PATH,
     SharpCommand,
     answers_option,
+    base_url_option,
     clock,
     echo_blocks,
     echo_json,
@@ -50,7 +52,8 @@ MOST_ROUNDS = 5
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=0, min_open=True),
-    help="Seconds for everything.  [default: limits.wall_s of the specification]",
+    help="Seconds for everything; for words, for each use of a tool and for the verification.  [default: "
+    "limits.wall_s of the specification; words: 120 a tool]",
 )
 @click.option("--no-cross-check", is_flag=True, help="Do without the comparison with a second method.")
 @click.option(
@@ -66,6 +69,7 @@ MOST_ROUNDS = 5
     help="For words: the model that plays all agents, or five: planner, parser, solver, orchestrator, "
     "programmer.  [default: rule-based]",
 )
+@base_url_option
 @click.option(
     "--policy",
     default="prog-act",
@@ -125,15 +129,16 @@ def solve(
     if what is not None and not is_natural_language(what):
         _solve_specified(what, options, folder, only_check, as_json)
         return
-    if options != SolveOptions() or only_check:
-        raise click.UsageError(
-            "--method, --accuracy, --resolution, --time-limit, --no-cross-check and --check-only are for specifications"
-        )
+    if method or resolution or only_check:
+        raise click.UsageError("--method, --resolution and --check-only are for specifications")
     from sharp.agent import read_answers, with_answers
 
     target = folder or (answers.parent if answers else Path("solution-text"))
     statement = with_answers(*read_answers(answers)) if answers else what or ""
-    _solve_words(_team_config(statement, **team), target, as_json)
+    base_url = team.pop("base_url")
+    config = _team_config(statement, time_limit, **team)
+    servers = dict.fromkeys(config.models.values(), base_url) if base_url else {}
+    _solve_words(config, target, options, servers, as_json)
 
 
 def _solve_specified(
@@ -165,7 +170,8 @@ def _solve_specified(
         return
     solution = solve_diagnosed(diagnosis, text, options, target, clock())
     report = target / "report.html"
-    said = f"{solution.verdict.headline}\nReport: {report}"
+    numbers = [f"  {quantity}" for quantity in solution.quantities.values()]
+    said = "\n".join([solution.verdict.headline, *numbers, f"Report: {report}"])
     show(as_json, {**facts(solution), "report": str(report)}, said)
     if not solution.verdict.verified:
         raise click.exceptions.Exit(NOT_VERIFIED)
@@ -186,26 +192,34 @@ def _ask(diagnosis: Diagnosis, target: Folder | None, as_json: bool) -> None:
 
 
 def _team_config(
-    statement: str, models: tuple[str, ...], policy: Any, seed: int, error_rate: float
+    statement: str,
+    time_limit: float | None,
+    models: tuple[str, ...],
+    policy: Any,
+    seed: int,
+    error_rate: float,
 ) -> AgentConfig:
     from sharp.agent import AgentConfig, models_by_role
 
     roles = models_by_role(models or ("rule-based",))
-    return AgentConfig(statement, roles, policy, seed, error_rate, synthesis=True)
+    config = AgentConfig(statement, roles, policy, seed, error_rate, synthesis=True)
+    return config if time_limit is None else replace(config, wall_s=time_limit)
 
 
-def _solve_words(config: AgentConfig, folder: Path, as_json: bool) -> None:
+def _solve_words(
+    config: AgentConfig, folder: Path, options: SolveOptions, servers: Mapping[str, str], as_json: bool
+) -> None:
     """Carry words to a verified solution, ask what is open, write the files, and leave with the right code."""
     from sharp.agent import with_answers
     from sharp.api import run_agents
 
-    finished = run_agents(config, folder, clock())
+    finished = run_agents(config, folder, clock(), options, servers)
     for _ in range(MOST_ROUNDS):
         if not finished.course.questions or as_json or not sys.stdin.isatty():
             break
         answers = {question: click.prompt(question) for question in finished.course.questions}
         config = replace(config, statement=with_answers(config.statement, answers))
-        finished = run_agents(config, folder, clock())
+        finished = run_agents(config, folder, clock(), options, servers)
     print_session(finished, folder / "report.html", "sharp solve", as_json=as_json)
 
 
@@ -218,12 +232,15 @@ def print_session(finished: SessionResult, report: Path, command: str, *, as_jso
         echo_json({**summary_dict(finished), "report": str(report)})
     else:
         click.echo(headline(finished))
+        for quantity in finished.answer.quantities.values() if finished.answer else ():
+            click.echo(f"  {quantity}")
         for question in course.questions:
             click.echo(f"Question: {question}")
         if course.questions:
             click.echo(f"To be answered: {file}; then: {command} --answers {shlex.quote(str(file))}")
         click.echo(f"Report: {report}")
     codes = {"unsolved": NOT_VERIFIED, "needs_clarification": NEEDS_ANSWER, "rejected": REFUSED}
-    code = BUDGET_USED if course.exhausted else codes.get(course.ending, 0)
+    doubted = course.ending == "solved" and not (finished.answer and finished.answer.verdict.verified)
+    code = BUDGET_USED if course.exhausted else NOT_VERIFIED if doubted else codes.get(course.ending, 0)
     if code:
         raise click.exceptions.Exit(code)

@@ -27,6 +27,7 @@ from .expressions import Negative as Negative
 from .expressions import Node as Node
 from .expressions import Number as Number
 from .expressions import names_in as names_in
+from .expressions import replaced as replaced
 from .expressions import to_text as to_text
 from .expressions import value_of as value_of
 from .expressions import walk as walk
@@ -37,6 +38,7 @@ from .formulation import EndCondition as EndCondition
 from .formulation import SemiDiscreteFormulation as SemiDiscreteFormulation
 from .formulation import mentions as mentions
 from .grammar import Scope as Scope
+from .grammar import check_syntax as check_syntax
 from .grammar import evaluate_tree as evaluate_tree
 from .grammar import parse_equation_tree as parse_equation_tree
 from .grammar import parse_tree as parse_tree
@@ -46,6 +48,7 @@ from .limits import ResourceLimits as ResourceLimits
 from .linearisation import DerivativeSymbol as DerivativeSymbol
 from .linearisation import LinearisedSystem as LinearisedSystem
 from .linearisation import linearised_system as linearised_system
+from .loader import asking as asking
 from .loader import build_problem as build_problem
 from .loader import catalogue as catalogue
 from .loader import check_id as check_id
@@ -62,6 +65,8 @@ from .problem import OutputGrid as OutputGrid
 from .problem import Problem as Problem
 from .programs import ExpressionProgram as ExpressionProgram
 from .programs import compile_expressions as compile_expressions
+from .quantities import NORMAL as NORMAL
+from .quantities import QuantityOfInterest as QuantityOfInterest
 from .render import domain_lines as domain_lines
 from .render import render_description as render_description
 from .render import render_template as render_template
@@ -89,9 +94,11 @@ from .spec import GivenFunction as GivenFunction
 from .spec import GivenQuantity as GivenQuantity
 from .spec import Identifier as Identifier
 from .spec import Interface as Interface
+from .spec import Outputs as Outputs
 from .spec import Perforated as Perforated
 from .spec import Polygon as Polygon
 from .spec import ProblemStatement as ProblemStatement
+from .spec import QuantitySpec as QuantitySpec
 from .spec import Sampled as Sampled
 from .spec import Sector as Sector
 from .spec import Shape as Shape

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sharp.error_messages import valid_values
 from sharp.errors import SpecificationError
@@ -25,6 +25,9 @@ from sharp.problems.grammar import (
 from sharp.problems.spec import Specification
 from sharp.yaml_source import Path, ValidationIssue
 
+if TYPE_CHECKING:
+    from sharp.problems.quantities import QuantityOfInterest
+
 _UNKNOWN_NAME = re.compile(r"unknown name '(\w+)'")
 _Computed = TypeVar("_Computed")
 
@@ -33,7 +36,8 @@ _Computed = TypeVar("_Computed")
 class ValidationContext:
     """A specification, what checking it has found out so far, and what is wrong with it.
 
-    `parameters` and `trees` hold the values and expressions of the parameters, each after those it needs.
+    `parameters` and `trees` hold the values and expressions of the parameters, each after those it needs; `units` those
+    of all names that have one.
     """
 
     spec: Specification
@@ -43,6 +47,10 @@ class ValidationContext:
     domain: Domain | None = None
     time: tuple[float, float] | None = None
     equations: list[Equation] = field(default_factory=list)
+    units: dict[str, Any] = field(default_factory=dict)
+    quantities: tuple[QuantityOfInterest, ...] = ()
+    listed: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    probes: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def bounds(self) -> Mapping[str, tuple[float, float]]:

@@ -140,7 +140,15 @@ def covered_parts(
     checked: ValidationContext, index: int, periodic: Collection[str]
 ) -> tuple[str, ...] | None:
     """Return the parts of the boundary that a condition covers, or None after noting what is wrong with `where`."""
-    path, where = ("boundary", index, "where"), str(checked.spec.boundary[index].where)
+    return parts_of_place(
+        checked, ("boundary", index, "where"), str(checked.spec.boundary[index].where), periodic
+    )
+
+
+def parts_of_place(
+    checked: ValidationContext, path: Path, where: str, periodic: Collection[str]
+) -> tuple[str, ...] | None:
+    """Return the parts of the boundary that a place names, or None after noting what is wrong with it."""
     if checked.domain is None:
         return None
     place, condition = split_where(where)

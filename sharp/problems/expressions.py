@@ -152,6 +152,11 @@ def walk(node: Node | Equation) -> Iterator[Node]:
         yield from walk(child)
 
 
+def replaced(node: Node, other: Callable[[Node], Node | None]) -> Node:
+    """Return a tree in which every part that `other` knows a substitute for is that substitute."""
+    return other(node) or with_operands(node, lambda part: replaced(part, other))
+
+
 def names_in(node: Node | Equation) -> set[str]:
     """Return all names of an expression or equation but the constants'."""
     return {part.name for part in walk(node) if isinstance(part, Name)} - CONSTANTS.keys()

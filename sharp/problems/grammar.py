@@ -156,6 +156,31 @@ def _parse(text: str, scope: Scope, *, equation: bool, expansion: int = 1) -> li
     return sides
 
 
+def check_syntax(
+    text: str,
+    names: Iterable[str] = (),
+    fields: Iterable[str] = (),
+    coordinates: Iterable[str] = (),
+    *,
+    equation: bool = False,
+    derivatives: bool = False,
+) -> None:
+    """Raise `ValueError` for a text that is not of the grammar.
+
+    Without `names`, `fields` or `coordinates` any name will do, where they are declared elsewhere; `derivatives` then
+    says that names may carry derivative marks.
+    """
+    known = [*names, *fields, *coordinates]
+    if not known:
+        words = dict.fromkeys(re.findall(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*", text))
+        heads = [word.partition("_")[0] for word in words if derivatives]
+        known = [word for word in [*words, *heads] if word not in RESERVED]
+    try:
+        _parse(text, Scope.of(known, fields, coordinates), equation=equation)
+    except SpecificationError as error:
+        raise ValueError(str(error)) from None
+
+
 def evaluate_tree(tree: Node, values: Mapping[str, float]) -> float:
     """Return the value of a tree without derivatives, in float arithmetic.
 

@@ -11,7 +11,15 @@ from pydantic import BaseModel, ValidationError
 
 from sharp.error_messages import describe, valid_values
 from sharp.errors import SpecificationError
-from sharp.problems import checks, conditions, domain_checks, families, ports, units
+from sharp.problems import (
+    checks,
+    conditions,
+    domain_checks,
+    families,
+    ports,
+    quantities,
+    units,
+)
 from sharp.problems.checks import ValidationContext
 from sharp.problems.limits import ResourceLimits
 from sharp.problems.problem import Problem, coarsened
@@ -36,6 +44,7 @@ _CHECKS_ON_EQUATIONS: tuple[Callable[[ValidationContext], None], ...] = (
     conditions.check_exact,
     families.check_family,
     units.check_units,
+    quantities.check_quantities,
     ports.check_outputs,
     ports.check_interface,
     ports.check_data,
@@ -94,6 +103,15 @@ def check_id(name_or_path: str | Path, path: Path, found: str) -> None:
 def parse_problem(text: str, name: str) -> Problem:
     """Build a problem from YAML text; `name` stands for the file in errors. Raises like `load_problem`."""
     return build_problem(read_yaml(text, name))
+
+
+def asking(problem: Problem, quantities: Mapping[str, Mapping[str, Any]]) -> Problem:
+    """Return a problem that asks for these quantities instead of its own; raises `InvalidSpecification`."""
+    import yaml
+
+    document = problem.specification.model_dump(mode="json", exclude_defaults=True)
+    plain = {name: dict(asked) for name, asked in quantities.items()}
+    return parse_problem(yaml.safe_dump({**document, "quantities": plain}), problem.id)
 
 
 def build_problem(source: YamlSource) -> Problem:
@@ -158,6 +176,7 @@ def _problem(checked: ValidationContext) -> Problem:
         data=spec.data or ports.default_layout(interface),
         grid=ports.grid_of(checked),
         limits=ResourceLimits(spec.limits.wall_s, spec.limits.memory_mb, spec.limits.threads),
+        quantities=checked.quantities,
     )
 
 

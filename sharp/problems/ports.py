@@ -5,12 +5,14 @@ from __future__ import annotations
 import keyword
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from sharp.error_messages import valid_values
 from sharp.problems.checks import ValidationContext, only_with_time
 from sharp.problems.conditions import initial_keys
 from sharp.problems.problem import OutputGrid
-from sharp.problems.spec import ArrayPort, DataLayout, Interface
+from sharp.problems.quantities import fixed_point
+from sharp.problems.spec import ArrayPort, DataLayout, Interface, Outputs
 from sharp.yaml_source import Path
 
 # Nodes along each axis in one, two and three space dimensions, and output times, that are enough to draw a solution.
@@ -23,8 +25,40 @@ def check_outputs(checked: ValidationContext) -> None:
     outputs = checked.spec.outputs
     if outputs is None:
         return
-    checked.same_keys(("outputs", "points"), outputs.points, checked.space, "a space coordinate")
-    only_with_time(checked, ("outputs", "times"), outputs.times)
+    if outputs.points:
+        checked.same_keys(("outputs", "points"), outputs.points, checked.space, "a space coordinate")
+    if outputs.times is not None:
+        only_with_time(checked, ("outputs", "times"), outputs.times)
+    checked.listed = {
+        name: found for name in outputs.at if (found := _listed(checked, name, outputs.at[name])) is not None
+    }
+    for name, at in outputs.probes.items():
+        path, before = ("outputs", "probes", name), len(checked.faults)
+        checked.same_keys(path, at, checked.space, "a space coordinate")
+        if len(checked.faults) == before and (point := fixed_point(checked, path, at)) is not None:
+            checked.probes[name] = point
+
+
+def _listed(checked: ValidationContext, name: str, texts: Sequence[str]) -> tuple[float, ...] | None:
+    """Return the points of a coordinate that are listed: ascending, and within the domain or the time interval."""
+    path: Path = ("outputs", "at", name)
+    if name not in checked.coordinates:
+        valid = valid_values("coordinates", name, checked.coordinates)
+        checked.add_issue(path, f"'{name}' is no coordinate; {valid}")
+        return None
+    found = [checked.number((*path, index), text) for index, text in enumerate(texts)]
+    values = tuple(value for value in found if value is not None)
+    ends = checked.time if name == checked.time_name else checked.bounds.get(name)
+    if len(values) < len(found) or ends is None:
+        return None
+    slack = 1e-12 * (ends[1] - ends[0])
+    if any(later <= earlier for earlier, later in pairwise(values)):
+        checked.add_issue(path, "expected ascending values")
+        return None
+    if values[0] < ends[0] - slack or values[-1] > ends[1] + slack:
+        checked.add_issue(path, f"expected values from {ends[0]:g} to {ends[1]:g}, found others")
+        return None
+    return tuple(min(max(value, ends[0]), ends[1]) for value in values)
 
 
 def check_interface(checked: ValidationContext) -> None:
@@ -121,11 +155,10 @@ def check_data(checked: ValidationContext) -> None:
 
 def grid_of(checked: ValidationContext) -> OutputGrid:
     """Return the output grid as written, or one that is enough to draw the solution."""
-    if outputs := checked.spec.outputs:
-        points = {name: outputs.points[name] for name in checked.space}
-        return OutputGrid(outputs.grid, points, outputs.times)
-    count = _POINTS[len(checked.space)]
-    return OutputGrid("nodes", dict.fromkeys(checked.space, count), _TIMES if checked.time_name else None)
+    outputs, count = checked.spec.outputs or Outputs(), _POINTS[len(checked.space)]
+    points = {name: outputs.points.get(name, count) for name in checked.space}
+    times = (outputs.times or _TIMES) if checked.time_name else None
+    return OutputGrid(outputs.grid, points, times, checked.listed, checked.probes)
 
 
 def default_interface(checked: ValidationContext) -> Interface:

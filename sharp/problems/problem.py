@@ -13,21 +13,35 @@ from sharp.problems.domains import Domain
 from sharp.problems.expressions import Equation, Node
 from sharp.problems.grammar import Scope, parse_equation_tree, parse_tree
 from sharp.problems.limits import ResourceLimits
-from sharp.problems.spec import DataLayout, Family, Interface, Outputs, PublishedError, Specification
+from sharp.problems.quantities import QuantityOfInterest
+from sharp.problems.spec import (
+    DataLayout,
+    Family,
+    Interface,
+    Outputs,
+    PublishedError,
+    Specification,
+)
 
 # Fewer points along an axis are no grid.
 _FEWEST = 4
 # What neither a prompt nor an evaluation ever sees does not change what was asked.
-_NOT_HASHED = {"published", "tags", "statements", "expected"}
+_NOT_HASHED = {"published", "tags", "statements", "expected", "quantities"}
 
 
 @dataclass(frozen=True)
 class OutputGrid:
-    """The uniform output grid: `cells` (centres) or `nodes` (ends included), points an axis, output times."""
+    """The uniform output grid: `cells` (centres) or `nodes` (ends included), points an axis, output times.
+
+    `at` holds the points of coordinates that are listed one by one, `probes` named points [d]: they are for what is
+    written of a solution, and unknown to solver programs.
+    """
 
     kind: Literal["cells", "nodes"]
     points: Mapping[str, int]
     times: int | None
+    at: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    probes: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,7 @@ class Problem:
     data: DataLayout
     grid: OutputGrid
     limits: ResourceLimits
+    quantities: tuple[QuantityOfInterest, ...] = ()
     hash: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -146,7 +161,7 @@ def coarsened(problem: Problem, factor: int) -> Problem:
             f"{problem.id}: a grid of {shown} ({problem.grid.kind}) cannot be coarsened {factor} times; expected a "
             f"divisor that leaves at least {_FEWEST} points"
         )
-    outputs = Outputs(grid=problem.grid.kind, points=points, times=problem.grid.times)
+    outputs = (problem.specification.outputs or Outputs()).model_copy(update={"points": points})
     written = problem.specification.model_copy(update={"outputs": outputs})
     return replace(problem, specification=written, grid=replace(problem.grid, points=points))
 
@@ -155,8 +170,8 @@ def content_hash(specification: Specification) -> str:
     """Return the SHA-256 hex digest of all that can reach a prompt or an evaluation.
 
     Comments, line breaks, quoting, the order of the keys of the format, defaults written out, and the
-    notation of numbers do not count; nor do `published`, `tags`, `statements` and `expected`. The order of
-    parameters and other names does: prompts show it.
+    notation of numbers do not count; nor do `published`, `tags`, `statements`, `expected` and `quantities`. The
+    order of parameters and other names does: prompts show it.
     """
     content = specification.model_dump(mode="json", exclude=_NOT_HASHED, exclude_defaults=True)
     text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))

@@ -220,12 +220,32 @@ class Boundary(SpecModel):
 class Outputs(SpecModel):
     """Where the solution is wanted: cell centres or nodes of a uniform grid, and equally spaced times.
 
-    `times` counts both ends of the time interval; it is absent in steady problems.
+    `times` counts both ends of the time interval; it is absent in steady problems. `at` replaces the points of single
+    coordinates by those it lists, in what is written of a solution; `probes` are named points whose values are wanted
+    at all output times.
     """
 
-    grid: Literal["cells", "nodes"]
-    points: dict[Identifier, Annotated[int, Field(ge=4)]]
+    grid: Literal["cells", "nodes"] = "nodes"
+    points: dict[Identifier, Annotated[int, Field(ge=4)]] = {}
     times: Annotated[int, Field(ge=2)] | None = None
+    at: dict[Identifier, Annotated[tuple[Expression, ...], Field(min_length=1, max_length=10000)]] = {}
+    probes: dict[Identifier, dict[Identifier, Expression]] = {}
+
+
+class QuantitySpec(SpecModel):
+    """A number that is asked for: a value of an expression, or what is taken of it over the coordinates left free.
+
+    `value` is an expression of fields, their first derivatives, coordinates, parameters and coefficients. `at` fixes
+    the time, or all space coordinates; `over` is a part of the boundary, by default the domain. Of an eigenvalue
+    problem `value` is an expression of the eigenvalue with the number `mode`, from 1.
+    """
+
+    value: Expression
+    take: Literal["value", "mean", "integral", "maximum", "minimum"] = "value"
+    over: Expression | None = None
+    at: dict[Identifier, Expression] = {}
+    mode: Annotated[int, Field(ge=1)] | None = None
+    unit: Expression | None = None
 
 
 class ReferenceSpec(SpecModel):
@@ -337,6 +357,7 @@ class Specification(SpecModel):
     mean: dict[Identifier, Expression] = {}
     eigenvalue: Eigenvalue | None = None
     outputs: Outputs | None = None
+    quantities: dict[Identifier, QuantitySpec] = {}
     reference: ReferenceSpec = ReferenceSpec()
     accuracy: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     interface: Interface | None = None

@@ -210,15 +210,139 @@ def _per(unit: Unit | None, lengths: Iterable[Unit]) -> Unit | None:
     return None if unit is None else unit / reduce(mul, lengths, _one())
 
 
+@dataclass(frozen=True)
+class UnitConversion:
+    """How a number is brought to another unit: `factor` times it plus `offset`; `unit` is None where none is known."""
+
+    factor: float = 1.0
+    offset: float = 0.0
+    unit: str | None = None
+
+    def __call__(self, value: float) -> float:
+        """Return a value in the unit."""
+        return self.factor * value + self.offset
+
+
+def measured(tree: Node, units: Mapping[str, Unit], measure: Iterable[str], pure: Iterable[str]) -> Unit:
+    """Return the unit of an expression times those of some coordinates; names in `pure` have none.
+
+    Raises `SpecificationError` where terms of different units meet.
+    """
+    known = {**units, **dict.fromkeys(pure, _one())}
+    found = Quantities(known).unit(tree) or _one()
+    return reduce(mul, (units[name] for name in measure), found)
+
+
+def conversion(tree: Node, found: Unit, text: str | None, written: Mapping[str, str]) -> UnitConversion:
+    """Return how values of an expression in a unit are brought to the one that `text` names.
+
+    `written` holds the units of names as they are given. A temperature is moved to the zero of the other scale, a
+    difference of two is not. Raises `SpecificationError` for a unit of another kind.
+    """
+    zero = zero_of(tree, written) if _same_kind(found, _kelvin()) else Zero(0.0, 0.0)
+    if text is None:
+        return UnitConversion(unit=zero.unit if zero and zero.count else _short(found))
+    wanted = parse_unit(text)
+    if not _same_kind(found, wanted):
+        raise SpecificationError(f"expected a unit of the kind of {unit_text(found)}, found '{text}'")
+    factor = float(_registry().get_base_units(found / wanted)[0])
+    if zero is None or (zero.count not in (0.0, 1.0)) or (_begins(text) and not _same_kind(found, _kelvin())):
+        if _begins(text) or any(_begins(written.get(name, "")) for name in names_in(tree)):
+            shown = clip(to_text(tree))
+            raise SpecificationError(
+                f"'{text}' fits a temperature or a difference of two, and '{shown}' is neither"
+            )
+        return UnitConversion(factor, 0.0, text)
+    shift = zero.kelvin - _begins(text) if zero.count else 0.0
+    return UnitConversion(factor, shift / float(_registry().get_base_units(wanted)[0]), text)
+
+
+def _short(unit: Unit) -> str:
+    """Return a unit as text without what cancels in it."""
+    reduced = _registry().Quantity(1.0, unit).to_reduced_units()
+    chosen = reduced.units if math.isclose(reduced.magnitude, 1.0, rel_tol=_ROUNDING) else unit
+    return f"{chosen:~C}".replace("Δ°C", "K").replace("Δ°F", "delta_degF") or "1"
+
+
+def _same_kind(one: Unit, other: Unit) -> bool:
+    return all(abs(power) < _ROUNDING for power in (one / other).dimensionality.values())
+
+
+def _kelvin() -> Unit:
+    return _registry().Unit("K")
+
+
+@dataclass(frozen=True)
+class Zero:
+    """Of a sum of temperatures: how many are added (1, or 0 for a difference), and where their scale begins, in K."""
+
+    count: float
+    kelvin: float
+    unit: str | None = None
+
+
+def zero_of(tree: Node, units: Mapping[str, str]) -> Zero | None:
+    """Return where the scale of an expression begins by the units of its names as written; None where that is open."""
+    match tree:
+        case Name(name) if name in units and _is_temperature(units[name]):
+            return Zero(1.0, _begins(units[name]), units[name])
+        case Number() | Name() | Derivative():
+            return Zero(0.0, 0.0)
+        case Negative(of):
+            return _times(-1.0, zero_of(of, units))
+        case Binary("+" | "-" as op, left, right):
+            return _sum(zero_of(left, units), _times(1.0 if op == "+" else -1.0, zero_of(right, units)))
+        case Binary("*", Number(factor), other) | Binary("*", other, Number(factor)):
+            return _times(float(factor), zero_of(other, units))
+        case Binary("/", other, Number(factor)) if factor:
+            return _times(1.0 / float(factor), zero_of(other, units))
+        case Apply("min" | "max", arguments):
+            found = {zero_of(argument, units) for argument in arguments}
+            return found.pop() if len(found) == 1 else None
+        case _:
+            return None
+
+
+def _sum(first: Zero | None, second: Zero | None) -> Zero | None:
+    if first is None or second is None:
+        return None
+    count = round(first.count + second.count, 12)
+    return Zero(count, first.kelvin + second.kelvin, first.unit or second.unit)
+
+
+def _times(factor: float, zero: Zero | None) -> Zero | None:
+    return None if zero is None else Zero(round(factor * zero.count, 12), factor * zero.kelvin, zero.unit)
+
+
+def _begins(text: str) -> float:
+    """Return where the scale of a temperature begins, in kelvin; 0 for other units."""
+    if not _is_temperature(text):
+        return 0.0
+    quantity = _registry().Quantity
+    return float(quantity(0.0, _registry().Unit(text)).to("K").magnitude)
+
+
+def _is_temperature(text: str) -> bool:
+    if not _NAME.fullmatch(text):
+        return False
+    try:
+        return bool(_registry().Unit(text).dimensionality == {"[temperature]": 1})
+    except (AttributeError, ValueError):
+        return False
+
+
 def check_units(checked: ValidationContext) -> None:
     """Units parse; where every name has one, the terms of each equation agree."""
     spec = checked.spec
-    places = (*checked.coordinates, *spec.fields, *spec.coefficients)
-    units: dict[str, Unit] = {}
+    unknown = [spec.eigenvalue.name] if spec.eigenvalue else []
+    places = (*checked.coordinates, *spec.fields, *spec.coefficients, *unknown)
+    units = checked.units
     for name, text in spec.units.items():
         if name not in places:
             valid = valid_values("names", name, places)
-            checked.add_issue(("units", name), f"'{name}' is no coordinate, field or coefficient; {valid}")
+            checked.add_issue(
+                ("units", name), f"'{name}' is no coordinate, field, coefficient or eigenvalue; {valid}"
+            )
         _set_unit(checked, units, ("units", name), name, text)
     for name, quantity in spec.parameters.items():
         if quantity.unit is not None:

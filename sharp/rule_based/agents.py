@@ -24,6 +24,7 @@ from sharp.agent import ToolChain, chain_of_document
 from sharp.errors import ModelRefused
 from sharp.problems import Problem, list_cases, list_ill_posed, load_case, load_ill_posed, to_document
 from sharp.rule_based import prompt_markers as marks
+from sharp.rule_based.asked import questions_after
 
 # Its programs come from a library: few are as good as many.
 _EFFORT = {"candidates": 3, "rounds": 2, "validation": 2, "test": 2}
@@ -50,6 +51,7 @@ class KnownCase:
     reason: str = ""
     questions: tuple[str, ...] = ()
     problem: Problem | None = None
+    document: Mapping[str, Any] | None = None
 
     def by_program(self, accuracy: str | None) -> KnownCase:
         """Return the same for whoever wants a solver program, to an accuracy or that of the case."""
@@ -71,17 +73,45 @@ def _statements() -> Mapping[str, Callable[[], KnownCase]]:
 def known_case(statement: str) -> KnownCase:
     """Return what is known of a statement; raises `ModelRefused` for one that is not known.
 
-    The sentence "Write a solver program for it." may be added, also with ", accurate to 1e-3" before its end.
+    The sentence "Write a solver program for it." may be added, also with ", accurate to 1e-3" before its end; and
+    questions for numbers that `sharp.rule_based.asked` can read.
     """
+    stated, _, answers = statement.partition(marks.ANSWERED)
+    if answers:
+        return _answered(known_case(stated), answers)
     key = normalise_whitespace(statement)
     if wanted := marks.PROGRAM_WANTED.search(key):
         return known_case(key[: wanted.start()]).by_program(wanted[1])
     if key not in _statements():
+        asking = _with_questions(key)
+        if asking is not None:
+            return asking
         raise ModelRefused(
             "the rule-based model understands no language: it knows the statements of the shipped cases alone, and "
             f"'{key[:60]}…' is none of them. Name a model, or write a specification (docs/problems.md)"
         )
     return _statements()[key]()
+
+
+def _with_questions(key: str) -> KnownCase | None:
+    """Return the case whose statement a text begins with, if what follows asks for numbers that can be read."""
+    said = max((said for said in _statements() if key.startswith(f"{said} ")), key=len, default=None)
+    known = _statements()[said]() if said else None
+    if said is None or known is None or known.problem is None:
+        return None
+    document = {**to_document(known.problem), "reference": None}
+    quantities = questions_after(key[len(said) :], document)
+    if quantities is None:
+        return None
+    return replace(known, chain=chain_of_document({**document, "quantities": quantities}))
+
+
+def _answered(known: KnownCase, answers: str) -> KnownCase:
+    """Return a case after its questions were answered: a jump that is meant is accepted."""
+    if known.document is None or known.verdict != "clarify" or not marks.JUMP_MEANT.search(answers):
+        return known
+    document = {**known.document, "allow": ["corner-jump"]}
+    return KnownCase(chain_of_document(document))
 
 
 def _stated(paths: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
@@ -103,7 +133,10 @@ def _ill_posed(name: str) -> KnownCase:
     case = load_ill_posed(name)
     diagnosis = case.diagnose()
     reason = "; ".join(concern.message for concern in diagnosis.concerns)
-    return KnownCase(chain_of_document(case.problem.value), case.verdict, reason, diagnosis.questions)
+    document = case.problem.value
+    return KnownCase(
+        chain_of_document(document), case.verdict, reason, diagnosis.questions, document=document
+    )
 
 
 @dataclass(frozen=True)

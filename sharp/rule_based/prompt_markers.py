@@ -125,3 +125,9 @@ FAILED_STEP = re.compile(r"### (\S+): \S+\n\n- inputs: .*\n- parameters: .*\n- f
 STEP_FAILED, CHECK_FAILED = "- failed: ", "NOT passed"
 # What may be added to the statement of a case, with the accuracy that is enough.
 PROGRAM_WANTED = re.compile(r" Write a solver program for it(?:, accurate to (\d+(?:\.\d+)?(?:e-?\d+)?))?\.$")
+# What was asked and answered stands below a statement.
+ANSWERED = "Asked and answered:"
+JUMP_MEANT = re.compile(
+    r"jump meant\? *(?:yes|it is|ja|meant|a jump|是)|(?:jump|Sprung) is(?: what is)? meant|Sprung ist gemeint|是跳变",
+    re.IGNORECASE,
+)

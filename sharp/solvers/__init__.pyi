@@ -22,6 +22,7 @@ from .output import axis_points as axis_points
 from .output import npz as npz
 from .output import on_grid as on_grid
 from .pinn.method import Pinn as Pinn
+from .quantities import QuantityEstimate as QuantityEstimate
 from .refine import RefinementStudy as RefinementStudy
 from .refine import ResolutionAttempt as ResolutionAttempt
 from .refine import eigenvalue_distance as eigenvalue_distance
@@ -30,6 +31,7 @@ from .sample_points import interior_points as interior_points
 from .sample_points import recurrence as recurrence
 from .sample_points import relative_distance as relative_distance
 from .sample_points import sample_times as sample_times
+from .solution import MethodResult as MethodResult
 from .solution import Solution as Solution
 from .system import FirstOrderSystem as FirstOrderSystem
 from .system import system_of as system_of

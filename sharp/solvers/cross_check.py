@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 
 from sharp.solvers.comparison import solution_distance
@@ -23,13 +23,17 @@ ENOUGH = 1e-5
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """How far the solution of another method is from the one in question, and its own estimated error."""
+    """How far the solution of another method is from the one in question, and its own estimated error.
+
+    `study` is the refinement that the other solution comes from.
+    """
 
     method: str
     resolution: int
     distance: float
     own: float
     seconds: float
+    study: RefinementStudy | None = field(default=None, repr=False, compare=False)
 
 
 def second_opinion(
@@ -63,4 +67,4 @@ def compare_solutions(
     """Return what a refinement with a solution by another method says of a solution."""
     assert other.solution is not None
     apart = solution_distance(system.problem, other.solution, solution)
-    return CrossCheck(other.method, other.solution.resolution, apart, other.error, other.seconds)
+    return CrossCheck(other.method, other.solution.resolution, apart, other.error, other.seconds, other)

@@ -12,6 +12,7 @@ from sharp.solvers.cross_check import ENOUGH, CrossCheck, compare_solutions, sec
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import Deadline, NumericalMethod, all_methods
 from sharp.solvers.other_solutions import other_solutions
+from sharp.solvers.quantities import compute_all, estimate_all
 from sharp.solvers.recommend import MethodRanking, recommend
 from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, norm_of, refine
 from sharp.solvers.sample_points import Norm
@@ -153,7 +154,12 @@ def _judged(task: _Task, tried: Solution, choice: MethodRanking, best: MethodRes
     norm = norm_of(task.system.problem)
     reason = error_sentence(best.refinement, best.checks, other, len(others), norm)
     verdict = Verdict(best.verdict, reason, best.checks, best.refinement.error)
-    return replace(tried, trial=best, cross_check=other, alternatives=others, verdict=verdict)
+    problem, accuracy = task.system.problem, task.limits.accuracy
+    own = best.quantities or compute_all(problem, best.refinement, accuracy)
+    second = compute_all(problem, other.study, accuracy) if other and other.study else None
+    quantities = estimate_all(problem, own, accuracy, second, sound=verdict.verified)
+    answer = replace(tried, trial=best, cross_check=other, alternatives=others, verdict=verdict)
+    return replace(answer, quantities=quantities)
 
 
 def _alternatives(task: _Task, best: MethodResult) -> tuple[DiscreteSolution, ...]:
@@ -230,13 +236,28 @@ def _trial(task: _Task, method: NumericalMethod, deadline: Deadline) -> MethodRe
     # A resolution that is asked for is compared with one of two thirds of it.
     resolutions = (2 * wanted // 3, wanted) if wanted else method.resolution_sequence(task.system)
     trial = _checked(task, refine(method, task.system, accuracy, deadline, resolutions, task.say))
-    if trial.verdict == "verified" or not trial.refinement.converged:
-        return trial
     doubts = [f"{check.name} {check.value:.1e}" for check in trial.checks if check.verdict != "verified"]
-    task.listener(f"checks are not kept: {', '.join(doubts)}")
+    if not trial.refinement.converged:
+        return trial
+    if not doubts:
+        trial = _with_quantities(task, trial)
+        if not _coarse_quantities(task, trial):
+            return trial
+    told = f"checks are not kept: {', '.join(doubts)}" if doubts else "quantities are not accurate enough"
+    task.listener(told)
     before = trial.refinement
     further = refine(method, task.system, STRICTER * accuracy, deadline, resolutions, task.say, before)
     return _checked(task, further)
+
+
+def _with_quantities(task: _Task, trial: MethodResult) -> MethodResult:
+    return replace(trial, quantities=compute_all(task.system.problem, trial.refinement, task.limits.accuracy))
+
+
+def _coarse_quantities(task: _Task, trial: MethodResult) -> bool:
+    """Return whether a quantity that is asked for is less accurate than the field."""
+    found = estimate_all(task.system.problem, trial.quantities, task.limits.accuracy)
+    return any(isfinite(each.error) and not each.verified for each in found.values())
 
 
 def _checked(task: _Task, refinement: RefinementStudy) -> MethodResult:

@@ -15,7 +15,8 @@ from hpc.files import make_directory, write_atomic
 from sharp.document import one_line, render_html, render_markdown
 from sharp.errors import ConfigurationError
 from sharp.problems import Diagnosis
-from sharp.solvers.output import npz, output, table
+from sharp.solvers.cross_check import CrossCheck
+from sharp.solvers.output import npz, output, probe_table, quantity_table, table
 from sharp.solvers.recommend import MethodRanking
 from sharp.solvers.solution import Solution
 from sharp.solvers.solution_report import build_report
@@ -25,6 +26,8 @@ NAMES = (
     "solve_result.json",
     "solution.npz",
     "solution.csv",
+    "quantities.csv",
+    "probes.csv",
     "report.html",
     "report.md",
     "questions.yaml",
@@ -85,16 +88,29 @@ def id_in(text: str) -> str:
 def export(answer: Solution, folder: Folder) -> Path:
     """Write the files of an answer and return the path of the report as a page."""
     folder.open()
-    if answer.discrete is not None:
-        found = output(answer.problem, answer.discrete)
-        folder.write("solution.npz", npz(found, answer.discrete, answer.verdict.headline))
-        rows = table(found)
-        if rows is not None:
-            folder.write("solution.csv", f"# {one_line(answer.verdict.headline)}\n{rows}")
+    write_values(answer, folder.path)
     folder.write("solve_result.json", json.dumps(facts(answer), indent=1, allow_nan=False) + "\n")
     report = build_report(answer)
     folder.write("report.md", render_markdown(report))
     return folder.write("report.html", render_html(report))
+
+
+def write_values(answer: Solution, folder: Path) -> None:
+    """Write the values of an answer, if it has a solution: arrays, tables, quantities and probes."""
+    if answer.discrete is None:
+        return
+    found = output(answer.problem, answer.discrete)
+    rows = table(found)
+    probed = probe_table(answer.problem, answer.discrete) if answer.problem.grid.probes else ""
+    files: dict[str, str | bytes | None] = {
+        "solution.npz": npz(found, answer.discrete, answer.verdict.headline),
+        "solution.csv": f"# {one_line(answer.verdict.headline)}\n{rows}" if rows is not None else None,
+        "quantities.csv": quantity_table(answer.quantities) if answer.quantities else None,
+        "probes.csv": f"# {one_line(answer.verdict.headline)}\n{probed}" if probed else None,
+    }
+    for name, content in files.items():
+        if content is not None:
+            write_atomic(folder / name, content if isinstance(content, bytes) else content.encode())
 
 
 def export_questions(diagnosis: Diagnosis, folder: Folder) -> Path:
@@ -132,12 +148,20 @@ def facts(answer: Solution) -> dict[str, Any]:
             "concerns": [asdict(concern) for concern in answer.concerns],
             "checks": [{**asdict(check), "verdict": check.verdict} for check in answer.verdict.checks],
             "attempts": [asdict(each) for trial in answer.trials for each in trial.refinement.attempts],
-            "cross_check": asdict(answer.cross_check) if answer.cross_check else None,
+            "cross_check": _second(answer.cross_check),
+            "quantities": [asdict(each) for each in answer.quantities.values()],
             "recommendations": {found.method.name: found.reason for found in choice.recommendations},
             "refusals": dict(choice.refusals),
         }
     )
     return plain
+
+
+def _second(other: CrossCheck | None) -> dict[str, Any] | None:
+    if other is None:
+        return None
+    names = ("method", "resolution", "distance", "own", "seconds")
+    return {name: getattr(other, name) for name in names}
 
 
 def _plain(value: Any) -> Any:

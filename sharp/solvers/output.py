@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from sharp.errors import InputError
 from sharp.problems import Problem
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
+from sharp.solvers.quantities import QuantityEstimate
 from sharp.solvers.sample_points import evaluate, sample_times
 
 if TYPE_CHECKING:
@@ -55,7 +56,13 @@ def output(problem: Problem, solution: DiscreteSolution) -> Output:
 
 def output_axes(problem: Problem) -> tuple[tuple[Array, ...], Array]:
     """Return the output points along each axis, and the output times; one of no meaning for a steady problem."""
-    axes = tuple(axis_points(problem, name, count) for name, count in problem.grid.points.items())
+    listed = problem.grid.at
+    axes = tuple(
+        np.array(listed[name]) if name in listed else axis_points(problem, name, count)
+        for name, count in problem.grid.points.items()
+    )
+    if problem.time_name in listed:
+        return axes, np.array(listed[str(problem.time_name)])
     return axes, sample_times(problem, np.linspace(0, 1, problem.grid.times or 1))
 
 
@@ -121,17 +128,54 @@ def dataset(
     )
 
 
+def probe_values(problem: Problem, solution: DiscreteSolution) -> dict[str, Array]:
+    """Return the values [fields, times] at each probe point, at the output times."""
+    _, times = output_axes(problem)
+    if not problem.grid.probes:
+        return {}
+    values = evaluate(solution, np.array(list(problem.grid.probes.values())), times)
+    return {name: values[:, :, number] for number, name in enumerate(problem.grid.probes)}
+
+
+def probe_table(problem: Problem, solution: DiscreteSolution) -> str:
+    """Return the values at the probe points as CSV: probe, coordinates, time, fields."""
+    late = [str(problem.time_name)] if problem.time is not None else []
+    _, times = output_axes(problem)
+    rows = [
+        [name, *problem.grid.probes[name], *([time] if late else []), *values[:, k]]
+        for name, values in probe_values(problem, solution).items()
+        for k, time in enumerate(times)
+    ]
+    return _csv(["probe", *problem.space, *late, *problem.fields], rows)
+
+
+def quantity_table(quantities: Mapping[str, QuantityEstimate]) -> str:
+    """Return quantities as CSV: name, value, error, unit, whether it is verified, and what it is."""
+    rows = [
+        [each.name, each.value, each.error, each.unit or "", str(each.verified).lower(), each.note]
+        for each in quantities.values()
+    ]
+    return _csv(["name", "value", "error", "unit", "verified", "what"], rows)
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        writer.writerow([cell if isinstance(cell, str) else repr(float(cell)) for cell in row])
+    return buffer.getvalue()
+
+
 def table(found: Output) -> str | None:
     """Return a problem in one space coordinate as CSV: coordinates, then fields; None where that is no small table."""
     problem = found.problem
     if len(problem.space) > 1 or found.values[0].size > MOST_ROWS:
         return None
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
     late = [str(problem.time_name)] if problem.time is not None else []
-    writer.writerow([*late, *problem.space, *problem.fields])
-    for k, time in enumerate(found.times):
-        for i, x in enumerate(found.axes[0]):
-            numbers = [*([time] if late else []), x, *found.values[:, k, i]]
-            writer.writerow([repr(float(number)) for number in numbers])
-    return buffer.getvalue()
+    rows = (
+        [*([time] if late else []), x, *found.values[:, k, i]]
+        for k, time in enumerate(found.times)
+        for i, x in enumerate(found.axes[0])
+    )
+    return _csv([*late, *problem.space, *problem.fields], rows)

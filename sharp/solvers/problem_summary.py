@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sharp.problems import Boundary, Problem, domain_lines
+from sharp.solvers.quantities import quantity_text
 
 
 def problem_summary(problem: Problem) -> Iterator[tuple[str, str]]:
@@ -27,8 +28,18 @@ def problem_summary(problem: Problem) -> Iterator[tuple[str, str]]:
         yield "mean over the domain", f"{name}: {mean}"
     if spec.eigenvalue is not None:
         yield "unknown number", f"{spec.eigenvalue.name}: the {spec.eigenvalue.count} lowest eigenvalues"
+    yield from _wanted(problem)
     if spec.allow:
         yield "accepted", ", ".join(spec.allow)
+
+
+def _wanted(problem: Problem) -> Iterator[tuple[str, str]]:
+    for quantity in problem.quantities:
+        unit = f", in {quantity.unit}" if quantity.unit else ""
+        yield "asked for", f"{quantity.name} = {quantity_text(problem, quantity)}{unit}"
+    for name, point in problem.grid.probes.items():
+        at = zip(problem.space, point, strict=True)
+        yield "probe", f"{name} at {', '.join(f'{axis} = {value:g}' for axis, value in at)}"
 
 
 def _parameter(problem: Problem, name: str, value: float) -> str:

@@ -73,7 +73,8 @@ class RefinementStudy:
     """All attempts of one method, its best solution, and the estimated relative error of that.
 
     `order` is the algebraic order of convergence that the last two differences show, None where there are not two;
-    `agreed` says that the error is at most the accuracy asked for.
+    `converged` says that the error is at most the accuracy asked for, `coarser` is the solution that the best one was
+    compared with.
     """
 
     method: str
@@ -82,6 +83,7 @@ class RefinementStudy:
     error: float
     order: float | None
     converged: bool
+    coarser: DiscreteSolution | None = None
 
     @property
     def summary(self) -> str:
@@ -143,6 +145,7 @@ class _Course:
         self._listener = listener
         self._attempts = list(before.attempts) if before else []
         self._solution = before.solution if before else None
+        self._coarser = before.coarser if before else None
         self._late = False
         self._highest = JUMPS_ORDER if norm_of(system.problem) == "L1" else math.inf
         self._reached: list[float | None] = []
@@ -164,7 +167,10 @@ class _Course:
         """Return what has been found."""
         error, order = estimate_error(self._attempts, self._least, self._highest)
         agreed = error <= self._accuracy
-        return RefinementStudy(self._method.name, tuple(self._attempts), self._solution, error, order, agreed)
+        attempts = tuple(self._attempts)
+        return RefinementStudy(
+            self._method.name, attempts, self._solution, error, order, agreed, self._coarser
+        )
 
     def goes_on_after(self, resolution: int) -> bool:
         """Try a resolution, unless there is no time for it; return whether a finer one is worth trying."""
@@ -180,7 +186,8 @@ class _Course:
         if found is not None and self._solution is not None:
             found, attempt = self._compared(found, attempt, self._solution)
         self._note(attempt)
-        self._solution = found or self._solution
+        if found is not None:
+            self._solution, self._coarser = found, self._solution
         return not (self._late or limit.remaining_s < 0 or self.refinement().converged or self._ends_early())
 
     def look_back(self) -> None:
@@ -197,6 +204,7 @@ class _Course:
         if coarse is not None and coarse.unknowns < self._solution.unknowns:
             _, compared = self._compared(self._solution, fine, coarse)
             self._attempts[done[0] : done[0] + 1] = [attempt, compared]
+            self._coarser = coarse
             self._listener(compared)
 
     def _attempt(

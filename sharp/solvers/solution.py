@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import html
 from base64 import b64encode
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from io import BytesIO
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sharp.error_messages import valid_values
 from sharp.errors import InputError, NotSolved, OutsideDomain
-from sharp.problems import Diagnostic, Problem, domain_lines
+from sharp.problems import Diagnostic, Problem, asking, domain_lines
 from sharp.solvers.cross_check import CrossCheck
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
+from sharp.solvers.quantities import ComputedQuantity, QuantityEstimate, compute_all, estimate_all
 from sharp.solvers.recommend import MethodRanking, Recommendation
 from sharp.solvers.refine import RefinementStudy
 from sharp.solvers.sample_points import evaluate
@@ -52,10 +53,11 @@ def within_time(problem: Problem, times: Array) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class MethodResult:
-    """What one method came to: its refinement, and the checks of its solution (none where it has none)."""
+    """What one method came to: its refinement, the checks of its solution and the quantities asked for, if computed."""
 
     refinement: RefinementStudy
     checks: tuple[VerificationCheck, ...] = ()
+    quantities: Mapping[str, ComputedQuantity] = field(default_factory=dict)
 
     @property
     def verdict(self) -> CheckStatus:
@@ -86,7 +88,8 @@ class Solution:
     For an eigenvalue problem it is the first eigenfunction, scaled to a largest absolute value of 1, and `eigenvalues`
     holds the numbers. `accuracy` is the relative error that was aimed at, `trials` holds what every method came to,
     `trial` the best of these, `cross_check` the comparison with a second method, `alternatives` other solutions of a
-    nonlinear steady problem, as far as they were found, and `seconds` what everything took.
+    nonlinear steady problem, as far as they were found, and `seconds` what everything took. `quantities` are the
+    numbers that the specification asks for, by name; `quantity` gives others.
     """
 
     problem: Problem
@@ -99,6 +102,7 @@ class Solution:
     cross_check: CrossCheck | None = None
     alternatives: tuple[DiscreteSolution, ...] = ()
     seconds: float = 0.0
+    quantities: Mapping[str, QuantityEstimate] = field(default_factory=dict)
 
     @property
     def error(self) -> float:
@@ -164,6 +168,31 @@ class Solution:
         values = evaluate(discrete, places, distinct)[:, order]
         return values[:, 0] if self.problem.time is None else values
 
+    def quantity(self, value: str, **asked: Any) -> QuantityEstimate:
+        """Return a number with its error: an expression of fields and their first derivatives.
+
+        `take`, `over`, `at` and `unit` are those of `quantities` in specifications (docs/problems.md):
+        `solution.quantity("u", at={"x": 0.5, "t": 1})`, `solution.quantity("-k*u_x", take="integral", over="x = 0")`.
+        Raises `SpecificationError` for what cannot be asked, and `NotSolved`.
+        """
+        self._required()
+        assert self.trial is not None, "there is a solution"
+        problem = asking(self.problem, {"quantity": {"value": value, **asked}})
+        study = self.cross_check.study if self.cross_check else None
+        own = compute_all(problem, self.trial.refinement, self.accuracy)
+        other = compute_all(problem, study, self.accuracy) if study else None
+        found = estimate_all(problem, own, self.accuracy, other, sound=self.verdict.verified)
+        return found["quantity"]
+
+    def probe(self, name: str) -> Array:
+        """Return the values [fields, times] at a probe point of the specification; raises `NotSolved`."""
+        from sharp.solvers.output import probe_values
+
+        found = probe_values(self.problem, self._required())
+        if name not in found:
+            raise InputError(f"there is no probe {name!r}; {valid_values('probes', name, list(found))}")
+        return found[name]
+
     def to_xarray(self, **coordinates: ArrayLike) -> xarray.Dataset:
         """Return the values on a grid as a data set with a variable for each field, not a number outside the domain.
 
@@ -202,6 +231,7 @@ class Solution:
         lines = [f"<b>{html.escape(self.problem.title)}</b><br>{html.escape(self.verdict.headline)}"]
         if self.eigenvalues:
             lines.append(f"eigenvalues: {', '.join(f'{value:.10g}' for value in self.eigenvalues)}")
+        lines += [html.escape(str(quantity)) for quantity in self.quantities.values()]
         if self.discrete is not None:
             buffer = BytesIO()
             self.plot().savefig(buffer, format="png", dpi=72)

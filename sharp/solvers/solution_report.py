@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import isfinite
+
 from sharp.document import (
     MISSING,
     Block,
@@ -21,18 +24,16 @@ from sharp.problems import render_latex
 from sharp.solvers.driver import display_name
 from sharp.solvers.exact import known_eigenvalues
 from sharp.solvers.figures import figures
+from sharp.solvers.output import probe_values
 from sharp.solvers.problem_summary import problem_summary
+from sharp.solvers.quantities import QuantityEstimate
 from sharp.solvers.refine import ResolutionAttempt
 from sharp.solvers.solution import Solution
 
 
 def build_report(answer: Solution) -> Report:
     """Return the report of an answer."""
-    sections = [_problem(answer)]
-    if answer.discrete is not None:
-        sections += [_solution(answer), _checks(answer)]
-    if answer.choice is not None:
-        sections += [_refinement(answer), _methods(answer)]
+    sections = [_problem(answer), *answer_sections(answer)]
     return Report(
         title=answer.problem.title,
         headline=Headline(answer.verdict.headline, flagged=not answer.verdict.verified),
@@ -44,6 +45,16 @@ def build_report(answer: Solution) -> Report:
     )
 
 
+def answer_sections(answer: Solution) -> list[Section]:
+    """Return what is known of the answer: the numbers asked for, the solution, checks, refinement and methods."""
+    sections = []
+    if answer.discrete is not None:
+        sections += [*_quantities(answer), _solution(answer), _checks(answer)]
+    if answer.choice is not None:
+        sections += [_refinement(answer), _methods(answer)]
+    return sections
+
+
 def _problem(answer: Solution) -> Section:
     problem = answer.problem
     statement = problem.specification.statement
@@ -52,6 +63,35 @@ def _problem(answer: Solution) -> Section:
     blocks.append(Code(summary, "text", wrap=True))
     blocks.append(Details("In LaTeX", (Code(render_latex(problem), "latex"),)))
     return Section("problem", "The problem as understood", tuple(blocks))
+
+
+def _quantities(answer: Solution) -> list[Section]:
+    """Return the numbers that were asked for, and the values at probe points at the last time."""
+    blocks: list[Block] = []
+    if answer.quantities:
+        columns = ("quantity", "value", "error", "unit", "verified", "what")
+        blocks.append(Table(columns, quantity_rows(answer.quantities), columns[1:3], "Errors are absolute"))
+    if answer.problem.grid.probes and answer.discrete is not None:
+        probed = probe_values(answer.problem, answer.discrete)
+        rows = tuple((name, *(f"{value:.8g}" for value in values[:, -1])) for name, values in probed.items())
+        names = ("probe", *answer.problem.fields)
+        blocks.append(Table(names, rows, names[1:], "At the last output time; all times are in probes.csv"))
+    return [Section("quantities", "What was asked for", tuple(blocks))] if blocks else []
+
+
+def quantity_rows(quantities: Mapping[str, QuantityEstimate]) -> tuple[tuple[str, ...], ...]:
+    """Return the rows of a table of quantities: name, value, error, unit, whether it is verified, what it is."""
+    return tuple(
+        (
+            each.name,
+            each.digits,
+            f"{each.error:.1e}" if isfinite(each.error) else MISSING,
+            each.unit or MISSING,
+            "yes" if each.verified else "NO",
+            each.note,
+        )
+        for each in quantities.values()
+    )
 
 
 def _solution(answer: Solution) -> Section:

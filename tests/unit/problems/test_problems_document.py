@@ -20,7 +20,14 @@ CODE = {word for code in re.findall(r"`([^`\n]+)`", DOCUMENT) for word in re.fin
 
 
 def test_the_example_is_a_valid_problem() -> None:
-    (example,) = re.findall(r"```yaml\n(.*?)```", DOCUMENT, flags=re.DOTALL)
+    example, outputs, quantities = re.findall(r"```yaml\n(.*?)```", DOCUMENT, flags=re.DOTALL)
+    (written,) = re.findall(r"^outputs: .*\n", example, flags=re.MULTILINE)
+    longer = example.replace(written, outputs + quantities).replace("time: [0, 300]", "time: [0, 3600]")
+    assert [each.name for each in parse_problem(longer, "problems.md").quantities] == [
+        "face",
+        "loss",
+        "hottest",
+    ]
     problem = parse_problem(example, "problems.md")
     assert f"`solver({', '.join(problem.interface.arguments)})`" in DOCUMENT
     assert problem.parameters["alpha"] == 237 / (2700 * 900)

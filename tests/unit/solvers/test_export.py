@@ -54,7 +54,11 @@ def rod(tmp_path: Path) -> Path:
 
 
 def test_all_files_of_a_solution_are_there_and_no_others(rod: Path) -> None:
-    assert {path.name for path in rod.iterdir()} == set(NAMES) - {"questions.yaml"}
+    assert {path.name for path in rod.iterdir()} == set(NAMES) - {
+        "questions.yaml",
+        "quantities.csv",
+        "probes.csv",
+    }
     assert (rod / "problem.yaml").read_text() == HEAT
 
 

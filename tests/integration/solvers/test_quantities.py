@@ -1,0 +1,195 @@
+"""Numbers that are asked for of a solution, against exact values; no true error is above its estimate."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import exp, pi, sin
+
+import numpy as np
+import pytest
+from scipy.special import jn_zeros
+
+from sharp.problems import parse_problem
+from sharp.solvers import SolveOptions, solve_problem
+from sharp.solvers.quantities import compute_all, estimate_all
+
+RODS = """
+pde_spec: 1
+id: rod
+title: A rod
+coordinates: {space: [x], time: t}
+fields: [u]
+units: {x: m, t: s, u: degC}
+parameters: {a: {value: 1, unit: m**2/s}}
+equations: [u_t = a*u_xx]
+domain: {type: box, bounds: {x: [0, 1]}}
+time: [0, 0.1]
+initial: {u: 20 + 5*sin(pi*x)}
+boundary: [{where: all, type: dirichlet, field: u, value: 20}]
+accuracy: 1e-5
+quantities:
+  middle: {value: u, at: {x: 0.5, t: 0.1}, unit: K}
+  slope: {value: u_x, at: {x: 0, t: 0.05}}
+  cooling: {value: u_t, at: {x: 0.5, t: 0}}
+  heat: {value: u, take: mean, at: {t: 0.1}}
+  loss: {value: -u_x*normal_x, take: integral, over: all}
+  hottest: {value: u, take: maximum, at: {t: 0.1}}
+  steepest: {value: abs(u_x), take: maximum}
+  where_it_is_late: {value: u, take: minimum, at: {x: 0.3}}
+"""
+MEMBRANE = """
+pde_spec: 1
+id: membrane
+title: A loaded membrane
+coordinates: {space: [x, y]}
+fields: [u]
+equations: [-lap(u) = 4]
+domain: {type: disk, radius: 1}
+boundary: [{where: outer, type: dirichlet, field: u, value: 0}]
+accuracy: 1e-5
+quantities:
+  sag: {value: u, take: maximum}
+  volume: {value: u, take: integral}
+  load: {value: u_x*normal_x + u_y*normal_y, take: integral, over: outer}
+  slope: {value: u_x, at: {x: 0, y: 1}}
+  edge: {value: u_y, at: {x: 0.6, y: 0.8}}
+"""
+PLATE = """
+pde_spec: 1
+id: plate
+title: A plate
+coordinates: {space: [x, y]}
+fields: [u]
+coefficients: {k: 1 + x}
+equations: [-div(k*grad(u)) = 0]
+domain: {type: box, bounds: {x: [0, 1], y: [0, 2]}}
+boundary:
+  - {where: x = 0, type: dirichlet, field: u, value: 0}
+  - {where: x = 1, type: dirichlet, field: u, value: log(2)}
+  - {where: y = 0, type: neumann, field: u, value: 0}
+  - {where: y = 2, type: neumann, field: u, value: 0}
+accuracy: 1e-5
+quantities:
+  flux: {value: k*u_x*normal_x, take: integral, over: x = 1}
+  insulated: {value: k*u_y*normal_y, take: integral, over: y = 2}
+  mean: {value: u, take: mean, over: y = 0}
+"""
+BRACKET = """
+pde_spec: 1
+id: bracket
+title: An L with a smooth solution, and a hole
+coordinates: {space: [x, y]}
+fields: [u]
+equations: [-lap(u) = 0]
+domain:
+  type: polygon
+  vertices: [[0, 0], [2, 0], [2, 1], [1, 1], [1, 2], [0, 2]]
+  holes: [{type: disk, center: [0.5, 0.5], radius: 0.25}]
+boundary: [{where: all, type: dirichlet, field: u, value: x**2 - y**2 + 3*x}]
+accuracy: 1e-5
+quantities:
+  volume: {value: u - 3*x, take: integral}
+  area: {value: 1 + 0*u, take: integral}
+  hottest: {value: u, take: maximum}
+  through_hole: {value: u_x*normal_x + u_y*normal_y, take: integral, over: hole 0}
+  edge: {value: u_x, at: {x: 1, y: 1.5}}
+"""
+DRUM = """
+pde_spec: 1
+id: drum
+title: A drum
+coordinates: {space: [x, y]}
+fields: [u]
+parameters: {c: 340}
+equations: [-lap(u) = mu*u]
+eigenvalue: {name: mu, count: 3}
+domain: {type: disk, radius: 1}
+boundary: [{where: all, type: dirichlet, field: u, value: 0}]
+quantities:
+  tone: {value: c*sqrt(mu)/(2*pi), mode: 2}
+"""
+_DECAY = exp(-(pi**2) * 0.1)
+EXACT = {
+    RODS: {
+        "middle": 293.15 + 5 * _DECAY,
+        "slope": 5 * pi * exp(-(pi**2) * 0.05),
+        "cooling": -5 * pi**2,
+        "heat": 20 + 5 * _DECAY * 2 / pi,
+        "loss": 10 * (1 - _DECAY) / pi,
+        "hottest": 20 + 5 * _DECAY,
+        "steepest": 5 * pi,
+        "where_it_is_late": 20 + 5 * _DECAY * sin(0.3 * pi),
+    },
+    MEMBRANE: {"sag": 1.0, "volume": pi / 2, "load": -4 * pi, "slope": 0.0, "edge": -1.6},
+    PLATE: {"flux": 2.0, "insulated": 0.0, "mean": 2 * np.log(2) - 1},
+    BRACKET: {
+        "volume": 0.0,
+        "area": 3 - pi / 16,
+        "hottest": 10.0,
+        "through_hole": 0.0,
+        "edge": 5.0,
+    },
+    DRUM: {"tone": 340 * jn_zeros(1, 1)[0] / (2 * pi)},
+}
+
+
+@pytest.mark.parametrize("text", list(EXACT), ids=["rods", "membrane", "plate", "bracket", "drum"])
+def test_quantities_and_their_errors(text: str) -> None:
+    solution = solve_problem(parse_problem(text, "asked.yaml"), SolveOptions(time_limit=60))
+    assert solution.verdict.verified, solution.verdict
+    assert solution.quantities.keys() == EXACT[text].keys()
+    for name, exact in EXACT[text].items():
+        found = solution.quantities[name]
+        assert abs(found.value - exact) <= found.error + 1e-12, found
+        assert found.verified, found
+        assert found.relative <= solution.accuracy
+
+
+FEW = RODS.partition("  cooling")[0]
+
+
+def test_a_coarse_solution_says_so_of_its_numbers() -> None:
+    problem = parse_problem(FEW, "asked.yaml")
+    options = SolveOptions(method="fv", resolution=12, time_limit=20)
+    solution = solve_problem(problem, options)
+    found = solution.quantities["slope"]
+    assert not found.verified
+    assert "not verified" in str(found)
+    assert abs(found.value - EXACT[RODS]["slope"]) <= found.error
+
+
+def test_a_second_method_that_contradicts_is_heard() -> None:
+    problem = parse_problem(FEW, "asked.yaml")
+    solution = solve_problem(problem, SolveOptions(method="chebyshev", time_limit=20))
+    assert solution.trial is not None
+    assert solution.cross_check is not None
+    other = solution.cross_check.study
+    assert other is not None
+    assert other.solution is not None
+    evaluate = other.solution.evaluate
+    off = replace(other.solution, evaluate=lambda points, times: 1.1 * evaluate(points, times))
+    wrong = replace(other, solution=off, coarser=off)
+    own, second = (compute_all(problem, study, 1e-5) for study in (solution.trial.refinement, wrong))
+    found = estimate_all(problem, own, 1e-5, second)["middle"]
+    assert not found.verified
+    assert found.error == pytest.approx(0.1 * (found.value - 273.15), rel=1e-3)
+
+
+def test_numbers_can_be_asked_later_and_are_in_the_files(tmp_path) -> None:
+    from sharp.solvers import Folder
+    from sharp.solvers.export import export
+
+    text = FEW.replace("accuracy", "outputs: {at: {t: [0, 0.1]}, probes: {p: {x: 0.5}}}\naccuracy")
+    solution = solve_problem(parse_problem(text, "asked.yaml"), SolveOptions(time_limit=20))
+    later = solution.quantity("u", at={"x": 0.25, "t": 0.1})
+    assert later.value == pytest.approx(20 + 5 * _DECAY * sin(pi / 4), abs=later.error)
+    assert solution.probe("p")[0] == pytest.approx([25.0, 20 + 5 * _DECAY], abs=1e-4)
+    export(solution, Folder(tmp_path / "out", text))
+    written = json.loads((tmp_path / "out" / "solve_result.json").read_text())
+    assert {each["name"] for each in written["quantities"]} == {"middle", "slope"}
+    rows = (tmp_path / "out" / "quantities.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in rows] == ["name", "middle", "slope"]
+    assert len((tmp_path / "out" / "probes.csv").read_text().splitlines()) == 4
+    assert list(np.load(tmp_path / "out" / "solution.npz")["t"]) == [0.0, 0.1]
+    assert "What was asked for" in (tmp_path / "out" / "report.md").read_text()

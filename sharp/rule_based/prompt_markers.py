@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 # The first pattern that a prompt has outside its code names the question; formal complaints come first, as they quote.
 QUESTIONS = (
-    ("again", r"^Your last answer could not be read"),
+    ("again", r"^Your last answer could not be used"),
     ("patch-failed", r"^Your patch could not be applied"),
     ("write-analysis", r"^## Writing the analysis$"),
     # What is said of answers comes before what is asked of them, as it quotes them.

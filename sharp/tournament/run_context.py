@@ -182,7 +182,8 @@ async def ask_and_read(
     try:
         return await ask_until_valid(say, path, conversation, read, retries, given)
     except ReplyCut as error:
-        raise ReplyCut(f"{error} To allow longer answers, raise `sampling.{purpose}.max_tokens`.") from None
+        what, _, _advice_to_the_model = str(error).partition(". ")
+        raise ReplyCut(f"{what}. To allow longer answers, raise `sampling.{purpose}.max_tokens`.") from None
 
 
 def texts_apart(reply: ChatReply) -> list[ChatReply]:

@@ -117,7 +117,7 @@ _DONATED = verdict(base_id="c002", changes=[{"what": "limiter", "why": "no overs
 # Judge 1 improves its program twice; judge 2 takes an idea from another program and then keeps what it has; judge 3
 # breaks its program twice, and each time it is mended. One candidate is no program.
 RULES: Mapping[str, Any] = {
-    r"^genesis/c004/code$": "I would rather not.",
+    r"^genesis/c004/code(/retry-1)?$": "I would rather not.",
     r"^genesis/c\d+/code$": lambda path, _: fenced(program(int(path[9:12]) / 10, path[8:12])),
     r"select/judge-1$": selection(["c001", "c002", "c003"]),
     r"select/judge-2$": selection(["c002", "c003"]),

@@ -104,6 +104,11 @@ def repair(code: str, failure: str, problem: str = "burgers") -> Message:
     return Message(
         "user",
         render(
-            "debug/repair", description=description, code=code.strip(), failure=failure, function="solver"
+            "debug/repair",
+            description=description,
+            code=code.strip(),
+            failure=failure,
+            timed_out=False,
+            function="solver",
         ),
     )

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sharp.errors import ConfigurationError
 from sharp.methods.cot_reflection import output_of
 from tests.helpers.methods.played import played, sampling
 from tests.helpers.models.scripted import Cut, fenced, program
@@ -56,11 +57,12 @@ async def test_the_program_is_that_of_the_output_even_where_the_thinking_has_a_l
     assert state.candidates["c001"].explanation == "A plan."
 
 
-async def test_a_reply_that_was_cut_off_inside_its_program_is_discarded() -> None:
+async def test_where_all_programs_are_cut_off_the_run_stops_and_names_the_limit() -> None:
     reply = Cut(thought(program(0.1)).removesuffix("```\n</output>\n"))
-    state, _ = await played("cot-reflection", {r"/code(/retry-1)?$": reply}, **ONE)
-    assert not state.candidates
-    assert "cut off at the limit of 10 tokens" in state.discarded["c001"]
+    with pytest.raises(
+        ConfigurationError, match=r"limit of 10 tokens. To allow.*sampling.genesis.max_tokens"
+    ):
+        await played("cot-reflection", {r"/code(/retry-1)?$": reply}, **ONE)
 
 
 async def test_debugging_is_codepdes_and_goes_on_from_the_output() -> None:

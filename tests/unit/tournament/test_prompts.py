@@ -104,7 +104,9 @@ async def test_branches_failures_and_repairs_render_too():
 
 def test_every_prompt_file_is_used():
     folders = (ROOT / "sharp" / name for name in ("tournament", "methods", "agent", "llm"))
-    sources = "\n".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
+    paths = [path for folder in folders for path in folder.rglob("*.py")]
+    paths += (ROOT / "prompts").rglob("*.md")  # one prompt may include another
+    sources = "\n".join(path.read_text() for path in paths)
     for name in prompt_hashes():
         stage, step = name.split("/")
         chosen = f'f"{stage}/{{' in sources and f'"{step}"' in sources
@@ -137,5 +139,6 @@ def test_a_users_prompt_hides_the_shipped_one(tmp_path, monkeypatch):
 
 
 def test_code_is_never_escaped():
-    text = render("debug/repair", description="d", code="a < b & c > 'd'", failure="f", function="solver")
+    code = "a < b & c > 'd'"
+    text = render("debug/repair", description="d", code=code, failure="f", timed_out=False, function="solver")
     assert "a < b & c > 'd'" in text

@@ -10,7 +10,7 @@ from math import isfinite
 from sharp.problems import Diagnostic, Problem, check_well_posedness
 from sharp.solvers.cross_check import ENOUGH, CrossCheck, compare_solutions, second_opinion
 from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.method import Deadline, NumericalMethod, all_methods
+from sharp.solvers.method import Deadline, NumericalMethod, all_methods, with_other_integrator
 from sharp.solvers.other_solutions import other_solutions
 from sharp.solvers.quantities import compute_all, estimate_all
 from sharp.solvers.recommend import MethodRanking, recommend
@@ -179,6 +179,7 @@ def _agreed(
     if second is None:
         return best, None
     methods = {each.method.name: each.method for each in choice.recommendations}
+    others = {name: _stepping_otherwise(task, method) for name, method in methods.items()}
     found = _comparison(task, second, best)
     for _ in range(_ROUNDS):
         if found.distance <= task.limits.cross_check(found.own)[0] or task.deadline.remaining_s <= 0:
@@ -186,8 +187,11 @@ def _agreed(
         task.listener(f"{found.method} differs by {found.distance:.1e}: both are refined")
         accuracy = STRICTER * min(found.distance, task.limits.accuracy)
         finer = [
-            _refined_further(task, methods.get(study.method), study, max(least, accuracy))
-            for study, least in ((second, STRICTER * ENOUGH), (best.refinement, 0.0))
+            _refined_further(task, known.get(study.method), study, max(least, accuracy))
+            for known, study, least in (
+                (others, second, STRICTER * ENOUGH),
+                (methods, best.refinement, 0.0),
+            )
         ]
         if finer == [second, best.refinement]:
             break
@@ -283,7 +287,11 @@ def _second_opinion(
         if trial.usable_for_cross_check:
             return trial.refinement
     tried = {trial.refinement.method for trial in trials}
-    untried = [each.method for each in choice.recommendations if each.method.name not in tried]
+    untried = [
+        _stepping_otherwise(task, each.method)
+        for each in choice.recommendations
+        if each.method.name not in tried
+    ]
     if untried:
         task.listener("second method, to compare with")
     return second_opinion(
@@ -295,6 +303,13 @@ def _second_opinion(
         task.say,
         lambda found: _checked(task, found).usable_for_cross_check,
     )
+
+
+def _stepping_otherwise(task: _Task, method: NumericalMethod) -> NumericalMethod:
+    """Return a method as a second opinion: in time it shares no integrator with the first, where it can."""
+    # What holds a constraint is advanced by Radau's method alone.
+    steps = not task.system.steady and task.system.inertia is None
+    return with_other_integrator(method) if steps else method
 
 
 _WORDS = {

@@ -36,7 +36,7 @@ _STAGES = np.array([
 # Explicit steps are stable up to about this product of their length and the largest rate of change.
 _STABLE = 5.0
 # So many explicit steps cost no more than the factorisations of implicit ones.
-_FEW_STEPS = 2000
+_FEW_STEPS = 150
 _POWERS = 12
 _SAFETY = 0.85
 _CHANGE = (0.2, 4.0)

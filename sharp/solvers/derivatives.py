@@ -12,7 +12,7 @@ import numpy as np
 
 from sharp.problems import Problem
 from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.fd_weights import central_stencil, one_sided_stencil
+from sharp.solvers.fd_weights import central_stencil, least_change, one_sided_stencil
 from sharp.solvers.grid import Array
 from sharp.solvers.sample_points import evaluate, fits, lengths
 
@@ -73,14 +73,7 @@ def _steadiest(
         values = evaluate(solution, places[fitting].reshape(-1, points.shape[1]), times)
         values = values.reshape(len(values), len(times), -1, len(offsets)) @ weights
         tried[fitting] = np.moveaxis(values, 2, 0) / steps[np.nonzero(fitting)[0], None, None]
-    return np.moveaxis(_least_change(tried), 0, -1)
-
-
-def _least_change(tried: Array) -> Array:
-    """Return of results by falling steps [steps, …] those that change least from one step to the next."""
-    change = np.abs(np.diff(tried, axis=0))
-    best = np.argmin(np.where(np.isfinite(change), change, np.inf), axis=0)[None]
-    return np.asarray(np.take_along_axis(tried[1:], best, axis=0)[0])
+    return np.moveaxis(least_change(tried), 0, -1)
 
 
 def _from_other_directions(
@@ -132,4 +125,4 @@ def _in_time(problem: Problem, solution: DiscreteSolution, points: Array, times:
                 values = values.reshape(len(values), *moments.shape, -1)
                 found[:, chosen] = sign * np.einsum("fkqm,q->fkm", values, weights) / step
         tried.append(found)
-    return _least_change(np.stack(tried))
+    return least_change(np.stack(tried))

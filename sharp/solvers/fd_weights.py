@@ -54,3 +54,12 @@ def mixed(by: tuple[int, ...]) -> tuple[Array, Array]:
     """Return offsets [s, d] and weights [s] of a mixed derivative, `by[i]` times along axis i, for steps of 1."""
     offsets, weights = zip(*map(central_stencil, by), strict=True)
     return np.array(list(product(*offsets))), np.array(list(map(np.prod, product(*weights))))
+
+
+def least_change(found: Array) -> Array:
+    """Return of results by falling steps [steps, …] those that change least from one step to the next."""
+    if len(found) == 1:
+        return np.asarray(found[0])
+    change = np.abs(np.diff(found, axis=0))
+    best = np.argmin(np.where(np.isfinite(change), change, np.inf), axis=0)[None]
+    return np.asarray(np.take_along_axis(found[1:], best, axis=0)[0])

@@ -30,7 +30,7 @@ from sharp.problems import (
     opens,
 )
 from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.fd_weights import central_stencil, mixed, one_sided_stencil
+from sharp.solvers.fd_weights import central_stencil, least_change, mixed, one_sided_stencil
 from sharp.solvers.functions import compile_function
 from sharp.solvers.grid import Array
 from sharp.solvers.sample_points import (
@@ -284,16 +284,7 @@ def _rate(problem: Problem, solution: DiscreteSolution, points: Array, order: in
         step = -share * (end - start)
         values = evaluate(solution, points, start + step * offsets)
         found.append(np.einsum("fkm,k->fm", values, weights) / step**order)
-    return _steadiest(np.stack(found))
-
-
-def _steadiest(found: Array) -> Array:
-    """Return of results by falling steps [steps, …] those that change least from one step to the next."""
-    if len(found) == 1:
-        return np.asarray(found[0])
-    change = np.abs(np.diff(found, axis=0))
-    best = np.argmin(np.where(np.isfinite(change), change, np.inf), axis=0)[None]
-    return np.asarray(np.take_along_axis(found[1:], best, axis=0)[0])
+    return least_change(np.stack(found))
 
 
 def boundary_residuals(problem: Problem, solution: DiscreteSolution) -> Iterator[ConditionResidual]:
@@ -386,7 +377,7 @@ def _gradient(problem: Problem, solution: DiscreteSolution, edge: BoundarySample
             _weighted(problem, solution, edge.points, times, (step * along, weights)) / step
             for step in (share * extent for share in ONE_SIDED_STEPS)
         ]
-        slopes.append(_steadiest(np.stack(found)))
+        slopes.append(least_change(np.stack(found)))
     matrices = np.stack(directions, axis=1)
     stacked = np.moveaxis(np.stack(slopes), 0, -1)[..., None]
     return np.moveaxis((np.linalg.inv(matrices) @ stacked)[..., 0], -1, 0)
@@ -409,7 +400,7 @@ def _normal(
         _weighted(problem, solution, edge.points, times, (step * along, weights)) / step**order
         for step in (share * extent for share in ONE_SIDED_STEPS)
     ]
-    return _steadiest(np.stack(found))
+    return least_change(np.stack(found))
 
 
 def _rms(values: Array) -> float:

@@ -140,8 +140,10 @@ def test_an_inaccurate_method_is_heard_and_a_wrong_one_is_not(check: str, heard:
 
 def test_the_second_method_shares_no_integrator_in_time_with_the_first() -> None:
     found = solve_problem(problem_of(HEAT), SolveOptions(accuracy=1e-5))
-    assert found.cross_check is not None and found.cross_check.study is not None
+    assert found.cross_check is not None
+    assert found.cross_check.study is not None
     second = found.cross_check.study.solution
-    assert second is not None and found.discrete is not None
+    assert second is not None
+    assert found.discrete is not None
     assert found.discrete.method != second.method
     assert (found.discrete.facts["integrator"], second.facts["integrator"]) == ("radau", "runge-kutta")

@@ -183,7 +183,9 @@ def _natural(
 ) -> dict[DerivativeSymbol, Array]:
     """Return what each jet would be if the solution varied once over the domain and the time interval."""
     values = evaluate(solution, points, times)
-    spread = np.ptp(values, axis=(1, 2)) + 1e-3 * np.max(np.abs(values), axis=(1, 2))
+    own = np.ptp(values, axis=(1, 2)) + 1e-3 * np.max(np.abs(values), axis=(1, 2))
+    # A field that is as good as nothing beside the others is measured by them, as everywhere (`sizes`).
+    spread = np.where(own > 1e-6 * np.max(own), own, np.max(own))
     extent, (start, end) = float(np.max(lengths(problem))), problem.time or (0.0, 1.0)
     found = {}
     for jet in jets:

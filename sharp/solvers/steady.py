@@ -136,7 +136,7 @@ class BorderedSystem:
         nothing = np.zeros(self._collocation.size)
         given = np.abs(self._collocation.rates(_TIME, nothing[None])[0])
         jacobian = self._collocation.jacobian(0.0, state)
-        # Where forces are balanced by a pressure alone, velocities are rounding errors: what the forces could move counts.
+        # Where a pressure alone balances the forces, velocities are rounding errors: what forces could move counts.
         moved = np.full(self._collocation.size, given.max() / (np.abs(jacobian.diagonal()).max() or 1.0))
         found = abs(columns_of(jacobian, state)) + columns_of(abs(jacobian), moved)
         for mean, multiplier, column in zip(self.means, multipliers, self._columns, strict=True):

@@ -109,14 +109,14 @@ class ExponentialFourier:
         discrete = _Modes(semilinear(system), max(1, (resolution - 1) // 2))
         assert system.problem.time is not None
         tolerance = max(_IN_TIME * accuracy, _LEAST)
-        course = _Integration(discrete, tolerance, deadline).over(system.problem.time, break_times(system))
+        computed = _Integration(discrete, tolerance, deadline).over(system.problem.time, break_times(system))
         fields = [index for index, component in enumerate(system.components) if component.order == 0]
 
         def evaluated(points: Array, times: Array) -> Array:
-            found = [discrete.modes.at(course.fields(time)[fields], points) for time in times.tolist()]
+            found = [discrete.modes.at(computed.fields(time)[fields], points) for time in times.tolist()]
             return np.stack(found, axis=1)
 
-        facts = {"time steps": float(2 * len(course.steps)), "share of the last modes": course.tail}
+        facts = {"time steps": float(2 * len(computed.steps)), "share of the last modes": computed.tail}
         unknowns = len(system.components) * (2 * discrete.modes.highest + 1) ** len(system.space)
         return DiscreteSolution(self.name, resolution, evaluated, unknowns, facts=facts)
 
@@ -388,14 +388,14 @@ class _Integration:
         self._sizes = np.zeros(1)
         self._phis: tuple[float, _Phis, _Phis] | None = None
 
-    def over(self, interval: tuple[float, float], breaks: tuple[float, ...]) -> _Course:
+    def over(self, interval: tuple[float, float], breaks: tuple[float, ...]) -> _ComputedModes:
         """Advance the initial state through an interval; steps end at `breaks`.
 
         Raises `SolverFailed` and `TimeLimitExceeded`.
         """
         state = self._discrete.start()
         self._sizes = self._discrete.modes.norms(state)
-        course = _Course(self._discrete, self, state)
+        computed = _ComputedModes(self._discrete, self, state)
         ends = [moment for moment in sorted(breaks) if interval[0] < moment < interval[1]]
         time, length = interval[0], 0.0
         for segment, end in enumerate((*ends, interval[1])):
@@ -405,9 +405,9 @@ class _Integration:
                 step, state, length = self._accepted(
                     _Step(time, _equal(end - time, length), segment), end, state, shortest
                 )
-                course.add(step, state)
+                computed.add(step, state)
                 time = end if end - step.end < 1e-9 * step.length else step.end
-        return course
+        return computed
 
     def phis(self, length: float) -> tuple[_Phis, _Phis]:
         """Return what steps of a length and of twice the length multiply."""
@@ -486,7 +486,7 @@ def _equal(left: float, length: float) -> float:
 
 
 @dataclass
-class _Course:
+class _ComputedModes:
     """The states after every pair of steps, or after some of them: the others are found again when asked for."""
 
     discrete: _Modes

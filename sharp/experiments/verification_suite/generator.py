@@ -18,15 +18,15 @@ import sympy
 from numpy.random import Generator
 
 from sharp.errors import SpecificationError
-from sharp.experiments.verification_suite.spectra import HELD, Spectrum, draw_spectrum
-from sharp.experiments.verification_suite.truths import (
-    JacobiTruth,
+from sharp.experiments.verification_suite.known_solutions import (
+    ExactExpressions,
+    JacobiSolution,
+    KnownSolution,
     Place,
-    Truth,
-    WrittenTruth,
-    bratu_truths,
+    bratu_solutions,
     text_of,
 )
+from sharp.experiments.verification_suite.spectra import HELD, Spectrum, draw_spectrum
 from sharp.problems import Problem, parse_problem
 
 _ACCURACIES = (1e-3, 1e-4, 1e-5, 1e-6)
@@ -48,7 +48,7 @@ _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
 class GeneratedProblem:
     """A problem, what is known of its solutions, and what it was made of.
 
-    `truths` are all known solutions, any of which is right; `lesser` is the solution of the problem without its
+    `known_solutions` are all that are known, any of which is right; `lesser` is the solution of the problem without its
     feature, or with a wider one. `eigenvalues` are the lowest ones and some more, ascending. `solutions` is how many
     there are at least. `affordable` says whether methods could resolve the width in seconds.
     """
@@ -58,8 +58,8 @@ class GeneratedProblem:
     feature: str
     width: float
     problem: Problem
-    truths: tuple[Truth, ...] = ()
-    lesser: Truth | None = None
+    known_solutions: tuple[KnownSolution, ...] = ()
+    lesser: KnownSolution | None = None
     eigenvalues: tuple[float, ...] = ()
     places: tuple[Place, ...] = ()
     affordable: bool = True
@@ -117,20 +117,22 @@ def _with_several(name: str, random: Generator) -> GeneratedProblem:
     """A nonlinear steady problem of several solutions, all of them known."""
     interval = {"type": "box", "bounds": {"x": [0, 1]}}
     rest: dict[str, Any] = {"coordinates": {"space": ["x"]}, "fields": ["u"], "domain": interval}
-    truths: tuple[Truth, ...]
+    known_solutions: tuple[KnownSolution, ...]
     if random.random() < 0.5:
         rate = _number(random.uniform(0.5, 3.2))
-        truths, equation, kind = bratu_truths(rate), f"-u_xx = {rate:g}*exp(u)", "ignition"
+        known_solutions, equation, kind = bratu_solutions(rate), f"-u_xx = {rate:g}*exp(u)", "ignition"
     else:
         rate = _number(random.uniform(12, 38) if random.random() < 0.7 else random.uniform(42, 80))
         humps = [count for count in (1, 2) if rate > (count * np.pi) ** 2 * 1.05]
-        branches = (JacobiTruth(rate, count, sign) for count in humps for sign in (1, -1))
-        truths = (WrittenTruth({"u": "0"}), *branches)
+        branches = (JacobiSolution(rate, count, sign) for count in humps for sign in (1, -1))
+        known_solutions = (ExactExpressions({"u": "0"}), *branches)
         equation, kind = f"-u_xx = {rate:g}*(u - u**3)", "bifurcation"
     problem = _specification(
         name, "Several solutions", equations=[equation], boundary=list(HELD), accuracy=1e-5, **rest
     )
-    return GeneratedProblem(name, "several solutions", kind, 1.0, problem, truths, solutions=len(truths))
+    return GeneratedProblem(
+        name, "several solutions", kind, 1.0, problem, known_solutions, solutions=len(known_solutions)
+    )
 
 
 # Manufactured solutions
@@ -217,7 +219,9 @@ def _manufactured(name: str, random: Generator) -> GeneratedProblem:
         accuracy=accuracy,
         **({"time": [0, frame.end], "initial": initial} if frame.transient else {}),
     )
-    written = [WrittenTruth(dict(zip(fields, map(text_of, each), strict=True))) for each in (exact, lesser)]
+    written = [
+        ExactExpressions(dict(zip(fields, map(text_of, each), strict=True))) for each in (exact, lesser)
+    ]
     moving = family in ("advection", "wave") and feature.width < _AFFORDABLE_MOVING[1]
     return GeneratedProblem(
         name,

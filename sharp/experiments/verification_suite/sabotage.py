@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from sharp.experiments.verification_suite.generator import GeneratedProblem
-from sharp.experiments.verification_suite.truths import Place, Values, relative_error
+from sharp.experiments.verification_suite.known_solutions import Place, Values, relative_error
 from sharp.solvers import (
     Array,
     DiscreteSolution,
@@ -56,7 +56,9 @@ def draw_sabotage(problem: GeneratedProblem, random: Generator) -> Sabotage:
     route: Route = "claim" if random.random() < 0.5 else "solver output"
     if problem.eigenvalues:
         return _wrong_eigenvalues(problem, random, route)
-    truth = problem.truths[int(random.integers(len(problem.truths)))].values(problem.problem)
+    known = problem.known_solutions[int(random.integers(len(problem.known_solutions)))].values(
+        problem.problem
+    )
     kinds = ["narrow", "scaled", "mode", "coarse grid", "shifted"]
     kinds += ["brief"] * 2 if problem.problem.time else []
     kinds += ["feature missed"] * 2 if problem.lesser is not None and problem.feature != "none" else []
@@ -65,19 +67,19 @@ def draw_sabotage(problem: GeneratedProblem, random: Generator) -> Sabotage:
         assert problem.lesser is not None
         return Sabotage(kind, route, problem.lesser.values(problem.problem))
     if kind == "coarse grid":
-        return Sabotage(kind, route, _interpolated(problem, truth))
-    shape, places = _perturbation(problem, random, kind, truth)
+        return Sabotage(kind, route, _interpolated(problem, known))
+    shape, places = _perturbation(problem, random, kind, known)
     accuracy = problem.problem.specification.accuracy
     target = np.exp(random.uniform(np.log(_LEAST * accuracy), np.log(max(_LARGEST, 40 * accuracy))))
 
     def unscaled(points: Array, times: Array) -> Array:
-        return truth(points, times) + shape(points, times)
+        return known(points, times) + shape(points, times)
 
-    size = relative_error(problem.problem, truth, unscaled, places, _NODES[problem.dimension])
+    size = relative_error(problem.problem, known, unscaled, places, _NODES[problem.dimension])
     factor = target / size if 0 < size < np.inf else target
 
     def wrong(points: Array, times: Array) -> Array:
-        return np.asarray(truth(points, times) + factor * shape(points, times))
+        return np.asarray(known(points, times) + factor * shape(points, times))
 
     return Sabotage(kind, route, wrong, places=places)
 
@@ -96,7 +98,7 @@ def _wrong_eigenvalues(problem: GeneratedProblem, random: Generator, route: Rout
 
 
 def _perturbation(
-    problem: GeneratedProblem, random: Generator, kind: str, truth: Values
+    problem: GeneratedProblem, random: Generator, kind: str, known: Values
 ) -> tuple[Values, tuple[Place, ...]]:
     """Return the shape of a perturbation [fields, k, m], and where it is narrow."""
     stated = problem.problem
@@ -107,7 +109,7 @@ def _perturbation(
     moment = sample_times(stated, [random.uniform(0.03, 0.97)])[0]
     span = stated.time[1] - stated.time[0] if stated.time else 1.0
     extents = np.array([high - low for low, high in stated.bounds.values()])
-    level = float(np.sqrt(np.mean(truth(sample, sample_times(stated, [0.4, 0.9])) ** 2)))
+    level = float(np.sqrt(np.mean(known(sample, sample_times(stated, [0.4, 0.9])) ** 2)))
     if kind == "narrow":
         places = tuple(
             Place(axis, float(at), width * float(extent))
@@ -128,7 +130,7 @@ def _perturbation(
 
         return brief, (Place(str(stated.time_name), float(moment), width * span),)
     if kind == "scaled":
-        return truth, ()
+        return known, ()
     if kind == "mode":
         wave = random.integers(1, 4, len(extents))
 
@@ -142,14 +144,14 @@ def _perturbation(
 
     def shifted(points: Array, times: Array) -> Array:
         if stated.time is not None:
-            return truth(points, times + step * span) - truth(points, times)
-        return truth(points + step * extents, times) - truth(points, times)
+            return known(points, times + step * span) - known(points, times)
+        return known(points + step * extents, times) - known(points, times)
 
     return shifted, problem.places
 
 
-def _interpolated(problem: GeneratedProblem, truth: Values) -> Values:
-    """Return the truth at the nodes of a coarse grid, interpolated linearly: a solver that was content too soon."""
+def _interpolated(problem: GeneratedProblem, known: Values) -> Values:
+    """Return the known solution at the nodes of a coarse grid, interpolated linearly: a solver that was content too soon."""
     from scipy.interpolate import RegularGridInterpolator
 
     stated, count = problem.problem, _NODES[problem.dimension]
@@ -157,7 +159,7 @@ def _interpolated(problem: GeneratedProblem, truth: Values) -> Values:
     axes = [np.linspace(*bounds, count) for bounds in (*time, *stated.bounds.values())]
     grid = np.stack([each.ravel() for each in np.meshgrid(*axes[len(time) :], indexing="ij")], axis=1)
     with np.errstate(all="ignore"):
-        nodes = truth(grid, axes[0] if time else np.zeros(1))
+        nodes = known(grid, axes[0] if time else np.zeros(1))
     shape = tuple(len(axis) for axis in axes)
     functions = [RegularGridInterpolator(axes, np.nan_to_num(each.reshape(shape))) for each in nodes]
 

@@ -20,8 +20,8 @@ from sharp.errors import SharpError
 from sharp.experiments.log import ExperimentLog, read_log
 from sharp.experiments.run_summary import column
 from sharp.experiments.verification_suite.generator import GeneratedProblem, generate
+from sharp.experiments.verification_suite.known_solutions import Values, relative_error
 from sharp.experiments.verification_suite.sabotage import Sabotage, draw_sabotage
-from sharp.experiments.verification_suite.truths import Values, relative_error
 from sharp.solvers import (
     Array,
     SolveOptions,
@@ -166,8 +166,8 @@ def true_error(
     count = _POINTS[problem.dimension]
     with np.errstate(all="ignore"):
         return min(
-            relative_error(problem.problem, truth.values(problem.problem), values, places, count)
-            for truth in problem.truths
+            relative_error(problem.problem, known.values(problem.problem), values, places, count)
+            for known in problem.known_solutions
         )
 
 

@@ -37,20 +37,20 @@ def test_a_seed_gives_the_same_problems_and_another_seed_others() -> None:
 @pytest.mark.parametrize("index", range(4))
 def test_generated_solutions_satisfy_their_problems(index: int) -> None:
     problem = generate(9, index)
-    for truth in problem.truths[:1]:
-        texts = getattr(truth, "texts", None)
+    for known in problem.known_solutions[:1]:
+        texts = getattr(known, "texts", None)
         if texts is None:
             continue
         specification = problem.problem.specification
         given = specification.model_copy(
             update={"reference": specification.reference.model_copy(update={"kind": "exact", "value": texts})}
         )
-        exact = DiscreteSolution("exact", 1, truth.values(problem.problem), 1)
+        exact = DiscreteSolution("exact", 1, known.values(problem.problem), 1)
         errors = exact_errors(replace(problem.problem, specification=given), exact)
         assert errors is not None
         assert errors.maximum < 1e-12
-    if problem.truths:
-        assert true_error(problem, problem.truths[0].values(problem.problem)) == 0
+    if problem.known_solutions:
+        assert true_error(problem, problem.known_solutions[0].values(problem.problem)) == 0
 
 
 def test_spectra_are_known() -> None:

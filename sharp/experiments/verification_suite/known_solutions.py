@@ -15,7 +15,7 @@ from sharp.solvers import Array, compile_function
 Values = Callable[[Array, Array], Array]
 
 
-class Truth(Protocol):
+class KnownSolution(Protocol):
     """A solution of a problem: values [fields, k, m] at points [m, d] and times [k]."""
 
     def values(self, problem: Problem, /) -> Values:
@@ -24,7 +24,7 @@ class Truth(Protocol):
 
 
 @dataclass(frozen=True)
-class WrittenTruth:
+class ExactExpressions:
     """A solution by expressions in the grammar of problems, by field."""
 
     texts: Mapping[str, str]
@@ -36,7 +36,7 @@ class WrittenTruth:
 
 
 @dataclass(frozen=True)
-class JacobiTruth:
+class JacobiSolution:
     """The solution of -u'' = rate (u - u**3) on [0, 1] with zero ends and `humps` humps, of one sign or the other.
 
     u = a sn(b x, m) with a**2 = 2m/(1 + m) and b**2 = rate/(1 + m), where b = 2 humps K(m) (W. Magnus,
@@ -65,7 +65,7 @@ class JacobiTruth:
         return values
 
 
-def bratu_truths(rate: float) -> tuple[WrittenTruth, ...]:
+def bratu_solutions(rate: float) -> tuple[ExactExpressions, ...]:
     """Return the two solutions of -u'' = rate exp(u) on [0, 1] with zero ends, for rates below 3.51.
 
     u = -2 log(cosh((x - 1/2) s/2)/cosh(s/4)) with s = sqrt(2 rate) cosh(s/4) (U. Ascher, R. Mattheij and R. Russell,
@@ -80,7 +80,7 @@ def bratu_truths(rate: float) -> tuple[WrittenTruth, ...]:
     middle = 4 * float(np.arcsinh(4 / np.sqrt(2 * rate)))
     roots = (brentq(gap, 0, middle, xtol=1e-15), brentq(gap, middle, 10 * middle, xtol=1e-15))
     return tuple(
-        WrittenTruth({"u": f"-2*log(cosh((x - 0.5)*{s / 2:.17g})/cosh({s / 4:.17g}))"}) for s in roots
+        ExactExpressions({"u": f"-2*log(cosh((x - 0.5)*{s / 2:.17g})/cosh({s / 4:.17g}))"}) for s in roots
     )
 
 
@@ -118,7 +118,7 @@ class Place:
 
 
 def relative_error(
-    problem: Problem, truth: Values, found: Values, places: Sequence[Place], axis_points: int
+    problem: Problem, known: Values, found: Values, places: Sequence[Place], axis_points: int
 ) -> float:
     """Return the relative L2 error over space and time of the worst field, by sums that see all places."""
     time = {problem.time_name: problem.time} if problem.time_name and problem.time else {}
@@ -136,7 +136,7 @@ def relative_error(
     error, size = 0.0, 0.0
     for first in range(0, len(nodes), 4096):
         part, weight = nodes[first : first + 4096], shares[first : first + 4096]
-        exact = truth(part, times)
+        exact = known(part, times)
         apart = found(part, times) - exact
         error = error + np.einsum("fkm,k,m->f", apart**2, moments, weight)
         size = size + np.einsum("fkm,k,m->f", exact**2, moments, weight)

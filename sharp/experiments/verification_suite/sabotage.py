@@ -151,7 +151,7 @@ def _perturbation(
 
 
 def _interpolated(problem: GeneratedProblem, known: Values) -> Values:
-    """Return the known solution at the nodes of a coarse grid, interpolated linearly: a solver that was content too soon."""
+    """Return a known solution at the nodes of a coarse grid, interpolated: a solver that was content too soon."""
     from scipy.interpolate import RegularGridInterpolator
 
     stated, count = problem.problem, _NODES[problem.dimension]

@@ -10,6 +10,7 @@ from .diagnosis import Diagnosis as Diagnosis
 from .diagnosis import diagnose as diagnose
 from .diagnosis import diagnose_file as diagnose_file
 from .diagnostics import Diagnostic as Diagnostic
+from .domain_checks import axis_parts as axis_parts
 from .domains import BoxDomain as BoxDomain
 from .domains import Domain as Domain
 from .domains import PolygonDomain as PolygonDomain

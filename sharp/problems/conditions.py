@@ -10,7 +10,7 @@ from sharp.error_messages import valid_values
 from sharp.errors import SpecificationError
 from sharp.problems.analysis import is_open, transport_speed
 from sharp.problems.checks import ValidationContext
-from sharp.problems.domain_checks import holding, indicator, point_test, split_where
+from sharp.problems.domain_checks import axis_parts, holding, indicator, point_test, split_where
 from sharp.problems.domains import BoxDomain
 from sharp.problems.expressions import Node
 from sharp.problems.grammar import evaluate_tree, parse_equation_tree, parse_tree
@@ -144,13 +144,19 @@ def covered_parts(
     if checked.domain is None:
         return None
     place, condition = split_where(where)
-    parts = [part for part in checked.domain.parts if part[:-1] not in periodic]
+    axis = axis_parts(checked.spec.coordinates, checked.domain)
+    parts = [part for part in checked.domain.parts if part[:-1] not in periodic and part not in axis]
     if place == "all":
         if not parts:
             checked.add_issue(path, "the domain has no ends, as every axis is periodic")
         found: tuple[str, ...] | None = tuple(parts)
     else:
         found = checked.domain.named(place) or _parts_at(checked, path, place, periodic)
+        if found is not None and set(found) & set(axis):
+            system, radius = checked.spec.coordinates.system, checked.space[0]
+            message = f"'{where}' is no end of a {system} system: solutions are smooth at {radius} = 0 by themselves"
+            checked.add_issue(path, f"{message}; expected no condition there")
+            return None
     return found if condition is None or found is None else _holding(checked, path, found, where)
 
 
@@ -252,8 +258,10 @@ def _check_counts(checked: ValidationContext, placed: Placed, periodic: set[str]
         for name, axis in product(checked.spec.fields, axes):
             _check_ends(checked, name, axis, [_imposed(checked, placed, name, axis + side) for side in "-+"])
     elif checked.domain is not None:
+        on_axis = axis_parts(checked.spec.coordinates, checked.domain)
         for name, part in product(checked.spec.fields, checked.domain.parts):
-            _check_part(checked, name, part, len(placed.get((name, part), ())))
+            if part not in on_axis:
+                _check_part(checked, name, part, len(placed.get((name, part), ())))
 
 
 def _imposed(checked: ValidationContext, placed: Placed, name: str, part: str) -> int:
@@ -264,7 +272,16 @@ def _imposed(checked: ValidationContext, placed: Placed, name: str, part: str) -
 
 def _check_ends(checked: ValidationContext, name: str, axis: str, counts: list[int]) -> None:
     order = checked.order(name, axis) or 0
-    if order == 1:
+    if checked.domain and axis_parts(checked.spec.coordinates, checked.domain) == (f"{axis}-",):
+        if order > 1 and counts[1] != order // 2:
+            end = _end(checked, axis, 1)
+            message = f"'{name}' has derivatives of order {order} along {axis}"
+            question = f"What{' else' * any(counts)} holds for {name} at {end}?"
+            few = counts[1] < order // 2
+            kind = ("missing-boundary-condition", question) if few else ("too-many-conditions", "")
+            wanted = f"expected conditions {order // 2} at {end}, found {counts[1]}"
+            checked.add_issue(("boundary",), f"{message}: {wanted}", *kind)
+    elif order == 1:
         _check_inflow(checked, name, axis, counts)
     elif order > 1 and (sum(counts) != order or max(counts) - min(counts) > order % 2):
         wanted = f"{order // 2} at each end" + " and one more at either" * (order % 2)

@@ -17,7 +17,7 @@ from sharp.problems.domains import (
 )
 from sharp.problems.expressions import Node
 from sharp.problems.grammar import evaluate_tree, parse_tree
-from sharp.problems.spec import Annulus, Box, Disk, Polygon, Sector, Shape, Union
+from sharp.problems.spec import Annulus, Box, Coordinates, Disk, Polygon, Sector, Shape, Union
 from sharp.yaml_source import Path
 
 if TYPE_CHECKING:
@@ -30,7 +30,37 @@ def check_domain(checked: ValidationContext) -> None:
     """The domain has a size in every direction, fits the number of space coordinates, and is put together."""
     domain = _domain(checked, _DOMAIN, checked.spec.domain)
     if domain is not None:
+        _check_symmetry(checked, domain)
         checked.domain = _with_restrictions(checked, domain)
+
+
+def axis_parts(coordinates: Coordinates, domain: Domain) -> tuple[str, ...]:
+    """Return the parts of a boundary that lie on the axis or in the centre of a cylindrical or spherical system."""
+    return domain.on_axis(coordinates.space[0], 0.0) if coordinates.radial_power else ()
+
+
+def _check_symmetry(checked: ValidationContext, domain: Domain) -> None:
+    """A radius is not negative, and there are no more coordinates than a symmetry leaves."""
+    coordinates, path = checked.spec.coordinates, ("coordinates", "system")
+    if not coordinates.radial_power:
+        return
+    most, radius = 3 - coordinates.radial_power, coordinates.space[0]
+    if len(coordinates.space) > most:
+        names = {1: "[r], as nothing depends on the angles", 2: "[r] or [r, z]"}[most]
+        message = f"expected the space coordinates {names} of a {coordinates.system} system"
+        checked.add_issue(path, f"{message}, found [{', '.join(coordinates.space)}]")
+    elif radius in domain.bounds and domain.bounds[radius][0] < 0:
+        message = f"expected {radius} of at least 0, as it is a distance in a {coordinates.system} system"
+        checked.add_issue(_DOMAIN, f"{message}; found {domain.bounds[radius][0]:g}")
+    if any(condition.axis == radius for condition in checked.spec.boundary):
+        checked.add_issue(
+            ("boundary",), f"the distance {radius} of a {coordinates.system} system is not periodic"
+        )
+    if checked.spec.mean:
+        message = (
+            f"a mean value is not supported in a {coordinates.system} system; expected system: cartesian"
+        )
+        checked.add_issue(("mean",), message)
 
 
 def split_where(where: str) -> tuple[str, str | None]:

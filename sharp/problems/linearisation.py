@@ -154,7 +154,7 @@ def linearised_system(problem: Problem) -> LinearisedSystem:
 
 
 def _built(problem: Problem, tree: Node, functions: Mapping[str, Any]) -> Any:
-    return to_sympy(_filled(problem, tree), functions, problem.space)
+    return to_sympy(_filled(problem, tree), functions, problem.space, problem.radial_power)
 
 
 @lru_cache(maxsize=256)

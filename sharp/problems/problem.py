@@ -86,6 +86,11 @@ class Problem:
         return self.specification.coordinates.space
 
     @property
+    def radial_power(self) -> int:
+        """The power of the first space coordinate that volumes are proportional to: 0 in a Cartesian system."""
+        return self.specification.coordinates.radial_power
+
+    @property
     def time_name(self) -> str | None:
         """The time coordinate, None in steady problems."""
         return self.specification.coordinates.time

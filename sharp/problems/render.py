@@ -53,7 +53,12 @@ def _notation(problem: Problem) -> Iterator[str]:
     if any(not isinstance(mark.of, Name) for mark in marks):
         yield f"`(…)_{axis}` is the derivative of the whole expression in the parentheses."
     if any(isinstance(part, Apply) and part.function in ("div", "grad", "lap") for part in parts):
-        yield "`grad` is the gradient, `div` the divergence and `lap` the Laplace operator."
+        system, axis = problem.specification.coordinates.system, problem.space[0]
+        symmetry = f" of {system} coordinates, where nothing depends on angles and `{axis}` is the distance"
+        yield (
+            "`grad` is the gradient, `div` the divergence and `lap` the Laplace operator"
+            f"{symmetry if problem.radial_power else ''}."
+        )
 
 
 def _conditions(problem: Problem) -> Iterator[str]:
@@ -86,6 +91,8 @@ def _samples(problem: Problem) -> Iterator[str]:
 def domain_lines(problem: Problem) -> Iterator[str]:
     """Yield where the space coordinates lie, in words."""
     axes = ", ".join(f"`{axis}`" for axis in problem.space)
+    if problem.radial_power:
+        yield f"{problem.specification.coordinates.system} coordinates"
     match problem.domain:
         case BoxDomain(bounds):
             yield from (f"`{axis}` from {low:g} to {high:g}" for axis, (low, high) in bounds.items())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sharp.errors import SpecificationError
 from sharp.problems.analysis import is_open
-from sharp.problems.domain_checks import holding, indicator, split_where
+from sharp.problems.domain_checks import axis_parts, holding, indicator, split_where
 from sharp.problems.domains import BoxDomain, Domain, PolygonDomain, RoundDomain
 from sharp.problems.expressions import Node
 from sharp.problems.grammar import evaluate_tree
@@ -101,10 +101,12 @@ def periodic_axes(problem: Problem) -> set[str]:
 
 
 def open_parts(problem: Problem) -> tuple[str, ...]:
-    """Return the parts of the boundary that are not periodic."""
-    periodic = periodic_axes(problem)
+    """Return the parts of the boundary on which there are conditions: no periodic ends, and no axis of symmetry."""
+    periodic, axis = periodic_axes(problem), axis_parts(problem.specification.coordinates, problem.domain)
     box = isinstance(problem.domain, BoxDomain)
-    return tuple(part for part in problem.domain.parts if not (box and part[:-1] in periodic))
+    return tuple(
+        part for part in problem.domain.parts if part not in axis and not (box and part[:-1] in periodic)
+    )
 
 
 def conditions_at(problem: Problem, part: str) -> Iterator[tuple[int, Boundary]]:

@@ -59,11 +59,20 @@ class SpecModel(BaseModel):
 
 
 class Coordinates(SpecModel):
-    """Names of the Cartesian space coordinates, and of time where the problem depends on it."""
+    """Names of the space coordinates, and of time where the problem depends on it.
+
+    In a cylindrical or spherical system the first is the distance from the axis or the centre, and nothing depends on
+    angles; a second one of a cylindrical system runs along the axis.
+    """
 
     space: Annotated[tuple[Identifier, ...], Field(min_length=1, max_length=3)]
     time: Identifier | None = None
-    system: Literal["cartesian"] = "cartesian"
+    system: Literal["cartesian", "cylindrical", "spherical"] = "cartesian"
+
+    @property
+    def radial_power(self) -> int:
+        """The power of the first coordinate that volumes are proportional to: 0 in a Cartesian system."""
+        return {"cartesian": 0, "cylindrical": 1, "spherical": 2}[self.system]
 
     @property
     def names(self) -> tuple[str, ...]:

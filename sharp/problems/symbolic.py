@@ -6,7 +6,7 @@ Nothing is evaluated on the way: sympy would otherwise turn short hostile texts 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -47,28 +47,32 @@ _CLASSES: Mapping[str, Any] = {
 }
 
 
-def to_sympy(tree: Node, names: Mapping[str, Any] | None = None, space: Sequence[str] = ()) -> Any:
+def to_sympy(
+    tree: Node, names: Mapping[str, Any] | None = None, space: Sequence[str] = (), radial_power: int = 0
+) -> Any:
     """Return the sympy expression of a tree: names become plain symbols unless `names` says otherwise.
 
-    `grad`, `div` and `lap` run over the Cartesian coordinates `space`; a vector is a tuple of expressions.
+    `grad`, `div` and `lap` run over the coordinates `space`, of which the first is Cartesian, or a distance r from an
+    axis (`radial_power` 1) or a centre (2); a vector is a tuple of expressions.
     """
-    return _Builder(names or {}, tuple(space)).build(tree)
+    return _Builder(names or {}, tuple(space), radial_power).build(tree)
 
 
 def equation_to_sympy(
-    equation: Equation, fields: Sequence[str], space: Sequence[str], time: str | None
+    equation: Equation, fields: Sequence[str], space: Sequence[str], time: str | None, radial_power: int = 0
 ) -> sympy.Eq:
     """Return `Eq(left, right)`, where fields are functions of space and time, as in `u(x, t)`."""
     coordinates = [sympy.Symbol(name) for name in (*space, *([time] if time else []))]
     names = {name: sympy.Function(name)(*coordinates) for name in fields}
-    left, right = (to_sympy(side, names, space) for side in (equation.left, equation.right))
+    left, right = (to_sympy(side, names, space, radial_power) for side in (equation.left, equation.right))
     return sympy.Eq(left, right, evaluate=False)
 
 
 class _Builder:
-    def __init__(self, names: Mapping[str, Any], space: tuple[str, ...]) -> None:
+    def __init__(self, names: Mapping[str, Any], space: tuple[str, ...], radial_power: int) -> None:
         self.names = names
         self.space = space
+        self.power = sympy.Integer(radial_power)
 
     def build(self, node: Node) -> Any:
         match node:
@@ -98,9 +102,9 @@ class _Builder:
             case "grad":
                 return tuple(_derivative(first, name) for name in self.space)
             case "div":
-                return reduce(_OPERATORS["+"], map(_derivative, first, self.space))
+                return reduce(_OPERATORS["+"], self._divergence(first))
             case "lap":
-                return reduce(_OPERATORS["+"], (_derivative(first, name, name) for name in self.space))
+                return reduce(_OPERATORS["+"], self._laplacian(first))
             case "piecewise":
                 *cases, otherwise = arguments
                 pairs = [*zip(cases[::2], cases[1::2], strict=True), (otherwise, sympy.true)]
@@ -113,6 +117,23 @@ class _Builder:
                 return first
             case _:
                 return _CLASSES[function](*arguments, evaluate=False)
+
+    def _divergence(self, vector: Any) -> Iterator[Any]:
+        """Yield the terms of a divergence: that along r is (r**m F)_r / r**m."""
+        along, *others = vector
+        if self.power == 0:
+            yield _derivative(along, self.space[0])
+        else:
+            volume = sympy.Pow(sympy.Symbol(self.space[0]), self.power)
+            yield _OPERATORS["/"](_derivative(_OPERATORS["*"](volume, along), self.space[0]), volume)
+        yield from map(_derivative, others, self.space[1:])
+
+    def _laplacian(self, expression: Any) -> Iterator[Any]:
+        """Yield the terms of a Laplacian: those along r are u_rr + m u_r / r."""
+        yield from (_derivative(expression, name, name) for name in self.space)
+        if self.power != 0:
+            slope = _OPERATORS["*"](self.power, _derivative(expression, self.space[0]))
+            yield _OPERATORS["/"](slope, sympy.Symbol(self.space[0]))
 
 
 def _each(change: Callable[[Any], Any], value: Any) -> Any:

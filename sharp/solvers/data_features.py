@@ -254,7 +254,8 @@ def _width(here: Array, around: Array) -> float:
 
     `here` are their values [functions, 1] at a point, `around` those [functions, 2 shares] on both sides of it.
     """
-    changes = np.abs(around - here).reshape(len(here), 2, -1).max(axis=1)
+    with np.errstate(invalid="ignore"):  # a function may be infinite at the end of the domain
+        changes = np.abs(around - here).reshape(len(here), 2, -1).max(axis=1)
     most, size = changes.max(axis=1), np.abs(around).max(axis=1)
     real = np.isfinite(most) & (most > 1e-9 * size)
     if not np.any(real):

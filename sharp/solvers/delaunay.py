@@ -28,7 +28,8 @@ _SHAPE = 1.2
 _ARC = math.pi / 6
 # Corners below this angle are cut off by segments of equal length.
 _ACUTE = math.radians(80)
-_ROUNDS = 200
+# What takes longer is not done by more: a domain is thin, or a corner very sharp.
+_ROUNDS, _MOST = 200, 20000
 # Points of one round lie at least this share of their circumradius apart.
 _APART = 0.8
 
@@ -71,6 +72,8 @@ class _Refinement:
 
         for _ in range(_ROUNDS):
             points = np.array(self._points)
+            if len(points) > _MOST:
+                break
             if self._split(self._encroached(points)):
                 continue
             mesh = Delaunay(points)
@@ -78,7 +81,7 @@ class _Refinement:
             if self._split(self._missing(mesh)):
                 continue
             triangles = self._inner(points, mesh)
-            centers, radii, bad = _circles(points, triangles, self._size)
+            centers, radii, bad = _circles(points, triangles, self._size, sorted(self._acute))
             if not bad.any():
                 return points, triangles
             self._insert(centers[bad], radii[bad])
@@ -226,7 +229,9 @@ def _doubled_areas(points: Array, triangles: Indices) -> Array:
     return np.asarray((b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (b[:, 1] - a[:, 1]) * (c[:, 0] - a[:, 0]))
 
 
-def _circles(points: Array, triangles: Indices, size: float) -> tuple[Array, Array, NDArray[np.bool_]]:
+def _circles(
+    points: Array, triangles: Indices, size: float, tips: list[int]
+) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Return the circumcentres [m, 2] and circumradii [m] of triangles, and which of them are slivers or too large."""
     a, b, c = (points[triangles[:, k]] for k in range(3))
     first, second = b - a, c - a
@@ -241,6 +246,8 @@ def _circles(points: Array, triangles: Indices, size: float) -> tuple[Array, Arr
     ) / (2 * doubled[:, None])
     radii = np.hypot(*offset.T)
     edges = np.stack([np.hypot(*(b - a).T), np.hypot(*(c - b).T), np.hypot(*(a - c).T)])
-    # At the tip of an acute corner the angle is the corner's own.
-    bad = (radii > _SHAPE * edges.min(axis=0)) | (edges.max(axis=0) > 1.5 * size)
+    # At an acute corner the angle is the corner's own: the shortest edge is the one opposite to it.
+    opposite = np.argmin(edges, axis=0)
+    at_tip = np.isin(triangles[np.arange(len(triangles)), (opposite + 2) % 3], tips)
+    bad = ((radii > _SHAPE * edges.min(axis=0)) & ~at_tip) | (edges.max(axis=0) > 1.5 * size)
     return a + offset, radii, bad

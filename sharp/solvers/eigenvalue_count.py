@@ -56,7 +56,7 @@ def count_eigenvalues(problem: Problem, values: Sequence[float], accuracy: float
         apart = max(apart, _OVER_JUMPS)
     resolution = _ELEMENTS + len(values) if dimension == 1 else _ACROSS + round(len(values) ** 0.5)
     found, deadline = None, Deadline.within(_SECONDS)
-    with suppress(UnsupportedProblem, TimeLimitExceeded, Singular):
+    with suppress(UnsupportedProblem, TimeLimitExceeded, Singular), np.errstate(all="ignore"):
         for finer in (1, 2):
             found = _counted(system, finer * resolution, values, apart, deadline)
             if found is None or found.missed or not found.unknown:

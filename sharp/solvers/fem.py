@@ -11,7 +11,7 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from sharp.problems import BoxDomain, ExpressionProgram, Problem, compile_expressions
+from sharp.problems import BoxDomain, ExpressionProgram, PlaneDomain, Problem, compile_expressions
 from sharp.solvers.collocation_driver import solve_discrete
 from sharp.solvers.data_features import equation_features, graded_places, initial_features
 from sharp.solvers.discrete_solution import DiscreteSolution
@@ -23,7 +23,14 @@ from sharp.solvers.grid import Array, Indices, full
 from sharp.solvers.matrices import Quotient, Solve, block_matrix, columns_of, factorise
 from sharp.solvers.meshes import BoundaryCorner, Grading, corners, triangulate
 from sharp.solvers.method import NEVER, Deadline, Stepping
-from sharp.solvers.system import BoundaryCondition, FirstOrderSystem, UnsupportedProblem, covered, real
+from sharp.solvers.system import (
+    BoundaryCondition,
+    FirstOrderSystem,
+    UnsupportedProblem,
+    covered,
+    real,
+    symmetry_axis,
+)
 
 # The degree of the polynomials on intervals and on triangles.
 LINE = 8
@@ -32,7 +39,8 @@ DEGREE = 4
 # Numbers of elements along an interval.
 # What is narrower than this share of the domain is a jump, which no element resolves.
 _JUMP = 1e-6
-_LINES = (2, 4, 8, 16, 32, 64, 128)
+# From the first to the second on, elements about narrow data are divided as well: no two meshes share them.
+_LINES = (4, 8, 16, 32, 64, 128)
 # Solutions are like r**s at a corner; above this s elements are not made smaller there.
 _SMOOTH = 2.0
 # Within this share of the shorter edge at a corner elements shrink towards it.
@@ -55,9 +63,10 @@ class FiniteElements(Stepping):
         line = len(system.space) == 1
         if isinstance(domain, BoxDomain) and not line and (len(domain.bounds) > 2 or system.periodic):
             return "the elements here fill intervals, and plane domains without periodic axes"
-        if line and not graded_places(system.problem):
+        if line and not graded_places(system.problem) and not symmetry_axis(system.problem):
             return (
-                "nothing jumps, bends or is narrow inside the interval, which is what elements are for there"
+                "nothing jumps, bends or is narrow inside the interval and no axis of symmetry is its end, which is "
+                "what elements are for there"
             )
         try:
             weak_form(system)
@@ -70,7 +79,9 @@ class FiniteElements(Stepping):
         """Return numbers of elements along the longer side of the domain."""
         if len(system.space) == 1:
             return _LINES
-        return (4, 8, 16, 32) if system.steady else (4, 8, 16, 24)
+        if isinstance(system.problem.domain, PlaneDomain):
+            return 4, 8, 16, 32
+        return (4, 6, 9, 13, 20, 30) if system.steady else (4, 6, 9, 13, 20)
 
     def solve(
         self, system: FirstOrderSystem, resolution: int, accuracy: float, deadline: Deadline

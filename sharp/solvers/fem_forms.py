@@ -103,13 +103,16 @@ def weak_weights(system: FirstOrderSystem) -> WeakForm:
 
 
 def multipliers(system: FirstOrderSystem) -> tuple[sympy.Expr, ...]:
-    """Return what every rate is multiplied by before it is integrated, 1 where equations have no jumps outside fluxes.
+    """Return what every rate is multiplied by before it is integrated.
 
-    It is what was divided by to get the rate, over what stands in front of its fluxes. Raises `UnsupportedProblem`
-    where that has jumps and depends on more than the place, mixes equations, or differs from one flux to the other; and
-    where something jumps within a flux other than that of diffusion.
+    It is 1, or the volume r**m of a cylindrical or spherical system, which makes the weak form one with a weight
+    (C. Bernardi, M. Dauge and Y. Maday, Spectral Methods for Axisymmetric Domains, 1999), where equations have no jumps
+    outside fluxes. Otherwise that times what was divided by to get the rate, over what stands in front of its fluxes.
+    Raises `UnsupportedProblem` where that has jumps and depends on more than the place, mixes equations, or differs
+    from one flux to the other; and where something jumps within a flux other than that of diffusion.
     """
     written, problem = StrongForm.of(system.problem), system.problem
+    volume = real(system.space[0]) ** problem.radial_power
     numbers = system.rows
     if any(map(written.has_discontinuous_advection, numbers)):
         raise UnsupportedProblem(
@@ -118,7 +121,7 @@ def multipliers(system: FirstOrderSystem) -> tuple[sympy.Expr, ...]:
     fronts = [written.discontinuous_factor(index).doit().xreplace(written.numbers) for index in numbers]
     factors = sympy.diag(*(1 / front for front in fronts)) * system.mass_matrix
     if not factors.has(*JUMPS, sympy.nan):
-        return (sympy.Integer(1),) * len(system.components)
+        return (volume,) * len(system.components)
     if (
         not factors.is_diagonal()
         or factors.has(sympy.nan)
@@ -129,7 +132,7 @@ def multipliers(system: FirstOrderSystem) -> tuple[sympy.Expr, ...]:
             "from one term to the other"
         )
     places = [problem.fields.index(component.field) for component in system.components]
-    return tuple(factors[place, place] for place in places)
+    return tuple(volume * factors[place, place] for place in places)
 
 
 def _product(factor: sympy.Expr, rate: sympy.Expr) -> sympy.Expr:
@@ -139,6 +142,11 @@ def _product(factor: sympy.Expr, rate: sympy.Expr) -> sympy.Expr:
 
 def _weak(system: FirstOrderSystem, rates: Sequence[sympy.Expr]) -> WeakForm:
     if system.flux_conditions or system.constrained or system.inertia is not None:
+        if system.problem.radial_power:
+            raise UnsupportedProblem(
+                "conditions of type flux, and equations without time derivatives beside others, are for a Cartesian "
+                "system of coordinates"
+            )
         return _written(system)
     high = next((jet for jet in system.jets if jet.order > 2), None)
     if high is not None:

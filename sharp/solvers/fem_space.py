@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sharp.solvers.axes import ChebyshevAxis
 from sharp.solvers.grid import Array, Indices
@@ -154,8 +155,24 @@ class FunctionSpace:
         a, b, c = self._corners[triangles].transpose(1, 0, 2)
         area = _cross(b - a, c - a)
         local = np.stack([_cross(points - a, c - a), _cross(b - a, points - a)]) / area
+        bent = np.flatnonzero(self._bent[triangles])
+        if len(bent):
+            local[:, bent] = self._local_bent(points[bent], triangles[bent], local[:, bent])
+        return local
+
+    @cached_property
+    def _bent(self) -> NDArray[np.bool_]:
+        """Whether a triangle is more than an affine image of the reference triangle."""
         if self._mesh.affine:
-            return local
+            return np.zeros(len(self._corners), dtype=bool)
+        places = self._mesh.doflocs[:, self._mesh.dofs.element_dofs]
+        x, y = self._mesh.elem.doflocs.T
+        straight = np.einsum("kc,eci->ike", np.stack([1 - x - y, x, y], axis=1), self._corners)
+        away = np.abs(places - straight).max(axis=(0, 1))
+        return np.asarray(away > 1e-14 * np.abs(self._corners).max())
+
+    def _local_bent(self, points: Array, triangles: Indices, local: Array) -> Array:
+        """Improve coordinates in the reference triangle where sides curve."""
         places = self._mesh.doflocs[:, self._mesh.dofs.element_dofs[:, triangles]]
         for _ in range(_NEWTON):
             values, slopes = zip(

@@ -21,7 +21,7 @@ from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.finite_volume_scheme import MUSCL, WENO, FiniteVolumeScheme, SchemeKind, Sides
 from sharp.solvers.grid import Array
 from sharp.solvers.method import Deadline
-from sharp.solvers.system import FirstOrderSystem, UnsupportedProblem
+from sharp.solvers.system import SINGULAR_AXIS, FirstOrderSystem, UnsupportedProblem, symmetry_axis
 
 # The bytes that kept states, and their rates of change, may take.
 _KEPT = 2**29
@@ -39,6 +39,8 @@ class _Method:
         """Return what stands in the way: another domain than a box, no balance."""
         if not isinstance(system.problem.domain, BoxDomain):
             return "the domain is no interval, rectangle or box"
+        if symmetry_axis(system.problem):
+            return SINGULAR_AXIS
         try:
             conservation_law_of(system)
         except UnsupportedProblem as error:

@@ -100,8 +100,8 @@ def corners(domain: Domain) -> Iterator[BoundaryCorner]:
 def triangulate(domain: Domain, across: int, gradings: Sequence[Grading] = ()) -> Triangulation:
     """Return a mesh of about `across` elements along the longer side of the box around a domain.
 
-    Boundaries that are arcs are curves of degree 4, whose nodes lie on the arcs. Where `across` doubles, every element
-    of a mesh is divided.
+    Boundaries that are arcs are curves of degree 4, whose nodes lie on the arcs. A plane domain that is no simple
+    polygon has a mesh for every power of two: each element is divided from one to the next.
     """
     size = max(high - low for low, high in domain.bounds.values()) / across
     # It tells of how its arrays lie in memory.
@@ -112,7 +112,13 @@ def triangulate(domain: Domain, across: int, gradings: Sequence[Grading] = ()) -
         points, triangles = _disk(domain.outer, size) if domain.inner is None else _annulus(domain, size)
         mesh = MeshTri1(points + np.reshape(domain.center, (2, 1)), triangles)
     elif isinstance(domain, PlaneDomain) or (simple := _simple(*polygon_of(domain))) is None:
-        mesh, size = _of_quality(plane_domain(domain), across), _LONGEST * size
+        # Meshes that are no divisions of each other would have errors that do not fall evenly.
+        times = max(0, int(math.log2(across / _COARSEST)))
+        across = _COARSEST * 2**times if across > _COARSEST else across
+        mesh, size = (
+            _of_quality(plane_domain(domain), across, times),
+            _LONGEST * plane_domain(domain).size / across,
+        )
     else:
         mesh = simple
     plane = plane_domain(domain)
@@ -146,15 +152,13 @@ def _simple(vertices: tuple[Corner, ...], parts: tuple[str, ...]) -> Any:
     return MeshTri1(np.transpose(vertices), np.transpose(triangles))
 
 
-def _of_quality(domain: PlaneDomain, across: int) -> Any:
-    """Return a mesh without slivers: of four to eight elements across, divided again and again."""
+def _of_quality(domain: PlaneDomain, across: int, times: int) -> Any:
+    """Return a mesh without slivers: a coarse one, of which every element is divided so many times."""
     from skfem import MeshTri1
 
     from sharp.solvers.delaunay import quality_mesh
 
-    times = max(0, int(math.log2(across / _COARSEST)))
-    coarse = across / 2**times
-    points, triangles = quality_mesh(domain, domain.size / coarse, _ARC * min(1.0, _COARSEST / coarse))
+    points, triangles = quality_mesh(domain, domain.size * 2**times / across, _ARC)
     mesh = MeshTri1(points.T, triangles.T)
     for _ in range(times):
         mesh = _projected(mesh.refined(), domain)

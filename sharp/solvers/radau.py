@@ -39,6 +39,8 @@ _CONVERGED = 0.05
 # A step shorter than this share of the interval means that there is no solution to follow.
 _SHORTEST = 1e-13
 # The first step where rates are not known, as a share of the interval.
+# Groups of unknowns of less than this share of the largest have no size of their own.
+_NO_SIZE = 1e-12
 _FIRST = 0.02
 # Stages keep off the ends of a step by this share of it, where given functions of time may jump.
 _INSET = 1e-12
@@ -255,7 +257,8 @@ class _Stepper:
         moment = start + _INSET * (end - start)
         rates = self._evolution.sizes(self._evolution.rates(np.array([moment]), state[None]))
         sizes = self._evolution.sizes(state)
-        moving = (rates > 0) & (sizes > 0) & np.isfinite(rates)
+        # What starts at the tail of a Gaussian, or at zero, has no size yet by which its change could be measured.
+        moving = (rates > 0) & (sizes > _NO_SIZE * sizes.max()) & np.isfinite(rates)
         share = self._tolerance ** (1 / len(self._method.nodes))
         longest = (end - start) / 10
         return float(np.min(share * sizes[moving] / rates[moving], initial=longest))

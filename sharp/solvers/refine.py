@@ -46,6 +46,8 @@ JUMPS_ORDER = 1.0
 USUAL = 0.75
 # After a failure the next resolution is at least so many times finer.
 JUMP = 2.0
+# Some meshes stay the same where slightly smaller elements are asked for.
+NO_FINER = "no finer than before"
 # A solution that so many resolutions in a row cannot follow beyond the same time, to this share of the interval, ends
 # there: it is not the resolution that fails.
 ENDS = 3
@@ -151,9 +153,10 @@ class _Course:
 
     @property
     def least_promising(self) -> float:
-        """What the next resolution should be at least: well above the last one where that failed."""
+        """What the next resolution should be at least: well above the last one where that failed to be solved."""
         last = self._attempts[-1] if self._attempts else None
-        return JUMP * last.resolution if last is not None and last.failure else 0.0
+        failed = last is not None and last.failure and not last.failure.startswith(NO_FINER)
+        return JUMP * last.resolution if last is not None and failed else 0.0
 
     def refinement(self) -> RefinementStudy:
         """Return what has been found."""
@@ -214,7 +217,7 @@ class _Course:
     ) -> tuple[DiscreteSolution | None, ResolutionAttempt]:
         """Return the finer of two solutions with its distance from the other, unless it is no finer."""
         if fine.unknowns <= coarse.unknowns:
-            failure = f"no finer than before, with {fine.unknowns} unknowns"
+            failure = f"{NO_FINER}, with {fine.unknowns} unknowns"
             return None, replace(attempt, unknowns=None, failure=failure)
         start = self._deadline.clock()
         difference = distance(self._system, coarse, fine)

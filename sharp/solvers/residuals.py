@@ -65,10 +65,14 @@ _HERE: Stencil = central_stencil(0)
 
 @dataclass(frozen=True)
 class PointwiseResidual:
-    """The residual of all equations relative to the size of their terms: of nine points in ten, and the largest."""
+    """The residual of all equations relative to the size of their terms.
+
+    Of nine points in ten, the largest, and integrated over space and time: the mean of all points.
+    """
 
     typical: float
     largest: float
+    integrated: float
 
 
 @dataclass(frozen=True)
@@ -127,10 +131,10 @@ def residual(problem: Problem, solution: DiscreteSolution) -> PointwiseResidual:
             )
         )
     found = [_relative(values[owners == i], natural[owners == i]) for i in range(len(terms))]
-    return PointwiseResidual(max(typical for typical, _ in found), max(largest for _, largest in found))
+    return PointwiseResidual(*(max(figures) for figures in zip(*found, strict=True)))
 
 
-def _relative(terms: Array, natural: Array) -> tuple[float, float]:
+def _relative(terms: Array, natural: Array) -> tuple[float, float, float]:
     """Return the residual of one equation by the values of its terms [terms, space steps, time steps, k, m]."""
     parts = terms.reshape(len(terms), -1, *terms.shape[-2:])
     total = np.abs(parts.sum(axis=0))
@@ -140,11 +144,13 @@ def _relative(terms: Array, natural: Array) -> tuple[float, float]:
     size = np.take_along_axis(np.abs(parts).sum(axis=0), best, axis=0)
     sound = np.isfinite(left)
     if not np.any(sound):
-        return np.inf, np.inf
+        return np.inf, np.inf, np.inf
     # Terms count as no smaller than the extents suggest, lest the residual of u_xx = 0 be measured by rounding.
     least = float(np.sqrt(np.nanmean(np.abs(natural).sum(axis=0) ** 2)))
     scale = max(float(np.sqrt(np.mean(size[sound] ** 2))), least) or 1.0
-    return float(np.quantile(left[sound], QUANTILE)) / scale, float(np.max(left[sound])) / scale
+    # The integral of the residual is measured by that of the terms.
+    mean = float(np.mean(left[sound])) / max(float(np.mean(size[sound])), least, 1e-300)
+    return float(np.quantile(left[sound], QUANTILE)) / scale, float(np.max(left[sound])) / scale, mean
 
 
 def _jets(

@@ -36,7 +36,11 @@ class StrongForm:
         """Return left minus right side of an equation, with symbols for parameters."""
         problem = self.problem
         written = equation_to_sympy(
-            problem.equations[index], problem.fields, problem.space, problem.time_name
+            problem.equations[index],
+            problem.fields,
+            problem.space,
+            problem.time_name,
+            problem.radial_power,
         )
         coefficients = {
             sympy.Symbol(name): to_sympy(problem.tree(given.expression))

@@ -518,6 +518,16 @@ def covered(problem: Problem, where: str) -> tuple[str, ...]:
     return parts_at(problem, where)
 
 
+def symmetry_axis(problem: Problem) -> tuple[str, ...]:
+    """Return the parts of the boundary that lie on the axis or in the centre of a cylindrical or spherical system."""
+    from sharp.problems import axis_parts
+
+    return axis_parts(problem.specification.coordinates, problem.domain)
+
+
+SINGULAR_AXIS = "the equations divide by a distance that is 0 on the axis of symmetry"
+
+
 def factors_of(written: Boundary) -> dict[int, str]:
     """Return the factors of the outward normal derivatives, by their order, on the left side of a condition."""
     match written.type:

@@ -12,7 +12,7 @@ from sharp.solvers.collocation_driver import solve_collocated
 from sharp.solvers.discontinuities import has_discontinuous_flux_coefficient
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import Deadline, Stepping
-from sharp.solvers.system import FirstOrderSystem
+from sharp.solvers.system import SINGULAR_AXIS, FirstOrderSystem, symmetry_axis
 
 _SPECTRAL = {
     1: (12, 18, 27, 40, 60, 90, 135, 200, 300),
@@ -37,6 +37,8 @@ class _OnBoxes(Stepping):
         """It takes boxes, unless what jumps is only seen in fluxes."""
         if not isinstance(system.problem.domain, BoxDomain):
             return "the domain is no interval, rectangle or box"
+        if symmetry_axis(system.problem):
+            return SINGULAR_AXIS
         if has_discontinuous_flux_coefficient(system.problem):
             return "a factor inside a derivative jumps, and equations at points do not say that the flux is continuous"
         return None

@@ -93,6 +93,7 @@ async def _ask_author(
         description=session.description,
         code=broken.code.strip(),
         failure=failure_text(evaluation.failure),
+        timed_out=evaluation.failure.kind == "timeout",
         function=session.problem.interface.function,
     )
     conversation = (system_prompt(), Message("user", prompt))

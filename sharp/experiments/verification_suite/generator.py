@@ -77,7 +77,7 @@ def generate(seed: int, index: int) -> GeneratedProblem:
     name = f"drawn-{seed}-{index}"
     share = random.random()
     if share < 0.10:
-        return _of_spectrum(name, draw_spectrum(random))
+        return of_spectrum(name, draw_spectrum(random))
     if share < 0.14:
         return _with_several(name, random)
     for _ in range(_DRAWS):
@@ -94,7 +94,8 @@ def _specification(name: str, title: str, **parts: Any) -> Problem:
     return parse_problem(json.dumps(written), name)
 
 
-def _of_spectrum(name: str, found: Spectrum) -> GeneratedProblem:
+def of_spectrum(name: str, found: Spectrum) -> GeneratedProblem:
+    """Return the problem of a spectrum."""
     problem = _specification(
         name,
         f"Eigenvalues: {found.kind}",

@@ -35,7 +35,7 @@ from sharp.solvers.pinn.ansatz import (
     ansatz_of,
 )
 from sharp.solvers.sample_points import interior_points
-from sharp.solvers.system import FirstOrderSystem, real
+from sharp.solvers.system import SINGULAR_AXIS, FirstOrderSystem, real, symmetry_axis
 
 _LOG = "log.txt"
 # What is left of the time limit for writing and reading the result, in seconds.
@@ -65,6 +65,8 @@ class Pinn:
             return "needs DeepXDE, which is not installed: pip install 'pde-sharp[pinn]'"
         if system.eigenvalue_terms:
             return "a network would have to be trained for every eigenvalue"
+        if symmetry_axis(system.problem):
+            return SINGULAR_AXIS
         if system.mean and not system.steady:
             return "the mean of a field that changes with time is not built into networks"
         return None

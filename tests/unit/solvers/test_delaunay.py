@@ -33,6 +33,7 @@ DOMAINS = {
     "slit": plane(perforated("type: polygon, vertices: [[0.2, 0.5], [0.8, 0.5], [0.8, 0.52]]")),
     "star": turning(10, 0.7, 0.3),
     "gear": turning(24, 0.65, 0.5),
+    "wedge": plane("type: sector, radius: 1.5, angles: [0, pi/8]"),
 }
 
 

@@ -180,8 +180,8 @@ class _Specification:
             "outputs": self._outputs(),
             "accuracy": ACCURACY,
             "reference": {"kind": "exact", "value": _written(exact)} if exact else {},
-            # Initial and boundary values are meant as they are given, whether they agree where they meet or not.
-            "allow": ["corner-jump"] if times and not exact else [],
+            # Values are meant as they are given, whether they agree where they meet or not.
+            "allow": [] if exact else ["corner-jump"],
             "limits": {"wall_s": self.case.evaluation_config.timeout_sec},
             "tags": ["pde-agent-bench", self.case.id, pde.type],
         }

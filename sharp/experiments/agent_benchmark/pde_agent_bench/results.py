@@ -104,8 +104,8 @@ class CaseRecord:
     warnings: tuple[str, ...] = ()
 
     def left(self, tasks: list[CaseTask]) -> list[CaseTask]:
-        """Return the tasks that have no row yet, or one of a crash."""
-        done = {key for key, row in self.rows.items() if row.outcome != "crashed"}
+        """Return the tasks that have no row yet, or one that another version may do better: crashed or not imported."""
+        done = {key for key, row in self.rows.items() if row.outcome not in ("crashed", "refused")}
         return [task for task in tasks if task.key not in done]
 
 

@@ -53,7 +53,7 @@ def _named(line: str, number: int) -> tuple[str, str]:
 def run_cases(
     folder: Path, tasks: Sequence[CaseTask], jobs: int, on_message: Callable[[str], None] = lambda _: None
 ) -> None:
-    """Solve all cases that have no row yet, or crashed, in that many processes; everything stays resumable.
+    """Solve the cases that have no row yet, crashed or were refused, in that many processes; all stays resumable.
 
     Raises `RunLocked` where another process does so, and KeyboardInterrupt.
     """

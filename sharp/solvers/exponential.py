@@ -59,8 +59,8 @@ _INSET = 1e-12
 _NEAREST = 6
 # States are kept up to so many numbers; beyond, every other one is left out and found again when it is asked for.
 _KEPT = 12_000_000
-# States found again that are remembered.
-_REMEMBERED = 64
+# As many numbers of states between steps are remembered.
+_REMEMBERED = 8_000_000
 
 
 class ExponentialFourier:
@@ -109,8 +109,8 @@ class ExponentialFourier:
         fields = [index for index, component in enumerate(system.components) if component.order == 0]
 
         def evaluated(points: Array, times: Array) -> Array:
-            found = [discrete.modes.at(course.fields(time)[fields], points) for time in times.tolist()]
-            return np.stack(found, axis=1)
+            values = discrete.modes.at(points)
+            return np.stack([values(course.fields(time)[fields]) for time in times.tolist()], axis=1)
 
         facts = {"time steps": float(2 * len(course.steps)), "share of the last modes": course.tail}
         unknowns = len(system.components) * (2 * discrete.modes.highest + 1) ** len(system.space)
@@ -508,7 +508,7 @@ class _Course:
     def _remembered(self, key: Any, make: Any) -> Complex:
         if key not in self._found:
             self._found[key] = make()
-            if len(self._found) > _REMEMBERED:
+            if len(self._found) * self._found[key].size > _REMEMBERED:
                 self._found.popitem(last=False)
         self._found.move_to_end(key)
         return self._found[key]

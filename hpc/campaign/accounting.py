@@ -53,14 +53,14 @@ class JobAccounting:
     notes: tuple[str, ...]
 
 
-def accounts(book: SubmissionState, slurm: Slurm | None, *, kept: bool = True) -> JobAccounting:
+def accounts(submission_log: SubmissionState, slurm: Slurm | None, *, kept: bool = True) -> JobAccounting:
     """Return a campaign's submissions; with Slurm None, by the log alone. What Slurm does not answer is a note.
 
     `kept` False: this cluster keeps no accounts, so that they are not asked for.
     """
-    ids = [s.job_id for s in book.submissions.values() if s.job_id is not None]
+    ids = [s.job_id for s in submission_log.submissions.values() if s.job_id is not None]
     if slurm is None or not ids:
-        return JobAccounting(tuple(_row(s, (), {}) for s in book.submissions.values()), ())
+        return JobAccounting(tuple(_row(s, (), {}) for s in submission_log.submissions.values()), ())
     snapshot = slurm.snapshot(ids)
     history, memory, notes = dict[str, Job](), dict[str, int](), list(snapshot.notes)
     if kept:
@@ -71,7 +71,7 @@ def accounts(book: SubmissionState, slurm: Slurm | None, *, kept: bool = True) -
             notes.append(str(error))
     # squeue may still list a job that accounting knows to have ended, and knows less of it.
     jobs = {**snapshot.jobs, **{name: job for name, job in history.items() if job.state.ended}}
-    rows = tuple(_row(s, jobs.values(), memory) for s in book.submissions.values())
+    rows = tuple(_row(s, jobs.values(), memory) for s in submission_log.submissions.values())
     return JobAccounting(rows, tuple(dict.fromkeys(notes)))
 
 
@@ -139,9 +139,11 @@ class UsageMeter:
             elements[job.id] = elements.get(job.id, _Ran()).seen(job)
         self._seen_at = self._clock()
 
-    def usage(self, book: SubmissionState) -> JobUsage:
-        """Return what all submissions of a book used up to now."""
-        submissions = [s for s in book.submissions.values() if s.job_id is not None or s.ended is None]
+    def usage(self, submission_log: SubmissionState) -> JobUsage:
+        """Return what all submissions of a submission log used up to now."""
+        submissions = [
+            s for s in submission_log.submissions.values() if s.job_id is not None or s.ended is None
+        ]
         unknown = [s for s in submissions if s.gpus and s.ended and s.seconds is None and not self._known(s)]
         return JobUsage(
             gpu_hours=sum(self._seconds(s) * s.gpus for s in submissions) / 3600,
@@ -159,11 +161,11 @@ class UsageMeter:
         return sum(r.before_s + r.since_s + age * r.running for r in self._known(submission).values())
 
 
-def usage_now(book: SubmissionState, snapshot: QueueSnapshot) -> JobUsage:
-    """Return what all submissions of a book used, by one look at Slurm."""
+def usage_now(submission_log: SubmissionState, snapshot: QueueSnapshot) -> JobUsage:
+    """Return what all submissions of a submission log used, by one look at Slurm."""
     meter = UsageMeter()
     meter.see(snapshot)
-    return meter.usage(book)
+    return meter.usage(submission_log)
 
 
 def states_of(submission: Submission, snapshot: QueueSnapshot) -> Mapping[JobState, int]:
@@ -174,7 +176,7 @@ def states_of(submission: Submission, snapshot: QueueSnapshot) -> Mapping[JobSta
 
 
 def hours_by_model(
-    book: SubmissionState, services: Iterable[ServerRegistration], now: float | None = None
+    submission_log: SubmissionState, services: Iterable[ServerRegistration], now: float | None = None
 ) -> dict[str, JobUsage]:
     """Return what each model's servers held GPUs for: by the log, and of those that answer now up to now.
 
@@ -183,7 +185,7 @@ def hours_by_model(
     moment = time.time() if now is None else now
     running_s = {service.job: moment - service.started for service in services}
     held: dict[str, list[float | None]] = defaultdict(list)
-    for submission in book.of_role("server"):
+    for submission in submission_log.of_role("server"):
         if submission.job_id is not None and submission.gpus:
             metered = replace(submission, seconds=running_s.get(submission.job_id))
             held[submission.purpose].append((submission if submission.ended else metered).gpu_hours)

@@ -161,7 +161,7 @@ def advance_campaign(campaign: Campaign, workload: Workload[Any]) -> WorkloadPro
 
 
 def _advance(control: ControllerContext, workload: Workload[Any]) -> WorkloadProgress:
-    if control.book.book.of_role("controller") and (living := active_controllers(control)):
+    if control.submission_log.state.of_role("controller") and (living := active_controllers(control)):
         return WorkloadProgress(
             False, tuple(f"controller job {s.job_id}, which carries it on" for s in living)
         )
@@ -264,7 +264,7 @@ class _ControllerJob:
     def run(self, open_workload: OpenWorkload) -> int:
         """Return the exit code of the job; raises `LeaseLost` once another has control."""
         began = time.monotonic()
-        confirm_submission(self.control.book, self.link.token, self.job)
+        confirm_submission(self.control.submission_log, self.link.token, self.job)
         if read_campaign_outcome(self.control.campaign) is not None:
             cancel_all(self.control, self.job)
             return 0
@@ -274,7 +274,7 @@ class _ControllerJob:
             self._queue_successor()
             # A job that was told to leave may have to come back: Slurm may put it into the queue again.
             if not self.told.received:
-                self.control.book.ended(self.link.token, "left", time.monotonic() - began)
+                self.control.submission_log.ended(self.link.token, "left", time.monotonic() - began)
         return code
 
     def _steer(self, open_workload: OpenWorkload) -> int:

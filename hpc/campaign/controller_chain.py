@@ -96,7 +96,7 @@ def ensure_successor(link: ControllerJob, job: str, control: ControllerContext, 
     for submission in active_controllers(control):
         if submission.purpose == link.follows and submission.job_id is not None:
             return submission.job_id
-    known = (s for s in control.book.book.of_role("controller") if s.purpose == link.follows)
+    known = (s for s in control.submission_log.state.of_role("controller") if s.purpose == link.follows)
     cancelled = next((s for s in known if s.ended == JobState.CANCELLED), None)
     if cancelled is not None:
         raise WorkCancelled(
@@ -112,9 +112,9 @@ def active_controllers(control: ControllerContext) -> tuple[Submission, ...]:
 
     Raises `SlurmUnreachable` where Slurm does not say, or may yet have taken one whose submission it has not answered.
     """
-    book, slurm = control.book, control.slurm
-    book.settle(find_unanswered(slurm, book.unanswered("controller")), _ARRIVAL_S)
-    asked = book.book.unfinished("controller")
+    submission_log, slurm = control.submission_log, control.slurm
+    submission_log.settle(find_unanswered(slurm, submission_log.unanswered("controller")), _ARRIVAL_S)
+    asked = submission_log.state.unfinished("controller")
     if any(submission.job_id is None for submission in asked):
         raise SlurmUnreachable("It is not known yet whether Slurm has taken the next controller job.")
     # squeue lists every job that waits or runs, whatever else it has forgotten.
@@ -122,15 +122,15 @@ def active_controllers(control: ControllerContext) -> tuple[Submission, ...]:
     alive = {job.id for job in listed.values() if not job.state.ended}
     for submission in asked:
         if submission.job_id not in alive:
-            book.ended_as(submission, listed.values(), unknown="forgotten by Slurm")
+            submission_log.ended_as(submission, listed.values(), unknown="forgotten by Slurm")
     return tuple(submission for submission in asked if submission.job_id in alive)
 
 
-def confirm_submission(book: SubmissionLog, token: str, job: str) -> None:
+def confirm_submission(submission_log: SubmissionLog, token: str, job: str) -> None:
     """Log that a submission has reached Slurm: its job itself says so."""
-    submission = book.book.submissions.get(token)
+    submission = submission_log.state.submissions.get(token)
     if submission is not None and submission.job_id is None:
-        book.submitted(token, job)
+        submission_log.submitted(token, job)
 
 
 def end_of_time(job: str, slurm: Slurm, environment: Mapping[str, str] = os.environ) -> float | None:
@@ -177,7 +177,7 @@ def restart_chain(campaign: Campaign) -> None:
 
 def _submit(link: ControllerJob, control: ControllerContext, script: str, *, purpose: str) -> str:
     gpus = link.campaign.cluster.role("controller").gpus
-    with control.book.submitting(link.token, "controller", gpus=gpus, purpose=purpose) as submitted:
+    with control.submission_log.submitting(link.token, "controller", gpus=gpus, purpose=purpose) as submitted:
         job_id = control.slurm.submit(script, token=link.token)
         submitted(job_id)
     return job_id

@@ -14,16 +14,16 @@ _BLOCK = 1 << 16
 _STEP_S = 0.5
 
 
-def names_of(book: SubmissionState) -> dict[str, str]:
+def names_of(submission_log: SubmissionState) -> dict[str, str]:
     """Return `{token or job id: job id}` of all submissions that reached Slurm."""
-    reached = [(s.token, s.job_id) for s in book.submissions.values() if s.job_id is not None]
+    reached = [(s.token, s.job_id) for s in submission_log.submissions.values() if s.job_id is not None]
     return {name: job for token, job in reached for name in (token, job)}
 
 
-def submission_of(book: SubmissionState, job_id: str) -> Submission | None:
+def submission_of(submission_log: SubmissionState, job_id: str) -> Submission | None:
     """Return the submission that a job, or an element of its array, belongs to."""
     array = job_id.partition("_")[0]
-    return next((s for s in book.submissions.values() if s.job_id == array), None)
+    return next((s for s in submission_log.submissions.values() if s.job_id == array), None)
 
 
 def logs_of(campaign: Campaign, job_id: str) -> tuple[Path, ...]:
@@ -33,9 +33,9 @@ def logs_of(campaign: Campaign, job_id: str) -> tuple[Path, ...]:
     return tuple(sorted(file for file in files if named.search(file.name)))
 
 
-def newest_of_controller(campaign: Campaign, book: SubmissionState) -> tuple[Path, ...]:
+def newest_of_controller(campaign: Campaign, submission_log: SubmissionState) -> tuple[Path, ...]:
     """Return the files of the last controller job that has printed to any."""
-    jobs = (s.job_id for s in reversed(book.of_role("controller")) if s.job_id is not None)
+    jobs = (s.job_id for s in reversed(submission_log.of_role("controller")) if s.job_id is not None)
     return next((files for job in jobs if (files := logs_of(campaign, job))), ())
 
 

@@ -19,8 +19,8 @@ from hpc.slurm import (
     Slurm,
     SlurmRefused,
     acquire_control,
-    read_book,
     read_campaign_outcome,
+    read_submission_log,
     update_control,
     write_campaign_outcome,
 )
@@ -68,9 +68,9 @@ def cancel(campaign: Campaign, slurm: Slurm, wait_s: float = 60.0) -> tuple[Job,
 def _close(campaign: Campaign, slurm: Slurm) -> None:
     """Log how the jobs ended, unless another process has control just now: that stops and logs it."""
     with suppress(RunLocked), acquire_control(campaign) as control:
-        log = control.book
-        known = slurm.snapshot(log.book.open_jobs)
-        for submission in (*log.book.open, *log.book.unanswered):
+        log = control.submission_log
+        known = slurm.snapshot(log.state.open_jobs)
+        for submission in (*log.state.open, *log.state.unanswered):
             log.ended_as(submission, known.jobs.values(), unknown=JobState.CANCELLED)
         if read_campaign_outcome(campaign) is None:
             write_campaign_outcome(campaign, "stopped", "It was cancelled.")
@@ -85,7 +85,7 @@ def throttle(campaign: Campaign, slurm: Slurm, running: int | None) -> tuple[str
     update_control(campaign, throttle=running)
     if running is None:
         return ()
-    open_arrays = read_book(campaign.book).unfinished("evaluate")
+    open_arrays = read_submission_log(campaign.submission_log).unfinished("evaluate")
     arrays = [array.job_id for array in open_arrays if array.job_id is not None]
     changed = []
     for array, share in zip(arrays, split_throttle(running, len(arrays)) if arrays else (), strict=True):

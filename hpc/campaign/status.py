@@ -21,9 +21,9 @@ from hpc.slurm import (
     Slurm,
     SubmissionState,
     job_of,
-    read_book,
     read_campaign_outcome,
     read_control,
+    read_submission_log,
 )
 
 PATIENCE_S = 3.0
@@ -125,10 +125,10 @@ def quick_slurm(campaign: Campaign) -> Slurm:
     return Slurm(Commands(question_s=PATIENCE_S, pauses_s=()), source=campaign.cluster.job_state_source)
 
 
-def overview(campaign: Campaign, book: SubmissionState, snapshot: QueueSnapshot) -> CampaignStatus:
+def overview(campaign: Campaign, submission_log: SubmissionState, snapshot: QueueSnapshot) -> CampaignStatus:
     """Return where a campaign stands, by its folder, its log, and what Slurm said of its open jobs."""
-    usage, requests = usage_now(book, snapshot), read_control(campaign)
-    controller, successor = _chain(book, snapshot)
+    usage, requests = usage_now(submission_log, snapshot), read_control(campaign)
+    controller, successor = _chain(submission_log, snapshot)
     return CampaignStatus(
         id=campaign.id,
         cluster=campaign.cluster.name,
@@ -136,8 +136,8 @@ def overview(campaign: Campaign, book: SubmissionState, snapshot: QueueSnapshot)
         holder=read_holder(campaign.slurm_dir),
         controller=controller,
         successor=successor,
-        roles=_roles(book, snapshot),
-        unanswered=len(book.unanswered),
+        roles=_roles(submission_log, snapshot),
+        unanswered=len(submission_log.unanswered),
         work=_work(campaign, snapshot),
         servers=tuple(
             ServerStatus(server.model, server.url, server.job, server.node, _utc(server.ends))
@@ -146,7 +146,7 @@ def overview(campaign: Campaign, book: SubmissionState, snapshot: QueueSnapshot)
         gpu_hours=usage.gpu_hours,
         jobs=usage.jobs,
         unmetered=usage.unmetered,
-        avoided=book.excluded,
+        avoided=submission_log.excluded,
         stop=requests.stop,
         throttle=requests.throttle,
         ending=read_campaign_outcome(campaign),
@@ -156,19 +156,23 @@ def overview(campaign: Campaign, book: SubmissionState, snapshot: QueueSnapshot)
 
 def campaign_status(campaign: Campaign, slurm: Slurm | None) -> CampaignStatus:
     """Return where a campaign stands now; with Slurm None, or where all jobs have ended, it is not asked."""
-    book = read_book(campaign.book)
+    submission_log = read_submission_log(campaign.submission_log)
     if slurm is None:
-        return overview(campaign, book, UNASKED)
-    return overview(campaign, book, slurm.snapshot(book.open_jobs) if book.open_jobs else QueueSnapshot({}))
+        return overview(campaign, submission_log, UNASKED)
+    return overview(
+        campaign,
+        submission_log,
+        slurm.snapshot(submission_log.open_jobs) if submission_log.open_jobs else QueueSnapshot({}),
+    )
 
 
 def _chain(
-    book: SubmissionState, snapshot: QueueSnapshot
+    submission_log: SubmissionState, snapshot: QueueSnapshot
 ) -> tuple[ControllerStatus | None, ControllerStatus | None]:
     """Return the controller at work and the one that waits to follow it; without Slurm's answer, the first two."""
     links = []
-    for number, submission in enumerate(book.of_role("controller"), 1):
-        if submission in book.open:
+    for number, submission in enumerate(submission_log.of_role("controller"), 1):
+        if submission in submission_log.open:
             job_id = submission.job_id or ""
             job = snapshot.jobs.get(job_id)
             known = (None, "", "") if job is None else (job.state, job.nodes, job.reason)
@@ -180,15 +184,15 @@ def _chain(
     return next(iter(steering), None), next(iter([*waiting, *steering[1:]]), None)
 
 
-def _roles(book: SubmissionState, snapshot: QueueSnapshot) -> tuple[RoleCount, ...]:
+def _roles(submission_log: SubmissionState, snapshot: QueueSnapshot) -> tuple[RoleCount, ...]:
     now, ended = defaultdict[str, Counter[str]](Counter), defaultdict[str, Counter[str]](Counter)
-    for submission in book.submissions.values():
+    for submission in submission_log.submissions.values():
         role = submission.role
         if submission.ended is not None:
             ended[role][submission.ended] += submission.elements
         elif submission.job_id is not None:
             now[role].update({str(state): count for state, count in states_of(submission, snapshot).items()})
-    roles = dict.fromkeys(submission.role for submission in book.submissions.values())
+    roles = dict.fromkeys(submission.role for submission in submission_log.submissions.values())
     return tuple(RoleCount(role, dict(now[role]), dict(ended[role])) for role in roles)
 
 

@@ -174,7 +174,12 @@ class WorkerScaler:
         patience: DispatchTimeouts,
         warn: Callable[[str], None],
     ) -> None:
-        self._control, self._book, self._slurm, self._arrays = control, control.book, control.slurm, arrays
+        self._control, self._submission_log, self._slurm, self._arrays = (
+            control,
+            control.submission_log,
+            control.slurm,
+            arrays,
+        )
         self._patience, self._warn = patience, warn
         self._cluster = arrays.campaign.cluster
         self._blames: Counter[str] = Counter()
@@ -234,8 +239,8 @@ class WorkerScaler:
     def count_node_failure(self, node: str, what: str) -> None:
         """Count against a node what happened there; the second time it is avoided from then on."""
         self._blames[node] += 1
-        if node and self._blames[node] >= _BLAMES and node not in self._book.book.excluded:
-            self._book.exclude(node, what)
+        if node and self._blames[node] >= _BLAMES and node not in self._submission_log.state.excluded:
+            self._submission_log.exclude(node, what)
             self._warn(f"Node {node} is avoided from now on: {what}.")
 
     def _room(self, live: int) -> int:
@@ -245,7 +250,9 @@ class WorkerScaler:
         if throttle is not None:
             bounds.append(throttle - live)
         if most is not None:
-            others = sum(len(self._book.book.unfinished(role)) for role in ("controller", "server"))
+            others = sum(
+                len(self._submission_log.state.unfinished(role)) for role in ("controller", "server")
+            )
             bounds.append(most - live - others)
             if not live and bounds[-1] <= 0 and not self._cramped:
                 self._cramped = True
@@ -268,15 +275,17 @@ class WorkerScaler:
     async def _send(self, size: int) -> None:
         throttle = read_control(self._arrays.campaign).throttle
         token = self._control.next_token("evaluate")
-        script = self._arrays.script(token, size, throttle=throttle or None, exclude=self._book.book.excluded)
+        script = self._arrays.script(
+            token, size, throttle=throttle or None, exclude=self._submission_log.state.excluded
+        )
         gpus = self._cluster.role("evaluate").gpus
         try:
-            with self._book.submitting(
+            with self._submission_log.submitting(
                 token, "evaluate", elements=size, gpus=gpus, purpose="evaluations"
             ) as submitted:
                 submitted(await asyncio.to_thread(self._arrays.submit, token, script, size))
         except SlurmError:
-            sent = self._book.book.submissions[token]
+            sent = self._submission_log.state.submissions[token]
             if sent.ended is not None:  # refused: its files will not be needed
                 self._arrays.remove_files(sent, ())
             raise

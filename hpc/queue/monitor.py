@@ -133,7 +133,12 @@ class WorkerMonitor:
     def __init__(self, control: ControllerContext, arrays: Arrays, patience: DispatchTimeouts) -> None:
         self.elements: tuple[ArrayTask, ...] = ()
         self.asked = False
-        self._book, self._slurm, self._arrays, self._patience = control.book, control.slurm, arrays, patience
+        self._submission_log, self._slurm, self._arrays, self._patience = (
+            control.submission_log,
+            control.slurm,
+            arrays,
+            patience,
+        )
         self._roster = HeartbeatStore(arrays.campaign.queue)
         self._poll = AdaptivePoller(control.slurm, first_s=patience.ask_s, most_s=patience.ask_most_s)
         self._snapshot = QueueSnapshot({})
@@ -149,7 +154,7 @@ class WorkerMonitor:
     @property
     def open(self) -> tuple[Submission, ...]:
         """The arrays that are not over, as far as the log knows."""
-        return self._book.book.unfinished("evaluate")
+        return self._submission_log.state.unfinished("evaluate")
 
     @property
     def live(self) -> int:
@@ -167,7 +172,9 @@ class WorkerMonitor:
         """Find out which arrays reached Slurm although no answer came; now and then, or at once."""
         every_s = 0.0 if at_once else self._patience.ask_s
         arrival_s = self._patience.arrival_s
-        for array in await self._book.look_up(self._slurm, "evaluate", arrival_s=arrival_s, every_s=every_s):
+        for array in await self._submission_log.look_up(
+            self._slurm, "evaluate", arrival_s=arrival_s, every_s=every_s
+        ):
             if array.job_id is not None:
                 self._arrays.write_task_files(array)
             else:  # if it comes after all, it has nothing to do
@@ -251,7 +258,7 @@ class WorkerMonitor:
     def end(self, submission: Submission, elements: list[ArrayTask], how: str | None = None) -> None:
         """Write down that an array is over and remove its files, but for the logs of what failed."""
         states, seconds = ending(elements)
-        self._book.ended(submission.token, how or states, seconds)
+        self._submission_log.ended(submission.token, how or states, seconds)
         failed = [element.job for element in elements if element.failure in _WORTH_READING]
         self._arrays.remove_files(submission, failed)
         jobs = {element.job for element in elements}

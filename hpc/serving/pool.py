@@ -67,7 +67,11 @@ class ServerJobs:
 
     def __init__(self, control: ControllerContext, *, render: Callable[[Script], str], ask_s: float) -> None:
         self._control, self._render = control, render
-        self._campaign, self._book, self._slurm = control.campaign, control.book, control.slurm
+        self._campaign, self._submission_log, self._slurm = (
+            control.campaign,
+            control.submission_log,
+            control.slurm,
+        )
         self._poll = AdaptivePoller(control.slurm, first_s=ask_s, most_s=6 * ask_s)
         self._snapshot = QueueSnapshot({})
         self._heard: dict[str, float] = {}
@@ -83,11 +87,11 @@ class ServerJobs:
 
     def unfinished(self) -> tuple[Submission, ...]:
         """Return all server jobs that are not over, as far as is known."""
-        return self._book.book.unfinished("server")
+        return self._submission_log.state.unfinished("server")
 
     def is_over(self, job_id: str) -> bool:
         """Return whether a job is known to have ended."""
-        return any(s.job_id == job_id and s.ended for s in self._book.book.of_role("server"))
+        return any(s.job_id == job_id and s.ended for s in self._submission_log.state.of_role("server"))
 
     def in_words(self, model: str) -> str:
         """Say what a model's servers are waited for."""
@@ -96,7 +100,7 @@ class ServerJobs:
 
     async def follow(self, answering: Collection[str]) -> None:
         """Find out which jobs are over, except those in which a server answers, and log them."""
-        await self._book.look_up(self._slurm, "server", arrival_s=ARRIVAL_S, every_s=_LOOK_UP_S)
+        await self._submission_log.look_up(self._slurm, "server", arrival_s=ARRIVAL_S, every_s=_LOOK_UP_S)
         unsure = {
             s.job_id: s for s in self.unfinished() if s.job_id is not None and s.job_id not in answering
         }
@@ -122,9 +126,11 @@ class ServerJobs:
         token = self._control.next_token("server")
         try:
             key = make_key(self._campaign.services.absolute())
-            excluded = self._book.book.excluded
+            excluded = self._submission_log.state.excluded
             text = self._render(server_script(self._campaign, plan, token, key_file=key, excluded=excluded))
-            with self._book.submitting(token, "server", gpus=plan.gpus, purpose=plan.model) as submitted:
+            with self._submission_log.submitting(
+                token, "server", gpus=plan.gpus, purpose=plan.model
+            ) as submitted:
                 submitted(await asyncio.to_thread(self._slurm.submit, text, token=token))
         except SlurmUnreachable as error:
             log.warning("%s The job is looked up by its token %s.", error, token)
@@ -169,14 +175,18 @@ class ServerJobs:
         model, how = submission.purpose, self._how(submission, job, end)
         seconds = end.ended - end.began if end else float(job.elapsed_s) if job and job.elapsed_s else None
         if how in _COUNTED:
-            before = [s.ended for s in self._book.book.of_role("server") if s.purpose == model and s.ended]
+            before = [
+                s.ended
+                for s in self._submission_log.state.of_role("server")
+                if s.purpose == model and s.ended
+            ]
             if len(before) >= FAILURES - 1 and all(past in _COUNTED for past in before[1 - FAILURES :]):
                 why = end.why if end and how == "failed" else self._why(submission, how)
                 self.failures[model] = (
                     f"model {model} cannot be served: {FAILURES} jobs in a row failed. {why}"
                 )
                 how = "failed for good"
-        self._book.ended(submission.token, how, seconds)
+        self._submission_log.ended(submission.token, how, seconds)
 
     def _how(self, submission: Submission, job: Job | None, end: ServerExit | None) -> str:
         """Return how a job ended: by word of its server, unless it was cancelled; without one, of Slurm."""

@@ -47,4 +47,4 @@ from .submission_log import Submission as Submission
 from .submission_log import SubmissionLog as SubmissionLog
 from .submission_log import SubmissionState as SubmissionState
 from .submission_log import find_unanswered as find_unanswered
-from .submission_log import read_book as read_book
+from .submission_log import read_submission_log as read_submission_log

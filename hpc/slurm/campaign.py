@@ -51,7 +51,7 @@ class Campaign:
         return self.folder / "slurm"
 
     @property
-    def book(self) -> Path:
+    def submission_log(self) -> Path:
         """The log of submissions."""
         return self.slurm_dir / "submissions.jsonl"
 
@@ -177,12 +177,12 @@ class ControllerContext:
 
     campaign: Campaign
     lease: Lease
-    book: SubmissionLog
+    submission_log: SubmissionLog
     slurm: Slurm
 
     def next_token(self, role: RoleName) -> str:
         """Return a token that no submission of the log carries: `3f9a1c2b-e4` is the fourth for evaluations."""
-        return f"{self.campaign.id}-{_LETTERS[role]}{len(self.book.book.of_role(role)) + 1}"
+        return f"{self.campaign.id}-{_LETTERS[role]}{len(self.submission_log.state.of_role(role)) + 1}"
 
 
 @contextmanager
@@ -190,7 +190,9 @@ def acquire_control(campaign: Campaign, lease: Lease | None = None) -> Iterator[
     """Take control of a campaign, by a lease that was got before perhaps; raises `RunLocked` while another has it."""
     held = lease or Lease.acquire(campaign.slurm_dir)
     try:
-        with SubmissionLog(campaign.book, held.renew) as book:
-            yield ControllerContext(campaign, held, book, Slurm(source=campaign.cluster.job_state_source))
+        with SubmissionLog(campaign.submission_log, held.renew) as submission_log:
+            yield ControllerContext(
+                campaign, held, submission_log, Slurm(source=campaign.cluster.job_state_source)
+            )
     finally:
         held.release()

@@ -105,7 +105,7 @@ class SubmissionLog:
     """The writer of a log; one at a time: `beat` is called before each line and raises where that is another."""
 
     def __init__(self, path: Path, beat: Callable[[], None] = lambda: None) -> None:
-        self.book = read_book(path)
+        self.state = read_submission_log(path)
         self._beat = beat
         self._in_flight: set[str] = set()
         self._looked_up: dict[RoleName, float] = {}
@@ -144,7 +144,7 @@ class SubmissionLog:
 
         Those of which this process awaits the answer are left out: sbatch may take longer than a job's time to arrive.
         """
-        open_ones = (s for s in self.book.unanswered if s.role == role)
+        open_ones = (s for s in self.state.unanswered if s.role == role)
         return tuple(s for s in open_ones if s.token not in self._in_flight)
 
     async def look_up(
@@ -170,13 +170,13 @@ class SubmissionLog:
         A job that Slurm does not know is given time to arrive: accounts may lag. After `arrival_s` seconds it is
         logged as one that never reached Slurm.
         """
-        asked = [s for s in self.book.unanswered if s.token in found]
+        asked = [s for s in self.state.unanswered if s.token in found]
         for submission in asked:
             if job_id := found[submission.token]:
                 self.submitted(submission.token, job_id)
             elif submission.age_s > arrival_s:
                 self.ended(submission.token, "never reached Slurm")
-        now = (self.book.submissions[s.token] for s in asked)
+        now = (self.state.submissions[s.token] for s in asked)
         return tuple(s for s in now if s.job_id is not None or s.ended is not None)
 
     def log_intent(
@@ -208,7 +208,7 @@ class SubmissionLog:
         line = {"event": event, "time": datetime.now(UTC).isoformat(timespec="seconds"), **fields}
         self._beat()  # a process that lost its lease must not write here
         self._file.append(encode_event(line))
-        self.book = _with_event(self.book, line)
+        self.state = _with_event(self.state, line)
 
 
 def find_unanswered(slurm: Slurm, unanswered: Iterable[Submission]) -> dict[str, str | None]:
@@ -219,23 +219,23 @@ def find_unanswered(slurm: Slurm, unanswered: Iterable[Submission]) -> dict[str,
     return {s.token: next(iter(slurm.find_by_token(s.token)), None) for s in unanswered}
 
 
-def read_book(path: Path) -> SubmissionState:
+def read_submission_log(path: Path) -> SubmissionState:
     """Read a log; a missing one is empty, a torn last line does not count."""
     try:
         lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         return SubmissionState()
-    book = SubmissionState()
+    state = SubmissionState()
     for line in lines:
         if (event := decode_event(line)) is not None:
-            book = _with_event(book, event)
-    return book
+            state = _with_event(state, event)
+    return state
 
 
-def _with_event(book: SubmissionState, event: Mapping[str, Any]) -> SubmissionState:
+def _with_event(state: SubmissionState, event: Mapping[str, Any]) -> SubmissionState:
     if event["event"] == "excluded":
-        return replace(book, excluded={**book.excluded, event["node"]: event["reason"]})
-    known = book.submissions.get(event["token"])
+        return replace(state, excluded={**state.excluded, event["node"]: event["reason"]})
+    known = state.submissions.get(event["token"])
     if event["event"] == "intent":
         fields = {name: event[name] for name in ("token", "role", "elements", "gpus", "purpose")}
         now: Submission | None = Submission(intended=event["time"], **fields)
@@ -245,4 +245,4 @@ def _with_event(book: SubmissionState, event: Mapping[str, Any]) -> SubmissionSt
         now = replace(known, ended=event["how"], closed=event["time"], seconds=event["seconds"])
     else:
         now = None
-    return book if now is None else replace(book, submissions={**book.submissions, now.token: now})
+    return state if now is None else replace(state, submissions={**state.submissions, now.token: now})

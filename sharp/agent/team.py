@@ -24,7 +24,7 @@ from sharp.agent.responses import (
 )
 from sharp.agent.tools import Toolkit
 from sharp.errors import BudgetExceeded
-from sharp.llm import ChatRequest, Conversation, Message, ask_until_valid, render, seed_at
+from sharp.llm import ChatReply, ChatRequest, Conversation, Message, ask_until_valid, render, seed_at
 
 T = TypeVar("T")
 Role = Literal["planner", "parser", "solver", "orchestrator", "programmer"]
@@ -196,7 +196,9 @@ class AgentTeam:
         )
         return answer
 
-    async def _said(self, memory: GraphMemory, role: Role, path: str, conversation: Conversation) -> str:
+    async def _said(
+        self, memory: GraphMemory, role: Role, path: str, conversation: Conversation
+    ) -> ChatReply:
         if self.calls >= self.allowance.calls:
             raise CallsUsedUp(self.allowance.calls, memory)
         self._asked["calls"] += 1
@@ -209,7 +211,7 @@ class AgentTeam:
             max_tokens=sampling.max_tokens,
             seed=seed_at(self.seed, path),
         )
-        return (await self.effects.chat(path, request)).text
+        return await self.effects.chat(path, request)
 
 
 def _told(memory: GraphMemory, step: PlanStep) -> dict[str, Any]:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sharp.cli.exits import CELLS_FAILED
-from sharp.cli.options import COUNT, FOLDER, SharpGroup, json_option, repeated, show
+from sharp.cli.exits import CELLS_FAILED, NOT_VERIFIED
+from sharp.cli.options import COUNT, FILE, FOLDER, SharpGroup, json_option, repeated, show
 
 if TYPE_CHECKING:
+    from sharp.document import Block
     from sharp.experiments.agent_benchmark.benchmark_report import BenchmarkReportData
+    from sharp.experiments.agent_benchmark.pde_agent_bench.results import CaseResult, CaseTask
     from sharp.experiments.agent_benchmark.trials import Arm, BenchmarkTrial
     from sharp.experiments.publishing import ExperimentFiles
 
@@ -29,6 +31,7 @@ def bench() -> None:
     Examples:
       sharp bench agent --dry-run
       sharp bench agent --error-rate 0.2
+      sharp bench pdeagent benchmark_v2.jsonl
     """
 
 
@@ -162,4 +165,104 @@ def _show(data: BenchmarkReportData, files: ExperimentFiles, as_json: bool) -> N
     ]
     show(as_json, {**counts, "arms": arms, "files": files.to_json()}, "\n".join(lines))
     if failed:
+        raise click.exceptions.Exit(CELLS_FAILED)
+
+
+_SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
+_KEPT_CASES = "what has been solved is kept; the same command goes on, --report-only shows what there is"
+
+
+@bench.command()
+@click.argument("file", type=FILE)
+@repeated("--family", "families", "Family of equations, such as poisson.", default="all")
+@click.option("--limit", type=COUNT, help="The first so many cases only.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="Seconds for each case.",
+)
+@click.option("--accuracy", type=_SHARE, default=1e-5, show_default=True, help="Relative error to aim at.")
+@click.option("--gate", type=_SHARE, default=1e-4, show_default=True, help="Relative error that passes.")
+@click.option(
+    "--dir",
+    "folder",
+    type=FOLDER,
+    default=Path("bench/pdeagent"),
+    show_default=True,
+    help="Where rows and tables are kept.",
+)
+@click.option("--jobs", type=COUNT, help="Processes.  [default: as many as there are cores]")
+@click.option("--report-only", is_flag=True, help="Write the tables of what has been solved; solve nothing.")
+@json_option
+def pdeagent(
+    file: Path,
+    families: tuple[str, ...],
+    limit: int | None,
+    time_limit: float,
+    accuracy: float,
+    gate: float,
+    folder: Path,
+    jobs: int | None,
+    report_only: bool,
+    as_json: bool,
+) -> None:
+    """Solve the cases of PDEAgent-Bench without any model, and put what came of it into tables.
+
+    FILE is a case file of the benchmark, in JSON lines. A case passes where its error against its own solution, which
+    the solver never sees, is within the gate; without one where it is verified (docs/pdeagent-bench.md). The same
+    command goes on after an interruption. The exit code is 3 where a solution was called verified and is wrong.
+
+    \b
+    Examples:
+      sharp bench pdeagent benchmark_v2.jsonl
+      sharp bench pdeagent benchmark_v2.jsonl --family stokes --family poisson --limit 20 --jobs 2
+      sharp bench pdeagent benchmark_v2.jsonl --report-only
+    """
+    from sharp.api import advice
+    from sharp.errors import ConfigurationError
+    from sharp.experiments.agent_benchmark.pde_agent_bench.results import (
+        CaseSettings,
+        log_file,
+        read_record,
+    )
+    from sharp.experiments.agent_benchmark.pde_agent_bench.solving import list_tasks, run_cases
+
+    if report_only and not log_file(folder).exists():
+        raise ConfigurationError(f"--dir {folder}: no benchmark has been begun there")
+    tasks = list_tasks(file, CaseSettings(time_limit, accuracy, gate), families, limit)
+    if not tasks:
+        raise ConfigurationError(f"{file}: expected cases, found none")
+    if not report_only:
+        with advice(_KEPT_CASES):
+            cores = len(os.sched_getaffinity(0))
+            run_cases(folder, tasks, jobs or cores, lambda line: click.echo(line, err=True))
+    record = read_record(folder)
+    _show_cases(folder, tasks, [record.rows[task.key] for task in tasks if task.key in record.rows], as_json)
+
+
+def _show_cases(folder: Path, tasks: Sequence[CaseTask], rows: Sequence[CaseResult], as_json: bool) -> None:
+    from sharp.document import Paragraph
+    from sharp.experiments.agent_benchmark.pde_agent_bench import report
+
+    files = report.publish_cases(folder, tasks, rows)
+    wrong = [row.case for row in rows if row.wrong]
+    said = f"{len(wrong)} verified and wrong{': ' + ', '.join(wrong) if wrong else ''}"
+    facts = {
+        "wrong": wrong,
+        **report.summary_of(rows),
+        "families": {name: report.summary_of(found) for name, found in report.by_family(rows).items()},
+        "files": files.to_json(),
+    }
+    blocks: list[Block] = [
+        Paragraph(said),
+        report.family_table(rows),
+        report.published_table(rows),
+        *(Paragraph(str(path)) for path in files.paths()),
+    ]
+    show(as_json, facts, blocks)
+    if wrong:
+        raise click.exceptions.Exit(NOT_VERIFIED)
+    if any(row.outcome == "crashed" for row in rows):
         raise click.exceptions.Exit(CELLS_FAILED)

@@ -136,7 +136,7 @@ def check_problem(problem: str, as_json: bool) -> None:
 )
 @json_option
 def import_problems(file: Path, folder: Path, as_json: bool) -> None:
-    """Import the scalar cases of pde-agent-bench as specifications.
+    """Import the cases of pde-agent-bench as specifications.
 
     FILE is a case file of the benchmark, in JSON lines. Each case that can be said becomes a specification in the
     folder; the others are counted by reason, and with --json listed. A file that is there already and differs is

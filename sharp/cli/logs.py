@@ -67,15 +67,15 @@ def _jobs(path: Path) -> dict[str, str]:
     if not has_campaign(path):
         return {}
     from hpc.campaign import names_of
-    from hpc.slurm import read_book
+    from hpc.slurm import read_submission_log
 
-    return names_of(read_book(campaign_of(path).book))
+    return names_of(read_submission_log(campaign_of(path).submission_log))
 
 
 def _show_files(path: Path, job: str | None, following: bool, lines: int, as_json: bool) -> None:
     """Show what a job has printed, or without one the newest controller."""
     from hpc.campaign import follow, logs_of, newest_of_controller, tail
-    from hpc.slurm import read_book
+    from hpc.slurm import read_submission_log
 
     if not has_campaign(path) and (path / "run.yaml").exists():
         from hpc.journal import read_run
@@ -88,7 +88,7 @@ def _show_files(path: Path, job: str | None, following: bool, lines: int, as_jso
     def find() -> tuple[Path, ...]:
         if job is not None:
             return logs_of(campaign, job)
-        return newest_of_controller(campaign, read_book(campaign.book))
+        return newest_of_controller(campaign, read_submission_log(campaign.submission_log))
 
     if not find() and not (following and not _is_over(campaign, job)):
         who = "the controller" if job is None else f"job {job}"
@@ -107,12 +107,12 @@ def _show_files(path: Path, job: str | None, following: bool, lines: int, as_jso
 def _is_over(campaign: Campaign, job: str | None) -> bool:
     """Return whether a job, or without one the whole chain of controllers, has ended, by the submission log."""
     from hpc.campaign import submission_of
-    from hpc.slurm import read_book
+    from hpc.slurm import read_submission_log
 
-    book = read_book(campaign.book)
+    submission_log = read_submission_log(campaign.submission_log)
     if job is None:
-        return not any(s.role == "controller" for s in book.open)
-    submission = submission_of(book, job)
+        return not any(s.role == "controller" for s in submission_log.open)
+    submission = submission_of(submission_log, job)
     return submission is None or submission.ended is not None
 
 

@@ -122,12 +122,12 @@ def _looker(no_slurm: bool, *, again: bool = False) -> Looker:
 
     def look_again(campaign: Campaign) -> CampaignStatus:
         from hpc.campaign import status as overview
-        from hpc.slurm import AdaptivePoller, read_book
+        from hpc.slurm import AdaptivePoller, read_submission_log
 
         nonlocal poll
         poll = poll or AdaptivePoller(overview.quick_slurm(campaign))
-        book = read_book(campaign.book)
-        return overview.overview(campaign, book, poll.poll(book.open_jobs))
+        submission_log = read_submission_log(campaign.submission_log)
+        return overview.overview(campaign, submission_log, poll.poll(submission_log.open_jobs))
 
     def look_once(campaign: Campaign) -> CampaignStatus:
         from hpc.campaign import status as overview
@@ -152,14 +152,18 @@ def _show(seen: StatusView, as_json: bool) -> None:
 def _show_jobs(path: Path, no_slurm: bool, as_json: bool) -> None:
     from hpc.campaign import accounts, quick_slurm
     from hpc.journal import read_run
-    from hpc.slurm import read_book
+    from hpc.slurm import read_submission_log
     from sharp.cli.campaign import job_blocks
     from sharp.experiments.sweeps.folder import begun_runs, run_path
     from sharp.runs import program_runs, runs_by_job
 
     campaign = campaign_of(path)
     slurm = None if no_slurm else quick_slurm(campaign)
-    found = accounts(read_book(campaign.book), slurm, kept=campaign.cluster.job_state_source != "squeue")
+    found = accounts(
+        read_submission_log(campaign.submission_log),
+        slurm,
+        kept=campaign.cluster.job_state_source != "squeue",
+    )
     runs = [run_path(path, cell) for cell in begun_runs(path)] if is_sweep(path) else [path]
     done: Counter[str] = Counter()
     for run in runs:

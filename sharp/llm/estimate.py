@@ -177,7 +177,9 @@ class PdeSharp:
         return (
             CallEstimate("analysis", EstimateRange(self.analysis_steps, 2 * self.analysis_steps)),
             CallEstimate(
-                "genesis", EstimateRange(writing, writing * (1 + self.derivation)), exactly(self.prior_run)
+                "genesis",
+                EstimateRange(writing, writing * (1 + self.derivation) + self.candidates),
+                exactly(self.prior_run),
             ),
             CallEstimate("judge", self._judging() if self.tournament else NOTHING, exactly(self.candidates)),
             CallEstimate("debug", _repairs(self._programs(), REPAIRS_PER_PROGRAM, self.repairs), exactly(1)),
@@ -278,19 +280,21 @@ class Sampled:
     repairs: int = 4
 
     def asks(self) -> tuple[CallEstimate, ...]:
-        """Return all calls, each kind once."""
+        """Return all calls, each kind once; a reply without a program is sent back once."""
         writing = (
             CallEstimate(ask.purpose, ask.calls * exactly(self.candidates), ask.programs, ask.answer)
             for ask in self.technique.asks
         )
+        sent_back = CallEstimate("genesis", EstimateRange(0, self.candidates), exactly(1))
         search = (
-            CallEstimate("search", exactly(self.refinements.count(shown)), exactly(shown))
+            CallEstimate("search", _with_retry(self.refinements.count(shown)), exactly(shown))
             for shown in sorted(set(self.refinements))
         )
         programs = exactly(self.candidates + len(self.refinements))
         debugging = _repairs(programs, BASELINE_REPAIRS_PER_PROGRAM, self.repairs)
         return (
             *writing,
+            sent_back,
             *search,
             CallEstimate("debug", debugging, EstimateRange(1, max(1, self.repairs))),
         )
@@ -320,7 +324,7 @@ class Aide:
         """Return all calls: a step's prompt shows at most one program, and in words all that have worked before."""
         based, remembered = 1 - min(self.drafts, self.steps) / self.steps, _REMEMBERED * self.steps
         shown = EstimateRange(based + remembered / 2, 1 + remembered)
-        return (CallEstimate("search", exactly(self.steps), shown),)
+        return (CallEstimate("search", _with_retry(self.steps), shown),)
 
     def evaluations(self) -> EstimateRange:
         """Count one run of a program that works; those that fail in their short run have none."""
@@ -338,7 +342,12 @@ class Aide:
 
 
 def _repairs(programs: EstimateRange, per_program: float, most: int) -> EstimateRange:
-    return programs * EstimateRange(min(per_program, most), most)
+    """Count the calls that correct programs; each may be asked for once more."""
+    return programs * EstimateRange(min(per_program, most), 2 * most)
+
+
+def _with_retry(calls: int) -> EstimateRange:
+    return EstimateRange(calls, 2 * calls)
 
 
 def _runs(programs: EstimateRange, repairs: int) -> EstimateRange:

@@ -29,6 +29,7 @@ from sharp.llm.patching_match import (
     nearest,
 )
 from sharp.llm.replies import Revision
+from sharp.llm.replies_code import elided_text, elisions
 from sharp.llm.replies_text import MAX_CODE, normalise, parses
 
 Rung = Literal["keep", "exact", "whitespace", "fuzzy", "whole-file"]
@@ -140,6 +141,10 @@ def _apply(base: str, hunks: tuple[Hunk, ...]) -> Patched | PatchFailure:
 def _finished(base: str, code: str, rung: Rung, notes: tuple[str, ...]) -> Patched | PatchFailure:
     if len(code) > MAX_CODE:
         sentence = f"The patched solver would have {len(code)} characters; at most {MAX_CODE} are accepted."
+        return PatchFailure(0, "", (), sentence)
+    known = {text for _, text in elisions(base)}
+    if left_out := [place for place in elisions(code) if place[1] not in known]:
+        sentence = f"{elided_text(left_out)}. Write every line that the solver is to have after the patch."
         return PatchFailure(0, "", (), sentence)
     return Patched(code, rung, changed_share(base, code), notes)
 

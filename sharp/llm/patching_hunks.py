@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sharp.errors import ReplyError
-from sharp.llm.replies_text import Block, normalise
+from sharp.llm.replies_text import Block, normalise, without_line_numbers
 
 MAX_PATCH = 200_000
 """The longest patch that is read, in characters."""
@@ -19,14 +19,21 @@ MAX_DIVIDERS = 4
 
 Lines = tuple[str, ...]
 
-_SEARCH = re.compile(r"([ \t]*+)<{5,9}+ ?SEARCH\s*+", re.IGNORECASE)
+# What opens, divides and closes a block. Models also write the markers of other programs: of version control, of
+# editors' agents. Those of dashes and plus signs need their word, because such lines underline headings, too.
+_OLD = r"(?:SEARCH|ORIGINAL|OLD|BEFORE|FIND|HEAD)"
+_NEW = r"(?:REPLACE|UPDATED?|NEW|AFTER|REPLACEMENT)"
+_SEARCH = re.compile(rf"([ \t]*+)(?:<{{5,9}}+|-{{5,9}}+) ?{_OLD}:?\s*+", re.IGNORECASE)
 _DIVIDER = re.compile(r"([ \t]*+)={5,9}+\s*+")
-_REPLACE = re.compile(r"([ \t]*+)>{5,9}+ ?REPLACE\s*+", re.IGNORECASE)
+_REPLACE = re.compile(
+    rf"([ \t]*+)(?:>{{5,9}}+(?: ?[A-Za-z][\w./-]*+)?|\+{{5,9}}+ ?{_NEW}):?\s*+", re.IGNORECASE
+)
 _FENCE = re.compile(r"\s*+(?:```|~~~)[\w+-]*+\s*+")
 _HUNK_HEADER = re.compile(r"@@(?: -([0-9]{1,9})(?:,([0-9]{1,9}))? \+[0-9]{1,9}(?:,([0-9]{1,9}))? @@)?.*+")
 _SIGNED = re.compile(r"[ +-]")
 _GIT_HEADER = re.compile(
     r"diff --git .*+|index [0-9a-f]++\.\.[0-9a-f]++.*+|(?:new|deleted) file mode [0-9]++"
+    r"|\*\*\* (?:Begin Patch|End Patch|Update File: .*+)"
 )
 
 
@@ -81,6 +88,8 @@ def read_hunks(kind: Literal["search-replace", "unified-diff"], text: str) -> tu
         hunks = tuple(_search_replace_hunk(lines, region) for region in search_replace_regions(lines))
     else:
         hunks = _diff_hunks(text)
+    # A model that repeats a block means it once.
+    hunks = tuple({(hunk.readings, hunk.line): hunk for hunk in hunks}.values())
     if not hunks:
         raise ReplyError("The patch holds no SEARCH/REPLACE block.")
     if len(hunks) > MAX_HUNKS:
@@ -107,16 +116,25 @@ def search_replace_regions(lines: Sequence[str]) -> tuple[BlockSpan, ...]:
         elif _is_marker(_REPLACE, line, indent):
             regions.append(_region(len(regions) + 1, first, dividers, number))
             first = -1
+        elif dividers and _FENCE.fullmatch(line) and number > dividers[-1] + 1 and _opens_fence(lines, first):
+            # The fence around the block ends, so its last marker was forgotten and not cut off.
+            regions.append(_region(len(regions) + 1, first, dividers, number))
+            first = -1
     if first >= 0:
         raise ReplyError(_unclosed(len(regions) + 1, "before the reply ends"))
     return tuple(regions)
+
+
+def _opens_fence(lines: Sequence[str], first: int) -> bool:
+    """Whether the line before a block opens a fence."""
+    return first > 0 and _FENCE.fullmatch(lines[first - 1]) is not None
 
 
 def looks_like_diff(block: Block) -> bool:
     """Say whether a fenced block holds a unified diff, by its label or by how its text begins."""
     if block.fence.language in {"diff", "patch", "udiff"}:
         return True
-    return block.body.lstrip().startswith(("--- ", "diff --git ", "@@ "))
+    return block.body.lstrip().startswith(("--- ", "diff --git ", "@@ ", "*** Begin Patch"))
 
 
 def _diff_hunks(text: str) -> tuple[Hunk, ...]:
@@ -179,6 +197,7 @@ def _search_replace_hunk(lines: list[str], region: BlockSpan) -> Hunk:
         for divider in reversed(region.dividers)
     ]
     bare = [HunkVariant(_without_fences(reading.old), _without_fences(reading.new)) for reading in plain]
+    bare += [HunkVariant(_unnumbered(reading.old), _unnumbered(reading.new)) for reading in bare]
     text = "\n".join(lines[region.first : region.last + 1])
     return Hunk(text, tuple(dict.fromkeys([*plain, *bare])))
 
@@ -189,6 +208,11 @@ def _without_fences(lines: Lines) -> Lines:
     if len(solid) > 1 and all(_FENCE.fullmatch(lines[number]) for number in (solid[0], solid[-1])):
         return lines[solid[0] + 1 : solid[-1]]
     return lines
+
+
+def _unnumbered(lines: Lines) -> Lines:
+    """Return lines without the numbers of the listing that they were copied from."""
+    return tuple(without_line_numbers("\n".join(lines)).split("\n")) if lines else lines
 
 
 class _Draft:

@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFound
 
 from sharp.errors import ConfigurationError, ReplyError
-from sharp.llm.protocol import Conversation, Message
+from sharp.llm.protocol import ChatReply, Conversation, Message
+from sharp.llm.replies_text import refuse_cut, said
 from sharp.resources import list_resources, resource_dirs
 
 T = TypeVar("T")
-AskModel = Callable[[str, Conversation], Awaitable[str]]
+AskModel = Callable[[str, Conversation], Awaitable[ChatReply]]
 """Gives the answer to a conversation that is asked at a path."""
 
 
@@ -56,14 +57,25 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
 
 
 async def ask_until_valid(
-    say: AskModel, path: str, conversation: Conversation, read: Callable[[str], T], retries: int
+    say: AskModel,
+    path: str,
+    conversation: Conversation,
+    read: Callable[[str], T],
+    retries: int,
+    given: ChatReply | None = None,
 ) -> tuple[T, Conversation]:
-    """Return what was read, and the conversation that led to it; raises ReplyError after `retries` further attempts."""
+    """Return what was read, and the conversation that led to it; raises ReplyError after `retries` further attempts.
+
+    `given` is the first answer, where it is there already. Answers enter the conversation without their reasoning.
+    """
     for attempt in range(retries + 1):
-        text = await say(path if attempt == 0 else f"{path}/retry-{attempt}", conversation)
-        conversation = (*conversation, Message("assistant", text))
+        place = path if attempt == 0 else f"{path}/retry-{attempt}"
+        reply = given if given is not None and attempt == 0 else await say(place, conversation)
+        conversation = (*conversation, Message("assistant", said(reply.text)))
         try:
-            return read(text), conversation
+            if reply.finish_reasons[0] == "length":
+                refuse_cut(reply.text, reply.usage.completion)
+            return read(reply.text), conversation
         except ReplyError as error:
             if attempt == retries:
                 raise

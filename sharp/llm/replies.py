@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 
 from sharp.errors import ReplyError
 from sharp.llm.patching_hunks import looks_like_diff, read_hunks, search_replace_regions
+from sharp.llm.replies_code import extract_code, mentions
 from sharp.llm.replies_json import last_object
 from sharp.llm.replies_text import Block, answer, defines, fenced_blocks, without_blocks
 
@@ -26,8 +27,15 @@ Allowed = type | UnionType | Sequence[str]
 
 Kind = Literal["search-replace", "unified-diff", "whole-file", "keep"]
 
+NO_REASON = "no reason given"
+# Other names that models give the keys of a selection.
+_LIST_KEYS = ("shortlist", "short_list", "ranking")
+_ID_KEYS = ("id", "candidate", "candidate_id", "name")
+_REASON_KEYS = ("reason", "why", "rationale", "justification")
+_DESCRIBED = 300
 _JSON = frozenset({"json", "json5", "jsonc"})
 _STRATEGY = re.compile(r"^[ \t#\"'*]*+strategy[ \t]*+:[ \t`'\"*]*+([a-z]++)", re.MULTILINE | re.IGNORECASE)
+_ENVELOPE = re.compile(r"^\*\*\* Begin Patch\n(.*?)^\*\*\* End Patch$", re.MULTILINE | re.DOTALL)
 _FILLER = re.compile(r"\b(?:candidate|solver|program|code|id|number|no)\b")
 _YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 _TYPE_NAMES: Mapping[type, str] = {
@@ -73,33 +81,6 @@ class Revision:
     body: str
 
 
-def extract_code(text: str, function: str = "solver") -> str:
-    """Return the program of a reply: the longest of its Python blocks that parse and define `function`.
-
-    Where none parses, the longest with a definition of `function`: its syntax error is the program's.
-    """
-    blocks = [block for block in fenced_blocks(answer(text)) if block.is_python]
-    complete = [block.body for block in blocks if block.closed and defines(block.body, function)]
-    drafts = [block for block in blocks if _mentions(block, function)]
-    cut = [block for block in (drafts if complete else blocks) if not block.closed and block.body.strip()]
-    if cut:
-        raise ReplyError(
-            f"The reply ended inside the code block that begins at its line {cut[0].fence.line + 1}. "
-            "Give the complete program in one fenced ```python block, shorter if need be."
-        )
-    if not drafts and not complete:
-        found = (
-            f"None of its {len(blocks)} code blocks defines"
-            if blocks
-            else "It has no code block that defines"
-        )
-        raise ReplyError(
-            f"The reply holds no program. {found} `{function}` at top level. "
-            f"Expected one complete module with `{function}` in a fenced ```python block."
-        )
-    return max(complete or [block.body for block in drafts], key=len).strip("\n") + "\n"
-
-
 def explanation(text: str) -> str:
     """Return what a reply says before its first fenced block, without the model's reasoning."""
     return answer(text).split("```", 1)[0].strip()
@@ -134,20 +115,31 @@ def read_selection(text: str, ids: Sequence[str], *, max_shortlist: int) -> Sele
     A list that is too long is cut, and a nominee that is not in it is put first, each with a note.
     """
     data, known = extract_json(text), Ids(ids)
-    reasons = _shortlist(data.get("shortlist"), known)
+    reasons = _shortlist(_first(data, _LIST_KEYS), known)
     if not reasons:
         raise ReplyError("The short list names 0 candidates; at least 1 are needed.")
-    nominee = known.match(data.get("nominee"))
+    named = data.get("nominee")
+    named, said = (
+        (_first(named, _ID_KEYS), _first(named, _REASON_KEYS))
+        if isinstance(named, Mapping)
+        else (named, None)
+    )
+    nominee = known.match(named)
     if nominee is None:
         raise ReplyError(f'"nominee" is {shown(data.get("nominee"))}; it must be one of {known}.')
-    why = text_of(data.get("nominee_reason")) or reasons.get(nominee, "")
+    why = text_of(data.get("nominee_reason") or said) or reasons.get(nominee) or NO_REASON
     ranked, notes = list(reasons), []
+    if silent := [name for name, reason in reasons.items() if not reason]:
+        notes.append(f"no reason was given for {', '.join(silent)}")
     if len(ranked) > max_shortlist:
         notes.append(f"the short list of {len(ranked)} was cut to {max_shortlist}")
     if nominee not in ranked[:max_shortlist]:
         notes.append(f"the nominee {nominee} was outside the short list and is put first")
         ranked = [nominee, *(name for name in ranked if name != nominee)]
-    shortlist = tuple((name, reasons.get(name, why)) for name in ranked[:max_shortlist])
+    shortlist = tuple(
+        (name, reasons.get(name) or (why if name == nominee else NO_REASON))
+        for name in ranked[:max_shortlist]
+    )
     return SelectionReply(texts_of(data.get("criteria")), shortlist, nominee, why, tuple(notes))
 
 
@@ -166,11 +158,8 @@ def read_revision(
     """
     reply = answer(text)
     kind, body, rest = _patch(reply, function)
-    try:
-        header = _json_object(rest)
-    except ReplyError as error:
-        raise ReplyError(f"{error} {_REVISION_FORM}") from error
-    base = Ids(bases).match(header.get("base_id", default_base))
+    header = _header(rest, kind)
+    base = Ids(bases).match(_first(header, ("base_id", "base")) or default_base)
     if base is None:
         raise ReplyError(f'"base_id" is {shown(header.get("base_id"))}; it must be one of {Ids(bases)}.')
     if text_of(header.get("action")).lower() == "keep":
@@ -179,7 +168,8 @@ def read_revision(
         return Revision(base, (), "keep", text_of(header.get("reason")))
     if kind is None:
         raise ReplyError(f"The reply has no patch. {_REVISION_FORM}")
-    return Revision(base, _changes(header.get("changes"), Ids([*bases, *donors])), kind, body)
+    changes = _changes(header.get("changes"), Ids([*bases, *donors])) or ((_described(reply), NO_REASON, ()),)
+    return Revision(base, changes, kind, body)
 
 
 def read_strategy(code: str, default: Strategy) -> Strategy:
@@ -189,20 +179,21 @@ def read_strategy(code: str, default: Strategy) -> Strategy:
     return next(named, default)
 
 
-def _mentions(block: Block, function: str) -> bool:
-    name = re.escape(function)
-    return re.search(rf"^(?:[ \t]*+(?:async )?def {name}\b|{name} *=)", block.body, re.MULTILINE) is not None
-
-
 def _json_object(reply: str) -> dict[str, Any]:
     blocks = fenced_blocks(reply)
     for block in reversed(blocks):
-        if block.fence.language in _JSON and (found := last_object(block.body)) is not None:
+        if _may_be_json(block) and (found := last_object(block.body)) is not None:
             return found
     found = last_object(without_blocks(reply, (b for b in blocks if b.fence.label)), prose=True)
     if found is None:
         raise ReplyError("The reply has no JSON object. Expected one in a fenced ```json block.")
     return found
+
+
+def _may_be_json(block: Block) -> bool:
+    """Whether a block is labelled JSON, or looks like it: models put it under other labels, too."""
+    body = block.body.strip()
+    return block.fence.language in _JSON or (block.is_python and body.startswith("{") and body.endswith("}"))
 
 
 def _patch(reply: str, function: str) -> tuple[Kind | None, str, str]:
@@ -219,54 +210,72 @@ def _patch(reply: str, function: str) -> tuple[Kind | None, str, str]:
         body = "\n".join(line for number, line in enumerate(lines) if number in inside)
         read_hunks("search-replace", body)
         return "search-replace", body, "\n".join(line for n, line in enumerate(lines) if n not in inside)
+    if envelope := _ENVELOPE.search(outside):
+        return "unified-diff", envelope[1], outside.replace(envelope[0], "")
     if diffs := [block for block in blocks if looks_like_diff(block)]:
-        if not diffs[-1].closed:
-            raise ReplyError("The reply ended inside the diff block. Give it completely, shorter if need be.")
         body = "".join(block.body for block in diffs)
         read_hunks("unified-diff", body)
         return "unified-diff", body, without_blocks(outside, diffs)
-    files += [b for b in blocks if b.is_python and b.fence.label and (not b.closed or _mentions(b, function))]
+    files += [
+        b for b in blocks if b.is_python and b.fence.label and (not b.closed or mentions(b.body, function))
+    ]
     if files:
         return "whole-file", extract_code(reply, function), without_blocks(outside, files)
     return None, "", reply
 
 
+def _header(rest: str, kind: Kind | None) -> dict[str, Any]:
+    """Return the JSON header of a revision; a patch without one is meant for the default base."""
+    try:
+        return _json_object(rest)
+    except ReplyError as error:
+        if kind is not None and "{" not in rest:
+            return {}
+        raise ReplyError(f"{error} {_REVISION_FORM}") from error
+
+
+def _described(reply: str) -> str:
+    """Return the first sentence before a patch: what it changes, where its header does not say so."""
+    words = " ".join(
+        re.split(r"^[ \t]*(?:```|~~~|<{5}|-{5}|\*\*\*)", reply, maxsplit=1, flags=re.MULTILINE)[0].split()
+    )
+    return re.split(r"(?<=[.!?:]) ", words, maxsplit=1)[0][:_DESCRIBED] or "not described"
+
+
 def _changes(listed: object, known: Ids) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    entries = [listed] if isinstance(listed, Mapping) else listed
-    if not isinstance(entries, list) or not entries:
-        raise ReplyError(f'"changes" must be a list with an entry for each change. {_REVISION_FORM}')
+    entries = listed if isinstance(listed, list) else [] if listed is None else [listed]
     changes = []
-    for number, entry in enumerate(entries, 1):
-        fields = entry if isinstance(entry, Mapping) else {}
+    for entry in entries:
+        fields = entry if isinstance(entry, Mapping) else {"what": entry}
         what, why = text_of(fields.get("what")), text_of(fields.get("why"))
-        if not what or not why:
-            missing = '"what"' if not what else '"why"'
-            raise ReplyError(
-                f"Change {number} does not say {missing}: each needs what is changed and a technical reason."
-            )
-        sources = (known.match(name) or name for name in texts_of(fields.get("from")))
-        changes.append((what, why, tuple(dict.fromkeys(sources))))
+        if what or why:
+            sources = (known.match(name) or name for name in texts_of(fields.get("from")))
+            changes.append((what or why, why or NO_REASON, tuple(dict.fromkeys(sources))))
     return tuple(changes)
 
 
 def _shortlist(listed: object, known: Ids) -> dict[str, str]:
+    if isinstance(listed, Mapping):
+        listed = [{"id": name, "reason": reason} for name, reason in listed.items()]
     if not isinstance(listed, list):
         raise ReplyError('"shortlist" must be a list such as [{"id": "…", "reason": "…"}], best first.')
     entries = [entry if isinstance(entry, Mapping) else {"id": entry} for entry in listed]
-    unknown = [shown(entry.get("id")) for entry in entries if known.match(entry.get("id")) is None]
+    named = [(_first(entry, _ID_KEYS), _first(entry, _REASON_KEYS)) for entry in entries]
+    unknown = [shown(name) for name, _ in named if known.match(name) is None]
     if unknown:
         raise ReplyError(
             f"The short list names unknown candidates {', '.join(unknown[:10])}; valid are {known}."
         )
     reasons: dict[str, str] = {}
-    for entry in entries:
-        name = known.match(entry.get("id"))
-        if name is not None and not reasons.get(name):
-            reasons[name] = text_of(entry.get("reason"))
-    silent = [name for name, reason in reasons.items() if not reason]
-    if silent:
-        raise ReplyError(f"The short list gives no reason for {', '.join(silent)}; each candidate needs one.")
+    for name, reason in named:
+        match = known.match(name)
+        if match is not None and not reasons.get(match):
+            reasons[match] = text_of(reason)
     return reasons
+
+
+def _first(entry: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    return next((entry[key] for key in keys if key in entry), None)
 
 
 class Ids:

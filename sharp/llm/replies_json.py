@@ -1,6 +1,7 @@
-"""JSON as models write it: with comments, trailing commas, Python's True, False and None, single quotes.
+"""JSON as models write it: comments, trailing commas, Python's constants, other quotes, bare keys, LaTeX in strings.
 
-Valid JSON is read exactly as the standard library reads it; the tolerances only widen what is accepted.
+Valid JSON is read exactly as the standard library reads it, but for LaTeX commands whose first letter makes an escape
+(`"\\frac"` is no form feed). The other tolerances only widen what is accepted.
 Reading takes time proportional to the text, whatever the text.
 """
 
@@ -16,14 +17,28 @@ from sharp.llm.replies_text import without_surrogates
 MAX_DEPTH = 64
 """The deepest nesting that is read."""
 
+# How far a string is looked ahead of for a better end, in characters: reading stays linear.
+_LOOK_AHEAD = 300
+_ENDS_TRIED = 6
+_GAP_AHEAD = 40
 _GAP = re.compile(r"(?:\s++|//[^\n]*+|#[^\n]*+)*+")
-_STRING = re.compile(r""""((?:[^"\\]++|\\.)*+)"|'((?:[^'\\]++|\\.)*+)'""", re.DOTALL)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_STRING = re.compile(r""""((?:[^"\\]++|\\.)*+)"|'((?:[^'\\]++|\\.)*+)'|“((?:[^”\\]++|\\.)*+)”""", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[a-zA-Z]++|.)", re.DOTALL)
+_BARE_KEY = re.compile(r"[A-Za-z_][\w-]*+(?=\s*+:)")
+# LaTeX commands that begin with the letter of an escape. A tab or a carriage return is rare in prose, a line break is
+# not: those after `\\n` that may begin a line count only in a string that has other signs of LaTeX.
+_LATEX = re.compile(
+    r"[bf][a-zA-Z]++|nabla|neq|notin|nonumber|r(?:ho|ight\w*+|angle|m|ceil|floor|e|oot)"
+    r"|t(?:au|heta|imes|ext\w*+|frac|ilde|op|o|anh?|riangle\w*+)"
+)
+_LATEX_OR_LINE = frozenset({"nu", "ne", "ni", "not"})
+_LATEX_SIGN = re.compile(r"\$|\\\\[a-zA-Z]|\\(?:[ac-eg-mo-qsv-zA-Z]|frac|beta|tau|theta|times|rho|nabla)")
 _WORD = re.compile(r"[+-]?[\w.]++(?:(?<=[eE])[+-][0-9]++)?+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+")
 _BRACKET = re.compile(_STRING.pattern + r"|[\[\]{}]", re.DOTALL)
 _OPENING = re.compile(r"[\[{]")
-_OPENING_IN_PROSE = re.compile(r"""\[|\{(?=\s*+["'/#])""")
+_OPENING_IN_PROSE = re.compile(r"""\[|\{(?=\s*+["'“/#])""")
+_HEX = re.compile(r"[0-9a-fA-F]{4}")
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "\\": "\\", "/": "/"}
 _WORDS: dict[str, float | bool | None] = {
     "true": True,
@@ -54,7 +69,7 @@ def last_object(text: str, *, prose: bool = False) -> dict[str, Any] | None:
     """
     found: dict[str, Any] | None = None
     failure: _BrokenError | None = None
-    reader, position = _Reader(text), 0
+    reader, position = _Reader(text, may_end_open=not prose), 0
     pattern = _OPENING_IN_PROSE if prose else _OPENING
     while opening := pattern.search(text, position):
         try:
@@ -66,6 +81,8 @@ def last_object(text: str, *, prose: bool = False) -> dict[str, Any] | None:
                 position = max(broken.position, opening.end())
         else:
             position = reader.position
+            if not prose and isinstance(value, list) and len(value) == 1:
+                value = value[0]
             if isinstance(value, dict) and (value or not prose):
                 found, failure = value, None
     if failure:
@@ -93,10 +110,14 @@ def _describe(text: str, broken: _BrokenError) -> str:
 
 
 class _Reader:
-    """A recursive-descent reader of a text; every method leaves the position behind what it read."""
+    """A recursive-descent reader of a text; every method leaves the position behind what it read.
 
-    def __init__(self, text: str) -> None:
+    With `may_end_open` brackets that are still open after a finished value at the text's end count as closed.
+    """
+
+    def __init__(self, text: str, *, may_end_open: bool = False) -> None:
         self.text = text
+        self.may_end_open = may_end_open
         self.position = 0
         self.in_object = False
         self._last_comment_end = text.rfind("*/")
@@ -115,8 +136,8 @@ class _Reader:
                 return self._members("}", depth)
             case "[":
                 return self._members("]", depth)
-            case '"' | "'":
-                return self._string()
+            case '"' | "'" | "“":
+                return self._string(",}]")
             case _:
                 return self._word()
 
@@ -128,26 +149,48 @@ class _Reader:
             if is_object:
                 keys.append(self._key())
             values.append(self._value(depth + 1))
+            if self.may_end_open and self.position >= len(self.text.rstrip()):
+                break
             if not self._take(",") and not self._sees(closing):
                 raise _BrokenError(self.position, f"',' or '{closing}'")
         return dict(zip(keys, values, strict=True)) if is_object else values
 
     def _key(self) -> str:
-        if not self._sees('"') and not self._sees("'"):
+        self._skip()
+        if bare := _BARE_KEY.match(self.text, self.position):
+            key, self.position = bare[0], bare.end()
+        elif self.text[self.position : self.position + 1] in ('"', "'", "“"):
+            key = self._string(":")
+        else:
             raise _BrokenError(self.position, "a key in double quotes or '}'")
-        key = self._string()
         if not self._take(":"):
             raise _BrokenError(self.position, f"':' after the key {key[:40]!r}")
         self.in_object = True
         return key
 
-    def _string(self) -> str:
+    def _string(self, followers: str) -> str:
+        """Read a string, which one of some marks follows: a quote before anything else is part of it."""
         match = _STRING.match(self.text, self.position)
         if match is None:
             raise _BrokenError(self.position, "a string that is closed")
-        self.position = match.end()
-        text = match[1] if match[1] is not None else match[2]
-        return without_surrogates(_ESCAPE.sub(_unescape, text)) if "\\" in text else text
+        end = self._end_of_string(match, followers)
+        text, self.position = self.text[match.start() + 1 : end - 1], end
+        return without_surrogates(_unescaped(text)) if "\\" in text else text
+
+    def _end_of_string(self, match: re.Match[str], followers: str) -> int:
+        """Return where a string ends: at its first quote, or at a later one of the line if only that can be its end."""
+        quote, end = match[0][-1], match.end()
+        stop = self.text.find("\n", end, end + _LOOK_AHEAD)
+        stop = end + _LOOK_AHEAD if stop < 0 else stop
+        for _ in range(_ENDS_TRIED):
+            if end == 0 or self._is_end(end, followers):
+                break
+            end = self.text.find(quote, end, stop) + 1
+        return end if end and self._is_end(end, followers) else match.end()
+
+    def _is_end(self, position: int, followers: str) -> bool:
+        after = self.text[position : position + _GAP_AHEAD].lstrip()[:1]
+        return not after or after in followers or after in "/#"
 
     def _word(self) -> float | bool | None:
         match = _WORD.match(self.text, self.position)
@@ -180,8 +223,15 @@ class _Reader:
             self.position = self.text.index("*/", self.position + 2) + 2
 
 
-def _unescape(match: re.Match[str]) -> str:
-    code = match[1]
-    if len(code) == 5:
-        return chr(int(code[1:], 16))
-    return _ESCAPES.get(code, match[0])
+def _unescaped(text: str) -> str:
+    latex = _LATEX_SIGN.search(text) is not None
+
+    def read(match: re.Match[str]) -> str:
+        code = match[1]
+        if len(code) == 5 and code[0] == "u" and code[1:].isalnum() and _HEX.fullmatch(code[1:]):
+            return chr(int(code[1:], 16))
+        if _LATEX.fullmatch(code) or (latex and code in _LATEX_OR_LINE):
+            return match[0]
+        return _ESCAPES.get(code[0], f"\\{code[0]}") + code[1:]
+
+    return _ESCAPE.sub(read, text)

@@ -10,7 +10,7 @@ import symtable
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 from sharp.errors import ReplyError
 
@@ -20,12 +20,20 @@ MAX_CODE = 400_000
 """The longest solver that is read, in characters."""
 PYTHON = frozenset({"", "py", "py3", "python", "python3"})
 """Fence labels under which a Python file is accepted; models often leave the label out."""
+_KEPT_OF_REASONING = 1000
+CUT_OFF = "It was cut off at the limit"
+"""How the refusal of a reply begins that its limit cut off."""
 MAX_FENCES_IN_STRINGS = 32
 """How many fences a Python block's strings may hold."""
 
 _REASONING_STARTS = re.compile(r"^[ \t]*<think(?:ing)?>", re.MULTILINE | re.IGNORECASE)
 _REASONING_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+# gpt-oss's form ("harmony"): what counts is said on the channel `final`.
+_CHANNEL = re.compile(r"<\|channel\|>\s*+(\w++)[^<]*+<\|message\|>")
+_CONTROL = re.compile(r"<\|(?:start|end|return|channel|message|call)\|>(?:assistant(?=<\||$))?+")
 _FENCE = re.compile(r"([ \t]*+)(`{3,}+|~{3,}+)([^`]*+)")
+_NUMBERED = re.compile(r"[ \t]*+([0-9]{1,5})[ \t]*+(?:[|:│]|\.(?=\s|$)|\t)[ ]?(.*+)")
+_TYPOGRAPHIC = str.maketrans({"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "−": "-", "\u00a0": " "})
 _LANGUAGE = re.compile(r"[\s{.]*+([\w+-]*+)")
 
 
@@ -81,7 +89,7 @@ def answer(text: str) -> str:
     """
     if len(text) > MAX_REPLY:
         raise ReplyError(f"The reply has {len(text)} characters; at most {MAX_REPLY} are read.")
-    text = normalise(text)
+    text = _final_channel(normalise(text))
     start, end = _REASONING_STARTS.search(text), _REASONING_ENDS.search(text)
     if end and (start is None or end.start() < start.start()):
         text = text[end.end() :]
@@ -89,6 +97,71 @@ def answer(text: str) -> str:
     if not text.strip():
         raise ReplyError("The reply is empty; expected an answer in the form that was asked for.")
     return text
+
+
+def said(text: str) -> str:
+    """Return a reply as later turns of a conversation hold it: without its reasoning.
+
+    Reasoning would be paid for in every later turn, and models are not trained on it there. A reply that is nothing
+    else keeps its end, because a turn must not be empty.
+    """
+    try:
+        return answer(text)
+    except ReplyError:
+        return text[-_KEPT_OF_REASONING:].strip() or "…"
+
+
+def reasoning_share(text: str) -> float:
+    """Return which part of a reply, from 0 to 1, is reasoning that stands in the text."""
+    try:
+        left = answer(text)
+    except ReplyError:
+        return 1.0 if _REASONING_STARTS.search(text) else 0.0
+    return 1 - len(left) / max(len(text), 1) if len(left) < len(normalise(text)) else 0.0
+
+
+def refuse_cut(text: str, tokens: int) -> None:
+    """Raise `ReplyError` for a reply that its limit cut off, unless what is fenced in it was finished before."""
+    try:
+        blocks = fenced_blocks(answer(text))
+    except ReplyError:
+        blocks = ()
+    if not blocks or not blocks[-1].closed:
+        limit = f" of {tokens} tokens" if tokens else ""
+        raise ReplyCut(
+            f"{CUT_OFF}{limit}. Think less, leave out explanations, and give a shorter "
+            "answer that is complete."
+        )
+
+
+class ReplyCut(ReplyError):
+    """A reply that ended at the limit of its length."""
+
+
+def plain_quotes(text: str) -> str:
+    """Return a text with typographic quotes, minus signs and spaces as programs write them."""
+    return text.translate(_TYPOGRAPHIC)
+
+
+def without_line_numbers(text: str) -> str:
+    """Return a text without the line numbers that a listing has put before every line; any other as it is."""
+    lines = text.split("\n")
+    matches = [(_NUMBERED.fullmatch(line), line) for line in lines if line.strip()]
+    numbers = [int(match[1]) for match, _ in matches if match]
+    if not numbers or len(numbers) < len(matches) or any(b <= a for a, b in pairwise(numbers)):
+        return text
+    return "\n".join(match[2] if (match := _NUMBERED.fullmatch(line)) else "" for line in lines)
+
+
+def _final_channel(text: str) -> str:
+    """Return what is said on the channel `final`, of a reply that names channels."""
+    channels = list(_CHANNEL.finditer(text))
+    if not channels:
+        return text
+    final = [channel.end() for channel in channels if channel[1].lower() == "final"]
+    if not final:
+        raise ReplyError("The reply ended on its analysis channel, before any answer. Reason more briefly.")
+    return _CONTROL.sub("", text[final[-1] :])
 
 
 def _outside_reasoning(text: str) -> Iterator[str]:
@@ -138,12 +211,12 @@ def without_blocks(text: str, blocks: Iterable[Block]) -> str:
 
 def parses(code: str) -> bool:
     """Say whether a text is Python."""
-    return not isinstance(_symbols(code), Exception)
+    return not isinstance(symbols_of(code), Exception)
 
 
 def defines(code: str, name: str) -> bool:
     """Say whether a text is Python that binds a name at top level: by definition, assignment or import."""
-    symbols = _symbols(code) if name in code else None
+    symbols = symbols_of(code) if name in code else None
     if not isinstance(symbols, symtable.SymbolTable) or name not in symbols.get_identifiers():
         return False
     symbol = symbols.lookup(name)
@@ -175,10 +248,10 @@ def _cut_indent(line: str, indent: str) -> str:
 def _ends_inside_string(code: str) -> bool:
     if '"""' not in code and "'''" not in code:
         return False
-    return "unterminated triple-quoted" in str(_symbols(code))
+    return "unterminated triple-quoted" in str(symbols_of(code))
 
 
-def _symbols(code: str) -> symtable.SymbolTable | Exception:
+def symbols_of(code: str) -> symtable.SymbolTable | Exception:
     """Return the names of a module, or why it is not Python. The code is compiled halfway and never run."""
     if len(code) > MAX_CODE:
         return ValueError(f"longer than {MAX_CODE} characters")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import permutations
 
 from sharp.config import SamplingParams
-from sharp.llm import ChatReply, Conversation, Message, render
+from sharp.llm import ChatReply, Conversation, Message, render, said
 from sharp.methods.sampling import ask_generator, best_of_n, usable_texts
 from sharp.tournament import RunContext, Tournament, ask
 
@@ -19,18 +19,18 @@ async def cepo(session: RunContext) -> Tournament:
     return await best_of_n(session, deliberate)
 
 
-async def deliberate(session: RunContext, path: str, conversation: Conversation) -> str:
+async def deliberate(session: RunContext, path: str, conversation: Conversation) -> ChatReply:
     """Answer several times, one answer after the other, and return the one that is rated best."""
     numbers = range(1, session.config.cepo.best_of + 1)
     answers = [await _answer(session, f"{path}/answer-{number}", conversation) for number in numbers]
     if len(answers) == 1:
         return answers[0]
     rate = _wins if session.config.cepo.rating == "pairwise" else _ratings
-    ratings = await rate(session, path, _question(conversation), answers)
+    ratings = await rate(session, path, _question(conversation), [answer.text for answer in answers])
     return answers[ratings.index(max(ratings))]
 
 
-async def _answer(session: RunContext, path: str, conversation: Conversation) -> str:
+async def _answer(session: RunContext, path: str, conversation: Conversation) -> ChatReply:
     """Plan and carry out, compare what came of it, and answer; without any attempt, answer straight away."""
     question, options, solution = _question(conversation), session.config.cepo, ""
     attempts: list[str] = []
@@ -44,7 +44,7 @@ async def _answer(session: RunContext, path: str, conversation: Conversation) ->
         reply = await _step(session, f"{path}/comparison", _alone(prompt), options.refine_temperature)
         solution = (usable_texts(reply) or attempts)[0]
     prompt = render("cepo/final", question=question, solution=solution.strip())
-    return (await _step(session, f"{path}/final", _alone(prompt), options.final_temperature)).text
+    return await _step(session, f"{path}/final", _alone(prompt), options.final_temperature)
 
 
 async def _attempt(session: RunContext, path: str, conversation: Conversation) -> list[str]:
@@ -55,7 +55,7 @@ async def _attempt(session: RunContext, path: str, conversation: Conversation) -
     plan = (await _step(session, f"{path}/plan", so_far, options.plan_temperature)).text
     if not plan.strip():
         return []
-    so_far = (*so_far, Message("assistant", plan), Message("user", render("cepo/execute")))
+    so_far = (*so_far, Message("assistant", said(plan)), Message("user", render("cepo/execute")))
     return usable_texts(await _step(session, f"{path}/execution", so_far, options.execute_temperature))
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from sharp.config import SamplingParams
-from sharp.llm import Conversation, render
+from sharp.llm import ChatReply, Conversation, render
 from sharp.methods.sampling import ask_generator, best_of_n
 from sharp.tournament import RunContext, Tournament
 
@@ -18,13 +18,13 @@ async def cot_reflection(session: RunContext) -> Tournament:
     return await best_of_n(session, reflect)
 
 
-async def reflect(session: RunContext, path: str, conversation: Conversation) -> str:
+async def reflect(session: RunContext, path: str, conversation: Conversation) -> ChatReply:
     """Answer by one call that is told to think, to reflect, and to give its answer as `<output>`."""
     options, (system, *rest) = session.config.cot_reflection, conversation
     text = render("cot-reflection/system", system=system.content.strip())
     sampling = SamplingParams(temperature=options.temperature, max_tokens=options.max_tokens)
     reply = await ask_generator(session, f"{path}/code", (replace(system, content=text), *rest), sampling)
-    return output_of(reply.text)
+    return replace(reply, texts=(output_of(reply.text),))
 
 
 def output_of(text: str) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from sharp.config import SamplingParams
 from sharp.errors import ReplyError
-from sharp.llm import Conversation, Message, render
-from sharp.methods.sampling import ask_generator, best_of_n, usable_texts
+from sharp.llm import ChatReply, Conversation, Message, render
+from sharp.methods.sampling import answered, ask_generator, best_of_n, usable_texts
 from sharp.tournament import RunContext, Tournament
 
 
@@ -16,7 +16,7 @@ async def moa(session: RunContext) -> Tournament:
     return await best_of_n(session, mix)
 
 
-async def mix(session: RunContext, path: str, conversation: Conversation) -> str:
+async def mix(session: RunContext, path: str, conversation: Conversation) -> ChatReply:
     """Answer by proposals, a critique of them and their synthesis.
 
     Without a usable synthesis the first proposal is the answer. Raises ReplyError where no proposal is usable.
@@ -29,7 +29,7 @@ async def mix(session: RunContext, path: str, conversation: Conversation) -> str
     sampling = SamplingParams(temperature=options.synthesis_temperature, max_tokens=options.synthesis_tokens)
     asked = _about("moa/synthesis", conversation, proposals, critique=critique[0] if critique else "")
     synthesis = usable_texts(await ask_generator(session, f"{path}/synthesis", asked, sampling))
-    return (synthesis or proposals)[0]
+    return answered((synthesis or proposals)[0])
 
 
 async def _proposals(session: RunContext, path: str, conversation: Conversation) -> list[str]:

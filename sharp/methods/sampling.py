@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal
 
 from sharp.config import SamplingParams
 from sharp.errors import ReplyError
@@ -13,6 +14,7 @@ from sharp.llm import (
     ChatReply,
     Conversation,
     Message,
+    TokenUsage,
     answer,
     explanation,
     extract_code,
@@ -27,15 +29,17 @@ from sharp.tournament import (
     RunContext,
     Tournament,
     ask,
+    ask_and_read,
+    ask_to_repair,
     execute,
     gather_all,
-    repaired_version,
+    refuse_all_cut,
     system_prompt,
     with_outcome,
 )
 from sharp.tournament.finalize import finalize
 
-Technique = Callable[[RunContext, str, Conversation], Awaitable[str]]
+Technique = Callable[[RunContext, str, Conversation], Awaitable[ChatReply]]
 """Answers a conversation at a place of the method, by one call or several; raises `ReplyError` where it has no answer.
 
 Debugging goes on from this answer alone: what led to it stays with the technique, as it does in OptiLLM.
@@ -52,9 +56,14 @@ class SampledProgram:
     conversation: Conversation
 
 
-async def single_call(session: RunContext, path: str, conversation: Conversation) -> str:
+async def single_call(session: RunContext, path: str, conversation: Conversation) -> ChatReply:
     """Answer by one call of the generator, as CodePDE does."""
-    return (await ask_generator(session, f"{path}/code", conversation)).text
+    return await ask_generator(session, f"{path}/code", conversation)
+
+
+def answered(text: str) -> ChatReply:
+    """Return a text that calls led to as an answer; their tokens are theirs."""
+    return ChatReply((text,), ("stop",), TokenUsage(), "")
 
 
 async def ask_generator(
@@ -90,6 +99,8 @@ async def sample(
     results = await gather_all(_write(session, technique, name) for name in names)
     drafts = tuple(result for result in results if isinstance(result, SampledProgram))
     discarded = dict(result for result in results if not isinstance(result, SampledProgram))
+    if not drafts:
+        refuse_all_cut(discarded)
     state = Tournament(problem=session.problem.label, discarded=discarded)
     state = state.with_candidates(*(draft.candidate for draft in drafts))
     session.effects.checkpoint("genesis", state)
@@ -123,9 +134,9 @@ async def run_draft(
             function=session.problem.interface.function,
         )
         so_far = (*so_far, Message("user", prompt))
-        text = (await ask(session, path, session.config.models.generator, "debug", so_far)).text
-        so_far = (*so_far, Message("assistant", text))
-        return repaired_version(session, versions, text)
+        model = session.config.models.generator
+        repaired, so_far = await ask_to_repair(session, path, model, so_far, versions)
+        return repaired
 
     return await execute(session, path, draft.candidate, repair=repair or go_on)
 
@@ -140,20 +151,33 @@ async def select_and_test(
     return state
 
 
-def read_draft(
-    session: RunContext, name: str, text: str, conversation: Conversation, **fields: object
+async def read_draft(
+    session: RunContext,
+    name: str,
+    path: str,
+    purpose: Literal["genesis", "search"],
+    conversation: Conversation,
+    reply: ChatReply,
+    sampling: SamplingParams = UNSAID,
 ) -> SampledProgram:
-    """Return the program in a reply; `fields` are further fields of the candidate. Raises `ReplyError` without one."""
-    code = extract_code(text, session.problem.interface.function)
-    candidate = Candidate(
-        id=name,
-        origin="genesis",
-        strategy=read_strategy(code, "numerical"),
-        author=session.config.models.generator,
-        code=code,
-        explanation=explanation(text),
+    """Return the program in a reply, which is sent back once where it holds none. Raises `ReplyError` without one."""
+
+    def read(text: str) -> Candidate:
+        code = extract_code(text, session.problem.interface.function)
+        return Candidate(
+            id=name,
+            origin=purpose,
+            strategy=read_strategy(code, "numerical"),
+            author=model,
+            code=code,
+            explanation=explanation(text),
+        )
+
+    model = session.config.models.generator
+    found = await ask_and_read(
+        session, path, model, purpose, conversation, read, given=reply, sampling=sampling
     )
-    return SampledProgram(replace(candidate, **fields), (*conversation, Message("assistant", text)))  # type: ignore[arg-type]
+    return SampledProgram(*found)
 
 
 async def _write(session: RunContext, technique: Technique, name: str) -> SampledProgram | tuple[str, str]:
@@ -165,7 +189,7 @@ async def _write(session: RunContext, technique: Technique, name: str) -> Sample
     )
     conversation = (system_prompt("codepde/system"), Message("user", prompt))
     try:
-        text = await technique(session, f"genesis/{name}", conversation)
-        return read_draft(session, name, text, conversation)
+        reply = await technique(session, f"genesis/{name}", conversation)
+        return await read_draft(session, name, f"genesis/{name}/code", "genesis", conversation, reply)
     except ReplyError as error:
         return name, str(error)

@@ -61,17 +61,11 @@ class SearchResult:
 async def execute_step(session: RunContext, task: SearchTask, repair: Repair | None = None) -> SearchResult:
     """Ask for the program of a step and run it, by default debugged in the conversation that wrote it."""
     model, base = session.config.models.generator, task.base
-    reply = await ask(
-        session,
-        f"search/{task.name}/code",
-        model,
-        "search",
-        task.conversation,
-        keep=() if base is None else (base.id,),
-        sampling=SamplingParams(temperature=task.temperature),
-    )
+    path, sampling = f"search/{task.name}/code", SamplingParams(temperature=task.temperature)
+    keep = () if base is None else (base.id,)
+    reply = await ask(session, path, model, "search", task.conversation, keep=keep, sampling=sampling)
     try:
-        draft = read_draft(session, task.name, reply.text, task.conversation, origin="search")
+        draft = await read_draft(session, task.name, path, "search", task.conversation, reply, sampling)
     except ReplyError as error:
         return SearchResult(task, complaint=str(error))
     if base is not None:

@@ -5,6 +5,7 @@ from .cases import list_entries as list_entries
 from .cases import list_ill_posed as list_ill_posed
 from .cases import load_case as load_case
 from .cases import load_ill_posed as load_ill_posed
+from .curves import Piece as Piece
 from .diagnosis import Diagnosis as Diagnosis
 from .diagnosis import diagnose as diagnose
 from .diagnosis import diagnose_file as diagnose_file
@@ -28,6 +29,9 @@ from .expressions import names_in as names_in
 from .expressions import to_text as to_text
 from .expressions import value_of as value_of
 from .expressions import walk as walk
+from .fluxes import DivergenceForm as DivergenceForm
+from .fluxes import divergence_form as divergence_form
+from .fluxes import field_flux as field_flux
 from .formulation import EndCondition as EndCondition
 from .formulation import SemiDiscreteFormulation as SemiDiscreteFormulation
 from .formulation import mentions as mentions
@@ -51,6 +55,8 @@ from .loader import parse_problem as parse_problem
 from .loader import read_specification as read_specification
 from .numpy_printer import CodegenError as CodegenError
 from .numpy_printer import isolated as isolated
+from .plane_domains import PlaneDomain as PlaneDomain
+from .plane_domains import plane_domain as plane_domain
 from .problem import OutputGrid as OutputGrid
 from .problem import Problem as Problem
 from .programs import ExpressionProgram as ExpressionProgram
@@ -59,6 +65,9 @@ from .render import domain_lines as domain_lines
 from .render import render_description as render_description
 from .render import render_template as render_template
 from .render import signature as signature
+from .sampling import face as face
+from .sampling import integration as integration
+from .sampling import parts_at as parts_at
 from .sampling import periodic_axes as periodic_axes
 from .sampling import shown as shown
 from .serialisation import to_document as to_document
@@ -78,9 +87,13 @@ from .spec import GivenFunction as GivenFunction
 from .spec import GivenQuantity as GivenQuantity
 from .spec import Identifier as Identifier
 from .spec import Interface as Interface
+from .spec import Perforated as Perforated
 from .spec import Polygon as Polygon
 from .spec import ProblemStatement as ProblemStatement
 from .spec import Sampled as Sampled
+from .spec import Sector as Sector
+from .spec import Shape as Shape
+from .spec import Union as Union
 from .symbolic import equation_to_sympy as equation_to_sympy
 from .symbolic import to_sympy as to_sympy
 from .well_posedness import check_well_posedness as check_well_posedness

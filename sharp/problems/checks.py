@@ -12,22 +12,14 @@ from typing import Any, TypeVar
 from sharp.error_messages import valid_values
 from sharp.errors import SpecificationError
 from sharp.problems.analysis import order
-from sharp.problems.domains import (
-    BoxDomain,
-    Domain,
-    PolygonDomain,
-    RoundDomain,
-    crosses_itself,
-    signed_area,
-)
+from sharp.problems.domains import Domain
 from sharp.problems.expressions import Equation, Node, names_in
 from sharp.problems.grammar import RESERVED, Scope, evaluate_tree, parse_equation_tree, parse_tree
-from sharp.problems.spec import Annulus, Box, Disk, Polygon, Specification
+from sharp.problems.spec import Specification
 from sharp.yaml_source import Path, ValidationIssue
 
 _UNKNOWN_NAME = re.compile(r"unknown name '(\w+)'")
 _Computed = TypeVar("_Computed")
-_DOMAIN = ("domain",)
 
 
 @dataclass
@@ -193,83 +185,6 @@ def check_parameters(checked: ValidationContext) -> None:
             checked.add_issue(
                 ("parameters", name), f"the value depends on itself, through {', '.join(circle)}"
             )
-
-
-def check_domain(checked: ValidationContext) -> None:
-    """The domain has a size in every direction, and fits the number of space coordinates."""
-    written = checked.spec.domain
-    if isinstance(written, Box):
-        checked.domain = _box(checked, written)
-    elif len(checked.space) != 2:
-        found = f"{len(checked.space)} in coordinates.space"
-        checked.add_issue(
-            _DOMAIN, f"expected two space coordinates for a domain of type {written.type}, found {found}"
-        )
-    elif isinstance(written, Polygon):
-        checked.domain = _polygon(checked, written)
-    else:
-        checked.domain = _round(checked, written)
-
-
-def _box(checked: ValidationContext, written: Box) -> Domain | None:
-    checked.same_keys(
-        (*_DOMAIN, "bounds"),
-        written.bounds,
-        checked.space,
-        "a space coordinate",
-        ("form", "missing-domain"),
-        "From where to where does {} run?",
-    )
-    found = {
-        name: checked.interval((*_DOMAIN, "bounds", name), ends) for name, ends in written.bounds.items()
-    }
-    return BoxDomain({name: pair for name in checked.space if (pair := found.get(name)) is not None})
-
-
-def _round(checked: ValidationContext, written: Disk | Annulus) -> Domain | None:
-    center = _point(checked, (*_DOMAIN, "center"), written.center)
-    if isinstance(written, Disk):
-        inner, outer = None, _positive(checked, "radius", written.radius)
-    else:
-        inner, outer = (_positive(checked, key, getattr(written, key)) for key in ("inner", "outer"))
-        if inner is not None and outer is not None and inner >= outer:
-            checked.add_issue(
-                _DOMAIN, f"expected an inner radius below the outer one, found {inner:g} and {outer:g}"
-            )
-            return None
-    if center is None or outer is None or (inner is None and isinstance(written, Annulus)):
-        return None
-    return RoundDomain((checked.space[0], checked.space[1]), center, inner, outer)
-
-
-def _polygon(checked: ValidationContext, written: Polygon) -> Domain | None:
-    path = (*_DOMAIN, "vertices")
-    found = [_point(checked, (*path, index), pair) for index, pair in enumerate(written.vertices)]
-    vertices = tuple(point for point in found if point is not None)
-    if len(vertices) < len(found):
-        return None
-    if len(set(vertices)) < len(vertices) or crosses_itself(vertices):
-        checked.add_issue(path, "expected different vertices and edges that do not cross")
-        return None
-    if signed_area(vertices) <= 0:
-        checked.add_issue(
-            path, "expected the vertices in counter-clockwise order, found clockwise order or no area"
-        )
-        return None
-    return PolygonDomain((checked.space[0], checked.space[1]), vertices)
-
-
-def _point(checked: ValidationContext, path: Path, pair: tuple[str, str]) -> tuple[float, float] | None:
-    x, y = (checked.number((*path, index), text) for index, text in enumerate(pair))
-    return None if x is None or y is None else (x, y)
-
-
-def _positive(checked: ValidationContext, key: str, text: str) -> float | None:
-    value = checked.number((*_DOMAIN, key), text)
-    if value is not None and value <= 0:
-        checked.add_issue((*_DOMAIN, key), f"expected a length above 0, found {value:g}")
-        return None
-    return value
 
 
 def check_time(checked: ValidationContext) -> None:

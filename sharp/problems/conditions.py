@@ -10,6 +10,7 @@ from sharp.error_messages import valid_values
 from sharp.errors import SpecificationError
 from sharp.problems.analysis import transport_speed
 from sharp.problems.checks import ValidationContext
+from sharp.problems.domain_checks import holding, indicator, point_test, split_where
 from sharp.problems.domains import BoxDomain
 from sharp.problems.expressions import Node
 from sharp.problems.grammar import evaluate_tree, parse_equation_tree, parse_tree
@@ -142,14 +143,30 @@ def covered_parts(
     path, where = ("boundary", index, "where"), str(checked.spec.boundary[index].where)
     if checked.domain is None:
         return None
+    place, condition = split_where(where)
     parts = [part for part in checked.domain.parts if part[:-1] not in periodic]
-    if where == "all":
+    if place == "all":
         if not parts:
             checked.add_issue(path, "the domain has no ends, as every axis is periodic")
-        return tuple(parts)
-    if where in parts and not isinstance(checked.domain, BoxDomain):
-        return (where,)
-    return _parts_at(checked, path, where, periodic)
+        found: tuple[str, ...] | None = tuple(parts)
+    else:
+        found = checked.domain.named(place) or _parts_at(checked, path, place, periodic)
+    return found if condition is None or found is None else _holding(checked, path, found, where)
+
+
+def _holding(
+    checked: ValidationContext, path: Path, parts: tuple[str, ...], where: str
+) -> tuple[str, ...] | None:
+    """Return those of some parts on which the condition in `where` holds."""
+    tree = checked.attempt(
+        path, parse_tree, indicator(str(split_where(where)[1])), checked.scope(checked.space)
+    )
+    if tree is None or checked.domain is None or isinstance(checked.domain, BoxDomain):
+        return None  # which has been told when the domain was divided
+    found = holding(checked.domain, parts, point_test(checked, tree))
+    if not found:
+        checked.add_issue(path, f"nothing of the boundary is at '{where}'")
+    return found or None
 
 
 def _parts_at(

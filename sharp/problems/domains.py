@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +28,11 @@ class BoxDomain:
     def parts(self) -> tuple[str, ...]:
         """All parts of the boundary, those of periodic axes included."""
         return tuple(axis + side for axis in self.bounds for side in "-+")
+
+    def named(self, name: str) -> tuple[str, ...]:
+        """No part has a name in a specification: an end is written `x = 0`."""
+        del name
+        return ()
 
     def on_axis(self, axis: str, value: float) -> tuple[str, ...]:
         """Return the end of an axis that lies at a coordinate, if any."""
@@ -67,6 +72,10 @@ class RoundDomain:
         """The circles that bound the domain."""
         return ("outer",) if self.inner is None else ("inner", "outer")
 
+    def named(self, name: str) -> tuple[str, ...]:
+        """Return the circle of that name, if any."""
+        return tuple(part for part in self.parts if part == name)
+
     def on_axis(self, axis: str, value: float) -> tuple[str, ...]:
         """No part lies at one coordinate of an axis."""
         del axis, value
@@ -98,6 +107,10 @@ class PolygonDomain:
     def parts(self) -> tuple[str, ...]:
         """All edges."""
         return tuple(f"edge {index}" for index in range(len(self.vertices)))
+
+    def named(self, name: str) -> tuple[str, ...]:
+        """Return the edge of that name, if any."""
+        return tuple(part for part in self.parts if part == name)
 
     def on_axis(self, axis: str, value: float) -> tuple[str, ...]:
         """Return the edges that lie wholly at one coordinate of an axis."""
@@ -132,7 +145,10 @@ class PolygonDomain:
         return max(high - low for low, high in self.bounds.values())
 
 
-Domain = BoxDomain | RoundDomain | PolygonDomain
+if TYPE_CHECKING:
+    from sharp.problems.plane_domains import PlaneDomain
+
+Domain = Union[BoxDomain, RoundDomain, PolygonDomain, "PlaneDomain"]
 
 
 def same(first: float, second: float, size: float) -> bool:

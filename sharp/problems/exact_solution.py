@@ -8,8 +8,10 @@ from math import factorial, prod
 from typing import Any
 
 import numpy as np
+import sympy
 
 from sharp.problems.diagnostics import Diagnostic
+from sharp.problems.fluxes import field_flux
 from sharp.problems.linearisation import LinearisedSystem, compiled, exact_state, expression
 from sharp.problems.problem import Problem
 from sharp.problems.sampling import (
@@ -103,6 +105,8 @@ def _boundary_terms(system: LinearisedSystem, part: str, condition: Boundary) ->
     )
     exact = expression(problem, problem.specification.reference.value[str(condition.field)])
     order = _ORDERS.get(condition.type, condition.order or 0)
+    if condition.type == "flux":
+        return points, _flux_terms(system, condition, points, normals)
     if condition.type == "robin":
         a, b = (values(problem, text, points) for text in (condition.a, condition.b))
         left = [a * _at(system, exact, points), b * _outward(system, exact, points, normals, 1)]
@@ -111,6 +115,24 @@ def _boundary_terms(system: LinearisedSystem, part: str, condition: Boundary) ->
     # What is zero on the boundary is compared with the size of such derivatives inside.
     weight = _weight(_inside(system, exact, order), points)
     return points, np.array([*left, -values(problem, condition.value, points), *weight])
+
+
+def _flux_terms(system: LinearisedSystem, condition: Boundary, points: Array, normals: Array) -> Array:
+    """Return the terms [k, n] of a given flux: the outward component of the exact one, and what is given."""
+    problem = system.problem
+    form = field_flux(problem, str(condition.field))
+    if form is None:
+        return np.zeros((1, len(points)))
+    exact = {name: expression(problem, text) for name, text in problem.specification.reference.value.items()}
+    calls = {call: exact[call.func.__name__] for part in form.flux for call in _calls(part)}
+    flux = [part.xreplace(calls).doit() for part in form.flux]
+    through = [normal * _at(system, part, points) for normal, part in zip(normals.T, flux, strict=True)]
+    inside = np.stack([_at(system, part, _random_points(problem)) for part in flux])
+    return np.array([*through, -values(problem, condition.value, points), *_weight(inside, points)])
+
+
+def _calls(expression: Any) -> set[Any]:
+    return set(expression.atoms(sympy.core.function.AppliedUndef))
 
 
 def _weight(inside: Array, points: Array) -> Array:

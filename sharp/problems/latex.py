@@ -150,6 +150,8 @@ def _latex_ranges(problem: Problem) -> Iterator[str]:
         case PolygonDomain(_, vertices):
             corners = ", ".join(f"({x:g}, {y:g})" for x, y in vertices)
             yield rf"{point} \in \text{{polygon }} {corners}"
+        case plane:
+            yield rf"{point} \in \text{{{plane.text}}}"
     if problem.time is not None:
         yield rf"{symbol(str(problem.time_name))} \in ({problem.time[0]:g}, {problem.time[1]:g}]"
     for name, value in problem.parameters.items():
@@ -188,11 +190,12 @@ def _latex_boundary(problem: Problem, condition: Boundary) -> str:
     left = {
         "dirichlet": field,
         "neumann": normal,
+        "flux": rf"n \cdot F_{{{field}}}",
         "robin": rf"\left({a}\right) {field} + \left({b}\right) {normal}",
         "derivative": rf"\partial_{{n}}^{{{condition.order}}} {field}",
     }
     where = str(condition.where)
     place = r"\partial \Omega" if where == "all" else rf"\text{{{where}}}"
-    if "=" in where:
+    if "=" in where and " and " not in where and "shape" not in where:
         place = to_latex(problem.place(where))
     return rf"\left. {left[condition.type]} \right|_{{{place}}} = {value}"

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from sharp.error_messages import describe, valid_values
 from sharp.errors import SpecificationError
-from sharp.problems import checks, conditions, families, ports, units
+from sharp.problems import checks, conditions, domain_checks, families, ports, units
 from sharp.problems.checks import ValidationContext
 from sharp.problems.limits import ResourceLimits
 from sharp.problems.problem import Problem, coarsened
@@ -25,7 +25,7 @@ from sharp.yaml_source import ValidationIssue, YamlSource, read_yaml
 _CHECKS: tuple[Callable[[ValidationContext], None], ...] = (
     checks.check_names,
     checks.check_parameters,
-    checks.check_domain,
+    domain_checks.check_domain,
     checks.check_time,
     checks.check_equations,
     checks.check_expressions,
@@ -171,16 +171,28 @@ def validate_form(source: YamlSource) -> Specification | list[ValidationIssue]:
     try:
         return Specification.model_validate(source.value)
     except ValidationError as error:
-        return [_fault(part, source.value) for part in error.errors(include_url=False)]
+        faults = error.errors(include_url=False)
+        # A list with a wrong item counts as one entry shorter.
+        inner = {part["loc"][:depth] for part in faults for depth in range(len(part["loc"]))}
+        told = [part for part in faults if part["type"] != "too_short" or part["loc"] not in inner]
+        return [_fault(part, source.value) for part in told]
 
 
 def _fault(error: Any, document: Any) -> ValidationIssue:
-    path = tuple(part for part in error["loc"] if part != "[key]")
-    domain = document.get("domain")
-    if path[:1] == ("domain",) and isinstance(domain, dict) and path[1:2] == (domain.get("type"),):
-        path = (path[0], *path[2:])  # pydantic puts the type of the domain into paths below it
+    path = _without_types(tuple(part for part in error["loc"] if part != "[key]"), document)
     message = _sentence(error["type"], path, error["input"], error.get("ctx", {}), document)
     return ValidationIssue(_as_written(path, document), message)
+
+
+def _without_types(path: Place, value: Any) -> Place:
+    """Drop the types of shapes, which pydantic puts into the paths below them."""
+    kept: list[str | int] = []
+    for part in path:
+        if isinstance(value, dict) and part == value.get("type") and part not in value:
+            continue
+        kept.append(part)
+        value = _value_at(value, (part,))
+    return tuple(kept)
 
 
 def _as_written(path: Place, value: Any) -> Place:
@@ -222,7 +234,7 @@ def _sentence(kind: str, path: Place, found: Any, context: Mapping[str, Any], do
             )
 
 
-_DOMAINS = ("box", "disk", "annulus", "polygon")
+_DOMAINS = ("box", "disk", "annulus", "sector", "polygon", "union")
 _EXPECTED = {
     "string_type": "a text",
     "float_type": "a number",
@@ -249,4 +261,22 @@ def _choices(path: Place, document: Any) -> tuple[str, ...]:
 
 def _model(path: Place, document: Any) -> type[BaseModel]:
     """Return the model of the mapping that holds a key."""
-    return model_at(Specification, path[:-1], document.get("domain", {}).get("type"))
+    model: type[BaseModel] = Specification
+    for depth, name in enumerate(path[:-1], start=1):
+        if isinstance(name, str):
+            # Of the items of a list, the one that the path goes on to says which model it is.
+            items = next(
+                (i for i, part in enumerate(path[depth:-1]) if isinstance(part, str)), len(path) - 1 - depth
+            )
+            entry = _value_at(document, path[: depth + items])
+            model = model_at(model, (name,), entry.get("type") if isinstance(entry, dict) else None)
+    return model
+
+
+def _value_at(value: Any, path: Place) -> Any:
+    for part in path:
+        entries = (
+            value if isinstance(value, dict) else dict(enumerate(value if isinstance(value, list) else ()))
+        )
+        value = entries.get(part)
+    return value

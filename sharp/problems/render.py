@@ -94,6 +94,8 @@ def domain_lines(problem: Problem) -> Iterator[str]:
         case PolygonDomain(_, vertices):
             corners = ", ".join(f"({x:g}, {y:g})" for x, y in vertices)
             yield f"{axes} in the polygon with the vertices {corners}"
+        case plane:
+            yield f"{axes} in {plane.text}"
 
 
 def _parameter(problem: Problem, name: str) -> str:
@@ -122,6 +124,8 @@ def _boundary(condition: Boundary) -> str:
         case "robin":
             normal = f"the derivative of `{field}` along the outward normal"
             return f"`({condition.a})*{field} + ({condition.b})*d = {value}` {where}, where d is {normal}"
+        case "flux":
+            return f"the outward component of the flux in the equation of `{field}` is `{value}` {where}"
         case "derivative":
             return f"derivative number {condition.order} of `{field}` along the outward normal is `{value}` {where}"
 

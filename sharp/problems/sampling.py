@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.errors import SpecificationError
+from sharp.problems.domain_checks import holding, indicator, split_where
 from sharp.problems.domains import BoxDomain, Domain, PolygonDomain, RoundDomain
 from sharp.problems.expressions import Node
 from sharp.problems.grammar import evaluate_tree
+from sharp.problems.plane_domains import PlaneDomain
 from sharp.problems.problem import Problem
 from sharp.problems.spec import Boundary
 
@@ -100,7 +102,8 @@ def periodic_axes(problem: Problem) -> set[str]:
 def open_parts(problem: Problem) -> tuple[str, ...]:
     """Return the parts of the boundary that are not periodic."""
     periodic = periodic_axes(problem)
-    return tuple(part for part in problem.domain.parts if part[:-1] not in periodic)
+    box = isinstance(problem.domain, BoxDomain)
+    return tuple(part for part in problem.domain.parts if not (box and part[:-1] in periodic))
 
 
 def conditions_at(problem: Problem, part: str) -> Iterator[tuple[int, Boundary]]:
@@ -112,13 +115,20 @@ def conditions_at(problem: Problem, part: str) -> Iterator[tuple[int, Boundary]]
 
 def parts_at(problem: Problem, where: str) -> tuple[str, ...]:
     """Return the parts of the boundary that the `where` of a checked condition covers."""
-    if where == "all":
-        return open_parts(problem)
-    if where in problem.domain.parts:
-        return (where,)
-    place = problem.place(where)
-    axis = where.partition("=")[0].strip()
-    return problem.domain.on_axis(axis, evaluate_tree(place.right, problem.parameters))
+    name, condition = split_where(where)
+    if name == "all":
+        parts = open_parts(problem)
+    elif not (parts := problem.domain.named(name)):
+        axis = name.partition("=")[0].strip()
+        parts = problem.domain.on_axis(axis, evaluate_tree(problem.place(name).right, problem.parameters))
+    if condition is None:
+        return parts
+    tree = problem.tree(indicator(condition))
+
+    def holds(*point: float) -> bool:
+        return evaluate_tree(tree, {**problem.parameters, **named(problem, np.array(point))}) > 0.5
+
+    return holding(problem.domain, parts, holds)
 
 
 def part_name(problem: Problem, part: str) -> str:
@@ -137,6 +147,18 @@ def face(domain: Domain, part: str, count: int = 9) -> BoundaryQuadrature:
             return _circle(domain, part, count)
         case PolygonDomain():
             return _edge(domain, part, count)
+        case PlaneDomain():
+            return _pieces(domain, part, count)
+
+
+def _pieces(domain: PlaneDomain, part: str, count: int) -> BoundaryQuadrature:
+    shares, weights = _gauss(0.0, 1.0, count)
+    pieces = domain.pieces_of(part)
+    return BoundaryQuadrature(
+        np.vstack([piece.at(shares) for piece in pieces]),
+        np.vstack([piece.normals(shares) for piece in pieces]),
+        np.hstack([weights * piece.length for piece in pieces]),
+    )
 
 
 def _side(domain: BoxDomain, part: str, count: int) -> BoundaryQuadrature:
@@ -201,6 +223,8 @@ def integration(domain: Domain, count: int) -> tuple[Array, Array]:
         case PolygonDomain():
             parts = [_triangle(domain.vertices[0], *edge, count) for edge in domain.edges[1:-1]]
             return np.vstack([points for points, _ in parts]), np.hstack([weights for _, weights in parts])
+        case PlaneDomain():
+            return domain.quadrature(count)
 
 
 def _triangle(
@@ -230,3 +254,8 @@ def meeting_parts(domain: Domain) -> Iterator[tuple[str, str, Array]]:
             count = len(domain.vertices)
             for index, vertex in enumerate(domain.vertices):
                 yield f"edge {(index - 1) % count}", f"edge {index}", np.array([vertex])
+        case PlaneDomain(_, loops):
+            for loop in loops:
+                for before, after in zip((loop[-1], *loop[:-1]), loop, strict=True):
+                    if before.part != after.part:
+                        yield before.part, after.part, np.array([after.start])

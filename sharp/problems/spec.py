@@ -15,7 +15,7 @@ from sharp.yaml_source import plain_number
 
 Family = Literal["advection", "burgers", "reaction-diffusion", "navier-stokes-1d", "darcy-2d", "other"]
 Sampled = Literal["sine-sums", "unit-sine-sums", "positive-sine-sums", "two-phase-gaussian"]
-BoundaryType = Literal["periodic", "dirichlet", "neumann", "robin", "derivative"]
+BoundaryType = Literal["periodic", "dirichlet", "neumann", "robin", "derivative", "flux"]
 
 
 def _expression(value: Any) -> str:
@@ -78,14 +78,20 @@ class Quantity(SpecModel):
     unit: Expression | None = None
 
 
-class Box(SpecModel):
+class Perforated(SpecModel):
+    """What may have holes: plane shapes strictly inside, apart from each other."""
+
+    holes: Annotated[tuple[Shape, ...], Field(max_length=100)] = ()
+
+
+class Box(Perforated):
     """An interval, rectangle or box: the two ends of each space coordinate."""
 
     type: Literal["box"]
     bounds: dict[Identifier, tuple[Expression, Expression]]
 
 
-class Disk(SpecModel):
+class Disk(Perforated):
     """A disk in the plane of two space coordinates."""
 
     type: Literal["disk"]
@@ -93,7 +99,7 @@ class Disk(SpecModel):
     radius: Expression
 
 
-class Annulus(SpecModel):
+class Annulus(Perforated):
     """The plane region between two circles about one centre."""
 
     type: Literal["annulus"]
@@ -102,11 +108,32 @@ class Annulus(SpecModel):
     outer: Expression
 
 
-class Polygon(SpecModel):
+class Sector(Perforated):
+    """The part of a disk between two angles in radians, from the first to the second counter-clockwise."""
+
+    type: Literal["sector"]
+    center: tuple[Expression, Expression] = ("0", "0")
+    radius: Expression
+    angles: tuple[Expression, Expression]
+
+
+class Polygon(Perforated):
     """A polygon without crossing edges, by its vertices in counter-clockwise order."""
 
     type: Literal["polygon"]
     vertices: Annotated[tuple[tuple[Expression, Expression], ...], Field(min_length=3, max_length=100)]
+
+
+class Union(Perforated):
+    """All points of any of several plane shapes, which hang together."""
+
+    type: Literal["union"]
+    of: Annotated[tuple[Shape, ...], Field(min_length=2, max_length=100)]
+
+
+Shape = Annotated[Box | Disk | Annulus | Sector | Polygon | Union, Field(discriminator="type")]
+for _shape in (Perforated, Box, Disk, Annulus, Sector, Polygon, Union):
+    _shape.model_rebuild()
 
 
 class Eigenvalue(SpecModel):
@@ -146,6 +173,7 @@ _BOUNDARY_KEYS: dict[str, tuple[str, ...]] = {
     "neumann": ("where", "field", "value"),
     "robin": ("where", "field", "a", "b", "value"),
     "derivative": ("where", "field", "order", "value"),
+    "flux": ("where", "field", "value"),
 }
 
 
@@ -153,9 +181,10 @@ class Boundary(SpecModel):
     """A condition on a part of the boundary.
 
     dirichlet: field = value; neumann: outward normal derivative = value; robin: a*field + b*(outward normal
-    derivative) = value; derivative: outward normal derivative of that order = value; periodic: everything
-    repeats along an axis. `where` is `all`, one end of an axis such as `x = 0`, or for other domains `inner`,
-    `outer`, `edge 2`.
+    derivative) = value; derivative: outward normal derivative of that order = value; flux: outward normal component
+    of what the equation of the field takes the divergence of = value; periodic: everything repeats along an axis.
+    `where` is `all`, one end of an axis such as `x = 0`, or for other domains `inner`, `outer`, `edge 2`, `hole 0`; in
+    the plane with a condition on the points of that part: `x = 0 and y < 0.5`.
     """
 
     type: BoundaryType
@@ -291,7 +320,7 @@ class Specification(SpecModel):
     parameters: dict[Identifier, GivenQuantity] = {}
     units: dict[Identifier, Expression] = {}
     equations: Annotated[tuple[Expression, ...], Field(min_length=1)]
-    domain: Annotated[Box | Disk | Annulus | Polygon, Field(discriminator="type")]
+    domain: Shape
     time: tuple[Expression, Expression] | None = None
     initial: dict[Identifier, GivenFunction] = {}
     boundary: tuple[Boundary, ...]

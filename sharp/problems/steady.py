@@ -7,7 +7,7 @@ away from each side. A linear problem whose homogeneous form has a solution othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -17,9 +17,12 @@ import sympy
 from sharp.problems.diagnostics import Diagnostic
 from sharp.problems.domains import BoxDomain
 from sharp.problems.evolution import determinant, is_transport, roots
+from sharp.problems.fluxes import field_flux
 from sharp.problems.linearisation import DerivativeSymbol, LinearisedSystem, compiled, initial_state
+from sharp.problems.problem import Problem
 from sharp.problems.sampling import (
     Array,
+    at_start,
     conditions_at,
     face,
     inner_points,
@@ -35,6 +38,8 @@ from sharp.problems.spec import Boundary
 _HIT, _NEAR = 1e-9, 1e-3
 # Data may be out of balance by this share of their size: they are written with a few digits.
 _BALANCE = 1e-6
+# Flows through a boundary may be out of balance by this share, which integrals of values with kinks are, too.
+_THROUGH = 1e-3
 
 
 def type_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
@@ -87,6 +92,7 @@ def constant_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
             continue
         if problem.time_name is None:
             yield from _balance_concerns(system, field)
+        yield from _throughput_concerns(system, field)
         if not has_mean:
             message = f"equations and conditions fix '{field}' up to a constant only, and 'mean' gives none"
             question = f"What is the mean value of {field} over the domain?"
@@ -102,9 +108,27 @@ def _only_derivatives(system: LinearisedSystem, field: str) -> bool:
 
 
 def _pinned(system: LinearisedSystem, field: str) -> bool:
-    """Whether a condition holds the value of a field anywhere."""
-    conditions = [c for c in system.problem.specification.boundary if c.field == field]
-    return any(c.type == "dirichlet" or (c.type == "robin" and c.a != "0") for c in conditions)
+    """Whether a condition holds the value of a field anywhere, or a flux that it is a part of."""
+    conditions = system.problem.specification.boundary
+    return any(
+        (c.field == field and (c.type == "dirichlet" or (c.type == "robin" and c.a != "0")))
+        or (
+            c.type in ("flux", "neumann", "robin")
+            and c.field != field
+            and _enters_flux(system.problem, c.field, field)
+        )
+        for c in conditions
+    )
+
+
+def _enters_flux(problem: Problem, equation_of: str | None, field: str) -> bool:
+    """Whether the flux in the equation of one field holds another one itself, as a pressure."""
+    form = field_flux(problem, str(equation_of))
+    if form is None:
+        return False
+    without = [part.xreplace(dict.fromkeys(part.atoms(sympy.Derivative), 0)) for part in form.flux]
+    calls = (call for part in without for call in part.atoms(sympy.core.function.AppliedUndef))
+    return any(call.func.__name__ == field for call in calls)
 
 
 def _balance_concerns(system: LinearisedSystem, field: str) -> Iterator[Diagnostic]:
@@ -123,6 +147,124 @@ def _balance_concerns(system: LinearisedSystem, field: str) -> Iterator[Diagnost
             f"conditions give {flux:.6g}"
         )
         yield Diagnostic("incompatible-flux", "reject", ("boundary",), message)
+
+
+def _throughput_concerns(system: LinearisedSystem, pressure: str) -> Iterator[Diagnostic]:
+    """Yield a concern where a constraint a·∇u + b·∇v = g asks for another flow through the boundary than is given.
+
+    The pressure that enforces it is fixed up to a constant exactly where velocities are given on the whole boundary
+    (V. Girault and P.-A. Raviart, Finite Element Methods for Navier-Stokes Equations, 1986, ch. I.2).
+    """
+    problem = system.problem
+    for row in range(len(problem.equations)):
+        terms = [(jet, value) for i, jet, value in system.coefficients if i == row]
+        first = all(sum(jet.orders) == 1 and value.is_number for jet, value in terms)
+        if not first or not terms or any(jet.field == pressure for jet, _ in terms):
+            continue
+        through, amount, moments = (
+            0.0,
+            0.0,
+            at_start(problem, inner_points(problem.domain)[:1])[:, len(problem.space) :],
+        )
+        for part in open_parts(problem):
+            side = face(problem.domain, part, 40)
+            points = np.column_stack([side.points, np.repeat(moments, len(side.points), axis=0)])
+            given = {str(c.field): c for _, c in conditions_at(problem, part) if c.type == "dirichlet"}
+            for jet, factor in terms:
+                axis = jet.orders.index(1)
+                if axis >= len(problem.space):
+                    return
+                if jet.field not in given and not np.any(side.normals[:, axis]):
+                    continue
+                if jet.field not in given:
+                    return
+                flow = float(factor) * side.normals[:, axis] * values(problem, given[jet.field].value, points)
+                through, amount = (
+                    through + float(side.weights @ flow),
+                    amount + float(side.weights @ np.abs(flow)),
+                )
+        points, weights = integration(problem.domain, 24)
+        inside = np.column_stack([points, np.repeat(moments, len(points), axis=0)])
+        source = float(weights @ -sum(system.terms(inside, _zero_state)[row]))
+        if np.isfinite([through, amount, source]).all() and abs(through - source) > _THROUGH * (
+            amount + abs(source)
+        ):
+            message = (
+                f"no solution exists: equation {row + 1} needs a flow of {source:.6g} out through the boundary, the "
+                f"conditions give {through:.6g}; an open outlet has conditions of type flux"
+            )
+            yield Diagnostic("incompatible-flux", "reject", ("boundary",), message)
+
+
+def rigid_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
+    """Yield a concern where a rigid motion of a body may be added to its displacement: nothing holds it.
+
+    The motions are constants and rotations of as many fields of one order as there are axes.
+    """
+    problem = system.problem
+    spec, space = problem.specification, problem.space
+    held = [
+        name for name in problem.fields if any(c.field == name and c.type == "flux" for c in spec.boundary)
+    ]
+    if problem.time_name or spec.eigenvalue or len(held) != len(space) or len(space) < 2 or not system.linear:
+        return
+    motions = _rigid_motions(system, held)
+    if not motions:
+        return
+    found = np.array([_seen_by_conditions(system, held, motion) for motion in motions]).T
+    rank = (
+        np.linalg.matrix_rank(found, tol=1e-8 * max(float(np.abs(found).max(initial=0.0)), 1e-300))
+        if found.size
+        else 0
+    )
+    if rank < len(motions):
+        free = len(motions) - int(rank)
+        message = (
+            f"equations and conditions leave {free} rigid motion{'s' * (free > 1)} of {', '.join(held)} open: "
+            "displacements and rotations that strain nothing"
+        )
+        question = f"Where is the body held: which values have {', '.join(held)} on a part of its boundary?"
+        yield Diagnostic("undetermined-constant", "clarify", ("boundary",), message, question)
+
+
+def _rigid_motions(system: LinearisedSystem, fields: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the motions, as expressions by field, that satisfy the homogeneous equations."""
+    space = system.symbols[: len(fields)]
+    candidates: list[dict[str, Any]] = [{name: sympy.Integer(1)} for name in fields]
+    for k in range(len(fields)):
+        candidates += [{fields[k]: -space[l], fields[l]: space[k]} for l in range(k + 1, len(fields))]
+    points = inner_points(system.problem.domain)
+
+    def strains(motion: dict[str, Any]) -> bool:
+        def state(jet: DerivativeSymbol) -> Any:
+            whole = motion.get(jet.field, sympy.Integer(0))
+            counts = [(s, n) for s, n in zip(space, jet.orders, strict=False) if n]
+            return sympy.diff(whole, *counts) if counts else whole
+
+        moved, still = system.terms(points, state), system.terms(points, _zero_state)
+        return any(
+            np.abs(a.sum(axis=0) - b.sum(axis=0)).max() > 1e-9 * (1 + np.abs(a).max())
+            for a, b in zip(moved, still, strict=True)
+        )
+
+    return [motion for motion in candidates if not strains(motion)]
+
+
+def _seen_by_conditions(system: LinearisedSystem, fields: Sequence[str], motion: dict[str, Any]) -> Array:
+    """Return what the given values and means notice of a motion, at some points of the boundary."""
+    problem = system.problem
+    seen = []
+    for part in open_parts(problem):
+        points = face(problem.domain, part, 5).points
+        for _, condition in conditions_at(problem, part):
+            if condition.field in fields and condition.type in ("dirichlet", "robin"):
+                moved = motion.get(str(condition.field), sympy.Integer(0))
+                seen.append(compiled(system.symbols, [moved])(*points.T)[0])
+    points, weights = integration(problem.domain, 8)
+    for name in problem.specification.mean:
+        moved = motion.get(name, sympy.Integer(0))
+        seen.append(np.array([weights @ compiled(system.symbols, [moved])(*points.T)[0]]))
+    return np.concatenate(seen) if seen else np.zeros(1)
 
 
 def _divergence_form(system: LinearisedSystem) -> bool:
@@ -161,6 +303,16 @@ def _flux(system: LinearisedSystem, part: str, condition: Boundary, count: int) 
     problem = system.problem
     side = face(problem.domain, part, count)
     slope = values(problem, condition.value, side.points)
+    if condition.type == "flux":
+        # It has the sign of the field's own derivatives, and the equation may have the other one.
+        frozen = system.frozen(side.points, _zero_state)
+        own = [
+            value
+            for (_, jet, _), value in zip(system.coefficients, frozen, strict=True)
+            if sum(jet.orders) == 2
+        ]
+        flux = np.sign(own[0]) * slope if own else slope
+        return float(side.weights @ flux), float(side.weights @ np.abs(flux))
     if condition.type == "robin":
         slope = slope / values(problem, condition.b, side.points)
     frozen = system.frozen(side.points, _zero_state)

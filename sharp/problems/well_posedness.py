@@ -18,7 +18,7 @@ from sharp.problems.exact_solution import check_exact_solution
 from sharp.problems.linearisation import LinearisedSystem, linearised_system
 from sharp.problems.problem import Problem
 from sharp.problems.singularities import singularity_concerns
-from sharp.problems.steady import constant_concerns, resonance_concerns, type_concerns
+from sharp.problems.steady import constant_concerns, resonance_concerns, rigid_concerns, type_concerns
 
 _CHECKS: tuple[Callable[[LinearisedSystem], Iterator[Diagnostic]], ...] = (
     evolution_concerns,
@@ -26,6 +26,7 @@ _CHECKS: tuple[Callable[[LinearisedSystem], Iterator[Diagnostic]], ...] = (
     transport_concerns,
     count_concerns,
     constant_concerns,
+    rigid_concerns,
     resonance_concerns,
     compatibility_concerns,
     check_exact_solution,

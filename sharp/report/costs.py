@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hpc.campaign import JobUsage, campaign_status, hours_by_model
 from hpc.serving import read_services
-from hpc.slurm import find_campaign, read_book
+from hpc.slurm import find_campaign, read_submission_log
 from sharp.document import (
     MISSING,
     Block,
@@ -155,7 +155,7 @@ def hours_of(folder: Path) -> dict[str, JobUsage]:
     campaign = find_campaign(folder)
     if campaign is None:
         return {}
-    return hours_by_model(read_book(campaign.book), read_services(campaign.services))
+    return hours_by_model(read_submission_log(campaign.submission_log), read_services(campaign.services))
 
 
 def servers(evidence: ReportData, hours: Mapping[str, JobUsage]) -> Iterator[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -12,6 +13,38 @@ import numpy as np
 from sharp.solvers.axes import Axis, ChebyshevAxis
 from sharp.solvers.grid import Array, Indices
 from sharp.solvers.matrices import sparse_rows
+
+# How many numbers are held at once between two factors of a product.
+_ENTRIES = 2_000_000
+
+
+@dataclass(frozen=True)
+class ProductMatrix:
+    """The matrix [m, n1 n2 …] whose row i is the Kronecker product of the rows i of factors [m, n1], [m, n2], …"""
+
+    factors: tuple[Array, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.factors[0]), math.prod(factor.shape[1] for factor in self.factors)
+
+    def __matmul__(self, columns: Array) -> Array:
+        """Return the product [m] or [m, k] with values [n] or columns [n, k]: one axis after the other."""
+        if columns.ndim == 1:
+            return np.asarray((self @ columns[:, None])[:, 0])
+        rows, count = self.shape
+        chunk = max(1, _ENTRIES * self.factors[0].shape[1] // max(count * columns.shape[1], 1))
+        return np.concatenate(
+            [self._rows(slice(at, at + chunk), columns) for at in range(0, max(rows, 1), chunk)]
+        )
+
+    def _rows(self, rows: slice, columns: Array) -> Array:
+        first, *others = (factor[rows] for factor in self.factors)
+        found = first @ columns.reshape(first.shape[1], -1)
+        for factor in others:
+            found = np.einsum("ma,mar->mr", factor, found.reshape(len(factor), factor.shape[1], -1))
+        return found.reshape(len(first), -1)
 
 
 @dataclass(frozen=True)
@@ -71,7 +104,14 @@ class BoxGrid:
         return np.concatenate([self._layer(part, depth) for depth in range(count)])
 
     def interpolation(self, points: Array) -> Any:
-        """Return the matrix [m, n] of products of the weights along the axes."""
+        """Return the matrix [m, n] of products of the weights along the axes.
+
+        Where all nodes have weights it is kept as its factors.
+        """
+        if len(self.axes) > 1 and all(axis.dense for axis in self.axes.values()):
+            return ProductMatrix(
+                tuple(_stencil(axis, points[:, i])[1] for i, axis in enumerate(self.axes.values()))
+            )
         stencils = [_stencil(axis, points[:, i]) for i, axis in enumerate(self.axes.values())]
         nodes, weights = stencils[0]
         for (further, factors), size in zip(stencils[1:], self.shape[1:], strict=True):

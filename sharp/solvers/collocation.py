@@ -7,6 +7,7 @@ functions take many times and states at once: free values are [k, f], all values
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -27,8 +28,11 @@ from sharp.solvers.matrices import (
     solve_sparse,
 )
 from sharp.solvers.method import SolverFailed
+from sharp.solvers.separable import Separable, separated
 from sharp.solvers.system import FirstOrderSystem, SpatialDerivative, real
 
+# Fewer unknowns are solved for as fast by other matrices, and more than so many fill no dense one.
+_SMALL, _DENSE = 150, 12000
 # Where the outputs of a program belong: to rate i and jet j.
 Places = Iterable[tuple[int, int]]
 
@@ -61,6 +65,8 @@ class Collocation(SemiDiscreteSystem):
 
     def jacobian(self, time: float, state: Array) -> Any:
         """Return the derivatives [f, f] of the rates by the free values."""
+        if self._separable is not None:
+            return self._separable
         return self._matrix(self._jacobian, self.system.jacobian, time, state)
 
     def mass(self) -> Any:
@@ -117,7 +123,25 @@ class Collocation(SemiDiscreteSystem):
             entries = program(*self._arguments(times, self.values(times, state[None])))
         whole = self._assembled(dict(zip(places, entries, strict=True)))
         matrix = self._elimination.sample @ whole @ self.constraint_matrix(time)
-        return matrix.toarray() if self._fills_up and not isinstance(matrix, np.ndarray) else matrix
+        if isinstance(matrix, np.ndarray) or not self._fills_up:
+            return matrix
+        if self.size > _DENSE:
+            raise SolverFailed(f"a dense matrix of {self.size} unknowns is too large")
+        return matrix.toarray()
+
+    @cached_property
+    def _separable(self) -> Separable | None:
+        """The matrix of derivatives where it is always the same, and acts along one axis of a box at a time."""
+        system, counts = self.system, self._elimination.free_counts
+        wanted = system.problem.specification.eigenvalue
+        if counts is None or wanted is not None or system.mean or not self.constant or self.size < _SMALL:
+            return None
+        times, state = np.zeros(1), np.zeros((1, self.size))
+        with np.errstate(all="ignore"):
+            entries = self._jacobian(*self._arguments(times, self.values(times, state)))
+        whole = self._assembled(dict(zip(system.jacobian, entries, strict=True)))
+        matrix = self._elimination.sample @ whole @ self.constraint_matrix(0.0)
+        return None if isinstance(matrix, np.ndarray) else separated(matrix, counts, len(system.components))
 
     @cached_property
     def _fills_up(self) -> bool:
@@ -186,6 +210,18 @@ class BoundaryElimination:
         self.ends = np.cumsum([sample.shape[0] for sample in self._samples])
         # Newton iterations come back to the times of the stages.
         self._spread_at = lru_cache(maxsize=64)(self._new_spread)
+
+    @property
+    def free_counts(self) -> tuple[int, ...] | None:
+        """The free nodes along each axis of a box where these are the same for all components, otherwise None."""
+        shape = getattr(self._grid, "shape", ())
+        if len(shape) < 2 or any(isinstance(sample, np.ndarray) for sample in self._samples):
+            return None
+        first, *others = (sample.indices for sample in self._samples)
+        along = [np.unique(places) for places in np.unravel_index(first, shape)]
+        counts = tuple(len(places) for places in along)
+        same = all(np.array_equal(first, other) for other in others)
+        return counts if same and len(first) == math.prod(counts) else None
 
     def constraint_matrix(self, time: float) -> AffineConstraints:
         """Return how all values follow from the free and the given ones at a time.

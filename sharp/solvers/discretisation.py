@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sharp.problems import compile_expressions
 from sharp.solvers.grid import Array, Indices, PointSet, full
@@ -37,6 +38,20 @@ class SemiDiscreteSystem(OdeSystem, ABC):
     @abstractmethod
     def constraint_matrix(self, time: float) -> Any:
         """Return the matrix [c * n, f] by which all values depend on the free ones."""
+
+    def constants(self) -> Array:
+        """Return for every component what a constant adds to its equations, zero in those of others [c, f]."""
+        nodes = len(self.grid.points)
+        return self.sampled(np.repeat(np.eye(len(self.system.components))[:, :, None], nodes, axis=2))
+
+    def weighed(self, changes: Array) -> Array:
+        """Return what rates are compared with for time derivatives [s, f]: these, unless there are constraints."""
+        return changes
+
+    @property
+    def algebraic(self) -> NDArray[np.bool_]:
+        """Which free values [f] have no time derivative in the equations: none, unless there are constraints."""
+        return np.zeros(self.size, dtype=bool)
 
     @property
     def size(self) -> int:

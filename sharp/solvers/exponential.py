@@ -167,8 +167,8 @@ class _Modes:
         self.system = split.system
         finer = (1 + split.degree) / 2 if split.degree > 1 else 1.0
         self.modes = FourierModes(self.system.problem.bounds, highest, finer)
-        self._held = list(self.system.algebraic)
-        self._moving = [i for i in range(len(self.system.components)) if i not in self.system.algebraic]
+        self._held = list(split.algebraic)
+        self._moving = [i for i in range(len(self.system.components)) if i not in split.algebraic]
         self._active, self._chosen = list(split.active), [jet.component for jet in split.jets]
         self._derivatives = np.array([self.modes.derivative(jet.by) for jet in split.jets])
         self._constrain(self._symbol())

@@ -1,4 +1,4 @@
-"""Method `fem`: finite elements on polygons, disks, annuli, rectangles, and intervals inside which something jumps."""
+"""Method `fem`: finite elements on plane domains, and on intervals inside which something jumps."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import sympy
+from numpy.typing import NDArray
 
-from sharp.problems import BoxDomain, ExpressionProgram, Problem, RoundDomain, compile_expressions
+from sharp.problems import BoxDomain, ExpressionProgram, Problem, compile_expressions
 from sharp.solvers.collocation_driver import solve_discrete
 from sharp.solvers.data_features import equation_features, graded_places, initial_features
 from sharp.solvers.discrete_solution import DiscreteSolution
@@ -19,8 +20,8 @@ from sharp.solvers.eigen import eigenpairs_above_shift
 from sharp.solvers.fem_forms import Integrands, WeakForm, fixed, multipliers, weak_form, weak_weights
 from sharp.solvers.fem_space import FunctionSpace, IntervalSpace, Quadrature, divided
 from sharp.solvers.grid import Array, Indices, full
-from sharp.solvers.matrices import Quotient, Solve, block_matrix, factorise
-from sharp.solvers.meshes import Grading, interior_angles, polygon_of, triangulate
+from sharp.solvers.matrices import Quotient, Solve, block_matrix, columns_of, factorise
+from sharp.solvers.meshes import BoundaryCorner, Grading, corners, triangulate
 from sharp.solvers.method import NEVER, Deadline, Stepping
 from sharp.solvers.system import BoundaryCondition, FirstOrderSystem, UnsupportedProblem, covered, real
 
@@ -45,6 +46,8 @@ class FiniteElements(Stepping):
     """
 
     name = "fem"
+    # Constraints and fluxes need them; see `recommend`.
+    weak_forms = True
 
     def unsupported_reason(self, system: FirstOrderSystem) -> str | None:
         """Return what stands in the way: the domain, the order of the equations, or the boundary conditions."""
@@ -112,25 +115,16 @@ def _gradings(system: FirstOrderSystem) -> Iterator[Grading]:
     r**(pi/2w) where not (P. Grisvard, Elliptic Problems in Nonsmooth Domains, 1985); the exponent of the mesh
     restores the order of convergence (G. Raugel, C. R. Acad. Sci. Paris 286, 1978).
     """
-    domain = system.problem.domain
-    if isinstance(domain, RoundDomain):
-        return
-    vertices, parts = polygon_of(domain)
-    for index, angle in enumerate(interior_angles(vertices)):
-        before, after = parts[index - 1], parts[index]
-        power = min(
-            (_power(system, component, angle, before, after) for component in range(len(system.components))),
-        )
+    for corner in corners(system.problem.domain):
+        power = min(_power(system, component, corner) for component in range(len(system.components)))
         if power < _SMOOTH:
-            ends = (vertices[index - 1], vertices[(index + 1) % len(vertices)])
-            reach = _REACH * min(math.dist(vertices[index], end) for end in ends)
-            yield Grading(vertices[index], reach, power / DEGREE)
+            yield Grading(corner.place, _REACH * corner.side, power / DEGREE)
 
 
-def _power(system: FirstOrderSystem, component: int, angle: float, before: str, after: str) -> float:
+def _power(system: FirstOrderSystem, component: int, corner: BoundaryCorner) -> float:
     """Return the power of the radius, infinite for whole ones: these are polynomials, as on a straight side."""
-    kinds = [fixed(system, component, part) is None for part in (before, after)]
-    power = math.pi / angle if kinds[0] == kinds[1] else math.pi / (2 * angle)
+    kinds = [fixed(system, component, part) is None for part in (corner.before, corner.after)]
+    power = math.pi / corner.angle if kinds[0] == kinds[1] else math.pi / (2 * corner.angle)
     return math.inf if abs(power - round(power)) < 1e-9 else power
 
 
@@ -153,26 +147,27 @@ class FemSystem(SemiDiscreteSystem):
     @property
     def ends(self) -> Indices:
         """Up to where the free values of each component go [c]."""
-        return np.searchsorted(self._free, self.grid.size * np.arange(1, self._components + 1))
+        return np.cumsum([block.shape[1] for block in self._blocks[0]])
 
     def rates(self, times: Array, states: Array) -> Array:
         """Return the rates of the free values [k, f]: the solutions of M y' = F - M_g g', where M is the mass matrix,
-        F the integrals of rates times test functions and g what is given; F itself in a steady problem.
+        F the integrals of rates times test functions and g what is given; F - M_g g' itself where M is singular, and F
+        in a steady problem.
         """
         values = self.values(times, states).reshape(len(times), -1)
-        integrals = self._integrals(times, values)[:, self._free]
+        integrals = np.asarray((self._spread.T @ self._integrals(times, values).T).T)
         if self.system.steady:
             return integrals
         moving = np.stack([self._boundary_values(time, 1) for time in times])
-        inert = self._inertia[self._free][:, self._fixed] @ moving.T
-        return np.asarray(self._accelerate(integrals.T - inert).T)
+        left = integrals.T - (self._spread.T @ self._inertia)[:, self._fixed] @ moving.T
+        return np.asarray((left if self.implicit else self._accelerate(left)).T)
 
     def jacobian(self, time: float, state: Array) -> Any:
         """Return the derivatives [f, f] of the rates by the free values."""
         values = self.values(np.array([time]), state[None])
         whole = self._operator if self.constant else self._matrix(self._form, time, values.ravel())
         matrix = self._among_free(whole)
-        return matrix if self.system.steady else Quotient(matrix, self._among_free(self._inertia))
+        return matrix if self.system.steady else Quotient(matrix, self._mass, self.implicit)
 
     def mass(self) -> Any:
         """Return the sparse matrix [f, f] that the eigenvalue multiplies in an eigenvalue problem."""
@@ -192,28 +187,117 @@ class FemSystem(SemiDiscreteSystem):
     def constraint_matrix(self, time: float) -> Any:
         """Return the matrix [c * n, f] by which all values depend on the free ones: ones and zeros."""
         del time
-        from scipy import sparse
-
-        return sparse.eye_array(self._all, format="csc")[:, self._free]
+        return self._spread
 
     def values(self, times: Array, states: Array) -> Array:
         """Return all values [k, c, n] for the free ones [k, f] at times [k]."""
-        values = np.empty((len(times), self._all))
-        values[:, self._free] = states
+        values = np.asarray((self._spread @ states.T).T)
         values[:, self._fixed] = np.stack([self._boundary_values(time) for time in times])
         return values.reshape(len(times), self._components, -1)
 
     def sampled(self, values: Array) -> Array:
         """Return the free values [..., f] of all values [..., c, n]."""
-        return values.reshape(*values.shape[:-2], -1)[..., self._free]
+        return columns_of(self._sample, values.reshape(*values.shape[:-2], -1))
+
+    @property
+    def implicit(self) -> bool:
+        """Whether rates are what the mass matrix times the time derivatives equals."""
+        return self.system.inertia is not None
+
+    def weighed(self, changes: Array) -> Array:
+        """Return the mass matrix times time derivatives [s, f] where rates equal that, otherwise what is given."""
+        return np.asarray((self._mass @ changes.T).T) if self.implicit else changes
+
+    @cached_property
+    def algebraic(self) -> NDArray[np.bool_]:
+        """Which free values [f] have no time derivative in the equations."""
+        inertia = self.system.inertia
+        sizes = np.diff(self.ends, prepend=0)
+        still = [
+            inertia is not None and inertia.col(index).is_zero_matrix for index in range(self._components)
+        ]
+        return np.repeat(still, sizes)
+
+    def constants(self) -> Array:
+        """Return for every component the integrals of the free test functions, zero in other components [c, f]."""
+        each = np.kron(np.eye(self._components), self.grid.weights)
+        return np.asarray((self._spread.T @ each.T).T)
+
+    def start(self) -> Array:
+        """Return the free values of the initial state, moved by as little as constraints ask for."""
+        state = super().start()
+        return self._constrained(state) if self.implicit and self.system.constrained else state
+
+    def _constrained(self, state: Array) -> Array:
+        """Return the nearest state, in the norm of the mass matrix, that meets the constraints at the first time."""
+        from scipy import sparse
+
+        assert self.system.problem.time is not None
+        time = self.system.problem.time[0]
+        places = np.split(np.arange(self.size), self.ends[:-1])
+        bound = np.concatenate([places[index] for index in self.system.constrained])
+        moved = np.flatnonzero(~self.algebraic)
+        left = self.rates(np.array([time]), state[None])[0][bound]
+        by = self.jacobian(time, state).matrix[bound][:, moved]
+        border = (
+            self.constants()[[*self.system.constrained]][:, bound]
+            if self.system.mean
+            else np.empty((0, len(bound)))
+        )
+        matrix = sparse.block_array(
+            [
+                [self._mass[moved][:, moved], by.T, None],
+                [by, None, sparse.csr_array(border.T)],
+                [None, sparse.csr_array(border), None],
+            ]
+        )
+        right = np.concatenate([np.zeros(len(moved)), -left, np.zeros(len(border))])
+        found = state.copy()
+        found[moved] += factorise(matrix.tocsr())(right)[: len(moved)]
+        return found
 
     @property
     def _all(self) -> int:
         return self._components * self.grid.size
 
     @cached_property
-    def _free(self) -> Indices:
-        return np.setdiff1d(np.arange(self._all), self._fixed)
+    def _blocks(self) -> tuple[list[Any], list[Any]]:
+        """For each component the matrices [n, f] from free values to all, and [f, n] back.
+
+        Pressures are of one degree less than the velocities that they belong to (C. Taylor and P. Hood, Computers and
+        Fluids 1, 1973).
+        """
+        from scipy import sparse
+
+        spread, sample, whole = [], [], sparse.eye_array(self.grid.size, format="csr")
+        for component in range(self._components):
+            if component in self.system.constrained and isinstance(self.grid, FunctionSpace):
+                up, down = self.grid.lower()
+            else:
+                start = component * self.grid.size
+                free = np.setdiff1d(np.arange(self.grid.size), self._fixed - start)
+                up, down = whole[:, free], whole[free]
+            spread.append(up)
+            sample.append(down)
+        return spread, sample
+
+    @cached_property
+    def _spread(self) -> Any:
+        """The matrix [c * n, f] from free values to all."""
+        from scipy import sparse
+
+        return sparse.block_diag(self._blocks[0], format="csr")
+
+    @cached_property
+    def _sample(self) -> Any:
+        """The matrix [f, c * n] that takes all values to free ones."""
+        from scipy import sparse
+
+        return sparse.block_diag(self._blocks[1], format="csr")
+
+    @cached_property
+    def _mass(self) -> Any:
+        return self._among_free(self._inertia)
 
     @cached_property
     def _fixed(self) -> Indices:
@@ -222,7 +306,7 @@ class FemSystem(SemiDiscreteSystem):
         return np.unique(np.concatenate([nothing, *(found for _, found, _ in self._given)]))
 
     def _among_free(self, matrix: Any) -> Any:
-        return matrix[self._free][:, self._free]
+        return (self._spread.T @ (matrix @ self._spread)).tocsr()
 
     @cached_property
     def _inertia(self) -> Any:
@@ -230,6 +314,17 @@ class FemSystem(SemiDiscreteSystem):
         from scipy import sparse
 
         inside = self.grid.inside
+        if self.system.inertia is not None:
+            entries = compile_expressions(list(self.system.inertia), self.system.space)(
+                *np.moveaxis(inside.points, -1, 0)
+            )
+            count = self._components
+            matrices = [
+                inside.matrix({(0, 0): full(entry, inside.weights.shape)}) if np.any(entry) else None
+                for entry in entries
+            ]
+            rows = [matrices[row * count : (row + 1) * count] for row in range(count)]
+            return block_matrix(rows, self.grid.size)
         factors = compile_expressions(multipliers(self.system), self.system.space)
         found = factors(*np.moveaxis(inside.points, -1, 0))
         blocks = [inside.matrix({(0, 0): full(factor, inside.weights.shape)}) for factor in found]
@@ -237,7 +332,7 @@ class FemSystem(SemiDiscreteSystem):
 
     @cached_property
     def _accelerate(self) -> Solve:
-        return factorise(self._among_free(self._inertia))
+        return factorise(self._mass)
 
     def _integrals(self, times: Array, values: Array) -> Array:
         if not self.constant:
@@ -331,4 +426,5 @@ class FemSystem(SemiDiscreteSystem):
         points = np.moveaxis(quadrature.points, -1, 0)
         parts = values.reshape(self._components, -1)
         states = (quadrature.at(a, parts[i]) if occurs else 0.0 for (i, a), occurs in piece.used.items())
-        return [*points, time, *states]
+        outward = np.broadcast_to(quadrature.normals, (len(points), *quadrature.weights.shape))
+        return [*points, time, *outward, *states]

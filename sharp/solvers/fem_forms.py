@@ -7,6 +7,9 @@ integral with a test function v
 
 where (a_kl)_k is the whole derivative, along the components too. What remains of `div(a*grad(u))` in S is nothing, and
 its jumps are never differentiated (A. Ern and J.-L. Guermond, Theory and Practice of Finite Elements, 2004, ch. 3).
+Where conditions give fluxes, and where pressures enforce constraints, the fluxes are those that are written, of which
+other fields are a part (`DivergenceForm`); `-nu*lap(u) + p_x` becomes ∫ (nu ∇u·∇v - p v_x) with the flux through
+the boundary.
 Factors with jumps outside the fluxes are moved to the other side first: of `c*u_t = (k*u_x)_x` as of
 `u_t = (k*u_x)_x / c` it is k*u_x that is continuous, and not k*u_x/c.
 """
@@ -46,8 +49,8 @@ class Integrands:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """All arguments of the integrands: space, time, then every component in every form."""
-        symbols = _symbols(self.system).values()
+        """All arguments of the integrands: space, time, the outward normal, then every component in every form."""
+        symbols = (*_normals(self.system), *_symbols(self.system).values())
         return (*self.system.space, self.system.time, *(symbol.name for symbol in symbols))
 
     @cached_property
@@ -107,7 +110,7 @@ def multipliers(system: FirstOrderSystem) -> tuple[sympy.Expr, ...]:
     where something jumps within a flux other than that of diffusion.
     """
     written, problem = StrongForm.of(system.problem), system.problem
-    numbers = range(len(problem.equations))
+    numbers = system.rows
     if any(map(written.has_discontinuous_advection, numbers)):
         raise UnsupportedProblem(
             "a factor of what is carried along jumps, and the weak forms here are those of diffusion"
@@ -135,6 +138,8 @@ def _product(factor: sympy.Expr, rate: sympy.Expr) -> sympy.Expr:
 
 
 def _weak(system: FirstOrderSystem, rates: Sequence[sympy.Expr]) -> WeakForm:
+    if system.flux_conditions or system.constrained or system.inertia is not None:
+        return _written(system)
     high = next((jet for jet in system.jets if jet.order > 2), None)
     if high is not None:
         raise UnsupportedProblem(f"the equations have derivatives of order {high.order}, elements serve two")
@@ -148,6 +153,68 @@ def _weak(system: FirstOrderSystem, rates: Sequence[sympy.Expr]) -> WeakForm:
                 boundary.setdefault(part, {})[i, 0] = term
     sides = {part: Integrands(system, terms) for part, terms in boundary.items()}
     return WeakForm(Integrands(system, inside), sides)
+
+
+def _written(system: FirstOrderSystem) -> WeakForm:
+    """Return the weak form with the fluxes as they are written.
+
+    Second derivatives outside of them, as in `k*u_xx` with a varying k, are taken apart as elsewhere.
+    """
+    inside: dict[Place, sympy.Expr] = {}
+    boundary: dict[str, dict[Place, sympy.Expr]] = {}
+    toward = 1 if system.steady else -1
+    for i, form in enumerate(system.divergences):
+        if form is None:
+            inside[i, 0] = system.rhs[i]
+            continue
+        factors = _principal(system, form.rest)
+        rates = {name: sympy.Integer(0) for name in form.rest.free_symbols if name.name.startswith("rate ")}
+        terms = dict(_by_parts(system, form.rest.xreplace(rates), factors))
+        for axis, part in enumerate(form.flux, start=1):
+            if any(jet.symbol in part.free_symbols for jet in system.jets if jet.order > 1):
+                raise UnsupportedProblem(
+                    "a flux holds second derivatives, elements serve those of first order"
+                )
+            terms[axis] = terms[axis] - form.sign * part
+        inside |= {(i, a): toward * term for a, term in terms.items() if term != 0}
+        for part in covered(system.problem, "all"):
+            if fixed(system, i, part) is not None:
+                continue
+            term = toward * (
+                form.sign * _through(system, i, part, form.flux) + _conormal(system, i, part, factors)
+            )
+            if term != 0:
+                boundary.setdefault(part, {})[i, 0] = term
+    sides = {part: Integrands(system, terms) for part, terms in boundary.items()}
+    return WeakForm(Integrands(system, inside), sides)
+
+
+def _through(system: FirstOrderSystem, i: int, part: str, flux: Sequence[sympy.Expr]) -> sympy.Expr:
+    """Return the outward component of a flux on a part of the boundary, by the condition there.
+
+    Where that gives a normal derivative, what else the flux holds is taken from the solution.
+    """
+    for condition in system.flux_conditions:
+        if (condition.component, condition.part) == (i, part):
+            return condition.value
+    if all(term == 0 for term in flux) or i in system.constrained:
+        return sympy.Integer(0)
+    symbols = _symbols(system)
+    slopes = [symbols[i, axis] for axis in range(1, len(flux) + 1)]
+    matrix = sympy.Matrix([[sympy.diff(term, slope) for slope in slopes] for term in flux])
+    if matrix.free_symbols & {*slopes}:
+        raise UnsupportedProblem(
+            "a flux is not linear in derivatives, and only its normal component can be given"
+        )
+    rest = [
+        sympy.expand(t - sum(matrix[k, l] * slopes[l] for l in range(len(flux)))) for k, t in enumerate(flux)
+    ]
+    other = sum(normal * term for normal, term in zip(_normals(system), rest, strict=True))
+    return other + _isotropic(matrix, i) * _normal(system, i, part)
+
+
+def _normals(system: FirstOrderSystem) -> tuple[sympy.Symbol, ...]:
+    return tuple(real(f"normal {axis}") for axis in system.space)
 
 
 def _symbols(system: FirstOrderSystem) -> dict[Place, sympy.Symbol]:

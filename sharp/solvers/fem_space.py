@@ -37,6 +37,8 @@ class Quadrature:
     forms: tuple[Array, ...]
     unknowns: Indices
     size: int
+    # The outward normals on facets [d, e, q], zero inside elements.
+    normals: Array | float = 0.0
 
     def at(self, form: int, values: Array) -> Array:
         """Return the function with values [n] at its unknowns, or a derivative, at the points [e, q]."""
@@ -117,6 +119,17 @@ class FunctionSpace:
         shape = (len(points), self.size)
         return sparse.coo_array((np.ravel(entries), (rows, columns)), shape=shape).tocsr()
 
+    def lower(self) -> tuple[Any, Any]:
+        """Return the functions of one degree less: matrices [n, k] from their unknowns to those of functions here,
+        and [k, n] back, which takes values at their nodes.
+        """
+        import skfem
+
+        element = getattr(skfem, f"ElementTriP{self.degree - 1}")()
+        few = skfem.Basis(self._mesh, element, intorder=self._order)
+        up = _between(few, self._basis)
+        return up, _between(self._basis, few)
+
     @property
     def _mesh(self) -> Any:
         return self.triangulation.mesh
@@ -165,12 +178,35 @@ class FunctionSpace:
         return np.asarray(triangles)
 
 
+def _between(source: Any, target: Any) -> Any:
+    """Return the matrix [m, n] of the values at the nodes of one basis of the functions of another, on one mesh."""
+    from scipy import sparse
+
+    places = np.transpose(target.elem.doflocs)
+    values = np.stack(
+        [np.broadcast_to(source.elem.lbasis(places, k)[0], places.shape[1]) for k in range(source.Nbfun)]
+    )
+    # Of the elements that share a node the last one is taken; functions are continuous.
+    element, place = np.empty(target.N, dtype=int), np.empty(target.N, dtype=int)
+    for local, unknowns in enumerate(target.element_dofs):
+        element[unknowns], place[unknowns] = np.arange(len(unknowns)), local
+    rows = np.tile(np.arange(target.N), (source.Nbfun, 1))
+    columns, entries = source.element_dofs[:, element], values[:, place]
+    shape = (target.N, source.N)
+    matrix = sparse.coo_array((entries.ravel(), (rows.ravel(), columns.ravel())), shape=shape).tocsr()
+    matrix.data[np.abs(matrix.data) < 1e-14] = 0.0
+    matrix.eliminate_zeros()
+    return matrix
+
+
 def _quadrature(basis: Any) -> Quadrature:
     functions = [entry[0] for entry in basis.basis]
     values = np.stack([np.broadcast_to(entry, basis.dx.shape) for entry in functions], axis=-1)
     slopes = np.stack([entry.grad for entry in functions], axis=-1)
     points = np.moveaxis(np.asarray(basis.global_coordinates()), 0, -1)
-    return Quadrature(points, basis.dx, (values, *slopes), basis.element_dofs.T, basis.N)
+    normals = getattr(basis, "normals", None)
+    outward = 0.0 if normals is None else np.broadcast_to(np.asarray(normals), (len(slopes), *basis.dx.shape))
+    return Quadrature(points, basis.dx, (values, *slopes), basis.element_dofs.T, basis.N, outward)
 
 
 def _deepest(points: Array, corners: Array) -> tuple[Indices, Array]:

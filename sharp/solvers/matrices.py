@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.solvers.grid import Array, Indices
+from sharp.solvers.separable import Separable
 
 # States, and those that are their rates.
 Pairs = tuple[Indices, Indices]
@@ -29,6 +30,13 @@ _SAMPLES = 3
 _SAMPLE = 400
 _FASTER = 2.0
 
+# Solutions that leave more than this share of their terms come from bad pivots.
+_EXACT = 1e-12
+# The largest condition of the small matrix that is left of a border.
+_SINGULAR = 1e13
+# The share of the entries without a counterpart up to which a pattern is as good as symmetric.
+_UNLIKE = 0.2
+
 # Pivots stay on the diagonal, which halves the work and more where the pattern is symmetric and the diagonal large
 # (X. S. Li, An overview of SuperLU, ACM Trans. Math. Softw. 31, 2005).
 _ON_THE_DIAGONAL = {
@@ -44,10 +52,14 @@ class Singular(Exception):
 
 @dataclass(frozen=True)
 class Quotient:
-    """The matrix `mass^-1 matrix` of two sparse ones, which would be dense: systems with it are as cheap as sparse."""
+    """The matrix `mass^-1 matrix` of two sparse ones, which would be dense: systems with it are as cheap as sparse.
+
+    Where it is `implicit`, the mass may be singular, and right sides are those of systems with `shift mass - matrix`.
+    """
 
     matrix: Any
     mass: Any
+    implicit: bool = False
 
 
 def compact(matrix: Any) -> Any:
@@ -105,6 +117,11 @@ def solve_sparse(matrix: Any, right: Any) -> Any:
 
     if not matrix.shape[0]:
         return sparse.csr_array(right)
+    entries = sparse.coo_array(matrix)
+    # Given values, one to a row: a permutation with factors.
+    if len(np.unique(entries.row)) == len(np.unique(entries.col)) == entries.nnz == matrix.shape[0]:
+        inverse = sparse.csr_array((1 / entries.data, (entries.col, entries.row)), shape=matrix.shape)
+        return (inverse @ right).tocsr()
     factors = sparse.linalg.splu(sparse.csc_array(matrix))
     right = sparse.csc_array(right)
     filled = np.flatnonzero(np.diff(right.indptr))
@@ -138,10 +155,90 @@ def factorise(matrix: Any) -> Solve:
     """
     if isinstance(matrix, np.ndarray):
         return _factorise_dense(matrix)
+    if isinstance(matrix, Separable):
+        return _determined(matrix.solver())
+    if isinstance(matrix, Quotient) and matrix.implicit:
+        return factorise(matrix.matrix)
     if isinstance(matrix, Quotient):
         solve = _factorise_sparse(matrix.matrix, **_ON_THE_DIAGONAL)
         return lambda right: solve(matrix.mass @ right)
-    return _factorise_sparse(matrix)
+    return _factorise_on_the_diagonal(matrix) or _factorise_sparse(matrix)
+
+
+def factorise_bordered(matrix: Any, border: int, pins: Sequence[int]) -> Solve:
+    """Return `factorise` of a matrix [n + border, n + border] whose last rows and columns are dense.
+
+    Without them it may be singular, by one dimension for each unknown that is pinned: there a number is added to the
+    diagonal, and what that changes is taken back (formula of Sherman, Morrison and Woodbury). Raises `Singular`.
+    """
+    if not border or isinstance(matrix, np.ndarray):
+        return factorise(matrix)
+    matrix = matrix.tocsr()
+    size = matrix.shape[0] - border
+    inner, columns = matrix[:size, :size], matrix[:size, size:].toarray()
+    rows, corner = matrix[size:, :size].toarray(), matrix[size:, size:].toarray()
+    added = np.zeros(size)
+    added[list(pins)] = float(abs(inner.diagonal()).max()) or 1.0
+    from scipy import sparse
+
+    solve = factorise((inner + sparse.diags_array(added)).tocsr())
+    units = np.zeros((size, len(pins)))
+    units[list(pins), np.arange(len(pins))] = added[list(pins)]
+    by_columns, by_units = solve(np.ascontiguousarray(columns)), solve(units)
+    # For the borders' unknowns and the pinned ones: what the rows say, and that pinned unknowns are what they are.
+    small = np.block(
+        [
+            [corner - rows @ by_columns, rows @ by_units],
+            [by_columns[list(pins)], np.eye(len(pins)) - by_units[list(pins)]],
+        ]
+    )
+    sizes = np.abs(small).max(axis=1)
+    scaled = small / np.where(sizes > 0, sizes, 1.0)[:, None]
+    scaled = scaled / np.maximum(np.abs(scaled).max(axis=0), 1e-300)
+    if not np.all(np.isfinite(scaled)) or np.linalg.cond(scaled) > _SINGULAR:
+        raise Singular("the matrix is singular")
+
+    def solved(right: NDArray[Any]) -> NDArray[Any]:
+        first = solve(right[:size])
+        found = np.linalg.solve(small, np.concatenate([right[size:] - rows @ first, first[list(pins)]]))
+        inside = first - by_columns @ found[:border] + by_units @ found[border:]
+        return np.concatenate([inside, found[:border]])
+
+    return solved
+
+
+def _factorise_on_the_diagonal(matrix: Any) -> Solve | None:
+    """Return factors with pivots on the diagonal, far fewer where the pattern is symmetric; None where these are bad.
+
+    Each solution is refined once; whether that leaves rounding errors alone is tried with one right side.
+    """
+    matrix = matrix.tocsc()
+    pattern = matrix.copy()
+    pattern.data = np.ones(len(pattern.data), dtype=np.int8)
+    # Entries that cancel on one side of the diagonal alone are rounding errors on the other.
+    if matrix.shape[0] < _SMALL or (pattern != pattern.T).nnz > _UNLIKE * pattern.nnz:
+        return None
+    try:
+        plain = _factorise_sparse(matrix, **_ON_THE_DIAGONAL)
+    except Singular:
+        return None
+
+    def refined(right: NDArray[Any]) -> NDArray[Any]:
+        found = plain(right)
+        return np.asarray(found + plain(right - matrix @ found))
+
+    with np.errstate(all="ignore"):
+        right = np.cos(np.arange(matrix.shape[0], dtype=float) ** 2)
+        found = refined(right.astype(matrix.dtype))
+        left = np.abs(matrix @ found - right).max()
+        size = (abs(matrix) @ np.abs(found)).max()
+    return refined if left <= _EXACT * size else None
+
+
+def _determined(solve: Solve | None) -> Solve:
+    if solve is None:
+        raise Singular("the matrix is singular")
+    return solve
 
 
 def _factorise_sparse(matrix: Any, **options: Any) -> Solve:
@@ -196,7 +293,10 @@ def factorise_shifted(matrix: Any, shift: complex, pairs: Pairs) -> Solve:
     a wave equation. Raises `Singular`.
     """
     followers, leaders = pairs
-    if not len(followers) or not isinstance(matrix, (np.ndarray, Quotient)):
+    if isinstance(matrix, Separable):
+        return _determined(matrix.solver(shift, -1.0))
+    implicit = isinstance(matrix, Quotient) and matrix.implicit
+    if implicit or not len(followers) or not isinstance(matrix, (np.ndarray, Quotient)):
         return factorise(shifted(matrix, shift))
     whole = matrix.matrix if isinstance(matrix, Quotient) else matrix
     rest = np.setdiff1d(np.arange(whole.shape[0]), followers)
@@ -231,7 +331,7 @@ def shifted(matrix: Any, shift: complex) -> Any:
         found[np.diag_indices_from(found)] += shift
         return found
     if isinstance(matrix, Quotient):
-        return Quotient(shift * matrix.mass - matrix.matrix, matrix.mass)
+        return Quotient(shift * matrix.mass - matrix.matrix, matrix.mass, matrix.implicit)
     from scipy import sparse
 
     identity: Any = sparse.eye_array(matrix.shape[0], format="csc")

@@ -1,4 +1,4 @@
-"""Triangulations of polygons, disks and annuli, finer towards corners at which solutions are not smooth."""
+"""Triangulations of plane domains, finer towards corners at which solutions are not smooth."""
 
 from __future__ import annotations
 
@@ -12,13 +12,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.problems import BoxDomain, Domain, PolygonDomain, RoundDomain, distance_to_edge
+from sharp.problems import (
+    BoxDomain,
+    Domain,
+    Piece,
+    PlaneDomain,
+    PolygonDomain,
+    RoundDomain,
+    plane_domain,
+)
 from sharp.solvers.grid import Array, Indices
 
 Corner = tuple[float, float]
 
 # Nearer to a corner than this share of its edges, elements get no smaller: what they leave out is below rounding.
 _FINEST = 1e-10
+# Triangles with a smaller angle than this (radians) are slivers.
+_SLIVER = math.radians(20)
+# Elements across the mesh of which all finer ones are divisions, and the angle of an arc that one of it spans at most.
+_COARSEST, _ARC = 4, math.pi / 6
+# How much longer than asked for the longest edges of a mesh of good quality are.
+_LONGEST = 1.5
 
 
 @dataclass(frozen=True)
@@ -56,23 +70,161 @@ def polygon_of(domain: BoxDomain | PolygonDomain) -> tuple[tuple[Corner, ...], t
     return corners, (f"{y}-", f"{x}+", f"{y}+", f"{x}-")
 
 
+@dataclass(frozen=True)
+class BoundaryCorner:
+    """A point at which pieces of a boundary meet: the angle inside (radians), and the parts before and after it.
+
+    `side` is the length of the shorter piece.
+    """
+
+    place: Corner
+    angle: float
+    before: str
+    after: str
+    side: float
+
+
+def corners(domain: Domain) -> Iterator[BoundaryCorner]:
+    """Yield the points at which the pieces of a boundary meet, those on straight or smooth boundaries too."""
+    plane = plane_domain(domain)
+    names = iter(_part_names(domain, plane))
+    for loop in plane.loops:
+        parts = [next(names) for _ in loop]
+        for index, piece in enumerate(loop):
+            (x, y), ((v, w),) = loop[index - 1].normals(np.ones(1))[0], piece.normals(np.zeros(1))
+            angle = math.pi - math.atan2(x * w - y * v, x * v + y * w)
+            side = min(piece.length, loop[index - 1].length)
+            yield BoundaryCorner(piece.start, angle, parts[index - 1], parts[index], side)
+
+
 def triangulate(domain: Domain, across: int, gradings: Sequence[Grading] = ()) -> Triangulation:
     """Return a mesh of about `across` elements along the longer side of the box around a domain.
 
-    Circles are approximated by arcs of parabolas.
+    Boundaries that are arcs are curves of degree 4, whose nodes lie on the arcs. Where `across` doubles, every element
+    of a mesh is divided.
     """
     size = max(high - low for low, high in domain.bounds.values()) / across
     # It tells of how its arrays lie in memory.
     logging.getLogger("skfem").setLevel(logging.ERROR)
-    if isinstance(domain, RoundDomain):
-        return _round(domain, size)
     from skfem import MeshTri1
 
-    vertices, parts = polygon_of(domain)
-    mesh = MeshTri1(np.transpose(vertices), np.transpose(triangles_of(vertices)))
-    while len(large := _too_large(mesh, size, gradings)):
-        mesh = mesh.refined(large)
-    return Triangulation(mesh, _facets_on_edges(mesh, vertices, parts))
+    if isinstance(domain, RoundDomain):
+        points, triangles = _disk(domain.outer, size) if domain.inner is None else _annulus(domain, size)
+        mesh = MeshTri1(points + np.reshape(domain.center, (2, 1)), triangles)
+    elif isinstance(domain, PlaneDomain) or (simple := _simple(*polygon_of(domain))) is None:
+        mesh, size = _of_quality(plane_domain(domain), across), _LONGEST * size
+    else:
+        mesh = simple
+    plane = plane_domain(domain)
+    while len(large := _too_large(mesh, size, across, gradings)):
+        mesh = _projected(mesh.refined(large), plane)
+    owners = _owners(mesh, plane)
+    names = _part_names(domain, plane)
+    parts = {
+        name: mesh.boundary_facets()[np.isin(owners, [k for k, own in enumerate(names) if own == name])]
+        for name in dict.fromkeys(names)
+    }
+    return Triangulation(curved(mesh, plane.pieces, owners), parts)
+
+
+def _part_names(domain: Domain, plane: PlaneDomain) -> list[str]:
+    """Return the part that each piece of the boundary is of; the edges of a box are called otherwise in the plane."""
+    if isinstance(domain, BoxDomain):
+        return list(polygon_of(domain)[1])
+    return [piece.part for piece in plane.pieces]
+
+
+def _simple(vertices: tuple[Corner, ...], parts: tuple[str, ...]) -> Any:
+    """Return the triangles between the vertices of a polygon as a mesh, or None where one of them is a sliver."""
+    from skfem import MeshTri1
+
+    del parts
+    triangles = triangles_of(vertices)
+    corners = (tuple(tuple(vertices[index]) for index in triangle) for triangle in triangles)
+    if min(min(interior_angles(triangle)) for triangle in corners) < _SLIVER:
+        return None
+    return MeshTri1(np.transpose(vertices), np.transpose(triangles))
+
+
+def _of_quality(domain: PlaneDomain, across: int) -> Any:
+    """Return a mesh without slivers: of four to eight elements across, divided again and again."""
+    from skfem import MeshTri1
+
+    from sharp.solvers.delaunay import quality_mesh
+
+    times = max(0, int(math.log2(across / _COARSEST)))
+    coarse = across / 2**times
+    points, triangles = quality_mesh(domain, domain.size / coarse, _ARC * min(1.0, _COARSEST / coarse))
+    mesh = MeshTri1(points.T, triangles.T)
+    for _ in range(times):
+        mesh = _projected(mesh.refined(), domain)
+    return mesh
+
+
+def _projected(mesh: Any, domain: PlaneDomain) -> Any:
+    """Return a mesh with the points of its boundary on the boundary of the domain."""
+    arcs = [index for index, piece in enumerate(domain.pieces) if piece.center is not None]
+    if not arcs:
+        return mesh
+    from skfem import MeshTri1
+
+    owners, facets = _owners(mesh, domain), mesh.facets[:, mesh.boundary_facets()]
+    points = mesh.p.copy()
+    for index in arcs:
+        here, piece = np.unique(facets[:, owners == index]), domain.pieces[index]
+        points[:, here] = piece.at(np.clip(piece.share(mesh.p[:, here].T), 0.0, 1.0)).T
+    return MeshTri1(points, mesh.t)
+
+
+def _owners(mesh: Any, domain: PlaneDomain) -> Indices:
+    """Return the piece of the domain's boundary that each boundary facet of a mesh belongs to."""
+    ends = mesh.p[:, mesh.facets[:, mesh.boundary_facets()]]
+    middles = ends.mean(axis=1).T
+    return np.asarray(
+        np.argmin(
+            [
+                piece.distance(ends[:, 0].T) + piece.distance(ends[:, 1].T) + piece.distance(middles) / 8
+                for piece in domain.pieces
+            ],
+            axis=0,
+        )
+    )
+
+
+def curved(mesh: Any, pieces: Sequence[Piece], owners: Indices) -> Any:
+    """Return a mesh whose boundary facets on arcs are curves of degree 4; the same mesh where there are no arcs.
+
+    The element at a facet follows it: a point with barycentric coordinates a and b of the ends of the facet moves by
+    a b / (t (1 - t)) of what the facet moves by at t = (1 + b - a)/2 (B. Szabó and I. Babuška, Finite Element Analysis,
+    1991, ch. 6).
+    """
+    if all(piece.center is None for piece in pieces):
+        return mesh
+    from sharp.solvers.curved_mesh import MeshTri4
+
+    whole = MeshTri4.from_mesh(mesh)
+    places, facets = whole.doflocs.copy(), mesh.boundary_facets()
+    inner = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]])
+    for index, piece in enumerate(pieces):
+        if piece.center is None or not len(here := facets[owners == index]):
+            continue
+        first, last = mesh.facets[:, here]
+        from_, to = (piece.share(mesh.p[:, ends].T) for ends in (first, last))
+
+        def moved(t: Any) -> Array:
+            """Return what facets move by at shares t of their length, a number or one for each: [2, n]."""
+            chord = mesh.p[:, first] + t * (mesh.p[:, last] - mesh.p[:, first])  # noqa: B023
+            return np.asarray(piece.at(from_ + t * (to - from_)).T - chord)  # noqa: B023
+
+        for row, t in enumerate((0.25, 0.5, 0.75)):
+            places[:, whole.dofs.facet_dofs[row, here]] += moved(t)
+        elements = mesh.f2t[0, here]
+        a, b = (np.argmax(mesh.t[:, elements] == ends, axis=0) for ends in (first, last))
+        for row, weights in enumerate(inner):
+            t = (1 + weights[b] - weights[a]) / 2
+            share = weights[a] * weights[b] / (t * (1 - t))
+            places[:, whole.dofs.interior_dofs[row, elements]] += share * moved(t)
+    return MeshTri4(places, mesh.t)
 
 
 def interior_angles(vertices: Sequence[Corner]) -> list[float]:
@@ -156,41 +308,18 @@ def _angle(points: Array, apex: int, start: int, end: int) -> float:
     return abs(math.atan2(first[0] * second[1] - first[1] * second[0], first @ second))
 
 
-def _too_large(mesh: Any, size: float, gradings: Sequence[Grading]) -> Indices:
+def _too_large(mesh: Any, size: float, across: int, gradings: Sequence[Grading]) -> Indices:
     corners = mesh.p[:, mesh.t]
     longest = np.hypot(*(corners - np.roll(corners, 1, axis=1))).max(axis=0)
     middle = corners.mean(axis=1)
-    wanted = np.full(len(longest), size)
+    wanted = np.full(len(longest), size * (1 + 1e-9))
     for grading in gradings:
         distance = np.hypot(*(middle - np.reshape(grading.corner, (2, 1))))
-        wanted = np.minimum(wanted, size * grading.size(distance))
+        # Next to something small, elements are small already: there they shrink from its size.
+        largest = min(size, 8 * grading.reach / across)
+        near = distance < grading.reach
+        wanted[near] = np.minimum(wanted[near], largest * grading.size(distance[near]))
     return np.flatnonzero(longest > wanted)
-
-
-def _facets_on_edges(mesh: Any, vertices: Sequence[Corner], parts: Sequence[str]) -> dict[str, Indices]:
-    boundary = mesh.boundary_facets()
-    middle = mesh.p[:, mesh.facets[:, boundary]].mean(axis=1).T
-    ends = zip(vertices, (*vertices[1:], vertices[0]), strict=True)
-    nearest = np.argmin([distance_to_edge(middle, start, end) for start, end in ends], axis=0)
-    return {part: boundary[nearest == index] for index, part in enumerate(parts)}
-
-
-def _round(domain: RoundDomain, size: float) -> Triangulation:
-    from skfem import MeshTri1, MeshTri2
-
-    points, triangles = _disk(domain.outer, size) if domain.inner is None else _annulus(domain, size)
-    mesh = MeshTri2.from_mesh(MeshTri1(points, triangles))
-    circles = {"outer": domain.outer} | ({} if domain.inner is None else {"inner": domain.inner})
-    boundary = mesh.boundary_facets()
-    from_center = np.hypot(*mesh.p[:, mesh.facets[0, boundary]])
-    nearest = np.argmin([abs(from_center - radius) for radius in circles.values()], axis=0)
-    parts = {name: boundary[nearest == index] for index, name in enumerate(circles)}
-    places = mesh.doflocs.copy()
-    for name, radius in circles.items():
-        ends_and_middles = np.unique(mesh.dofs.get_facet_dofs(parts[name]).flatten())
-        places[:, ends_and_middles] *= radius / np.hypot(*places[:, ends_and_middles])
-    center = np.reshape(domain.center, (2, 1))
-    return Triangulation(MeshTri2(places + center, mesh.t), parts)
 
 
 def _disk(radius: float, size: float) -> tuple[Array, Indices]:

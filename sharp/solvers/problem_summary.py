@@ -52,6 +52,8 @@ def boundary_text(condition: Boundary) -> str:
             return f"d{field}/dn = {condition.value} {where}"
         case "robin":
             return f"({condition.a})*{field} + ({condition.b})*d{field}/dn = {condition.value} {where}"
+        case "flux":
+            return f"outward flux in the equation of {field} = {condition.value} {where}"
         case "derivative":
             order = condition.order
             return f"d^{order}{field}/dn^{order} = {condition.value} {where}"

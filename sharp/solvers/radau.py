@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,12 +38,19 @@ _ITERATIONS = 12
 _CONVERGED = 0.05
 # A step shorter than this share of the interval means that there is no solution to follow.
 _SHORTEST = 1e-13
+# The first step where rates are not known, as a share of the interval.
+_FIRST = 0.02
 # Stages keep off the ends of a step by this share of it, where given functions of time may jump.
 _INSET = 1e-12
 
 
 class OdeSystem(Protocol):
-    """z' = rates(t, z) for states z [f]; see `Collocation`."""
+    """M z' = rates(t, z) for states z [f] and the matrix M of `weighed`, the identity in most; see `Collocation`.
+
+    A singular M makes it a differential-algebraic system, of index 2 for an incompressible flow; Radau IIA methods
+    solve these as they are (E. Hairer, C. Lubich and M. Roche, The Numerical Solution of Differential-Algebraic Systems
+    by Runge-Kutta Methods, 1989). The jacobian is then a `Quotient`.
+    """
 
     @property
     def linear(self) -> bool:
@@ -66,6 +73,15 @@ class OdeSystem(Protocol):
 
     def jacobian(self, time: float, state: Array) -> Any:
         """Return the matrix [f, f] of their derivatives by the state."""
+        ...
+
+    @property
+    def algebraic(self) -> NDArray[np.bool_]:
+        """Which states [f] have no time derivative: the others determine them at any time."""
+        ...
+
+    def weighed(self, changes: Array) -> Array:
+        """Return what the rates are equal to for time derivatives [s, f]: these, or a mass matrix times them."""
         ...
 
     def sizes(self, states: Array) -> Array:
@@ -103,6 +119,14 @@ class Tableau:
     back: Complex
     signs: Array
     highest: Array
+
+    @cached_property
+    def before(self) -> Array:
+        """The value at 0 of the polynomial through values at the stages, as weights [s] of these."""
+        gaps = self.nodes[:, None] - self.nodes + np.eye(len(self.nodes))
+        shares = -self.nodes[None] / gaps
+        np.fill_diagonal(shares, 1.0)
+        return np.asarray(shares.prod(axis=1))
 
     @property
     def points(self) -> Array:
@@ -226,6 +250,8 @@ class _Stepper:
 
     def first_length(self, start: float, end: float, state: Array) -> float:
         """Return the length in which the state changes by the share that a polynomial can resolve."""
+        if np.any(self._evolution.algebraic):
+            return (end - start) * _FIRST
         moment = start + _INSET * (end - start)
         rates = self._evolution.sizes(self._evolution.rates(np.array([moment]), state[None]))
         sizes = self._evolution.sizes(state)
@@ -329,7 +355,7 @@ class _Stepper:
             size = float(np.max(self._evolution.sizes(change) / self._scale(stages)))
             contraction = contraction if before is None else size / before
             if min(contraction, 1.0) * size <= _CONVERGED * self._tolerance:
-                return np.concatenate([state[None], stages])
+                return self._with_start(state, stages)
             if contraction >= 1:
                 return self._stalled(size, state, stages)
             before = size
@@ -338,14 +364,25 @@ class _Stepper:
     def _stalled(self, size: float, state: Array, stages: Array) -> Array | None:
         """Iterations that no longer converge have come down to rounding errors, or failed."""
         self._left = size
-        return np.concatenate([state[None], stages]) if size <= _ROUNDING else None
+        return self._with_start(state, stages) if size <= _ROUNDING else None
+
+    def _with_start(self, state: Array, stages: Array) -> Array:
+        """Return the values [s + 1, f] of a step; what has no time derivative starts with what its stages say.
+
+        It has no value of its own before the first step, and the equations of a step do not hold any.
+        """
+        start, still = state.copy(), self._evolution.algebraic
+        if np.any(still):
+            start[still] = self._method.before @ stages[:, still]
+        return np.concatenate([start[None], stages])
 
     def _correction(self, factors: _Factors, time: float, stages: Array, state: Array) -> Array:
         """Return the change [s, f] of the stages: one complex system for each conjugate pair of eigenvalues."""
         self._deadline.check()
         method = self._method
         times = time + factors.length * np.minimum(method.nodes, 1 - _INSET)
-        residual = self._evolution.rates(times, stages) - method.inverse @ (stages - state) / factors.length
+        slopes = method.inverse @ (stages - state) / factors.length
+        residual = self._evolution.rates(times, stages) - self._evolution.weighed(slopes)
         if not np.all(np.isfinite(residual)):
             return np.full_like(stages, np.nan)
         parts = method.back @ residual

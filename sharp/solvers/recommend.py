@@ -78,7 +78,7 @@ def recommend(
     Raises `ConfigurationError` where the forced method is unknown or cannot solve the system.
     """
     by_name = {method.name: method for method in methods}
-    reasons = {name: _unsupported_reason(method, system) for name, method in by_name.items()}
+    reasons = {name: _refusal(system, method) for name, method in by_name.items()}
     refusals = {name: reason.rstrip(".") for name, reason in reasons.items() if reason}
     if forced is not None and forced not in by_name:
         raise ConfigurationError(f"unknown method '{forced}'; {valid_values('methods', forced, by_name)}")
@@ -114,11 +114,22 @@ def _placed(order: list[str], situation: Situation, modes: int, dimension: int) 
     return [*others[:place], "etd", *others[place:]]
 
 
-def _unsupported_reason(method: NumericalMethod, system: FirstOrderSystem) -> str | None:
-    """Return why a method cannot solve a system; one with constraints is only for those that say they take them."""
-    if system.algebraic and not getattr(method, "takes_constraints", False):
-        field = system.components[system.algebraic[0]].field
-        return f"the equations have no time derivative of '{field}', which the method needs"
+def _refusal(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
+    """Return why a method cannot solve a system; what only weak forms can express is told here for all others."""
+    if system.flux_conditions or not getattr(method, "takes_constraints", False):
+        return _refusal_of_weak_forms(system, method)
+    return method.unsupported_reason(system)
+
+
+def _refusal_of_weak_forms(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
+    if not getattr(method, "weak_forms", False):
+        if system.constrained:
+            names = ", ".join(system.components[index].field for index in system.constrained)
+            return f"{names} is there for a constraint, which needs elements that fit each other"
+        if system.inertia is not None:
+            return "not every field has a time derivative, and it advances those that have"
+        if system.flux_conditions:
+            return "a flux is given that holds more than one normal derivative, which weak forms alone can express"
     return method.unsupported_reason(system)
 
 

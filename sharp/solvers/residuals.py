@@ -21,10 +21,12 @@ from sharp.problems import (
     BoxDomain,
     DerivativeSymbol,
     ExpressionProgram,
+    PlaneDomain,
     PolygonDomain,
     Problem,
     RoundDomain,
     compile_expressions,
+    field_flux,
 )
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.fd_weights import central_stencil, mixed, one_sided_stencil
@@ -311,6 +313,8 @@ def _periodic(
 def _on_part(
     problem: Problem, solution: DiscreteSolution, condition: Boundary, part: str, times: Array, inner: Array
 ) -> ConditionResidual:
+    if condition.type == "flux":
+        return _flux_on_part(problem, solution, condition, part, times)
     edge = boundary(problem.domain, part, POINTS_ON_A_PART)
     index = problem.fields.index(str(condition.field))
     wanted = compile_function(problem, str(condition.value))(edge.points, times)
@@ -327,6 +331,52 @@ def _on_part(
     scale = max(_rms(wanted), natural, *map(_rms, terms.values())) or 1.0
     name = f"{condition.type} condition of {condition.field} on {part}"
     return ConditionResidual(name, _rms(sum(terms.values()) - wanted) / scale, max(factors) > 0)
+
+
+def _flux_on_part(
+    problem: Problem, solution: DiscreteSolution, condition: Boundary, part: str, times: Array
+) -> ConditionResidual:
+    """Return the mismatch of a given flux, with derivatives by one-sided differences into the domain."""
+    edge = boundary(problem.domain, part, POINTS_ON_A_PART)
+    form = field_flux(problem, str(condition.field))
+    assert form is not None, "a flux is given where there is one"
+    terms = [sympy.Add.make_args(component) for component in form.flux]
+    axes = np.repeat(range(len(terms)), list(map(len, terms)))
+    program = DerivativeProgram.of(StrongForm.of(problem), [term for own in terms for term in own])
+    slopes = _gradient(problem, solution, edge, times)
+    values = evaluate(solution, edge.points, times)
+    jets = {}
+    for jet in program.jets:
+        by, index = _split(problem, jet.orders)[0], problem.fields.index(jet.field)
+        jets[jet] = slopes[by.index(1), index] if any(by) else values[index]
+    shape = (len(times), len(edge.points))
+    found = np.stack([np.broadcast_to(term, shape) for term in program(edge.points, times, jets)])
+    wanted = compile_function(problem, str(condition.value))(edge.points, times)
+    through = (edge.normals.T[axes][:, None] * found).sum(axis=0)
+    # Terms along the boundary say how large a flux is that vanishes through it.
+    scale = max(_rms(wanted), *map(_rms, found)) or 1.0
+    name = f"flux of {condition.field} on {part}"
+    return ConditionResidual(name, _rms(through - wanted) / scale, True)
+
+
+def _gradient(problem: Problem, solution: DiscreteSolution, edge: BoundarySamples, times: Array) -> Array:
+    """Return the gradients [d, fields, k, m] on the boundary, by differences along the normal and beside it."""
+    count = len(problem.space)
+    extent = float(np.mean(np.abs(edge.normals) @ lengths(problem)))
+    tangents = np.stack([np.linalg.svd(normal[None])[2][1:] for normal in edge.normals])
+    directions = [edge.normals, *(edge.normals + tangents[:, k] for k in range(count - 1))]
+    offsets, weights = one_sided_stencil(1)
+    slopes = []
+    for direction in directions:
+        along = offsets[:, None, None] * direction
+        found = [
+            _weighted(problem, solution, edge.points, times, (step * along, weights)) / step
+            for step in (share * extent for share in ONE_SIDED_STEPS)
+        ]
+        slopes.append(_steadiest(np.stack(found)))
+    matrices = np.stack(directions, axis=1)
+    stacked = np.moveaxis(np.stack(slopes), 0, -1)[..., None]
+    return np.moveaxis((np.linalg.inv(matrices) @ stacked)[..., 0], -1, 0)
 
 
 def _normal(
@@ -385,6 +435,8 @@ def _quadrature(problem: Problem) -> tuple[Array, Array]:
             r, angle = (grid.ravel() for grid in np.meshgrid(radii, angles, indexing="ij"))
             points = center + r[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
             return points, np.repeat(weights * radii, 64)
+        case PlaneDomain():
+            return problem.domain.quadrature(24)
         case _:
             points = interior_points(problem, 6000)
             return points, np.ones(len(points))

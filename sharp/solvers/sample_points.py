@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.problems import BoxDomain, Domain, PolygonDomain, Problem, RoundDomain
+from sharp.problems import BoxDomain, Domain, PlaneDomain, PolygonDomain, Problem, RoundDomain
 from sharp.solvers.discontinuities import interfaces
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
@@ -70,6 +70,8 @@ def boundary(domain: Domain, part: str, count: int) -> BoundarySamples:
             return _circle(domain, part, count)
         case PolygonDomain():
             return _segment(domain, part, count)
+        case PlaneDomain():
+            return _pieces(domain, part, count)
 
 
 def _face(domain: BoxDomain, part: str, count: int) -> BoundarySamples:
@@ -98,6 +100,17 @@ def _segment(domain: PolygonDomain, part: str, count: int) -> BoundarySamples:
     along = end - start
     normal = np.array([along[1], -along[0]]) / np.hypot(*along)
     return BoundarySamples(start + recurrence(count, 1) * along, np.tile(normal, (count, 1)))
+
+
+def _pieces(domain: PlaneDomain, part: str, count: int) -> BoundarySamples:
+    """Spread the points over the pieces of a part by their lengths, one on each at least."""
+    pieces = domain.pieces_of(part)
+    whole = sum(piece.length for piece in pieces)
+    shares = [recurrence(max(1, round(count * piece.length / whole)), 1)[:, 0] for piece in pieces]
+    return BoundarySamples(
+        np.vstack([piece.at(share) for piece, share in zip(pieces, shares, strict=True)]),
+        np.vstack([piece.normals(share) for piece, share in zip(pieces, shares, strict=True)]),
+    )
 
 
 def sample_times(problem: Problem, shares: Any) -> Array:

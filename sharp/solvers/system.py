@@ -11,14 +11,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import permutations
 from typing import Any
 
 import sympy
 
 from sharp.error_messages import clip
 from sharp.errors import SpecificationError
-from sharp.problems import Boundary, BoxDomain, DerivativeSymbol, FunctionSpec, Problem
+from sharp.problems import (
+    Boundary,
+    BoxDomain,
+    DerivativeSymbol,
+    DivergenceForm,
+    FunctionSpec,
+    Problem,
+    divergence_form,
+    parts_at,
+)
 from sharp.solvers.strong_form import StrongForm
+
+# Equations are matched with fields by trying all orders, up to so many.
+_FEW_FIELDS = 6
 
 
 class UnsupportedProblem(SpecificationError):
@@ -65,6 +78,15 @@ class BoundaryCondition:
 
 
 @dataclass(frozen=True)
+class FluxCondition:
+    """On a part of the boundary, the outward component of the flux in the component's equation equals `value`."""
+
+    component: int
+    part: str
+    value: sympy.Expr
+
+
+@dataclass(frozen=True)
 class FirstOrderSystem:
     """What is to be solved: rates of the components, or residuals that vanish in a steady problem.
 
@@ -72,7 +94,11 @@ class FirstOrderSystem:
     expressions. `rhs[i]` is the time derivative of component i, or a steady residual. In an eigenvalue problem
     `eigenvalue_terms[i]` is what the eigenvalue multiplies: rhs = eigenvalue * terms. `mass_matrix` has the factors of
     the highest time derivatives, by equation and field, that was divided by; the identity in a steady problem.
-    `algebraic` are the components of a time-dependent problem without a time derivative, whose `rhs` is what vanishes.
+
+    `rows` says which equation belongs to which field. Where `inertia` [c, c] is given, rates are what it times the time
+    derivatives of the components equals: it is singular where a field such as a pressure has none. `flux_conditions`
+    are those that say nothing of a single normal derivative, and `divergences` the divergence forms of the equations
+    in jets, by component; None for a component whose rate is another one.
     """
 
     problem: Problem
@@ -84,7 +110,35 @@ class FirstOrderSystem:
     mean: Mapping[int, sympy.Expr]
     eigenvalue_terms: tuple[sympy.Expr, ...]
     mass_matrix: sympy.Matrix
-    algebraic: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
+    divergences: tuple[DivergenceForm | None, ...] = ()
+    flux_conditions: tuple[FluxCondition, ...] = ()
+    inertia: sympy.Matrix | None = None
+
+    @cached_property
+    def constrained(self) -> tuple[int, ...]:
+        """The components that are there for a constraint on others to be met: pressures.
+
+        The equation of such a one has derivatives of other fields and none of its own, and no equation has second ones.
+        """
+        if self.eigenvalue_terms or len(self.problem.fields) == 1:
+            return ()
+        return tuple(index for index in range(len(self.components)) if self._is_multiplier(index))
+
+    def _is_multiplier(self, index: int) -> bool:
+        if not self.rhs[index].free_symbols or self.components[index].order:
+            return False
+        if self.inertia is not None and not self.inertia.row(index).is_zero_matrix:
+            return False
+        if self.inertia is None and not self.steady:
+            return False
+        own = [(i, self.jets[j].order) for i, j in self.jacobian if self.jets[j].component == index]
+        others = [j for i, j in self.jacobian if i == index and self.jets[j].component != index]
+        return (
+            max((order for _, order in own), default=0) == 1
+            and all(order == 0 for i, order in own if i == index)
+            and any(self.jets[j].order == 1 for j in others)
+        )
 
     @property
     def space(self) -> tuple[str, ...]:
@@ -183,15 +237,22 @@ class _Builder:
         found = order(self.problem.equations, field, self.problem.time_name, self.problem.space)
         return found or 0
 
-    def _timeless(self, field: str) -> bool:
-        """Whether a field of a time-dependent problem has no time derivative."""
-        return self.problem.time is not None and not self.orders[field]
-
     def system(self) -> FirstOrderSystem:
         for name, given in self.spec.coefficients.items():
             self._stated(name, given)
         residuals = [self._residual(index) for index in range(len(self.problem.equations))]
-        rates, weights, inertia = self._rates(residuals)
+        conditions, fluxes = self._conditions()
+        implicit = self.problem.time is not None and (bool(fluxes) or not all(self.orders.values()))
+        rows = tuple(range(len(residuals)))
+        if implicit or self.problem.time is None:
+            rows = self._matched(residuals)
+            residuals = [residuals[row] for row in rows]
+        whole = None
+        if implicit:
+            rates, whole = self._implicit(residuals)
+            weights, inertia = (), sympy.eye(len(residuals))
+        else:
+            rates, weights, inertia = self._rates(residuals)
         jets = sorted(
             {jet for expression in (*rates, *weights) for jet in self._jets_in(expression)},
             key=lambda jet: (jet.component, jet.by),
@@ -201,7 +262,7 @@ class _Builder:
             self.components,
             tuple(jets),
             rates,
-            tuple(self._conditions()),
+            conditions,
             self._initial(),
             {
                 self.index[StateComponent(name, 0)]: self.written.expression(text)
@@ -209,7 +270,76 @@ class _Builder:
             },
             weights,
             inertia,
-            tuple(i for i, each in enumerate(self.components) if self._timeless(each.field)),
+            rows,
+            self._divergences(rows),
+            fluxes,
+            whole,
+        )
+
+    def _matched(self, residuals: Sequence[Any]) -> tuple[int, ...]:
+        """Return for each field the equation that belongs to it: the one with its time and pure second derivatives."""
+        fields = self.problem.fields
+        if not 1 < len(fields) <= _FEW_FIELDS:
+            return tuple(range(len(residuals)))
+        scores = [[self._belongs(residual, field) for residual in residuals] for field in fields]
+        # Of equally good ones the first, which leaves equations as they are written where that will do.
+        return max(
+            permutations(range(len(residuals))),
+            key=lambda rows: sum(scores[field][row] for field, row in enumerate(rows)),
+        )
+
+    def _belongs(self, residual: Any, field: str) -> int:
+        jets = [jet for jet in self._jets_in(residual) if self.components[jet.component].field == field]
+        return 8 * (_rate_symbol(field) in residual.free_symbols) + sum(2 in jet.by for jet in jets)
+
+    def _implicit(self, residuals: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
+        """Return rates and the matrix that multiplies time derivatives, by component."""
+        tops = [_rate_symbol(name) for name in self.problem.fields]
+        matrix, rest = _affine(residuals, tops)
+        if matrix.free_symbols - {real(name) for name in self.problem.space}:
+            raise UnsupportedProblem(
+                "equations with constraints or flux conditions need factors of the time derivatives that depend on "
+                "the place alone"
+            )
+        count = len(self.components)
+        rates, inertia = [sympy.Integer(0)] * count, sympy.zeros(count)
+        top = [
+            max(i for i, each in enumerate(self.components) if each.field == name)
+            for name in self.problem.fields
+        ]
+        for index, component in enumerate(self.components):
+            if index not in top:
+                following = SpatialDerivative(index + 1, (0,) * self.dimension)
+                rates[index], inertia[index, index] = following.symbol, sympy.Integer(1)
+                continue
+            row = self.problem.fields.index(component.field)
+            rates[index] = _distributed(-rest[row])
+            for column, name in enumerate(self.problem.fields):
+                if self.orders[name]:
+                    inertia[index, top[column]] = matrix[row, column]
+        return tuple(rates), inertia
+
+    def _divergences(self, rows: Sequence[int]) -> tuple[DivergenceForm | None, ...]:
+        """Return the divergence forms of the equations in jets; those of eigenvalue problems are not asked for."""
+        if self.spec.eigenvalue:
+            return ()
+        found = []
+        for component in self.components:
+            last = component.order == max(1, self.orders[component.field]) - 1
+            row = rows[self.problem.fields.index(component.field)]
+            found.append(self._divergence(row, component.field) if last else None)
+        return tuple(found)
+
+    def _divergence(self, row: int, field: str) -> DivergenceForm:
+        written = self.written.equation(row).xreplace(self.written.numbers)
+        space = [real(name) for name in self.problem.space]
+        coordinates = [*space, *([real(self.problem.time_name)] if self.problem.time_name else [])]
+        form = divergence_form(written, sympy.Function(field)(*coordinates), space)
+        return DivergenceForm(
+            tuple(self._with_symbols(part) for part in form.flux),
+            self._with_symbols(form.rest),
+            form.sign,
+            form.ambiguous,
         )
 
     def _residual(self, index: int) -> Any:
@@ -241,18 +371,9 @@ class _Builder:
             return *self._pencil(residuals), sympy.eye(len(residuals))
         if self.problem.time is None:
             return tuple(residuals), (), sympy.eye(len(residuals))
-        evolving = [name for name in self.problem.fields if self.orders[name]]
-        held = [name for name in self.problem.fields if not self.orders[name]]
-        tops = [_rate_symbol(name) for name in evolving]
-        own = [residual for residual in residuals if residual.free_symbols & set(tops)]
-        if len(own) != len(evolving):
-            raise UnsupportedProblem(
-                f"{len(own)} equations with time derivatives do not determine those of {len(evolving)} fields"
-            )
-        matrix, rest = _affine(own, tops)
-        solved = dict(zip(evolving, _solve_small(matrix, rest), strict=True))
-        constraints = [residual for residual in residuals if not residual.free_symbols & set(tops)]
-        solved |= dict(zip(held, map(_distributed, constraints), strict=True))
+        tops = [_rate_symbol(name) for name in self.problem.fields]
+        matrix, rest = _affine(residuals, tops)
+        solved = dict(zip(self.problem.fields, _solve_small(matrix, rest), strict=True))
         return tuple(self._rate(component, solved) for component in self.components), (), matrix
 
     def _rate(self, component: StateComponent, solved: Mapping[str, Any]) -> Any:
@@ -278,18 +399,75 @@ class _Builder:
                 found.append(SpatialDerivative(component, tuple(by)))
         return found
 
-    def _conditions(self) -> list[BoundaryCondition]:
-        return [
-            condition
-            for written in self.spec.boundary
-            if written.type != "periodic"
-            for part in covered(self.problem, str(written.where))
-            for condition in self._levels(written, part)
-        ]
+    def _conditions(self) -> tuple[tuple[BoundaryCondition, ...], tuple[FluxCondition, ...]]:
+        found: list[BoundaryCondition] = []
+        fluxes: list[FluxCondition] = []
+        for written in self.spec.boundary:
+            if written.type == "periodic":
+                continue
+            for part in covered(self.problem, str(written.where)):
+                value = self.written.expression(str(written.value))
+                if written.type != "flux":
+                    texts = factors_of(written).items()
+                    factors = {order: self.written.expression(text) for order, text in texts}
+                elif (normal := self._normal_flux(str(written.field), part)) is not None:
+                    factors = normal
+                else:
+                    order = max(1, self.orders[str(written.field)]) - 1
+                    place = self.index[StateComponent(str(written.field), order)]
+                    fluxes.append(FluxCondition(place, part, value))
+                    continue
+                found += self._levels(written, part, factors, value)
+        return tuple(found), tuple(fluxes)
 
-    def _levels(self, written: Boundary, part: str) -> list[BoundaryCondition]:
-        factors = {order: self.written.expression(text) for order, text in factors_of(written).items()}
-        value = self.written.expression(str(written.value))
+    def _normal_flux(self, field: str, part: str) -> dict[int, Any] | None:
+        """Return the factors of the field and of its normal derivative in the flux through a part of the boundary.
+
+        None where that holds more: other fields, derivatives along the boundary, factors that depend on the solution.
+        """
+        form = self._equation_divergence(field)
+        index = self.index[StateComponent(field, 0)]
+        units = [tuple(int(k == axis) for k in range(self.dimension)) for axis in range(self.dimension)]
+        slopes = [SpatialDerivative(index, unit).symbol for unit in units]
+        own = SpatialDerivative(index, (0,) * self.dimension).symbol
+        if isinstance(self.problem.domain, BoxDomain):
+            axes = [self.problem.space.index(part[:-1])]
+        else:
+            axes = list(range(self.dimension))
+        found = []
+        for axis in axes:
+            through = form.flux[axis]
+            factors = {0: sympy.diff(through, own), 1: sympy.diff(through, slopes[axis])}
+            left = sympy.expand(through - factors[0] * own - factors[1] * slopes[axis])
+            if left != 0 or any(self._jets_in(factor) for factor in factors.values()):
+                return None
+            found.append(factors)
+        if any(factors != found[0] for factors in found) or (len(axes) > 1 and found[0][0] != 0):
+            return None
+        side = -1 if isinstance(self.problem.domain, BoxDomain) and part[-1] == "-" else 1
+        factors = {1: found[0][1]} | ({0: side * found[0][0]} if found[0][0] != 0 else {})
+        return None if factors[1] == 0 else factors
+
+    def _equation_divergence(self, field: str) -> DivergenceForm:
+        """Return the divergence form of the equation of a field; raises `UnsupportedProblem` where it has no flux."""
+        residuals = [self._residual(index) for index in range(len(self.problem.equations))]
+        row = self._matched(residuals)[self.problem.fields.index(field)]
+        form = self._divergence(row, field)
+        if form.ambiguous:
+            raise UnsupportedProblem(
+                f"the equation of '{field}' has a mixed derivative outside of parentheses, so that its flux is not "
+                "known; write it as (…)_x + (…)_y"
+            )
+        if not any(self._jets_in(part) for part in form.flux):
+            raise UnsupportedProblem(
+                f"the equation of '{field}' is no divergence, so that there is no flux to give; write it as div(…) or "
+                "(…)_x + (…)_y"
+            )
+        return form
+
+    def _levels(
+        self, written: Boundary, part: str, factors: Mapping[int, Any], value: Any
+    ) -> list[BoundaryCondition]:
         time = real(self.problem.time_name or "")
         levels = max(1, self.orders[str(written.field)])
         if levels > 1 and any(time in factor.free_symbols for factor in factors.values()):
@@ -309,12 +487,11 @@ class _Builder:
     def _initial(self) -> tuple[Any, ...]:
         if self.problem.time is None:
             return ()
-        return tuple(
-            sympy.Integer(0) if self._timeless(component.field) else self._start(component)
-            for component in self.components
-        )
+        return tuple(self._start(component) for component in self.components)
 
     def _start(self, component: StateComponent) -> Any:
+        if not self.orders[component.field]:
+            return sympy.Integer(0)
         marks = str(self.problem.time_name) * component.order
         name = component.field + (f"_{marks}" if marks else "")
         return self.written.expression(self._stated(name, self.spec.initial[name]))
@@ -329,17 +506,7 @@ class _Builder:
 
 def covered(problem: Problem, where: str) -> tuple[str, ...]:
     """Return the parts of the boundary that the `where` of a checked condition covers."""
-    spec, domain = problem.specification, problem.domain
-    periodic = {condition.axis for condition in spec.boundary if condition.type == "periodic"}
-    if where == "all":
-        is_box = isinstance(domain, BoxDomain)
-        return tuple(part for part in domain.parts if not (is_box and part[:-1] in periodic))
-    if where in domain.parts and not isinstance(domain, BoxDomain):
-        return (where,)
-    from sharp.problems import evaluate_tree
-
-    axis = where.partition("=")[0].strip()
-    return domain.on_axis(axis, evaluate_tree(problem.place(where).right, problem.parameters))
+    return parts_at(problem, where)
 
 
 def factors_of(written: Boundary) -> dict[int, str]:

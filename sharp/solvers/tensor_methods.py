@@ -14,8 +14,12 @@ from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import Deadline, Stepping
 from sharp.solvers.system import FirstOrderSystem
 
-_SPECTRAL = {1: (12, 18, 27, 40, 60, 90, 135, 200, 300), 2: (8, 12, 18, 27, 40), 3: (6, 8, 10, 12, 14, 16)}
-_UNIFORM = {1: (20, 40, 80, 160, 320, 640, 1280), 2: (12, 24, 48, 96), 3: (10, 14, 20)}
+_SPECTRAL = {
+    1: (12, 18, 27, 40, 60, 90, 135, 200, 300),
+    2: (8, 12, 18, 27, 40, 60, 90, 135),
+    3: (6, 8, 10, 12, 14, 16, 20, 25, 32),
+}
+_UNIFORM = {1: (20, 40, 80, 160, 320, 640, 1280), 2: (12, 24, 48, 96, 192), 3: (10, 14, 20, 28, 40)}
 # Rounding errors of high derivatives grow with the eighth power of the number of Chebyshev nodes.
 _HIGH_ORDER = (10, 14, 18, 24, 32, 40)
 

@@ -9,11 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from sharp.problems import Apply, Node, Problem, compile_expressions, names_in, walk
+from sharp.problems import Apply, BoxDomain, Node, Problem, compile_expressions, names_in, walk
 from sharp.solvers.data_features import equation_features, initial_features
 from sharp.solvers.grid import Array
 from sharp.solvers.sample_points import interior_points
-from sharp.solvers.system import FirstOrderSystem, SpatialDerivative
+from sharp.solvers.system import FirstOrderSystem, SpatialDerivative, real
 
 Situation = Literal[
     "smooth", "nonsmooth", "discontinuous-coefficient", "advected-discontinuity", "steep-front", "narrow-data"
@@ -23,6 +23,8 @@ Situation = Literal[
 _ROUGH = {"piecewise", "Heaviside", "sign", "abs", "min", "max"}
 # Below this share of the domain a front asks for more nodes than dense matrices are good for.
 _THIN = 0.002
+# What is at least so wide, as a share of the domain, is resolved by the many nodes that cheap systems allow.
+_FINE = 0.01
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class SolutionRegularity:
             return "discontinuous-coefficient" if self._layered else "nonsmooth"
         if self.front_thickness < _THIN:
             return "steep-front"
-        return "narrow-data" if self.narrowest < 1.0 else "smooth"
+        return "narrow-data" if self.narrowest < (_FINE if self.acts_along_axes else 1.0) else "smooth"
 
     @cached_property
     def narrowest(self) -> float:
@@ -48,6 +50,19 @@ class SolutionRegularity:
         problem = self.system.problem
         found = (*equation_features(problem), *initial_features(problem))
         return min((each.width for each in found if each.thin), default=1.0)
+
+    @cached_property
+    def acts_along_axes(self) -> bool:
+        """Whether systems on tensor grids are cheap: in boxes, constant factors and derivatives along single axes."""
+        system = self.system
+        space = {real(axis) for axis in system.space}
+        return (
+            isinstance(system.problem.domain, BoxDomain)
+            and len(system.space) > 1
+            and system.constant_operator
+            and not any(factor.free_symbols & space for factor in system.jacobian.values())
+            and all(jet.order == max(jet.by) for jet in system.jets)
+        )
 
     @cached_property
     def nonsmooth_reason(self) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from sharp.problems import Problem
+from sharp.problems import PlaneDomain, Problem
 from sharp.solvers.data_features import break_times, graded_places
 from sharp.solvers.discontinuities import interfaces
 from sharp.solvers.discrete_solution import DiscreteSolution
@@ -119,7 +119,12 @@ def _fitting(problem: Problem, points: Array, half: Array) -> NDArray[np.bool_]:
     """Return which points may be centres of boxes: those with all corners, sides and edges in the domain."""
     corners = np.array(list(product((-1.0, 0.0, 1.0), repeat=len(half))))
     around = (points[:, None] + half * corners).reshape(-1, len(half))
-    return np.asarray(problem.domain.inside(around).reshape(len(points), -1).all(axis=1))
+    found = np.asarray(problem.domain.inside(around).reshape(len(points), -1).all(axis=1))
+    if isinstance(problem.domain, PlaneDomain):
+        # A hole may be smaller than a box around it.
+        near = np.max(np.abs(points[:, None] - problem.domain.outline) / half, axis=2) <= 1
+        found &= ~np.max(near, axis=1)
+    return found
 
 
 def _support(problem: Problem, point: Array, half: Array, number: int) -> tuple[Array, Array]:

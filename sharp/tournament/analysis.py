@@ -98,8 +98,9 @@ async def _step(
     )
     asked = (*dialogue.conversation, Message("user", prompt))
     verdict, conversation = await _verdict(session, f"{path}/{name}", asked, VERDICTS[name])
-    step = AnalysisStep(name, conversation[-1].content, verdict)
-    return _Dialogue(conversation, (*dialogue.steps, step))
+    step = AnalysisStep(name, _answered(conversation), verdict)
+    # What stays unreadable is left out of the dialogue: models copy what they see in it.
+    return _Dialogue(conversation if step.text else dialogue.conversation, (*dialogue.steps, step))
 
 
 async def _verdict(
@@ -115,8 +116,12 @@ async def _verdict(
             lambda text: read_verdict(text, schema),
         )
     except ReplyError as error:
-        silence = Message("assistant", "(no readable verdict)")
-        return {"verdict": "no", "unreadable": str(error)}, (*conversation, silence)
+        return {"verdict": "no", "unreadable": str(error)}, conversation
+
+
+def _answered(conversation: Conversation) -> str:
+    """Return the answer that ends a conversation; an empty text where none could be read."""
+    return conversation[-1].content if conversation[-1].role == "assistant" else ""
 
 
 async def _merged(session: RunContext, path: str, prompts: Mapping[str, str]) -> _Dialogue:
@@ -129,7 +134,7 @@ async def _merged(session: RunContext, path: str, prompts: Mapping[str, str]) ->
     )
     conversation: Conversation = (system_prompt(), Message("user", prompt))
     verdict, conversation = await _verdict(session, f"{path}/merged", conversation, {"classification": dict})
-    text = conversation[-1].content
+    text = _answered(conversation)
     steps = tuple(
         AnalysisStep(name, text, verdict[name]) for name in VERDICTS if isinstance(verdict.get(name), Mapping)
     ) or (AnalysisStep("classification", text, verdict),)

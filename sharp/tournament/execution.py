@@ -9,8 +9,8 @@ from math import inf
 
 from sharp.errors import ReplyError
 from sharp.evaluation import Evaluation, canonical_hash, failure_text
-from sharp.llm import Message, changed_share, explanation, extract_code, render
-from sharp.tournament.run_context import RunContext, ask, system_prompt
+from sharp.llm import Conversation, Message, changed_share, explanation, extract_code, render
+from sharp.tournament.run_context import RunContext, ask_and_read, system_prompt
 from sharp.tournament.state import Candidate, Execution, Tournament
 
 
@@ -96,17 +96,31 @@ async def _ask_author(
         function=session.problem.interface.function,
     )
     conversation = (system_prompt(), Message("user", prompt))
-    reply = await ask(session, path, broken.author, "debug", conversation)
-    return repaired_version(session, versions, reply.text)
+    repaired, _ = await ask_to_repair(session, path, broken.author, conversation, versions)
+    return repaired
 
 
-def repaired_version(session: RunContext, versions: Sequence[Candidate], text: str) -> Candidate | None:
-    """Return the next version of a program from the reply of who was to correct the last; None if it holds no other."""
-    original, broken = versions[0], versions[-1]
+async def ask_to_repair(
+    session: RunContext, path: str, model: str, conversation: Conversation, versions: Sequence[Candidate]
+) -> tuple[Candidate | None, Conversation]:
+    """Return the next version of a program from who is asked to correct the last, and the conversation with the answer.
+
+    There is no next version where the answers hold no other program.
+    """
+
+    def read(text: str) -> Candidate | None:
+        return _repaired_version(session, versions, text)
+
     try:
-        code = extract_code(text, session.problem.interface.function)
+        return await ask_and_read(session, path, model, "debug", conversation, read)
     except ReplyError:
-        return None
+        return None, conversation
+
+
+def _repaired_version(session: RunContext, versions: Sequence[Candidate], text: str) -> Candidate | None:
+    """Return the next version from the reply of who was to correct the last; None if it is the same program."""
+    original, broken = versions[0], versions[-1]
+    code = extract_code(text, session.problem.interface.function)
     if canonical_hash(code) == canonical_hash(broken.code):
         return None
     return replace(

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sharp.errors import ReplyError
-from sharp.llm import Conversation, Message, explanation, extract_code, read_strategy, render
+from sharp.errors import ConfigurationError, ReplyError
+from sharp.llm import (
+    CUT_OFF,
+    ChatReply,
+    Conversation,
+    Message,
+    explanation,
+    extract_code,
+    read_strategy,
+    render,
+    said,
+)
 from sharp.tournament.analysis import analyse, findings
-from sharp.tournament.run_context import RunContext, ask, gather_all, system_prompt
+from sharp.tournament.run_context import RunContext, ask, ask_and_read, gather_all, system_prompt, texts_apart
 from sharp.tournament.state import Analysis, Candidate
 
 # Branches whose programs rest on a derivation, which gets a call of its own before the code (paper section 3.2).
@@ -32,10 +43,22 @@ async def generate(session: RunContext, analysis: Analysis) -> Genesis:
     ]
     results = await gather_all(_write(session, analysis, batch) for batch in batches)
     drafts = [draft for batch in results for draft in batch]
-    return Genesis(
-        tuple(draft for draft in drafts if isinstance(draft, Candidate)),
-        tuple(draft for draft in drafts if not isinstance(draft, Candidate)),
-    )
+    discarded = tuple(draft for draft in drafts if not isinstance(draft, Candidate))
+    if len(discarded) == len(drafts):
+        refuse_all_cut(dict(discarded))
+    return Genesis(tuple(draft for draft in drafts if isinstance(draft, Candidate)), discarded)
+
+
+def refuse_all_cut(discarded: Mapping[str, str]) -> None:
+    """Raise `ConfigurationError` where every one of the discarded programs was cut off by the limit of answers.
+
+    More calls under the same limit would end alike, and a run without a candidate would pass for one that has ended.
+    """
+    if discarded and all(reason.startswith(CUT_OFF) for reason in discarded.values()):
+        reason = next(iter(discarded.values()))
+        raise ConfigurationError(
+            f"no program could be read: all {len(discarded)} programs were cut off. {reason}"
+        )
 
 
 async def _write(
@@ -53,7 +76,7 @@ async def _write(
     if analysis.strategy in TWO_STEP and session.config.genesis.two_step:
         conversation = (*conversation, Message("user", render("genesis/derive", **common)))
         reply = await ask(session, f"{path}/derive", model, "genesis", conversation)
-        conversation = (*conversation, Message("assistant", reply.text))
+        conversation = (*conversation, Message("assistant", said(reply.text)))
     prompt = render(
         "genesis/generate",
         **common,
@@ -64,19 +87,33 @@ async def _write(
     )
     conversation = (*conversation, Message("user", prompt))
     reply = await ask(session, f"{path}/code", model, "genesis", conversation, n=len(ids))
-    return [_draft(name, text, session, analysis) for name, text in zip(ids, reply.texts, strict=True)]
+    drafts = (
+        _draft(session, analysis, name, conversation, text)
+        for name, text in zip(ids, texts_apart(reply), strict=True)
+    )
+    return await gather_all(drafts)
 
 
-def _draft(name: str, text: str, session: RunContext, analysis: Analysis) -> Candidate | tuple[str, str]:
-    try:
+async def _draft(
+    session: RunContext, analysis: Analysis, name: str, conversation: Conversation, reply: ChatReply
+) -> Candidate | tuple[str, str]:
+    """Return the program of a reply, which is sent back once where it holds none; else its id and why."""
+
+    def read(text: str) -> Candidate:
         code = extract_code(text, session.problem.interface.function)
+        return Candidate(
+            id=name,
+            origin="genesis",
+            strategy=read_strategy(code, analysis.strategy),
+            author=model,
+            code=code,
+            explanation=explanation(text),
+        )
+
+    model = session.config.models.generator
+    try:
+        path = f"genesis/{name}/code"
+        candidate, _ = await ask_and_read(session, path, model, "genesis", conversation, read, given=reply)
     except ReplyError as error:
         return name, str(error)
-    return Candidate(
-        id=name,
-        origin="genesis",
-        strategy=read_strategy(code, analysis.strategy),
-        author=session.config.models.generator,
-        code=code,
-        explanation=explanation(text),
-    )
+    return candidate

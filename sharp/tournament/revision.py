@@ -16,7 +16,9 @@ from sharp.llm import (
     failure_text,
     read_revision,
     read_strategy,
+    refuse_cut,
     render,
+    said,
 )
 from sharp.tournament.run_context import RunContext, ask
 from sharp.tournament.selection import Judge
@@ -91,11 +93,13 @@ async def revise(
     retries = session.config.synthesis.patch_retries
     for attempt in range(retries + 1):
         name = path if attempt == 0 else f"{path}/retry-{attempt}"
-        text = (await ask(session, name, judge.model, "judge", conversation, keep=keep)).text
-        conversation = (*conversation, Message("assistant", text))
+        reply = await ask(session, name, judge.model, "judge", conversation, keep=keep)
+        conversation = (*conversation, Message("assistant", said(reply.text)))
         try:
+            if reply.finish_reasons[0] == "length":
+                refuse_cut(reply.text, reply.usage.completion)
             revision = read_revision(
-                text,
+                reply.text,
                 place.bases,
                 default_base=place.latest,
                 donors=tuple(state.candidates),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
@@ -17,6 +17,8 @@ from sharp.llm import (
     Message,
     ModelCard,
     Purpose,
+    ReplyCut,
+    TokenUsage,
     ask_until_valid,
     fit_to_context,
     render,
@@ -162,16 +164,35 @@ async def ask_and_read(
     purpose: Purpose,
     conversation: Conversation,
     read: Callable[[str], T],
+    *,
+    given: ChatReply | None = None,
+    keep: Collection[str] = (),
+    sampling: SamplingParams = UNSAID,
+    retries: int = 1,
 ) -> tuple[T, Conversation]:
     """Ask, and once more where `read` refuses the answer: the refusal's sentence is sent back to the model.
 
-    Returns what was read and the conversation that led to it. Raises ReplyError where the second is refused, too.
+    `given` is an answer that is there already. Returns what was read and the conversation that led to it. Raises
+    ReplyError where the second is refused, too; where it was cut off, the sentence says which limit to raise.
     """
 
-    async def say(place: str, so_far: Conversation) -> str:
-        return (await ask(session, place, model, purpose, so_far)).text
+    async def say(place: str, so_far: Conversation) -> ChatReply:
+        return await ask(session, place, model, purpose, so_far, keep=keep, sampling=sampling)
 
-    return await ask_until_valid(say, path, conversation, read, retries=1)
+    try:
+        return await ask_until_valid(say, path, conversation, read, retries, given)
+    except ReplyCut as error:
+        raise ReplyCut(f"{error} To allow longer answers, raise `sampling.{purpose}.max_tokens`.") from None
+
+
+def texts_apart(reply: ChatReply) -> list[ChatReply]:
+    """Return the texts of a reply as replies of their own, which share its tokens evenly."""
+    number = len(reply.texts)
+    usage = TokenUsage(*(count // number for count in astuple(reply.usage)))
+    return [
+        ChatReply((text,), (reason,), usage, reply.served_by)
+        for text, reason in zip(reply.texts, reply.finish_reasons, strict=True)
+    ]
 
 
 async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import dataclass
 
 from sharp.errors import ReplyError
 from sharp.evaluation import feedback_described
-from sharp.llm import Conversation, Message, SelectionReply, extract_json, read_selection, render, seed_at
+from sharp.llm import (
+    NO_REASON,
+    Conversation,
+    Message,
+    SelectionReply,
+    extract_json,
+    read_selection,
+    render,
+    seed_at,
+)
 from sharp.tournament.run_context import RunContext, ask_and_read, system_prompt
 from sharp.tournament.state import Candidate, Selection, Tournament
 
@@ -68,7 +78,9 @@ async def select(session: RunContext, state: Tournament, cycle: int, number: int
     except ReplyError as error:
         choice = SelectionReply((), ((ids[0], "not read"),), ids[0], f"no readable choice: {error}")
         own_criteria = ()
-        silence = Message("assistant", f"(no readable choice; {ids[0]} was taken)")
+        # In the form that was asked for: models copy what they see of themselves.
+        taken = {"shortlist": [{"id": ids[0], "reason": NO_REASON}], "nominee": ids[0]}
+        silence = Message("assistant", f"```json\n{json.dumps(taken)}\n```")
         conversation = (*conversation, silence)
     selection = Selection(
         cycle,

@@ -144,7 +144,7 @@ def test_a_tournament_survives_everything(place: Place, local_tournament: Path) 
     place.write_profile()
     order = ("launch", PROBLEM, "--cluster", place.profile, "--run-dir", place.run, *fast())
     together(place, [order, order])
-    assert [s.purpose for s in place.book.of_role("controller")].count("launch") == 1
+    assert [s.purpose for s in place.submission_log.of_role("controller")].count("launch") == 1
     for fault in FAULTS:
         before = place.effects()
         fault(place)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from hpc.slurm import read_book
+from hpc.slurm import read_submission_log
 from tests.helpers.cluster import CARD, STAND_IN
 from tests.helpers.cluster.private_slurm import PrivateSlurm
 
@@ -121,8 +121,8 @@ def test_what_cannot_be_served_is_said(sharp: Sharp, tmp_path: Path) -> None:
     assert "sharp: model stand-in cannot be served: 2 jobs in a row failed" in done.stderr
     assert "the server ended with code 1 before it was ready. The end of its log:\n" in done.stderr
     assert "RuntimeError: no kernel image is available" in done.stderr
-    book = read_book(tmp_path / "served" / "stand-in" / "slurm" / "submissions.jsonl")
-    assert [s.ended for s in book.of_role("server")] == ["failed", "failed for good"]
+    submission_log = read_submission_log(tmp_path / "served" / "stand-in" / "slurm" / "submissions.jsonl")
+    assert [s.ended for s in submission_log.of_role("server")] == ["failed", "failed for good"]
     for arguments, sentence in (
         (
             ("serve", "gpt-4o", "--cluster", "here"),

@@ -20,9 +20,9 @@ from hpc.slurm import (
     Slurm,
     SlurmUnreachable,
     SubmissionLog,
-    read_book,
     read_campaign_outcome,
     read_control,
+    read_submission_log,
 )
 from sharp.cli import cli
 from sharp.errors import InputError
@@ -186,7 +186,9 @@ def test_logs_of_jobs_arrays_and_the_controller(campaign: Campaign, slurm: Slurm
     assert array in str(unknown)
 
 
-def test_following_a_job_until_the_book_closes_it(campaign: Campaign, slurm: Slurm, run: Path) -> None:
+def test_following_a_job_until_the_submission_log_closes_it(
+    campaign: Campaign, slurm: Slurm, run: Path
+) -> None:
     speak = ("sh", "-c", "echo first; until [ -e go ]; do sleep 0.2; done; echo last")
     job = submit(campaign, slurm, "evaluate", command=speak, chdir=str(run))
     until(is_in(slurm, job, JobState.RUNNING))
@@ -195,8 +197,8 @@ def test_following_a_job_until_the_book_closes_it(campaign: Campaign, slurm: Slu
     following.start()
     (run / "go").touch()
     until(is_in(slurm, job, JobState.COMPLETED))
-    with SubmissionLog(campaign.book) as book:
-        book.ended(f"{campaign.id}-e1", "COMPLETED", 1.0)
+    with SubmissionLog(campaign.submission_log) as submission_log:
+        submission_log.ended(f"{campaign.id}-e1", "COMPLETED", 1.0)
     following.join(WAIT_S)
     assert not following.is_alive()
     assert [line for line in result[0].splitlines() if line in ("first", "last")] == ["first", "last"]
@@ -236,10 +238,10 @@ def test_cancelling_leaves_no_job_and_lets_no_successor_start(
     assert "9 jobs were cancelled; none is left." in said("cancel", run, "--yes")
     assert living_jobs(campaign, slurm) == ()
     assert read_control(campaign).stop
-    book, ending = read_book(campaign.book), read_campaign_outcome(campaign)
-    assert not book.open
-    assert {s.ended for s in book.submissions.values()} == {"CANCELLED"}
-    assert (book.of_role("controller")[0].seconds or 0) > 0
+    submission_log, ending = read_submission_log(campaign.submission_log), read_campaign_outcome(campaign)
+    assert not submission_log.open
+    assert {s.ended for s in submission_log.submissions.values()} == {"CANCELLED"}
+    assert (submission_log.of_role("controller")[0].seconds or 0) > 0
     assert ending.state == "stopped"
     assert slurm.snapshot([second]).state(second) is JobState.CANCELLED
     assert not (campaign.logs / f"{second}.out").exists(), "the successor never started"

@@ -40,13 +40,13 @@ def test_a_tournament_outlives_its_controllers(place: Place, local_tournament: P
     step = place.sharp("advance", place.run)
     assert step.returncode == 75
     assert "carries it on" in step.stdout
-    first = place.book.of_role("controller")[0]
-    place.until(lambda: place.book.submissions[first.token].ended, "the first controller's end")
-    assert place.book.submissions[first.token].ended == "left"
+    first = place.submission_log.of_role("controller")[0]
+    place.until(lambda: place.submission_log.submissions[first.token].ended, "the first controller's end")
+    assert place.submission_log.submissions[first.token].ended == "left"
     place.open_gate()
     ending = place.until_ended()
     assert (ending.state, ending.sentence[:7]) == ("finished", "Winner:")
-    controllers = place.book.of_role("controller")
+    controllers = place.submission_log.of_role("controller")
     assert len(controllers) >= 2
     same_tournament(place.run, local_tournament)
     place.assert_paid_once()
@@ -56,7 +56,7 @@ def test_a_tournament_outlives_its_controllers(place: Place, local_tournament: P
     assert after["job"] is None
     assert "finished already" in after["sentence"]
     assert place.sharp("advance", place.run).returncode == 0
-    assert len(place.book.of_role("controller")) == len(controllers)
+    assert len(place.submission_log.of_role("controller")) == len(controllers)
 
 
 def test_a_run_goes_on_by_hand_where_jobs_may_not_submit(place: Place, local_tournament: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_run_goes_on_by_hand_where_jobs_may_not_submit(place: Place, local_tou
     assert step.returncode == 0, step.stderr
     assert set(waited) == {"evaluations on private"}
     assert place.until_ended().state == "finished"
-    assert not place.book.of_role("controller")
+    assert not place.submission_log.of_role("controller")
     same_tournament(place.run, local_tournament)
     place.assert_paid_once()
 
@@ -88,7 +88,7 @@ def test_a_budget_ends_the_chain_and_a_larger_one_lets_it_go_on(place: Place) ->
     assert refused.returncode == 5
     assert f"sharp launch {shlex.quote(str(place.run))}" in refused.stderr
     assert len(read_run(place.run).effects) == 3
-    (controller, *_) = place.book.of_role("controller")
+    (controller, *_) = place.submission_log.of_role("controller")
     assert "ExitCode=6:0" in place.cluster.command("scontrol", "show", "job", str(controller.job_id))
     place.launch(place.run, "--budget", "calls=5")
     place.until(lambda: place.ending is not None and "5 calls" in place.ending.sentence, "the next budget")
@@ -112,13 +112,13 @@ def test_walltimes_and_people_end_controllers(place: Place) -> None:
     place.close_gate()
     place.write_profile(time="2min", margin="90s")
     place.launch(PROBLEM, "--cluster", place.profile, "--run-dir", place.run, *fast())
-    first = place.book.of_role("controller")[0]
-    place.until(lambda: place.book.submissions[first.token].ended, "the first controller's end")
-    over = place.book.submissions[first.token]
+    first = place.submission_log.of_role("controller")[0]
+    place.until(lambda: place.submission_log.submissions[first.token].ended, "the first controller's end")
+    over = place.submission_log.submissions[first.token]
     assert over.ended in ("left", "FAILED"), "by itself, or when Slurm warned it; not TIMEOUT"
     assert over.seconds is not None
     assert over.seconds < 120
-    place.until(lambda: len(place.book.of_role("controller")) >= 3, "the successor has a successor")
+    place.until(lambda: len(place.submission_log.of_role("controller")) >= 3, "the successor has a successor")
     place.cluster.command("scancel", "-u", str(os.getuid()))
     place.until(lambda: not place.jobs(), "no job is left")
     time.sleep(3)

@@ -27,7 +27,7 @@ from hpc.slurm import (
     SubmissionLog,
     create_campaign,
     find_campaign,
-    read_book,
+    read_submission_log,
     update_control,
 )
 from sharp.errors import ConfigurationError
@@ -98,9 +98,9 @@ class Lab:
         self, patience: DispatchTimeouts = QUICK
     ) -> AsyncIterator[tuple[Dispatcher, SlurmEvaluator]]:
         """Give a dispatcher and an evaluator on it, as a controller has them."""
-        with SubmissionLog(self.campaign.book) as book:
+        with SubmissionLog(self.campaign.submission_log) as submission_log:
             dispatcher = make_dispatcher(
-                ControllerContext(self.campaign, None, book, self.slurm()),
+                ControllerContext(self.campaign, None, submission_log, self.slurm()),
                 QuiescenceTracker(),
                 self.warnings.append,
                 patience,
@@ -154,12 +154,12 @@ async def finished(work: asyncio.Future[list[Evaluation]], seconds: float = 600)
 
 
 async def over(lab: Lab, dispatcher: Dispatcher) -> None:
-    """Take everything back; nothing is left in Slurm, and the book knows the end of every array."""
+    """Take everything back; nothing is left in Slurm, and the submission log knows the end of every array."""
     await dispatcher.withdraw_all()
     await until(lambda: not lab.jobs())
-    book = read_book(lab.campaign.book)
-    assert book.open == ()
-    assert book.unanswered == ()
+    submission_log = read_submission_log(lab.campaign.submission_log)
+    assert submission_log.open == ()
+    assert submission_log.unanswered == ()
     assert Queue(lab.campaign.queue).ids() == frozenset()
 
 
@@ -178,9 +178,11 @@ async def test_twenty_evaluations_in_more_than_one_array(cluster: PrivateSlurm, 
     lab.open_gate()
     async with lab.dispatching() as (_, evaluator):
         results = await asyncio.wait_for(evaluating(evaluator, lab, 20), 600)
-        await until(lambda: not read_book(lab.campaign.book).open)  # the elements leave by themselves
+        await until(
+            lambda: not read_submission_log(lab.campaign.submission_log).open
+        )  # the elements leave by themselves
     assert lab.marks("begin") == lab.marks("end") == Counter(range(20))
-    arrays = list(read_book(lab.campaign.book).submissions.values())
+    arrays = list(read_submission_log(lab.campaign.submission_log).submissions.values())
     assert [array.elements for array in arrays] == [4, 4], (
         "ten would be needed, eight are allowed, six go into one"
     )
@@ -232,9 +234,11 @@ async def test_elements_that_wait_for_more_serve_the_next_round(
     async with lab.dispatching() as (dispatcher, evaluator):
         for number in range(6):
             await asyncio.wait_for(evaluator.evaluate(lab.request(number)), 600)
-        assert [array.elements for array in read_book(lab.campaign.book).submissions.values()] == [1]
+        assert [
+            array.elements for array in read_submission_log(lab.campaign.submission_log).submissions.values()
+        ] == [1]
         await over(lab, dispatcher)
-    (array,) = read_book(lab.campaign.book).submissions.values()
+    (array,) = read_submission_log(lab.campaign.submission_log).submissions.values()
     assert array.ended == "withdrawn"
     each_once(lab, 6)
 
@@ -250,7 +254,7 @@ async def test_no_more_run_at_once_than_users_ask_for_and_that_can_be_changed(
         await asyncio.sleep(2)
         assert len(lab.marks("begin")) == 2
         update_control(lab.campaign, throttle=1)
-        (array,) = read_book(lab.campaign.book).open
+        (array,) = read_submission_log(lab.campaign.submission_log).open
         shown = lambda: cluster.command("scontrol", "show", "job", str(array.job_id))  # noqa: E731
         await until(lambda: "ArrayTaskThrottle=1" in shown())
         update_control(lab.campaign, throttle=None)
@@ -276,7 +280,10 @@ async def test_a_lost_node_loses_no_work(cluster: PrivateSlurm, lab: Lab) -> Non
         finally:
             cluster.start_node(nodes[0])
     each_once(lab, 8)
-    assert any("NODE_FAIL" in str(array.ended) for array in read_book(lab.campaign.book).submissions.values())
+    assert any(
+        "NODE_FAIL" in str(array.ended)
+        for array in read_submission_log(lab.campaign.submission_log).submissions.values()
+    )
 
 
 async def test_preempted_work_is_done_later(cluster: PrivateSlurm, lab: Lab) -> None:
@@ -340,7 +347,7 @@ async def test_an_answer_of_sbatch_that_is_lost_sends_nothing_twice(
         await finished(evaluating(evaluator, lab, 6))
         await over(lab, dispatcher)
     each_once(lab, 6)
-    assert len(read_book(lab.campaign.book).submissions) == 1
+    assert len(read_submission_log(lab.campaign.submission_log).submissions) == 1
 
 
 async def test_an_answer_that_nobody_can_look_up_for_a_while(
@@ -357,12 +364,12 @@ async def test_an_answer_that_nobody_can_look_up_for_a_while(
         work = evaluating(evaluator, lab, 6)
         await until(lambda: lab.warnings)
         await asyncio.sleep(2)
-        assert len(read_book(lab.campaign.book).unanswered) == 1
+        assert len(read_submission_log(lab.campaign.submission_log).unanswered) == 1
         away.unlink()
         await finished(work)
         await over(lab, dispatcher)
     each_once(lab, 6)
-    assert len(read_book(lab.campaign.book).submissions) == 1
+    assert len(read_submission_log(lab.campaign.submission_log).submissions) == 1
 
 
 LIES = {
@@ -462,7 +469,10 @@ async def test_a_killed_controllers_work_is_adopted(cluster: PrivateSlurm, lab: 
         await over(lab, dispatcher)
     each_once(lab, 12)
     assert lab.marks("begin") == lab.marks("end"), "what was in flight was not begun again"
-    assert sum(array.elements for array in read_book(lab.campaign.book).submissions.values()) == 4
+    assert (
+        sum(array.elements for array in read_submission_log(lab.campaign.submission_log).submissions.values())
+        == 4
+    )
 
 
 async def test_what_fits_into_no_job_is_a_mistake_in_the_configuration(lab: Lab) -> None:
@@ -470,7 +480,7 @@ async def test_what_fits_into_no_job_is_a_mistake_in_the_configuration(lab: Lab)
         long = lab.request(1, limits=ResourceLimits(wall_s=3600))
         with pytest.raises(ConfigurationError, match=r"3660 s .* 10 min has 480 s .*`roles\.evaluate\.time`"):
             await evaluator.evaluate(long)
-    assert read_book(lab.campaign.book).submissions == {}
+    assert read_submission_log(lab.campaign.submission_log).submissions == {}
 
 
 async def test_shards_over_ranks_within_an_element(cluster: PrivateSlurm, tmp_path: Path) -> None:

@@ -89,9 +89,9 @@ def request(*words: str, tokens: int = 16, n: int = 1) -> ChatRequest:
 async def serving(folder: Path, slurm: Slurm, model: ModelCard) -> AsyncIterator[tuple[Campaign, ServerPool]]:
     campaign = create_campaign(folder, here())
     plans = server_plans([model], campaign.cluster)
-    with SubmissionLog(campaign.book) as book:
+    with SubmissionLog(campaign.submission_log) as submission_log:
         async with ServerPool(
-            ControllerContext(campaign, None, book, slurm),
+            ControllerContext(campaign, None, submission_log, slurm),
             plans,
             render=render_script,
             every_s=0.5,
@@ -103,7 +103,7 @@ async def serving(folder: Path, slurm: Slurm, model: ModelCard) -> AsyncIterator
                 await pool.shut_down()
                 for log in sorted(campaign.logs.glob("*.out")):
                     say(f"== {log.name}\n{supervisors_lines(log)}")
-        assert not [s for s in book.book.of_role("server") if s.ended is None]
+        assert not [s for s in submission_log.state.of_role("server") if s.ended is None]
 
 
 def say(*lines: str) -> None:
@@ -217,9 +217,9 @@ async def test_vllm_spans_two_nodes(cluster: PrivateSlurm, slurm: Slurm, tmp_pat
     wide = VllmModel(str(MODEL), "Org/Tiny", "bfloat16", 2, 2, model.vllm.arguments if model.vllm else ())
     command = vllm_command(profile.serving.command, wide, nodes=2)
     plans = {"tiny": ServerPlan("tiny", "Org/Tiny", command, profile.serving, nodes=2, environment=OFFLINE)}
-    with SubmissionLog(campaign.book) as book:
+    with SubmissionLog(campaign.submission_log) as submission_log:
         async with ServerPool(
-            ControllerContext(campaign, None, book, slurm),
+            ControllerContext(campaign, None, submission_log, slurm),
             plans,
             render=render_script,
             every_s=0.5,
@@ -233,6 +233,6 @@ async def test_vllm_spans_two_nodes(cluster: PrivateSlurm, slurm: Slurm, tmp_pat
             await backend.aclose()
             await pool.shut_down()
         say(*(supervisors_lines(log) for log in campaign.logs.glob("*.out")))
-        assert [(s.gpus, s.ended) for s in book.book.of_role("server")] == [(0, "retired")]
+        assert [(s.gpus, s.ended) for s in submission_log.state.of_role("server")] == [(0, "retired")]
     assert not processes_of(service.job)
     assert not shared_memory() - before

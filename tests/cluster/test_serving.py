@@ -27,7 +27,7 @@ from hpc.slurm import (
     Slurm,
     SubmissionLog,
     create_campaign,
-    read_book,
+    read_submission_log,
 )
 from sharp.llm.cards import ModelCard
 from sharp.llm.hosting import server_plans
@@ -68,13 +68,16 @@ async def serving(
     campaign: Campaign, slurm: Slurm, *cards: ModelCard, parking: QuiescenceTracker | None = None
 ) -> AsyncIterator[tuple[Any, ...]]:
     """Give a pool, its log and a client for each model; in the end all servers are shut down."""
-    with SubmissionLog(campaign.book) as book:
-        control, plans = ControllerContext(campaign, None, book, slurm), server_plans(cards, campaign.cluster)
+    with SubmissionLog(campaign.submission_log) as submission_log:
+        control, plans = (
+            ControllerContext(campaign, None, submission_log, slurm),
+            server_plans(cards, campaign.cluster),
+        )
         async with ServerPool(
             control, plans, render=render_script, parking=parking, every_s=0.2, ask_s=1.0
         ) as pool:
             backends = [ClusterChatBackend(one, pool) for one in cards]
-            yield pool, book, *backends
+            yield pool, submission_log, *backends
             for backend in backends:
                 await backend.aclose()
             await pool.shut_down()
@@ -112,7 +115,7 @@ async def test_three_models_answer_at_once_each_from_a_job_of_its_own(slurm: Slu
         assert facts["environment"]["HF_HUB_OFFLINE"] == "1"
         assert facts["environment"]["CUDA_VISIBLE_DEVICES"] in ("0", "1")
         assert facts["argv"][2:5] == ["/models/alpha", "--served-model-name", "Org/Alpha"]
-    submissions = read_book(campaign.book).of_role("server")
+    submissions = read_submission_log(campaign.submission_log).of_role("server")
     assert [(s.purpose, s.gpus, s.ended) for s in submissions] == [(name, 1, "retired") for name in names]
     assert all(s.gpu_hours for s in submissions)
     assert read_services(campaign.services) == ()
@@ -139,14 +142,16 @@ async def test_what_a_lost_replica_was_asked_the_other_answers(slurm: Slurm, tmp
             lambda: len(pool.ready_servers("alpha")) == 2 and first not in pool.ready_servers("alpha"),
             "both serve again",
         )
-    lost = [s for s in read_book(campaign.book).of_role("server") if s.job_id == first.job]
+    lost = [
+        s for s in read_submission_log(campaign.submission_log).of_role("server") if s.job_id == first.job
+    ]
     assert [s.ended for s in lost] == ["cancelled"]
-    assert len(read_book(campaign.book).of_role("server")) == 3
+    assert len(read_submission_log(campaign.submission_log).of_role("server")) == 3
 
 
 async def test_a_successor_is_there_before_the_jobs_time_is_up(slurm: Slurm, tmp_path: Path) -> None:
     campaign = create_campaign(tmp_path, here(renew_before="600s", drain_timeout="120s"))
-    async with serving(campaign, slurm, card("alpha")) as (pool, book, backend):
+    async with serving(campaign, slurm, card("alpha")) as (pool, submission_log, backend):
         await backend.complete(request("Begin"))
         (old,) = pool.ready_servers("alpha")
         fault(old, hold=True)
@@ -164,7 +169,7 @@ async def test_a_successor_is_there_before_the_jobs_time_is_up(slurm: Slurm, tmp
             answered += 1
         assert (await late).text.endswith("Take your time")
         ended = await until(
-            lambda: [s for s in book.book.of_role("server") if s.ended], "the old one is over"
+            lambda: [s for s in submission_log.state.of_role("server") if s.ended], "the old one is over"
         )
         assert [(s.job_id, s.ended) for s in ended] == [(old.job, "retired")]
         assert (await backend.complete(request("After"))).text.endswith("After")
@@ -208,7 +213,10 @@ async def test_a_killed_supervisor_leaves_no_server_and_gets_a_successor(
         reply = await backend.complete(request("Go on"))
         assert reply.text.endswith("Go on")
         assert pool.ready_servers("alpha")[0].job != old.job
-    assert [s.ended for s in read_book(campaign.book).of_role("server")] == ["failed", "retired"]
+    assert [s.ended for s in read_submission_log(campaign.submission_log).of_role("server")] == [
+        "failed",
+        "retired",
+    ]
 
 
 def ancestors(pid: int) -> list[int]:
@@ -231,7 +239,7 @@ async def test_one_server_spans_two_nodes_without_ray(
 ) -> None:
     campaign = create_campaign(tmp_path, here())
     wide = card("alpha", gpus=4, tensor_parallel=4)
-    async with serving(campaign, slurm, wide) as (pool, book, backend):
+    async with serving(campaign, slurm, wide) as (pool, submission_log, backend):
         assert (await backend.complete(request("Both of you"))).text.endswith("Both of you")
         (service,) = pool.ready_servers("alpha")
         facts = pids(service)
@@ -245,7 +253,10 @@ async def test_one_server_spans_two_nodes_without_ray(
         os.kill(facts["server"], signal.SIGTERM)
         await until(lambda: not any(command_of(pid) for pid in everyone), "all of it is gone")
         assert (await backend.complete(request("And again"))).text.endswith("And again")
-    assert [(s.gpus, s.ended) for s in book.book.of_role("server")] == [(4, "failed"), (4, "retired")]
+    assert [(s.gpus, s.ended) for s in submission_log.state.of_role("server")] == [
+        (4, "failed"),
+        (4, "retired"),
+    ]
 
 
 def running() -> list[int]:

@@ -71,9 +71,9 @@ def test_a_round_is_finished_although_its_server_is_lost(place: Place, tmp_path:
             page(server, "/fault", {})
 
     assert place.until_ended().state == "finished", place.story()
-    book = place.book.of_role("server")
-    assert [s.ended for s in book if s.job_id == victim.job] == ["cancelled"]
-    assert {s.ended for s in book if s.job_id != victim.job} == {"retired"}
+    submission_log = place.submission_log.of_role("server")
+    assert [s.ended for s in submission_log if s.job_id == victim.job] == ["cancelled"]
+    assert {s.ended for s in submission_log if s.job_id != victim.job} == {"retired"}
 
     # The stand-in answers as the rule-based model does, so the rule-based model's own tournament is the same.
     judges = {"models__judges": "[rule-based, rule-based]"}

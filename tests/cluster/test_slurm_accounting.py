@@ -60,25 +60,25 @@ def test_accounting_remembers_what_squeue_forgets(accounted: PrivateSlurm) -> No
     assert set(slurm.accounts()) <= {"root"}
 
 
-def test_a_book_is_joined_with_the_accounts(accounted: PrivateSlurm, tmp_path: Path) -> None:
+def test_a_submission_log_is_joined_with_the_accounts(accounted: PrivateSlurm, tmp_path: Path) -> None:
     slurm = Slurm(Commands(environment=accounted.environment))
     script = ARRAY.replace("exit $", "x=$(head -c 20000000 /dev/zero | tr '\\0' x); sleep 3; exit $")
-    with SubmissionLog(tmp_path / "submissions.jsonl") as book:
-        book.log_intent("t18", "evaluate", elements=4, gpus=1)
-        book.submitted(
+    with SubmissionLog(tmp_path / "submissions.jsonl") as submission_log:
+        submission_log.log_intent("t18", "evaluate", elements=4, gpus=1)
+        submission_log.submitted(
             "t18", slurm.submit(script.replace("t17", "t18").replace("mem=50", "mem=500"), token="t18")
         )
-        book.log_intent("t19", "server")
-        book.ended("t19", "refused")
+        submission_log.log_intent("t19", "server")
+        submission_log.ended("t19", "refused")
 
         def known() -> bool:
-            found = accounts(book.book, slurm).rows[0].known
+            found = accounts(submission_log.state, slurm).rows[0].known
             return len(found) == 4 and all(e.memory_mb is not None for e in found)
 
         until(known)
         until(lambda: not accounted.command("squeue", "-h", "--states=all"))
-        first, second = accounts(book.book, slurm).rows
-        blind = accounts(book.book, None).rows
+        first, second = accounts(submission_log.state, slurm).rows
+        blind = accounts(submission_log.state, None).rows
     assert [element.exit_code for element in first.known] == [0, 1, 2, 3]
     assert [element.state for element in first.known] == ["COMPLETED", "FAILED", "FAILED", "FAILED"]
     assert all(element.nodes == "n1" and (element.elapsed_s or 0) >= 3 for element in first.known)

@@ -95,7 +95,7 @@ def test_twelve_cells_over_two_nodes_and_then_two_more(place: Place) -> None:
     assert sum(int(row["calls"]) for row in rows.values()) == sum(
         count for what, count in place.paid().items() if what.startswith("chat")
     )
-    assert len(place.book.of_role("controller")) == 2
+    assert len(place.submission_log.of_role("controller")) == 2
     status = json.loads(place.sharp("status", place.run, "--json").stdout)
     assert status["states"] == {"finished": 12}
     before = place.paid()

@@ -11,19 +11,16 @@ from pydantic import Field
 
 from sharp.agent.tools import Parameters, ToolContext, ToolError, ToolPort, ToolResult, tool
 from sharp.problems import (
-    Annulus,
     Boundary,
     BoundaryType,
-    Box,
     Coordinates,
     Diagnostic,
-    Disk,
     Eigenvalue,
     Expression,
     GivenFunction,
     GivenQuantity,
     Identifier,
-    Polygon,
+    Shape,
     diagnose,
 )
 from sharp.solvers.problem_summary import problem_summary
@@ -45,7 +42,7 @@ class EquationArgs(Parameters):
 class DomainArgs(Parameters):
     """Where the problem is posed, and for how long."""
 
-    domain: Annotated[Box | Disk | Annulus | Polygon, Field(discriminator="type")]
+    domain: Shape
     time: tuple[Expression, Expression] | None = None
 
 

@@ -103,9 +103,9 @@ async def _serve(campaign: Campaign, plan: ServerPlan, tell: MessageCallback) ->
 
 
 async def _stop(campaign: Campaign, wait_s: float) -> bool:
-    async with _pool(campaign, None, QuiescenceTracker(), steal_lease=True) as (pool, book):
+    async with _pool(campaign, None, QuiescenceTracker(), steal_lease=True) as (pool, submission_log):
         await pool.shut_down(wait_s)
-        return all(submission.ended for submission in book.book.of_role("server"))
+        return all(submission.ended for submission in submission_log.state.of_role("server"))
 
 
 @asynccontextmanager
@@ -115,7 +115,7 @@ async def _pool(
     plans = {} if plan is None else {plan.model: plan}
     with acquire_control(campaign, Lease.acquire(campaign.slurm_dir, steal_lease=steal_lease)) as control:
         async with ServerPool(control, plans, render=render_script, parking=parking) as pool:
-            yield pool, control.book
+            yield pool, control.submission_log
 
 
 async def _tell_on(parking: QuiescenceTracker, tell: MessageCallback) -> None:

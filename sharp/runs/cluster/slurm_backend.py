@@ -165,7 +165,11 @@ class SlurmBackend:
         self, control: ControllerContext, cards: Iterable[ModelCard], warn: Callable[[str], None]
     ) -> None:
         self.parking = QuiescenceTracker()
-        self._campaign, self._book, self._slurm = control.campaign, control.book, control.slurm
+        self._campaign, self._submission_log, self._slurm = (
+            control.campaign,
+            control.submission_log,
+            control.slurm,
+        )
         self._dispatcher = make_dispatcher(control, self.parking, warn)
         plans = server_plans(cards, self._campaign.cluster)
         self._pool = ServerPool(control, plans, render=render_script, parking=self.parking)
@@ -220,7 +224,7 @@ class SlurmBackend:
         return ClusterChatBackend(card, self._pool, **patience_of(options))
 
     def _spent(self) -> ClusterUsage:
-        used = self._meter.usage(self._book.book)
+        used = self._meter.usage(self._submission_log.state)
         launched = datetime.fromisoformat(self._campaign.created).timestamp()
         return ClusterUsage(used.gpu_hours, (time.time() - launched) / 60, used.jobs, used.unmetered)
 
@@ -236,7 +240,7 @@ class SlurmBackend:
             await self._look()
 
     async def _look(self) -> None:
-        if ids := self._book.book.open_jobs:
+        if ids := self._submission_log.state.open_jobs:
             self._meter.see(await asyncio.to_thread(self._slurm.snapshot, ids))
 
 

@@ -19,8 +19,8 @@ from hpc.slurm import (
     CampaignOutcome,
     SubmissionState,
     find_campaign,
-    read_book,
     read_campaign_outcome,
+    read_submission_log,
     update_control,
 )
 from tests.helpers.cli.sharp_command import settings, tournament
@@ -119,8 +119,8 @@ class Place:
         return found
 
     @property
-    def book(self) -> SubmissionState:
-        return read_book(self.campaign.book)
+    def submission_log(self) -> SubmissionState:
+        return read_submission_log(self.campaign.submission_log)
 
     @property
     def ending(self) -> CampaignOutcome | None:
@@ -167,10 +167,12 @@ class Place:
         assert Counter(what.split()[0] for what in self.paid()) == recorded
 
     def story(self) -> str:
-        """What the campaign's jobs printed, and its book."""
+        """What the campaign's jobs printed, and its submission log."""
         logs = sorted(self.campaign.logs.rglob("*.out"))
         parts = [f"== {log.name}\n{log.read_text(errors='replace')[-3000:]}" for log in logs]
-        return "\n".join([*parts, self.campaign.book.read_text(), f"{self.jobs()}", self.cluster.logs()])
+        return "\n".join(
+            [*parts, self.campaign.submission_log.read_text(), f"{self.jobs()}", self.cluster.logs()]
+        )
 
 
 def same_tournament(one: Path, other: Path) -> None:

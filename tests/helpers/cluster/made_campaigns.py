@@ -51,7 +51,7 @@ def submitted(
     campaign: Campaign, role: RoleName, job: str | None, *, elements: int = 1, gpus: int = 0
 ) -> str:
     """Log a submission of a campaign, without asking any Slurm; return its token."""
-    with SubmissionLog(campaign.book) as log:
+    with SubmissionLog(campaign.submission_log) as log:
         token = ControllerContext(campaign, None, log, None).next_token(role)
         log.log_intent(token, role, elements=elements, gpus=gpus)
         if job is not None:
@@ -76,8 +76,8 @@ def submit(
     wanted = {"name": campaign.job_name(role), "token": token, "command": command, "log": log}
     script = role_script(campaign.cluster, role, **wanted, directives={**array, **directives})
     job = slurm.submit(render_script(script), token=token)
-    with SubmissionLog(campaign.book) as book:
-        book.submitted(token, job)
+    with SubmissionLog(campaign.submission_log) as submission_log:
+        submission_log.submitted(token, job)
     return job
 
 

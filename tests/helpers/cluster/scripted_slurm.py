@@ -125,13 +125,13 @@ def render_job(script: Script) -> str:
 
 
 class Stage:
-    """A campaign, its book, a scripted Slurm, and what a test needs to play the elements."""
+    """A campaign, its submission log, a scripted Slurm, and what a test needs to play the elements."""
 
     def __init__(self, folder: Path, slurm: ScriptedSlurm, **changes: Any) -> None:
         self.folder = folder
         self.slurm = slurm
         self.campaign = campaign_in(folder, **changes)
-        self.book = SubmissionLog(self.campaign.book)
+        self.submission_log = SubmissionLog(self.campaign.submission_log)
         self.parking = QuiescenceTracker()
         self.warnings: list[str] = []
         self.queue = Queue(self.campaign.queue)
@@ -140,7 +140,7 @@ class Stage:
     def dispatcher(self, patience: DispatchTimeouts = QUICK) -> Dispatcher:
         """Return a new dispatcher of the campaign."""
         return Dispatcher(
-            ControllerContext(self.campaign, None, self.book, self.slurm),
+            ControllerContext(self.campaign, None, self.submission_log, self.slurm),
             self.parking,
             pilot=nothing,
             render=render_job,

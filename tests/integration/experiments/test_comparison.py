@@ -224,10 +224,10 @@ def serve(folder: Path, gpus: int, seconds: float) -> None:
     """Let a server of the model have held GPUs for a run or a sweep."""
     roles = {name: {"time": "12h"} for name in ("controller", "server", "evaluate")}
     campaign = create_campaign(folder, ClusterProfile.model_validate({"name": "c", "roles": roles}))
-    with SubmissionLog(campaign.book) as book:
-        book.log_intent("s0", "server", gpus=gpus, purpose="rule-based")
-        book.submitted("s0", "100")
-        book.ended("s0", "retired", seconds)
+    with SubmissionLog(campaign.submission_log) as submission_log:
+        submission_log.log_intent("s0", "server", gpus=gpus, purpose="rule-based")
+        submission_log.submitted("s0", "100")
+        submission_log.ended("s0", "retired", seconds)
 
 
 def test_gpu_hours_of_a_campaigns_servers_are_dollars_on_top_of_those_for_tokens(tmp_path: Path) -> None:

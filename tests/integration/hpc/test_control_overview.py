@@ -1,4 +1,4 @@
-"""A campaign at a glance: its folder and its book, joined with one look at Slurm."""
+"""A campaign at a glance: its folder and its submission log, joined with one look at Slurm."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hpc.slurm import (
     SubmissionLog,
     create_campaign,
     find_campaign,
-    read_book,
+    read_submission_log,
     update_control,
     write_campaign_outcome,
 )
@@ -38,7 +38,7 @@ def campaign(tmp_path: Path) -> Campaign:
 
 
 def seen(campaign: Campaign, snapshot: QueueSnapshot) -> CampaignStatus:
-    return overview(campaign, read_book(campaign.book), snapshot)
+    return overview(campaign, read_submission_log(campaign.submission_log), snapshot)
 
 
 def test_a_campaign_that_has_just_begun(campaign: Campaign) -> None:
@@ -59,7 +59,7 @@ def test_who_steers_and_who_follows(campaign: Campaign) -> None:
     assert chain.at_work
 
 
-def test_without_slurm_the_book_says_who_steers(campaign: Campaign) -> None:
+def test_without_slurm_the_submission_log_says_who_steers(campaign: Campaign) -> None:
     submitted(campaign, "controller", "1")
     submitted(campaign, "controller", "2")
     blind = campaign_status(campaign, None)
@@ -76,8 +76,8 @@ def test_a_controller_that_slurm_no_longer_knows_does_not_steer(campaign: Campai
 
 def test_jobs_are_counted_by_role_and_state(campaign: Campaign) -> None:
     token = submitted(campaign, "evaluate", "7", elements=5)
-    with SubmissionLog(campaign.book) as book:
-        book.ended(token, "COMPLETED", 50.0)
+    with SubmissionLog(campaign.submission_log) as submission_log:
+        submission_log.ended(token, "COMPLETED", 50.0)
     submitted(campaign, "evaluate", "8", elements=3)
     submitted(campaign, "server", None)
     counted = seen(campaign, said(("8_0", JobState.RUNNING), ("8_1", JobState.PENDING)))
@@ -89,7 +89,7 @@ def test_jobs_are_counted_by_role_and_state(campaign: Campaign) -> None:
     )
     assert (server.role, server.now, server.ended) == ("server", {}, {})
     assert (counted.unanswered, counted.jobs) == (1, 9)
-    assert read_book(campaign.book).open_jobs == ("8",)
+    assert read_submission_log(campaign.submission_log).open_jobs == ("8",)
 
 
 def test_work_and_where_it_is_done(campaign: Campaign) -> None:
@@ -108,8 +108,8 @@ def test_servers_wishes_nodes_and_the_outcome(campaign: Campaign) -> None:
     service = ServerRegistration("12.0", "big", "big", "http://n1:8000/v1", "key", "n1", now, now + 3600)
     announce(campaign.services, service)
     update_control(campaign, stop=True, throttle=4)
-    with SubmissionLog(campaign.book) as book:
-        book.exclude("n3", "failed twice")
+    with SubmissionLog(campaign.submission_log) as submission_log:
+        submission_log.exclude("n3", "failed twice")
     write_campaign_outcome(campaign, "failed", "the budget of 5 calls is used up (5)")
     full = seen(campaign, said())
     (server,) = full.servers

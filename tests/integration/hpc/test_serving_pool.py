@@ -125,29 +125,29 @@ async def pool_of(
     slurm: ScriptedSlurm, parking: QuiescenceTracker | None = None, **changes: Any
 ) -> AsyncIterator[tuple[ServerPool, SubmissionLog]]:
     plans = {"m": ServerPlan("m", "Org/M", ("vllm",), gpus_per_node=2, **changes)}
-    with SubmissionLog(slurm.campaign.book) as book:
+    with SubmissionLog(slurm.campaign.submission_log) as submission_log:
         async with ServerPool(
-            ControllerContext(slurm.campaign, None, book, slurm),  # type: ignore[arg-type]
+            ControllerContext(slurm.campaign, None, submission_log, slurm),  # type: ignore[arg-type]
             plans,
             render=lambda script: script.name,
             parking=parking,
             every_s=0.01,
             ask_s=0.01,
         ) as pool:
-            yield pool, book
+            yield pool, submission_log
 
 
 @asynccontextmanager
 async def asked(slurm: ScriptedSlurm, **changes: Any) -> AsyncIterator[tuple[ServerPool, SubmissionLog]]:
     """A pool that has asked for job 100."""
-    async with pool_of(slurm, **changes) as (pool, book):
+    async with pool_of(slurm, **changes) as (pool, submission_log):
         pool.ready_servers("m")
-        await until(lambda: book.book.open, "a job is there")
-        yield pool, book
+        await until(lambda: submission_log.state.open, "a job is there")
+        yield pool, submission_log
 
 
-def endings(book: SubmissionLog) -> list[str | None]:
-    return [submission.ended for submission in book.book.of_role("server")]
+def endings(submission_log: SubmissionLog) -> list[str | None]:
+    return [submission.ended for submission in submission_log.state.of_role("server")]
 
 
 async def test_nothing_is_submitted_for_a_model_that_nobody_asks_for(slurm: ScriptedSlurm) -> None:
@@ -158,7 +158,7 @@ async def test_nothing_is_submitted_for_a_model_that_nobody_asks_for(slurm: Scri
 
 async def test_whoever_needs_a_model_waits_parked_and_is_told_for_what(slurm: ScriptedSlurm) -> None:
     parking = QuiescenceTracker()
-    async with pool_of(slurm, parking) as (pool, book):
+    async with pool_of(slurm, parking) as (pool, submission_log):
         with parking.active():
             asking = asyncio.create_task(pool.services("m"))
             assert await parking.until_quiescent() == ("a server of m: job 100 is pending",)
@@ -166,7 +166,7 @@ async def test_whoever_needs_a_model_waits_parked_and_is_told_for_what(slurm: Sc
             service = slurm.serve("100")
             (found,) = await asking
         assert (found.worker, found.url) == (service.worker, service.url)
-        (submission,) = book.book.of_role("server")
+        (submission,) = submission_log.state.of_role("server")
         assert (submission.purpose, submission.gpus, submission.job_id) == ("m", 2, "100")
 
 
@@ -187,12 +187,12 @@ async def test_a_lost_answer_is_looked_up_and_nothing_submitted_twice(
 ) -> None:
     monkeypatch.setattr(pool_module, "_LOOK_UP_S", 0.01)
     slurm.refusals = [SlurmUnreachable("sbatch gave no answer")]
-    async with pool_of(slurm) as (pool, book):
+    async with pool_of(slurm) as (pool, submission_log):
         asking = asyncio.create_task(pool.services("m"))
-        await until(lambda: book.book.unanswered, "the answer is lost")
+        await until(lambda: submission_log.state.unanswered, "the answer is lost")
         await asyncio.sleep(0.1)
         slurm.forgotten[slurm.submitted[0]] = slurm.start()
-        await until(lambda: book.book.open, "the job is found")
+        await until(lambda: submission_log.state.open, "the job is found")
         slurm.serve("100")
         await asking
     assert len(slurm.submitted) == 1
@@ -201,30 +201,33 @@ async def test_a_lost_answer_is_looked_up_and_nothing_submitted_twice(
 async def test_a_full_job_table_is_waited_out(slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_module, "_FULL_PAUSE_S", 0.05)
     slurm.refusals = [SlurmFull("sbatch: the limit on jobs is reached")]
-    async with pool_of(slurm) as (pool, book):
+    async with pool_of(slurm) as (pool, submission_log):
         asking = asyncio.create_task(pool.services("m"))
         await until(lambda: len(slurm.submitted) == 2, "it is submitted again")
         slurm.serve("100")
         await asking
-        assert endings(book) == ["refused", None]
+        assert endings(submission_log) == ["refused", None]
 
 
 async def test_a_lost_node_is_nobodys_fault_however_often(slurm: ScriptedSlurm) -> None:
-    async with pool_of(slurm) as (pool, book):
+    async with pool_of(slurm) as (pool, submission_log):
         asking = asyncio.create_task(pool.services("m"))
         for number in range(4):
-            await until(lambda n=number: len(slurm.submitted) == n + 1 and book.book.open, "one is asked for")
+            await until(
+                lambda n=number: len(slurm.submitted) == n + 1 and submission_log.state.open,
+                "one is asked for",
+            )
             slurm.end(str(100 + number), (JobState.NODE_FAIL, JobState.PREEMPTED)[number % 2])
-            await until(lambda n=number: endings(book)[n], "its end is booked")
+            await until(lambda n=number: endings(submission_log)[n], "its end is booked")
         await until(lambda: len(slurm.submitted) == 5, "another is asked for")
         slurm.serve("104")
         assert await asking
-        assert endings(book) == ["node", "preempted", "node", "preempted", None]
+        assert endings(submission_log) == ["node", "preempted", "node", "preempted", None]
 
 
 async def test_two_failures_in_a_row_end_it_and_the_next_controller_tries_anew(slurm: ScriptedSlurm) -> None:
     async def fail_twice(first: int) -> None:
-        async with pool_of(slurm) as (pool, book):
+        async with pool_of(slurm) as (pool, submission_log):
             asking = asyncio.create_task(pool.services("m"))
             for job in (str(first), str(first + 1)):
                 await until(lambda j=job: j in slurm.states, "a job is there")
@@ -233,50 +236,50 @@ async def test_two_failures_in_a_row_end_it_and_the_next_controller_tries_anew(s
                 await asking
             with pytest.raises(ServerFailed):
                 await pool.services("m")
-            assert endings(book)[-2:] == ["failed", "failed for good"]
-            assert book.book.of_role("server")[-1].seconds == 90
+            assert endings(submission_log)[-2:] == ["failed", "failed for good"]
+            assert submission_log.state.of_role("server")[-1].seconds == 90
 
     await fail_twice(100)
     await fail_twice(102)
 
 
 async def test_a_failure_is_forgiven_once_a_server_has_ended_well(slurm: ScriptedSlurm) -> None:
-    async with pool_of(slurm) as (pool, book):
+    async with pool_of(slurm) as (pool, submission_log):
         for job, failed in (("100", True), ("101", False), ("102", True)):
             pool.ready_servers("m")
             await until(lambda j=job: j in slurm.states, "a job is there")
             slurm.end(job, JobState.FAILED if failed else JobState.COMPLETED, last_words(job, failed=failed))
         await until(lambda: "103" in slurm.states, "it goes on")
-        assert endings(book) == ["failed", "retired", "failed", None]
+        assert endings(submission_log) == ["failed", "retired", "failed", None]
 
 
 async def test_what_somebody_cancels_twice_stays_cancelled(slurm: ScriptedSlurm) -> None:
-    async with pool_of(slurm) as (pool, book):
+    async with pool_of(slurm) as (pool, submission_log):
         asking = asyncio.create_task(pool.services("m"))
         for job in ("100", "101"):
             await until(lambda j=job: j in slurm.states, "a job is there")
             slurm.end(job, JobState.CANCELLED, last_words(job, failed=False))
         with pytest.raises(ServerFailed, match=r"in a row failed. Somebody cancelled job 101\."):
             await asking
-        assert endings(book) == ["cancelled", "failed for good"]
+        assert endings(submission_log) == ["cancelled", "failed for good"]
 
 
 async def test_while_slurm_is_away_nothing_is_decided(slurm: ScriptedSlurm) -> None:
-    async with asked(slurm) as (_pool, book):
+    async with asked(slurm) as (_pool, submission_log):
         slurm.away = True
         record_end(slurm.campaign.services, last_words("100", failed=True))
         await asyncio.sleep(0.2)
-        assert endings(book) == [None]
+        assert endings(submission_log) == [None]
         slurm.away = False
         slurm.end("100", JobState.UNKNOWN)  # and when it is back, it has forgotten the job
-        await until(lambda: endings(book)[0], "the server's own words are believed")
-        assert endings(book)[0] == "failed"
+        await until(lambda: endings(submission_log)[0], "the server's own words are believed")
+        assert endings(submission_log)[0] == "failed"
 
 
 async def test_a_server_is_found_while_slurm_keeps_us_waiting(slurm: ScriptedSlurm) -> None:
-    async with pool_of(slurm) as (pool, book):
+    async with pool_of(slurm) as (pool, submission_log):
         asking = asyncio.create_task(pool.services("m"))
-        await until(lambda: book.book.open, "a job is there")
+        await until(lambda: submission_log.state.open, "a job is there")
         slurm.answers.clear()
         await asyncio.sleep(0.1)
         slurm.serve("100")
@@ -290,25 +293,25 @@ async def test_a_job_that_nobody_knows_counts_as_gone_after_a_while(
     slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool_module, "ARRIVAL_S", 3.0)
-    async with asked(slurm) as (_pool, book):
+    async with asked(slurm) as (_pool, submission_log):
         slurm.states["100"] = JobState.UNKNOWN
         await asyncio.sleep(0.1)
-        assert endings(book)[0] is None
+        assert endings(submission_log)[0] is None
         await until(lambda: len(slurm.submitted) == 2, "another is asked for")
 
 
 async def test_a_requeued_job_is_not_over(slurm: ScriptedSlurm) -> None:
-    async with asked(slurm) as (pool, book):
+    async with asked(slurm) as (pool, submission_log):
         slurm.serve("100")
         await pool.services("m")
         slurm.end("100", JobState.PENDING, last_words("100", failed=False, served=True))
         await asyncio.sleep(0.2)
-        assert endings(book) == [None]
+        assert endings(submission_log) == [None]
         assert len(slurm.submitted) == 1
 
 
 async def test_what_a_killed_server_left_is_cleared_away(slurm: ScriptedSlurm) -> None:
-    async with asked(slurm) as (pool, _book):
+    async with asked(slurm) as (pool, _submission_log):
         service = slurm.serve("100")
         await pool.services("m")
         slurm.states["100"] = JobState.NODE_FAIL  # the announcement stays
@@ -320,7 +323,7 @@ async def test_what_a_killed_server_left_is_cleared_away(slurm: ScriptedSlurm) -
 
 
 async def test_a_doubted_server_counts_again_once_its_heart_has_beaten(slurm: ScriptedSlurm) -> None:
-    async with asked(slurm) as (pool, _book):
+    async with asked(slurm) as (pool, _submission_log):
         service = slurm.serve("100")
         (found,) = await pool.services("m")
         pool.mark_suspect(found)
@@ -335,7 +338,7 @@ async def test_a_doubted_server_counts_again_once_its_heart_has_beaten(slurm: Sc
 async def test_a_model_in_use_is_handed_over_and_an_unused_one_is_not(
     slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with asked(slurm) as (pool, book):
+    async with asked(slurm) as (pool, submission_log):
         slurm.serve("100", ends_in_s=100)
         await until(lambda: len(slurm.submitted) == 2, "a successor is asked for")
         assert slurm.signalled == []
@@ -343,7 +346,7 @@ async def test_a_model_in_use_is_handed_over_and_an_unused_one_is_not(
         await until(lambda: slurm.signalled == ["100"], "the predecessor is let go")
         assert [service.job for service in pool.ready_servers("m")] == ["101"]
         slurm.end("100", JobState.COMPLETED, last_words("100", failed=False, served=True))
-        await until(lambda: endings(book)[0] == "retired", "its end is booked")
+        await until(lambda: endings(submission_log)[0] == "retired", "its end is booked")
     async with pool_of(slurm):
         slurm.serve("101", ends_in_s=100)
         await asyncio.sleep(0.2)
@@ -351,9 +354,9 @@ async def test_a_model_in_use_is_handed_over_and_an_unused_one_is_not(
 
 
 async def test_at_the_end_servers_are_let_go_and_waiting_jobs_withdrawn(slurm: ScriptedSlurm) -> None:
-    async with pool_of(slurm, replicas=2) as (pool, book):
+    async with pool_of(slurm, replicas=2) as (pool, submission_log):
         pool.ready_servers("m")
-        await until(lambda: len(book.book.open) == 2, "two jobs are there")
+        await until(lambda: len(submission_log.state.open) == 2, "two jobs are there")
         slurm.serve("100")
         await pool.services("m")
         retiring = asyncio.create_task(pool.shut_down())
@@ -362,7 +365,7 @@ async def test_at_the_end_servers_are_let_go_and_waiting_jobs_withdrawn(slurm: S
         slurm.end("101", JobState.CANCELLED)
         slurm.end("100", JobState.COMPLETED, last_words("100", failed=False, served=True))
         await retiring
-        assert endings(book) == ["retired", "retired"]
+        assert endings(submission_log) == ["retired", "retired"]
         assert pool.ready_servers("m") == ()
 
 
@@ -374,14 +377,14 @@ async def test_after_a_wish_to_stop_nothing_is_submitted(slurm: ScriptedSlurm) -
     assert slurm.submitted == []
 
 
-async def test_what_breaks_the_book_reaches_whoever_waits(
+async def test_what_breaks_the_submission_log_reaches_whoever_waits(
     slurm: ScriptedSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise StorageFull("submissions.jsonl could not be written")
 
-    async with pool_of(slurm) as (pool, book):
-        monkeypatch.setattr(book, "log_intent", full)
+    async with pool_of(slurm) as (pool, submission_log):
+        monkeypatch.setattr(submission_log, "log_intent", full)
         with pytest.raises(StorageFull):
             await pool.services("m")
 

@@ -122,7 +122,7 @@ async def test_work_of_a_lost_node_is_done_elsewhere_and_two_losses_exclude_it(
     await lose(stage, "200_0", "NODE_FAIL", "n7")
     await until(lambda: len(stage.slurm.scripts) == 3)
     assert "#SBATCH --exclude=n7" in stage.slurm.scripts[2]
-    assert stage.book.book.excluded == {"n7": "jobs were lost there (NODE_FAIL of 200_0)"}
+    assert stage.submission_log.state.excluded == {"n7": "jobs were lost there (NODE_FAIL of 200_0)"}
     assert stage.warnings == ["Node n7 is avoided from now on: jobs were lost there (NODE_FAIL of 200_0)."]
     stage.finish(stage.take("300_0", "n8"))
     await asyncio.wait_for(task, 120)
@@ -135,7 +135,7 @@ async def test_jobs_that_were_lost_together_are_one_loss(stage: Stage) -> None:
         for number in range(3):
             await lose(stage, f"100_{number}", "NODE_FAIL", "n7")
         await until(lambda: stage.queue.waiting())
-        assert stage.book.book.excluded == {}
+        assert stage.submission_log.state.excluded == {}
 
 
 @pytest.mark.parametrize("proven", [0, 5])
@@ -148,7 +148,7 @@ async def test_faults_of_machines_exclude_a_node_only_where_others_do_the_work(
     await settled(0.1)
     for turn in range(4):
         await until(lambda: stage.queue.waiting())
-        assert ("n7" in stage.book.book.excluded) == bool(proven and turn >= 2)
+        assert ("n7" in stage.submission_log.state.excluded) == bool(proven and turn >= 2)
         stage.queue.fail(stage.take("100_0", "n7"), "No GPU.", "n7")
     with pytest.raises(InfrastructureError):
         await asyncio.wait_for(task, 120)
@@ -369,7 +369,7 @@ async def test_a_refusal_is_an_error(dispatcher: Dispatcher, stage: Stage) -> No
     (task,) = ask(dispatcher, stage, "a")
     with pytest.raises(SlurmRefused, match="partition"):
         await asyncio.wait_for(task, 120)
-    assert {s.ended for s in stage.book.book.submissions.values()} == {"refused"}
+    assert {s.ended for s in stage.submission_log.state.submissions.values()} == {"refused"}
     stage.slurm.trouble = None
     (task,) = ask(dispatcher, stage, "a")
     await until(lambda: stage.slurm.sizes == [1])
@@ -382,10 +382,10 @@ async def test_a_lost_answer_sends_nothing_twice(dispatcher: Dispatcher, stage: 
     await until(lambda: stage.warnings == ["sbatch gave no answer"])
     await settled()
     assert stage.slurm.sizes == [1]
-    (unanswered,) = stage.book.book.unanswered
+    (unanswered,) = stage.submission_log.state.unanswered
     stage.slurm.trouble, stage.slurm.away = None, False
-    await until(lambda: not stage.book.book.unanswered)
-    assert stage.book.book.submissions[unanswered.token].job_id == "100"
+    await until(lambda: not stage.submission_log.state.unanswered)
+    assert stage.submission_log.state.submissions[unanswered.token].job_id == "100"
     assert (stage.campaign.logs / unanswered.token / "100_0_submitted.pkl").exists()
     await finish(stage, "100_0", task)
     assert stage.slurm.sizes == [1]
@@ -412,8 +412,8 @@ async def test_a_throttle_bounds_new_elements_and_those_that_are_there(
 
 async def test_the_limit_on_jobs_counts_those_of_other_roles(tmp_path: Path, slurm: ScriptedSlurm) -> None:
     stage = Stage(tmp_path / "run", slurm, limits={"max_jobs": 4})
-    stage.book.log_intent("c1", "controller")
-    stage.book.log_intent("s1", "server")
+    stage.submission_log.log_intent("c1", "controller")
+    stage.submission_log.log_intent("s1", "server")
     async with stage.dispatcher() as dispatcher:
         ask(dispatcher, stage, *(f"e{number}" for number in range(10)))
         await until(lambda: slurm.sizes == [2])
@@ -423,12 +423,12 @@ async def test_the_limit_on_jobs_counts_those_of_other_roles(tmp_path: Path, slu
 
 async def test_no_room_at_all_is_said(tmp_path: Path, slurm: ScriptedSlurm) -> None:
     stage = Stage(tmp_path / "run", slurm, limits={"max_jobs": 1})
-    stage.book.log_intent("c1", "controller")
+    stage.submission_log.log_intent("c1", "controller")
     async with stage.dispatcher() as dispatcher:
         ask(dispatcher, stage, "a")
         await until(lambda: stage.warnings)
         assert "`limits.max_jobs: 1`" in stage.warnings[0]
-        stage.book.ended("c1", "COMPLETED")
+        stage.submission_log.ended("c1", "COMPLETED")
         await until(lambda: slurm.sizes == [1])
     assert len(stage.warnings) == 1
 
@@ -437,7 +437,7 @@ async def test_work_in_flight_is_adopted(stage: Stage, slurm: ScriptedSlurm) -> 
     async with stage.dispatcher() as first:
         tasks = ask(first, stage, "a", "b", "c")
         await until(lambda: slurm.sizes == [3])
-        await until(lambda: stage.book.book.open)
+        await until(lambda: stage.submission_log.state.open)
         claim, running = stage.take("100_0"), stage.take("100_1")
         for task in tasks:
             task.cancel()
@@ -459,7 +459,7 @@ async def test_what_was_cancelled_while_nobody_was_there_is_history(
 ) -> None:
     async with stage.dispatcher() as first:
         (task,) = ask(first, stage, "a")
-        await until(lambda: stage.book.book.open)
+        await until(lambda: stage.submission_log.state.open)
         task.cancel()
     slurm.set("100_0", "CANCELLED")
     async with stage.dispatcher() as second:
@@ -474,10 +474,10 @@ async def test_an_array_sent_by_one_who_died_over_it_gets_its_files(
     slurm.trouble, slurm.taken_all_the_same, slurm.away = SlurmUnreachable("no answer"), True, True
     async with stage.dispatcher() as first:
         ask(first, stage, "a")
-        await until(lambda: stage.book.book.unanswered)
+        await until(lambda: stage.submission_log.state.unanswered)
         await until(lambda: stage.warnings)
-    (unanswered,) = stage.book.book.unanswered
-    stage.book.submitted(unanswered.token, "100")  # somebody else found out
+    (unanswered,) = stage.submission_log.state.unanswered
+    stage.submission_log.submitted(unanswered.token, "100")  # somebody else found out
     slurm.trouble, slurm.away = None, False
     async with stage.dispatcher():
         assert (stage.campaign.logs / unanswered.token / "100_0_submitted.pkl").exists()
@@ -508,7 +508,7 @@ async def test_there_is_only_waiting_left_once_elements_were_asked_for(
 async def test_all_work_can_be_taken_back(stage: Stage, slurm: ScriptedSlurm) -> None:
     async with stage.dispatcher() as dispatcher:
         tasks = ask(dispatcher, stage, "a", "b")
-        await until(lambda: stage.book.book.open)
+        await until(lambda: stage.submission_log.state.open)
         stage.take("100_0")
         slurm.set("100_0", "RUNNING", elapsed_s=40)
         slurm.set("100_1", "PENDING", elapsed_s=0)
@@ -518,18 +518,20 @@ async def test_all_work_can_be_taken_back(stage: Stage, slurm: ScriptedSlurm) ->
                 await task
     assert slurm.cancelled == ["100"]
     assert stage.queue.ids() == frozenset()
-    (array,) = stage.book.book.submissions.values()
+    (array,) = stage.submission_log.state.submissions.values()
     assert (array.ended, array.seconds) == ("withdrawn", 40)
     assert list(stage.campaign.logs.iterdir()) == []
 
 
-async def test_what_cannot_be_cancelled_stays_in_the_book(stage: Stage, slurm: ScriptedSlurm) -> None:
+async def test_what_cannot_be_cancelled_stays_in_the_submission_log(
+    stage: Stage, slurm: ScriptedSlurm
+) -> None:
     async with stage.dispatcher() as dispatcher:
         ask(dispatcher, stage, "a")
-        await until(lambda: stage.book.book.open)
+        await until(lambda: stage.submission_log.state.open)
         slurm.away = True
         await dispatcher.withdraw_all()
-    assert len(stage.book.book.open) == 1
+    assert len(stage.submission_log.state.open) == 1
     assert "may go on for a while" in stage.warnings[-1]
     assert stage.queue.ids() == frozenset(), "they find nothing to do"
 
@@ -538,8 +540,8 @@ async def test_an_array_that_is_over_leaves_a_line_and_the_logs_of_what_failed(
     dispatcher: Dispatcher, stage: Stage, slurm: ScriptedSlurm
 ) -> None:
     tasks = ask(dispatcher, stage, "a", "b")
-    await until(lambda: stage.book.book.open)
-    (array,) = stage.book.book.open
+    await until(lambda: stage.submission_log.state.open)
+    (array,) = stage.submission_log.state.open
     folder = stage.campaign.logs / array.token
     for number in range(2):
         (folder / f"100_{number}.out").write_text("…")
@@ -550,8 +552,8 @@ async def test_an_array_that_is_over_leaves_a_line_and_the_logs_of_what_failed(
     slurm.set("100_1", "FAILED", elapsed_s=8)
     await until(lambda: lost.ticket not in stage.queue.claims())
     await until(lambda: slurm.sizes == [2, 1])
-    await until(lambda: not any(s.token == array.token for s in stage.book.book.open))
-    ended = stage.book.book.submissions[array.token]
+    await until(lambda: not any(s.token == array.token for s in stage.submission_log.state.open))
+    ended = stage.submission_log.state.submissions[array.token]
     assert (ended.ended, ended.seconds) == ("COMPLETED, FAILED", 15)
     assert [path.name for path in folder.iterdir()] == ["100_1.out"]
     assert stage.roster.signs() == ()
@@ -577,7 +579,7 @@ async def test_a_full_disk_ends_everything(
     def full(*_: object, **__: object) -> None:
         raise StorageFull("submissions.jsonl could not be written: No space left on device.")
 
-    monkeypatch.setattr(stage.book, "log_intent", full)
+    monkeypatch.setattr(stage.submission_log, "log_intent", full)
     for name in "ab":
         with pytest.raises(StorageFull):
             await asyncio.wait_for(*ask(dispatcher, stage, name), 120)
@@ -601,8 +603,8 @@ async def test_storage_that_is_away_for_a_moment_fails_what_is_waited_for_and_no
 async def test_leaving_waits_for_nobody(stage: Stage) -> None:
     async with stage.dispatcher(QUICK) as dispatcher:
         tasks = ask(dispatcher, stage, "a")
-        await until(lambda: stage.book.book.open)
-    assert len(stage.book.book.open) == 1
+        await until(lambda: stage.submission_log.state.open)
+    assert len(stage.submission_log.state.open) == 1
     for task in tasks:
         task.cancel()
         with suppress(asyncio.CancelledError):

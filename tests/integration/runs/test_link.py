@@ -22,8 +22,8 @@ from hpc.slurm import (
     SlurmRefused,
     SlurmUnreachable,
     SubmissionLog,
-    read_book,
     read_campaign_outcome,
+    read_submission_log,
     update_control,
     write_campaign_outcome,
 )
@@ -53,9 +53,10 @@ def slurm(monkeypatch: pytest.MonkeyPatch) -> RememberingSlurm:
 @pytest.fixture
 def campaign(tmp_path: Path, slurm: RememberingSlurm) -> Campaign:
     made = a_campaign(tmp_path, controller_chain={"max_no_progress": 3, "exit_margin": "1s"})
-    with SubmissionLog(made.book) as book:
+    with SubmissionLog(made.submission_log) as submission_log:
         assert (
-            submit_first(ControllerContext(made, None, book, slurm), "tests.module", render_script) == FIRST
+            submit_first(ControllerContext(made, None, submission_log, slurm), "tests.module", render_script)
+            == FIRST
         )
     slurm.set(FIRST, JobState.RUNNING)
     return made
@@ -169,7 +170,7 @@ def test_it_leaves_before_its_time_is_up(
 ) -> None:
     monkeypatch.setenv("SLURM_JOB_END_TIME", "1000")
     assert run(campaign, planned(campaign, False)) == 75
-    ours = read_book(campaign.book).submissions[f"{campaign.id}-c1"]
+    ours = read_submission_log(campaign.submission_log).submissions[f"{campaign.id}-c1"]
     assert ours.ended == "left"
     assert ours.seconds is not None
 
@@ -184,7 +185,7 @@ def test_a_successor_whose_answer_was_lost_is_found(campaign: Campaign, slurm: R
     slurm.lost = SlurmUnreachable("Socket timed out")
 
     def found_again() -> None:
-        assert read_book(campaign.book).submissions[f"{campaign.id}-c2"].job_id == "101"
+        assert read_submission_log(campaign.submission_log).submissions[f"{campaign.id}-c2"].job_id == "101"
         os.kill(os.getpid(), signal.SIGTERM)
 
     assert run(campaign, planned(campaign, found_again)) == 75

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpc.campaign import follow, logs_of, names_of, newest_of_controller, submission_of, tail
-from hpc.slurm import Campaign, read_book
+from hpc.slurm import Campaign, read_submission_log
 from tests.helpers.cluster.made_campaigns import made_campaign, submitted
 
 
@@ -39,20 +39,22 @@ def test_files_of_a_job_an_array_and_an_element(campaign: Campaign) -> None:
 def test_jobs_are_named_by_token_and_id(campaign: Campaign) -> None:
     token = submitted(campaign, "evaluate", "18", elements=4)
     submitted(campaign, "server", None)
-    book = read_book(campaign.book)
-    assert names_of(book) == {token: "18", "18": "18"}
-    found = submission_of(book, "18_3")
+    submission_log = read_submission_log(campaign.submission_log)
+    assert names_of(submission_log) == {token: "18", "18": "18"}
+    found = submission_of(submission_log, "18_3")
     assert found.token == token
-    assert submission_of(book, "19") is None
+    assert submission_of(submission_log, "19") is None
 
 
 def test_the_newest_log_of_the_controller(campaign: Campaign) -> None:
     for job in ("1", "2", "3"):
         submitted(campaign, "controller", job)
-    assert newest_of_controller(campaign, read_book(campaign.book)) == ()
+    assert newest_of_controller(campaign, read_submission_log(campaign.submission_log)) == ()
     printed(campaign, "1.out")
     second = printed(campaign, "2.out")
-    assert newest_of_controller(campaign, read_book(campaign.book)) == (second,), "3 has printed nothing"
+    assert newest_of_controller(campaign, read_submission_log(campaign.submission_log)) == (second,), (
+        "3 has printed nothing"
+    )
 
 
 @pytest.mark.parametrize(("text", "end"), [("", ""), ("a\nb", "a\nb"), ("a\nb\nc\n", "b\nc")])

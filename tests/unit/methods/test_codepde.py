@@ -84,7 +84,7 @@ async def test_the_author_sees_the_last_5000_characters_of_output_and_a_hint_whe
             result, failure=failure, scores=None, stdout="lost" + "o" * 5000, stderr="lost" + "e" * 5000
         )
 
-    _, effects = await codepde({r"c001/debug-1$": "I give up."}, score)
+    _, effects = await codepde({r"c001/debug-1(/retry-1)?$": "I give up."}, score)
     complaint = prompt(effects.chats["best-of-n/c001/debug-1"])
     assert "o" * 5000 in complaint
     assert "e" * 5000 in complaint
@@ -105,7 +105,7 @@ async def test_debugging_ends_after_the_permitted_rounds(allowed: int, asked: in
 
 
 async def test_a_reply_without_a_program_is_discarded_with_the_reason_and_the_others_go_on() -> None:
-    state, effects = await codepde({r"^genesis/c002/code$": "I would rather not."})
+    state, effects = await codepde({r"^genesis/c002/code(/retry-1)?$": "I would rather not."})
     assert list(state.candidates) == ["c001", "c003"]
     assert "The reply holds no program." in state.discarded["c002"]
     assert not [path for path in effects.runs if "c002" in path]

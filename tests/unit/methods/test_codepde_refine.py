@@ -123,7 +123,7 @@ async def test_a_refinement_is_debugged_in_its_own_conversation_and_its_last_ver
 async def test_only_where_no_refinement_runs_is_the_best_sample_reported() -> None:
     state, _ = await refine(
         {
-            r"search/s\d+/code$": lambda path, _: (
+            r"search/s\d+/code(/retry-1)?$": lambda path, _: (
                 fenced(program(1, crash="no")) if number(path) % 2 else "None."
             )
         }

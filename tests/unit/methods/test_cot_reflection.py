@@ -51,16 +51,16 @@ async def test_temperature_and_length_are_options() -> None:
 async def test_the_program_is_that_of_the_output_even_where_the_thinking_has_a_longer_one() -> None:
     long = fenced(program(0.5, "a very long name of a program that was thought of first"))
     reply = f"<thinking>\n{long}\n</thinking>\n<output>\n{fenced(program(0.1))}</output>"
-    state, _ = await played("cot-reflection", {r"/code$": reply}, **ONE)
+    state, _ = await played("cot-reflection", {r"/code(/retry-1)?$": reply}, **ONE)
     assert state.candidates["c001"].code == program(0.1)
     assert state.candidates["c001"].explanation == "A plan."
 
 
 async def test_a_reply_that_was_cut_off_inside_its_program_is_discarded() -> None:
     reply = Cut(thought(program(0.1)).removesuffix("```\n</output>\n"))
-    state, _ = await played("cot-reflection", {r"/code$": reply}, **ONE)
+    state, _ = await played("cot-reflection", {r"/code(/retry-1)?$": reply}, **ONE)
     assert not state.candidates
-    assert "ended inside the code block" in state.discarded["c001"]
+    assert "cut off at the limit of 10 tokens" in state.discarded["c001"]
 
 
 async def test_debugging_is_codepdes_and_goes_on_from_the_output() -> None:

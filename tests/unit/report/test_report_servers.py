@@ -45,11 +45,11 @@ def launch(evidence: ReportData) -> None:
     campaign = create_campaign(
         evidence.run.path, ClusterProfile.model_validate({"name": "c", "roles": roles})
     )
-    with SubmissionLog(campaign.book) as book:
+    with SubmissionLog(campaign.submission_log) as submission_log:
         for number, seconds in enumerate([3600.0, None]):
-            book.log_intent(f"s{number}", "server", gpus=2, purpose="qwen3-32b")
-            book.submitted(f"s{number}", f"10{number}")
-            book.ended(f"s{number}", "retired", seconds)
+            submission_log.log_intent(f"s{number}", "server", gpus=2, purpose="qwen3-32b")
+            submission_log.submitted(f"s{number}", f"10{number}")
+            submission_log.ended(f"s{number}", "retired", seconds)
 
 
 def test_gpu_hours_of_servers_are_shared_by_tokens(evidence: ReportData) -> None:

@@ -37,6 +37,13 @@ class Equations:
         self.jacobians += 1
         return self.derivative(time, state)
 
+    @property
+    def algebraic(self) -> Any:
+        return np.zeros(1, dtype=bool)
+
+    def weighed(self, changes: Array) -> Array:
+        return changes
+
     def sizes(self, states: Array) -> Array:
         return np.abs(states).reshape(-1, states.shape[-1]).max(axis=0)
 

@@ -332,7 +332,7 @@ def test_patch_on_an_empty_base_is_not_found() -> None:
     [
         ("search-replace", "nothing", "no SEARCH/REPLACE block"),
         ("search-replace", "<<<<<<< SEARCH\nx\n", "not closed"),
-        ("search-replace", block("x\n", "y\n") * 65, "at most 64"),
+        ("search-replace", "".join(block(f"x{n}\n", "y\n") for n in range(65)), "at most 64"),
         ("search-replace", block("x\n", "y" * 200_000 + "\n"), "at most 200000"),
         ("search-replace", block("x\n=======\n" * 5, "y\n"), "may divide it"),
         ("unified-diff", "prose", "changes nothing"),

@@ -2,10 +2,12 @@ from dataclasses import replace
 
 import pytest
 
+from sharp.errors import ConfigurationError
 from sharp.evaluation.protocol import CandidateFailure
 from sharp.methods.pde_sharp import pde_sharp
 from tests.helpers.models.scripted import (
     ANALYSIS,
+    Cut,
     ScriptedEffects,
     evaluation,
     fenced,
@@ -284,9 +286,34 @@ async def test_a_useless_stability_bound_is_kept_as_text_with_the_reason(bound):
 
 async def test_unusable_genesis_answers_are_discarded_with_the_reason():
     only = {r"select/judge-\d$": selection(["c001", "c002"])}
-    state, _ = await play({r"^genesis/c003/code$": "Sorry, I cannot.", **only})
+    state, _ = await play({r"^genesis/c003/code(/retry-1)?$": "Sorry, I cannot.", **only})
     assert "c003" not in state.candidates
     assert "no program" in state.discarded["c003"]
+
+
+async def test_an_unusable_genesis_answer_is_sent_back_once_with_the_reason():
+    stub = fenced(
+        "def solver(u0_batch, t_coordinate, beta):\n    # ... rest of the solver unchanged\n    return u0\n"
+    )
+    whole = fenced(program(0.3, "s3"))
+    _, effects = await play({r"^genesis/c003/code$": stub, r"^genesis/c003/code/retry-1$": whole})
+    *_, answer, complaint = effects.chats["genesis/c003/code/retry-1"].messages
+    assert answer.content == stub
+    assert "leaves out code (line 2: '# ... rest of the solver unchanged')" in complaint.content
+    assert effects.states["genesis"].candidates["c003"].code == program(0.3, "s3")
+
+
+async def test_reasoning_is_in_no_later_turn():
+    thought = "<think>I wonder.</think>\n"
+    rules = {r"select/judge-\d$": lambda _, __: thought + selection(["c001", "c002"])}
+    _, effects = await play(rules)
+    told = [message.content for call in effects.chats.values() for message in call.messages]
+    assert not [text for text in told if "I wonder" in text]
+
+
+async def test_a_run_whose_programs_are_all_cut_off_stops_and_names_the_limit():
+    with pytest.raises(ConfigurationError, match=r"all 6 programs.*raise `sampling.genesis.max_tokens`"):
+        await play({r"^genesis/": Cut("```python\nimport numpy")}, genesis={"candidates": 6})
 
 
 async def test_no_candidate_at_all_ends_without_a_winner():

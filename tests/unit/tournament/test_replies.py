@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from sharp.errors import ReplyError
 from sharp.llm.replies import (
     Revision,
-    extract_code,
     extract_json,
     read_revision,
     read_selection,
     read_strategy,
     read_verdict,
 )
+from sharp.llm.replies_code import extract_code
+from sharp.llm.replies_text import refuse_cut
 
 SOLVER = "import numpy as np\n\n\ndef solver(u, t, beta):\n    return u\n"
 IDS = ["c001", "c007", "c019", "h1.2.3", "h1.2.3d1"]
@@ -42,9 +43,10 @@ def test_complete_program_is_preferred_to_longer_fragments() -> None:
     assert extract_code(reply) == SOLVER
 
 
-def test_longest_of_several_programs_is_taken() -> None:
+def test_last_of_several_drafts_is_taken_and_an_example_of_its_use_is_none() -> None:
     longer = SOLVER + "\n\ndef helper():\n    return 1\n"
-    assert extract_code(fenced(longer) + fenced(SOLVER)) == longer
+    usage = "from solver import solver\n\nprint(solver(1, 2, 3))\n"
+    assert extract_code(fenced(longer) + fenced(SOLVER) + fenced(usage)) == SOLVER
 
 
 def test_syntax_error_is_left_to_the_program() -> None:
@@ -62,7 +64,6 @@ def test_other_function_names() -> None:
     ("reply", "message"),
     [
         ("I would use a spectral method.", "has no code block"),
-        (SOLVER, "has no code block"),
         (fenced("u = 1\n") + fenced("v = 2\n"), "None of its 2 code blocks"),
         (fenced("def solver(): pass\n", "javascript"), "has no code block"),
     ],
@@ -75,8 +76,15 @@ def test_reply_without_a_program_is_refused(reply: str, message: str) -> None:
 
 def test_reply_cut_off_inside_the_program_is_refused() -> None:
     for cut in (f"Plan.\n```python\n{SOLVER}", f"{fenced(SOLVER)}Better:\n```python\n{SOLVER}    x = "):
-        with pytest.raises(ReplyError, match="ended inside the code block that begins at its line"):
-            extract_code(cut)
+        with pytest.raises(ReplyError, match="cut off at the limit of 8192 tokens"):
+            refuse_cut(cut, 8192)
+    with pytest.raises(ReplyError, match="ended inside the code block that begins at its line 2"):
+        extract_code(f"Plan.\n```python\n{SOLVER}    x = (")
+    refuse_cut(f"{fenced(SOLVER)}This program is", 8192)
+
+
+def test_closing_fence_that_was_forgotten_does_no_harm() -> None:
+    assert extract_code(f"Plan.\n```python\n{SOLVER}") == SOLVER
 
 
 def test_stray_fence_at_the_end_is_no_cut() -> None:
@@ -219,8 +227,7 @@ def test_nominee_outside_the_list_is_added_with_its_reason() -> None:
         ("none of them", "no JSON object"),
         ('{"nominee": "c007"}', '"shortlist" must be a list'),
         (selection(), "names 0 candidates; at least 1"),
-        ('{"shortlist": ["c007", "c019"]}', "no reason for c007, c019"),
-        (selection((7, " "), (19, "a")), "no reason for c007;"),
+        ('{"shortlist": ["c007", "c019"]}', '"nominee" is None'),
         (selection((7, "a"), (1, "b"), nominee=None), '"nominee" is None'),
     ],
 )
@@ -293,22 +300,17 @@ def test_keep() -> None:
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        (BLOCK, "no JSON object"),
+        (f'{{"base_id": {BLOCK}', "found '<<<<<<< SEARCH'"),
         (f"{HEADER}\nI would halve the step.", "has no patch"),
         (f"{HEADER}\n" + fenced("CFL = 0.4\n"), "has no patch"),
         (f'{{"base_id": "c001"}}\n{BLOCK}', "\"base_id\" is 'c001'; it must be one of h1.2.3, c007"),
-        (f'{{"base_id": "c007"}}\n{BLOCK}', '"changes" must be a list'),
-        (f'{{"changes": []}}\n{BLOCK}', '"changes" must be a list'),
-        (f'{{"changes": ["smaller step"]}}\n{BLOCK}', 'Change 1 does not say "what"'),
-        (f'{{"changes": [{{"what": "x", "why": ""}}]}}\n{BLOCK}', 'Change 1 does not say "why"'),
         (f'{{"action": "keep"}}\n{BLOCK}', "says to keep c007 and also changes it"),
         (f"{HEADER}\n{BLOCK}{BLOCK[:40]}", "block 2 is not closed .* before the reply ends"),
         (f"{HEADER}\n{BLOCK[:40]}\n{BLOCK}", "block 1 is not closed .* before the next one begins"),
         (f"{HEADER}\n{BLOCK.replace('=======', '==')}", "block 1 has no line '======='"),
-        (f"{HEADER}\n```diff\n{DIFF}", "ended inside the diff block"),
         (f"{HEADER}\n```diff\n same\n```", "changes nothing"),
-        (f"{HEADER}\n```python\n{SOLVER}", "ended inside the code block"),
-        (f"{HEADER}\n{BLOCK * 65}", "65 blocks; at most 64"),
+        (f"{HEADER}\n```python\n{SOLVER}x = (", "ended inside the code block"),
+        (HEADER + "".join(f"\n{BLOCK.replace('0.8', str(n))}" for n in range(65)), "65 blocks; at most 64"),
         (f"{HEADER}\n{BLOCK.replace('0.4', '4' * 200_000)}", "at most 200000"),
     ],
 )

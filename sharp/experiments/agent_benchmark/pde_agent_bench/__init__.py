@@ -1,4 +1,4 @@
-"""Import of the scalar cases of pde-agent-bench as problem specifications."""
+"""Import of the cases of pde-agent-bench as problem specifications."""
 
 from sharp.experiments.agent_benchmark.pde_agent_bench.importer import (
     ImportedCase,

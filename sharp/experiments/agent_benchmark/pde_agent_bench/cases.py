@@ -27,7 +27,8 @@ _DIGITS = 15
 Pair = tuple[float, float]
 Bounds = tuple[float, float, float, float]
 Length = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=2, le=50)]
+Count = Annotated[int, Field(ge=2, le=2000)]
+Teeth = Annotated[int, Field(ge=2, le=50)]
 Angle = Annotated[float, Field(gt=0, lt=360)]
 _FORM = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -89,17 +90,22 @@ class Shape(CaseModel):
 
 
 class CaseGrid(CaseModel):
-    """The grid on which solutions are compared: numbers of points along the axes."""
+    """The grid on which solutions are compared: numbers of points along the axes, and the box that they fill.
 
-    nx: int
-    ny: int
-    nz: int | None = None
+    `bbox` holds the two ends of each axis in turn; without it the box is the smallest around the domain.
+    """
+
+    nx: Count
+    ny: Count
+    nz: Count | None = None
+    bbox: tuple[float, ...] = ()
 
 
 class CaseOutput(CaseModel):
-    """Where the solution is wanted."""
+    """What of the solution is wanted, and where: `field` names a scalar, or the magnitude of a vector."""
 
     grid: CaseGrid
+    field: str = "scalar"
 
 
 class Oracle(CaseModel):
@@ -210,14 +216,14 @@ def _corner(
 
 
 def _star(
-    center: Pair = (0.0, 0.0), points: Count = 5, inner_r: Length = 0.3, outer_r: Length = 0.7
+    center: Pair = (0.0, 0.0), points: Teeth = 5, inner_r: Length = 0.3, outer_r: Length = 0.7
 ) -> dict[str, Any]:
     """A star, one of its tips downwards."""
     return _zigzag(center, points, (outer_r, inner_r), -math.pi / 2)
 
 
 def _gear(
-    center: Pair = (0.0, 0.0), teeth: Count = 8, base_r: Length = 0.5, tooth_h: Length = 0.2
+    center: Pair = (0.0, 0.0), teeth: Teeth = 8, base_r: Length = 0.5, tooth_h: Length = 0.2
 ) -> dict[str, Any]:
     """A gear, one of its teeth to the right."""
     return _zigzag(center, teeth, (base_r + tooth_h, base_r), 0.0)
@@ -252,6 +258,71 @@ def _junction(
     return _polygon((left, bottom), *stem, (right, bottom), (right, top), (left, top))
 
 
+class Hole(CaseModel):
+    """A hole in a domain: a circle by centre and radius, a rectangle by its box, or a polygon by its vertices."""
+
+    model_config = ConfigDict(**_FORM, populate_by_name=True)
+
+    center: Pair | None = Field(None, alias="c")
+    radius: Length | None = Field(None, alias="r")
+    bbox: Bounds | None = None
+    vertices: tuple[Pair, ...] = ()
+
+    def domain(self) -> dict[str, Any]:
+        """Return the hole as a domain; raises `UnsupportedCase`."""
+        if self.center is not None and self.radius is not None:
+            return _disk(self.center, self.radius)
+        if self.bbox is not None:
+            return _box(*self.bbox)
+        if len(self.vertices) > 2:
+            return _polygon(*self.vertices)
+        raise UnsupportedCase(NO_CASE, "a hole: expected a circle, a box or vertices")
+
+
+class Bridge(CaseModel):
+    """The bar of a dumbbell."""
+
+    x_min: float
+    x_max: float
+    y_min: float
+    y_max: float
+
+
+def _with_holes(holes: tuple[Hole, ...], outer: Bounds = (0.0, 1.0, 0.0, 1.0)) -> dict[str, Any]:
+    return {**_box(*outer), "holes": [hole.domain() for hole in holes]}
+
+
+def _with_hole(inner_hole: Hole, outer: Bounds = (0.0, 1.0, 0.0, 1.0)) -> dict[str, Any]:
+    return _with_holes((inner_hole,), outer)
+
+
+def _eccentric(outer_circle: Hole, inner_circle: Hole) -> dict[str, Any]:
+    return {**outer_circle.domain(), "holes": [inner_circle.domain()]}
+
+
+def _dumbbell(
+    left_circle: Hole | None = None,
+    right_circle: Hole | None = None,
+    bridge: Bridge | None = None,
+    left_center: Pair = (0.2, 0.5),
+    right_center: Pair = (0.8, 0.5),
+    radius: Length = 0.2,
+    bar_width: Length = 0.1,
+) -> dict[str, Any]:
+    """Two disks and a bar, given as such, or by their centres, a radius and the width of a bar between these."""
+    left = left_circle.domain() if left_circle else _disk(left_center, radius)
+    right = right_circle.domain() if right_circle else _disk(right_center, radius)
+    middle = left["center"][1]
+    bar = bridge or Bridge(
+        x_min=left["center"][0],
+        x_max=right["center"][0],
+        y_min=middle - bar_width / 2,
+        y_max=middle + bar_width / 2,
+    )
+    ends = (bar.x_min, bar.x_max, bar.y_min, bar.y_max)
+    return {"type": "union", "of": [left, right, _box(*(round(end, _DIGITS) for end in ends))]}
+
+
 _SHAPES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "unit_square": lambda: _box(0, 1, 0, 1),
     "unit_cube": lambda: _box(0, 1, 0, 1, 0, 1),
@@ -264,4 +335,8 @@ _SHAPES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "star_shape": _star,
     "gear": _gear,
     "sector": _sector,
+    "square_with_hole": _with_hole,
+    "multi_hole": _with_holes,
+    "eccentric_annulus": _eccentric,
+    "dumbbell": _dumbbell,
 }

@@ -21,27 +21,40 @@ from sharp.experiments.agent_benchmark.metrics.derivatives import rebuilt
 from sharp.experiments.agent_benchmark.pde_agent_bench.cases import NO_CASE, CaseEquation, UnsupportedCase
 from sharp.problems import Binary, Negative, Node, Number, Scope, parse_tree, to_sympy
 
-_VECTORS = ("linear_elasticity", "navier_stokes", "stokes")
+FIELD = "u"
+_VECTOR = ("u", "v", "w")
 
 
 @dataclass(frozen=True)
 class EquationTemplate:
-    """An equation `left = source` for the field u, with the values of its parameters and its coefficients as text.
+    """The equations of a case, with the values of its parameters and its coefficients as text.
 
-    `operator` is the left side in terms of u alone. `further` has equations of further fields, as in {w: -lap(u)}.
+    `lefts` holds by field the left side of the equation whose right side is the source of that field: u, or the
+    components u, v, w of a vector. `further` has equations of further fields, as in {w: -lap(u)}; `operator` is then
+    the left side in terms of u alone. `constraints` holds by further field what vanishes, as in {p: u_x + v_y}.
     """
 
-    left: str
+    lefts: Mapping[str, str]
     parameters: Mapping[str, float] = field(default_factory=dict)
     coefficients: Mapping[str, str] = field(default_factory=dict)
     operator: str = ""
     further: Mapping[str, str] = field(default_factory=dict)
+    constraints: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The fields that the case names: those with a source, an initial state and boundary values."""
+        return tuple(self.lefts)
+
+
+def _scalar(
+    left: str, parameters: Mapping[str, float] | None = None, coefficients: Mapping[str, str] | None = None
+) -> EquationTemplate:
+    return EquationTemplate({FIELD: left}, parameters or {}, coefficients or {})
 
 
 def equation_template(pde: CaseEquation, space: Sequence[str]) -> EquationTemplate:
     """Return the form of an equation; raises `UnsupportedCase` for families that cannot be said."""
-    if pde.type in _VECTORS:
-        raise UnsupportedCase(f"vector problem ({pde.type})")
     if pde.type not in _TEMPLATES:
         raise UnsupportedCase("an equation of another family", clip(pde.type))
     return _TEMPLATES[pde.type](pde, space)
@@ -60,12 +73,12 @@ def _diffusion(pde: CaseEquation, space: Sequence[str], before: str) -> Equation
     """Return `before` and the diffusion term, whose coefficient is 1 where the case gives none."""
     kappa = pde.coefficients.get("kappa")
     if kappa is None:
-        return EquationTemplate(f"{before}lap(u)")
+        return _scalar(f"{before}lap(u)")
     if kappa.type == "constant" and kappa.value is not None:
-        return EquationTemplate(f"{before}kappa*lap(u)", {"kappa": kappa.value})
+        return _scalar(f"{before}kappa*lap(u)", {"kappa": kappa.value})
     if kappa.type == "expr" and kappa.expr is not None:
         written = write_expression(read_expression(kappa.expr, space, "kappa"))
-        return EquationTemplate(f"{before}div(kappa*grad(u))", coefficients={"kappa": written})
+        return _scalar(f"{before}div(kappa*grad(u))", coefficients={"kappa": written})
     raise UnsupportedCase("a coefficient of another kind", clip(kappa.type))
 
 
@@ -83,7 +96,7 @@ def _convection(pde: CaseEquation, space: Sequence[str]) -> EquationTemplate:
         )
     speeds = {f"b{axis}": float(value) for axis, value in zip(space, beta, strict=True) if value}
     terms = "".join(f" + {name}*u_{name[1:]}" for name in speeds)
-    return EquationTemplate(f"{_start(pde)}epsilon*lap(u){terms}", {"epsilon": epsilon, **speeds})
+    return _scalar(f"{_start(pde)}epsilon*lap(u){terms}", {"epsilon": epsilon, **speeds})
 
 
 # Types of the reaction term R(u): its text, and its parameters by the names that they have in the text.
@@ -104,25 +117,80 @@ def _reaction(pde: CaseEquation, _: Sequence[str]) -> EquationTemplate:
     if not all(_is_number(given.get(key)) for key in names.values()):
         raise UnsupportedCase(NO_CASE, f"reaction: expected numbers {', '.join(names.values())}")
     values = {name: float(given[key]) for name, key in names.items()}
-    return EquationTemplate(
-        f"{_start(pde)}epsilon*lap(u) + {text}", {"epsilon": _number(pde, "epsilon"), **values}
-    )
+    return _scalar(f"{_start(pde)}epsilon*lap(u) + {text}", {"epsilon": _number(pde, "epsilon"), **values})
+
+
+def _elasticity(pde: CaseEquation, space: Sequence[str]) -> EquationTemplate:
+    """Return the balance of forces of Hooke's law, -div sigma = f with sigma = lam tr(e) I + 2 mu e."""
+    lam, mu = _lame(pde)
+    names = _VECTOR[: len(space)]
+    dilation = " + ".join(f"{name}_{axis}" for name, axis in zip(names, space, strict=True))
+
+    def stress(i: int, j: int) -> str:
+        shear = f"mu*({names[i]}_{space[j]} + {names[j]}_{space[i]})"
+        return f"lam*({dilation}) + 2*mu*{names[i]}_{space[i]}" if i == j else shear
+
+    lefts = {
+        name: "".join(f" - ({stress(i, j)})_{axis}" for j, axis in enumerate(space)).strip()
+        for i, name in enumerate(names)
+    }
+    return EquationTemplate(lefts, {"lam": lam, "mu": mu})
+
+
+def _lame(pde: CaseEquation) -> tuple[float, float]:
+    """Return Lamé's parameters, given or by Young's modulus and Poisson's ratio (plane strain in the plane)."""
+    if "lambda" in pde.pde_params or "mu" in pde.pde_params:
+        return _number(pde, "lambda"), _number(pde, "mu")
+    modulus, ratio = _number(pde, "E"), _number(pde, "nu")
+    if not (modulus > 0 and -1 < ratio < 0.5):
+        raise UnsupportedCase(
+            "a material without Lamé's parameters",
+            f"E = {modulus:g} and nu = {ratio:g}; expected -1 < nu < 0.5",
+        )
+    return modulus * ratio / ((1 + ratio) * (1 - 2 * ratio)), modulus / (2 * (1 + ratio))
+
+
+def _flow(pde: CaseEquation, space: Sequence[str]) -> EquationTemplate:
+    """Return the balance of momentum with viscous stress nu grad(u) - p I, and incompressibility.
+
+    At an open end the benchmark's finite elements leave this stress zero: so the fluxes are written out.
+    """
+    names = _VECTOR[: len(space)]
+    inert = ["{0}_t"] if pde.time else []
+    if pde.type == "navier_stokes":
+        inert += [f"{name}*{{0}}_{axis}" for name, axis in zip(names, space, strict=True)]
+
+    def viscous(name: str) -> str:
+        fluxes = [
+            f"nu*{name}_{axis}" + (" - p" if own == name else "")
+            for own, axis in zip(names, space, strict=True)
+        ]
+        return "".join(f" - ({flux})_{axis}" for flux, axis in zip(fluxes, space, strict=True))
+
+    lefts = {name: (" + ".join(inert).format(name) + viscous(name)).strip() for name in names}
+    divergence = " + ".join(f"{name}_{axis}" for name, axis in zip(names, space, strict=True))
+    return EquationTemplate(lefts, {"nu": _number(pde, "nu")}, constraints={"p": divergence})
 
 
 _TEMPLATES: Mapping[str, Callable[[CaseEquation, Sequence[str]], EquationTemplate]] = {
     "poisson": lambda pde, space: _diffusion(pde, space, "-"),
     "heat": lambda pde, space: _diffusion(pde, space, "u_t - "),
     "convection_diffusion": _convection,
-    "helmholtz": lambda pde, _: EquationTemplate(
+    "helmholtz": lambda pde, _: _scalar(
         "-lap(u) - k**2*u", {"k": _number(pde, "k" if "k" in pde.pde_params else "wave_number")}
     ),
     "reaction_diffusion": _reaction,
-    "wave": lambda pde, _: EquationTemplate("u_tt - c**2*lap(u)", {"c": _number(pde, "c")}),
-    "burgers": lambda pde, space: EquationTemplate(
+    "wave": lambda pde, _: _scalar("u_tt - c**2*lap(u)", {"c": _number(pde, "c")}),
+    "burgers": lambda pde, space: _scalar(
         f"u_t{''.join(f' + u*u_{axis}' for axis in space)} - nu*lap(u)", {"nu": _number(pde, "nu")}
     ),
+    "linear_elasticity": _elasticity,
+    "stokes": _flow,
+    "navier_stokes": _flow,
     # Two equations of second order, as the benchmark poses them: u and w = -lap(u) are given on the boundary.
-    "biharmonic": lambda *_: EquationTemplate("-lap(w)", operator="lap(lap(u))", further={"w": "-lap(u)"}),
+    "biharmonic": lambda *_: EquationTemplate(
+        {FIELD: "-lap(w)"}, operator="lap(lap(u))", further={"w": "-lap(u)"}
+    ),
 }
 
 

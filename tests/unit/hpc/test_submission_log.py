@@ -1,4 +1,4 @@
-"""The book of jobs: what it says after each event, and after a writer was killed."""
+"""The submission log: what it says after each event, and after a writer was killed."""
 
 from __future__ import annotations
 
@@ -15,41 +15,44 @@ from hpc.slurm import (
     SubmissionLog,
     SubmissionState,
     find_unanswered,
-    read_book,
+    read_submission_log,
 )
 
 
-def test_a_book_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    assert read_book(tmp_path / "submissions.jsonl") == SubmissionState()
+def test_a_submission_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    assert read_submission_log(tmp_path / "submissions.jsonl") == SubmissionState()
 
 
 def test_a_submission_from_intent_to_end(tmp_path: Path) -> None:
-    with SubmissionLog(tmp_path / "submissions.jsonl") as book:
-        book.log_intent("a-e1", "evaluate", elements=3, gpus=2, purpose="x")
-        assert [s.token for s in book.book.unanswered] == ["a-e1"]
-        book.submitted("a-e1", "17")
-        assert [s.job_id for s in book.book.open] == ["17"]
-        book.ended("a-e1", "COMPLETED", 1800.0)
-        book.exclude("n7", "two jobs were lost there")
-    known = read_book(tmp_path / "submissions.jsonl")
+    with SubmissionLog(tmp_path / "submissions.jsonl") as submission_log:
+        submission_log.log_intent("a-e1", "evaluate", elements=3, gpus=2, purpose="x")
+        assert [s.token for s in submission_log.state.unanswered] == ["a-e1"]
+        submission_log.submitted("a-e1", "17")
+        assert [s.job_id for s in submission_log.state.open] == ["17"]
+        submission_log.ended("a-e1", "COMPLETED", 1800.0)
+        submission_log.exclude("n7", "two jobs were lost there")
+    known = read_submission_log(tmp_path / "submissions.jsonl")
     (submission,) = known.submissions.values()
     assert (submission.ended, submission.gpu_hours) == ("COMPLETED", 1.0)
     assert (known.open, known.unanswered) == ((), ())
     assert known.excluded == {"n7": "two jobs were lost there"}
 
 
-def test_a_book_cut_off_anywhere_keeps_its_whole_lines_and_takes_new_ones(tmp_path: Path) -> None:
+def test_a_submission_log_cut_off_anywhere_keeps_its_whole_lines_and_takes_new_ones(tmp_path: Path) -> None:
     path = tmp_path / "submissions.jsonl"
-    with SubmissionLog(path) as book:
+    with SubmissionLog(path) as submission_log:
         for number in range(3):
-            book.log_intent(f"a-e{number}", "evaluate")
+            submission_log.log_intent(f"a-e{number}", "evaluate")
     data = path.read_bytes()
     for size in range(0, len(data), 3):
         path.write_bytes(data[:size])
         whole = data[:size].count(b"\n")
-        with SubmissionLog(path) as book:
-            book.log_intent("a-s1", "server")
-        assert [*read_book(path).submissions] == [*(f"a-e{number}" for number in range(whole)), "a-s1"]
+        with SubmissionLog(path) as submission_log:
+            submission_log.log_intent("a-s1", "server")
+        assert [*read_submission_log(path).submissions] == [
+            *(f"a-e{number}" for number in range(whole)),
+            "a-s1",
+        ]
 
 
 def test_a_writer_that_may_no_longer_write_leaves_no_line(tmp_path: Path) -> None:
@@ -57,11 +60,11 @@ def test_a_writer_that_may_no_longer_write_leaves_no_line(tmp_path: Path) -> Non
         raise RuntimeError("another one steers")
 
     with (
-        SubmissionLog(tmp_path / "submissions.jsonl", fenced) as book,
+        SubmissionLog(tmp_path / "submissions.jsonl", fenced) as submission_log,
         pytest.raises(RuntimeError, match="another"),
     ):
-        book.log_intent("a-e1", "evaluate")
-    assert read_book(tmp_path / "submissions.jsonl") == SubmissionState()
+        submission_log.log_intent("a-e1", "evaluate")
+    assert read_submission_log(tmp_path / "submissions.jsonl") == SubmissionState()
 
 
 class Answering(Slurm):
@@ -78,10 +81,10 @@ def test_the_intent_is_on_disk_before_slurm_is_asked_and_the_answer_after(tmp_pa
     path = tmp_path / "submissions.jsonl"
     with SubmissionLog(path) as log:
         with log.submitting("e1", "evaluate", elements=2) as submitted:
-            assert [s.token for s in read_book(path).unanswered] == ["e1"]
+            assert [s.token for s in read_submission_log(path).unanswered] == ["e1"]
             assert log.unanswered("evaluate") == (), "its answer is awaited here"
             submitted("17")
-        assert read_book(path).open_jobs == ("17",)
+        assert read_submission_log(path).open_jobs == ("17",)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +103,7 @@ def test_only_a_submission_that_slurm_refused_is_known_not_to_be_there(
     with SubmissionLog(tmp_path / "submissions.jsonl") as log:
         with pytest.raises(type(error)), log.submitting("s1", "server"):
             raise error
-        assert log.book.submissions["s1"].ended == ended
+        assert log.state.submissions["s1"].ended == ended
         assert [s.token for s in log.unanswered("server")] == ([] if ended else ["s1"])
 
 

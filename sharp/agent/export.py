@@ -45,7 +45,8 @@ def export_course(finished: SessionResult, folder: Path) -> Path:
         _write(folder / PROBLEM, to_yaml(finished.problem))
     solution = finished.solution.solution if finished.solution else None
     if finished.problem is not None and solution is not None:
-        write_atomic(folder / "solution.npz", npz(output(finished.problem, solution), solution))
+        found = output(finished.problem, solution)
+        write_atomic(folder / "solution.npz", npz(found, solution, headline(finished)))
     if finished.course.questions:
         write_questions(folder, finished.settings.statement, dict.fromkeys(finished.course.questions))
     _write(folder / "report.html", render_html(report))

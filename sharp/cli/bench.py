@@ -129,6 +129,71 @@ def agent(
     _show(data, publish_benchmark(folder, data), as_json)
 
 
+@bench.command()
+@click.option("--count", type=COUNT, default=100, show_default=True, help="Problems.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the generator."
+)
+@click.option(
+    "--workers", "--jobs", "workers", type=COUNT, help="Processes.  [default: as many as there are cores]"
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=20.0,
+    show_default=True,
+    help="Seconds for one problem.",
+)
+@click.option(
+    "--dir",
+    "folder",
+    type=FOLDER,
+    default=Path("bench/verify"),
+    show_default=True,
+    help="Where rows and tables are kept.",
+)
+@json_option
+def verify(
+    count: int, seed: int, workers: int | None, time_limit: float, folder: Path, as_json: bool
+) -> None:
+    """Try to have wrong solutions called verified: random problems with known solutions, half of them sabotaged.
+
+    Every second problem is solved; of the others a wrong solution is handed in, as the output of a solver or as a
+    claim. The exit code is 3 where a verdict "verified" is wrong, or a trial failed. The same command goes on after an
+    interruption; a larger count adds to the same folder (docs/solving.md).
+
+    \b
+    Examples:
+      sharp bench verify --count 50
+      sharp bench verify --count 2000 --seed 7 --workers 16 --time-limit 30
+    """
+    from sharp.api import advice
+    from sharp.experiments.verification_suite.suite import (
+        WRONG,
+        counts,
+        honest_doubts,
+        list_trials,
+        publish_suite,
+        run_suite,
+    )
+
+    trials = list_trials(seed, count, time_limit)
+    with advice("what has ended is kept; the same command goes on"):
+        cores = len(os.sched_getaffinity(0))
+        rows = run_suite(folder, trials, workers or cores, lambda line: click.echo(line, err=True))
+    found, (doubted, due) = counts(rows), honest_doubts(rows)
+    files = publish_suite(folder, rows, count)
+    lines = [
+        *(f"{name}: {number}" for name, number in found.items()),
+        f"affordable, solved and not verified: {doubted} of {due}",
+        *map(str, files.paths()),
+    ]
+    facts = {"seed": seed, "counts": found, "affordable": due, "affordable_not_verified": doubted}
+    show(as_json, {**facts, "files": files.to_json()}, "\n".join(lines))
+    if found[WRONG] or found["failed"]:
+        raise click.exceptions.Exit(CELLS_FAILED)
+
+
 def _show_plan(tasks: Sequence[BenchmarkTrial], left: int, folder: Path, as_json: bool) -> None:
     arms: list[Arm] = list(dict.fromkeys(task.arm for task in tasks))
     facts = {

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
+from sharp.solvers.comparison import solution_distance
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import Deadline, NumericalMethod
-from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, distance, refine
+from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, refine
 from sharp.solvers.system import FirstOrderSystem
 
 COST = 10.0
@@ -29,17 +30,16 @@ class CrossCheck:
     seconds: float
 
 
-def cross_check(
+def second_opinion(
     system: FirstOrderSystem,
     methods: Sequence[NumericalMethod],
-    solution: DiscreteSolution,
     seconds: float,
     accuracy: float,
     deadline: Deadline,
     listener: Callable[[ResolutionAttempt], None],
     sound: Callable[[RefinementStudy], bool] = lambda _: True,
-) -> CrossCheck | None:
-    """Return the comparison with the first of the methods that gives a sound solution in time, or None.
+) -> RefinementStudy | None:
+    """Return what the first of the methods that gives a sound solution in time came to, or None.
 
     A solution whose own error is not known, as there was time for one resolution alone, tells nothing.
     """
@@ -49,7 +49,7 @@ def cross_check(
             return None
         found = refine(method, system, max(accuracy, ENOUGH), Deadline.within(limit), listener=listener)
         if found.solution is not None and isfinite(found.error) and sound(found):
-            return compare_solutions(system, found, solution)
+            return found
     return None
 
 
@@ -58,5 +58,5 @@ def compare_solutions(
 ) -> CrossCheck:
     """Return what a refinement with a solution by another method says of a solution."""
     assert other.solution is not None
-    apart = distance(system, other.solution, solution)
+    apart = solution_distance(system.problem, other.solution, solution)
     return CrossCheck(other.method, other.solution.resolution, apart, other.error, other.seconds)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,20 @@ def break_times(system: FirstOrderSystem) -> tuple[float, ...]:
     return _apart([start, end], sorted(found), 1e-6 * (end - start), jumps)
 
 
+def moments_of_events(problem: Problem) -> tuple[float, ...]:
+    """Return times within short events of the data, and shortly after them, ascending."""
+    if problem.time is None:
+        return ()
+    start, end = problem.time
+    features = (*equation_features(problem), *boundary_features(problem))
+    found = {
+        each.time + reach * each.duration * (end - start)
+        for each in _spread([each for each in features if each.short], _OF_ONE)
+        for reach in (-0.5, 0.5, 3.0)
+    }
+    return tuple(sorted(moment for moment in found if start <= moment <= end))
+
+
 def _apart(
     ends: Sequence[float], places: Sequence[float], least: float, first: Sequence[float]
 ) -> tuple[float, ...]:
@@ -154,7 +168,14 @@ def graded_places(problem: Problem) -> tuple[float, ...]:
                 each.place[0] + side * float(reach) * (high - low) for side in (-1, 1) for reach in reaches
             }
             found.add(each.place[0])
-    return _apart([low, high], sorted(found), 1e-6 * (high - low), interfaces(problem))
+    jumps = interfaces(problem)
+    for left, right in pairwise(jumps):
+        # What is constant between two jumps that are near each other is as narrow as they are apart.
+        width = (right - left) / (high - low)
+        if width < _NARROW:
+            reaches = width * 2.0 ** np.arange(-1, np.ceil(-np.log2(width))) * (high - low)
+            found |= {left - float(reach) for reach in reaches} | {right + float(reach) for reach in reaches}
+    return _apart([low, high], sorted(found), 1e-6 * (high - low), jumps)
 
 
 def _features(problem: Problem, expressions: Sequence[Any]) -> tuple[DataFeature, ...]:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from sharp.problems import Diagnostic, Problem, check_well_posedness
-from sharp.solvers.cross_check import CrossCheck, compare_solutions, cross_check
+from sharp.solvers.cross_check import ENOUGH, CrossCheck, compare_solutions, second_opinion
+from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import Deadline, NumericalMethod, all_methods
+from sharp.solvers.other_solutions import other_solutions
 from sharp.solvers.recommend import MethodRanking, recommend
 from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, refine
 from sharp.solvers.solution import MethodResult, Solution
@@ -35,6 +37,10 @@ STRICTER = 0.03
 SHARE = 0.6
 # What the last of them may take: the checks take their time as well.
 LAST = 0.9
+# How often both methods are refined where they differ.
+_ROUNDS = 3
+# Seconds for which other solutions of nonlinear steady problems are looked for.
+_OTHERS = 5.0
 _RANKS: tuple[CheckStatus, ...] = ("verified", "inconclusive", "failed")
 
 
@@ -135,12 +141,65 @@ def _task(problem: Problem, options: SolveOptions, listener: Listener) -> _Task:
 
 def _judged(task: _Task, tried: Solution, choice: MethodRanking, best: MethodResult) -> Solution:
     """Return the best solution with its checks, those against a second method included."""
-    wanted = task.options.cross_check
-    other = _cross_checked(task, choice, tried.trials, best.refinement) if wanted else None
+    other = None
+    if task.options.cross_check:
+        best, other = _agreed(task, choice, tried.trials, best)
     best = replace(best, checks=(*best.checks, *cross_check_result(other, task.limits)))
-    reason = error_sentence(best.refinement, best.checks, other)
+    others = _alternatives(task, best)
+    reason = error_sentence(best.refinement, best.checks, other, len(others))
     verdict = Verdict(best.verdict, reason, best.checks, best.refinement.error)
-    return replace(tried, trial=best, cross_check=other, verdict=verdict)
+    return replace(tried, trial=best, cross_check=other, alternatives=others, verdict=verdict)
+
+
+def _alternatives(task: _Task, best: MethodResult) -> tuple[DiscreteSolution, ...]:
+    """Return other solutions of a nonlinear steady problem, as far as they are found in a part of the time left."""
+    solution = best.refinement.solution
+    if solution is None or best.verdict == "failed":
+        return ()
+    seconds = min(_OTHERS, task.deadline.remaining_s)
+    return other_solutions(task.system, solution, Deadline.within(seconds))
+
+
+def _agreed(
+    task: _Task, choice: MethodRanking, trials: Sequence[MethodResult], best: MethodResult
+) -> tuple[MethodResult, CrossCheck | None]:
+    """Return the solution and its comparison with a second one; both are refined while they differ and time is left."""
+    second = _second_opinion(task, choice, trials, best.refinement)
+    if second is None:
+        return best, None
+    methods = {each.method.name: each.method for each in choice.recommendations}
+    found = _comparison(task, second, best)
+    for _ in range(_ROUNDS):
+        if found.distance <= task.limits.cross_check(found.own)[0] or task.deadline.remaining_s <= 0:
+            break
+        task.listener(f"{found.method} differs by {found.distance:.1e}: both are refined")
+        accuracy = STRICTER * min(found.distance, task.limits.accuracy)
+        finer = [
+            _refined_further(task, methods.get(study.method), study, max(least, accuracy))
+            for study, least in ((second, STRICTER * ENOUGH), (best.refinement, 0.0))
+        ]
+        if finer == [second, best.refinement]:
+            break
+        second, refinement = finer
+        if refinement is not best.refinement:
+            best = _checked(task, refinement)
+        found = _comparison(task, second, best)
+    return best, found
+
+
+def _comparison(task: _Task, second: RefinementStudy, best: MethodResult) -> CrossCheck:
+    assert best.refinement.solution is not None
+    return compare_solutions(task.system, second, best.refinement.solution)
+
+
+def _refined_further(
+    task: _Task, method: NumericalMethod | None, study: RefinementStudy, accuracy: float
+) -> RefinementStudy:
+    """Return a study with finer resolutions, or as it is where there is none or no time for any."""
+    if method is None or task.options.resolution or task.deadline.remaining_s <= 0:
+        return study
+    half = task.deadline.share(LAST / 2)
+    return refine(method, task.system, accuracy, half, listener=task.say, before=study)
 
 
 def _rank(trial: MethodResult) -> tuple[int, float]:
@@ -182,10 +241,10 @@ def _checked(task: _Task, refinement: RefinementStudy) -> MethodResult:
     return MethodResult(refinement, checks)
 
 
-def _cross_checked(
+def _second_opinion(
     task: _Task, choice: MethodRanking, trials: Sequence[MethodResult], chosen: RefinementStudy
-) -> CrossCheck | None:
-    """Return the comparison with a method that was tried and contradicts, else with a sound one, else with another."""
+) -> RefinementStudy | None:
+    """Return what a method came to that was tried and contradicts, else a sound one, else another."""
     assert chosen.solution is not None
     others = [trial for trial in trials if trial.checks and trial.refinement.method != chosen.method]
     compared = [
@@ -193,18 +252,17 @@ def _cross_checked(
     ]
     for trial, found in compared:
         if trial.may_contradict and found.distance > task.limits.cross_check(found.own)[0]:
-            return found
-    for trial, found in compared:
+            return trial.refinement
+    for trial, _ in compared:
         if trial.usable_for_cross_check:
-            return found
+            return trial.refinement
     tried = {trial.refinement.method for trial in trials}
     untried = [each.method for each in choice.recommendations if each.method.name not in tried]
     if untried:
         task.listener("second method, to compare with")
-    return cross_check(
+    return second_opinion(
         task.system,
         untried,
-        chosen.solution,
         chosen.seconds,
         task.limits.accuracy,
         task.deadline,
@@ -231,7 +289,10 @@ def display_name(method: str) -> str:
 
 
 def error_sentence(
-    refinement: RefinementStudy, checks: Sequence[VerificationCheck], other: CrossCheck | None
+    refinement: RefinementStudy,
+    checks: Sequence[VerificationCheck],
+    other: CrossCheck | None,
+    alternatives: int = 0,
 ) -> str:
     """Return how large the error is and how that is known, then what is doubted."""
     named = {check.name: check for check in checks}
@@ -242,6 +303,8 @@ def error_sentence(
         parts.append(f"another method, {display_name(other.method)}, agrees to {other.distance:.1e}")
     if EXACT in named:
         parts.append(f"the exact solution is {named[EXACT].value:.1e} away")
+    if alternatives:
+        parts.append(f"one of at least {alternatives + 1} solutions")
     return "; ".join(parts) + doubts_of(checks)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from hpc.files import make_directory, write_atomic
-from sharp.document import render_html, render_markdown
+from sharp.document import one_line, render_html, render_markdown
 from sharp.errors import ConfigurationError
 from sharp.problems import Diagnosis
 from sharp.solvers.output import npz, output, table
@@ -87,10 +87,10 @@ def export(answer: Solution, folder: Folder) -> Path:
     folder.open()
     if answer.discrete is not None:
         found = output(answer.problem, answer.discrete)
-        folder.write("solution.npz", npz(found, answer.discrete))
+        folder.write("solution.npz", npz(found, answer.discrete, answer.verdict.headline))
         rows = table(found)
         if rows is not None:
-            folder.write("solution.csv", rows)
+            folder.write("solution.csv", f"# {one_line(answer.verdict.headline)}\n{rows}")
     folder.write("solve_result.json", json.dumps(facts(answer), indent=1, allow_nan=False) + "\n")
     report = build_report(answer)
     folder.write("report.md", render_markdown(report))
@@ -127,6 +127,7 @@ def facts(answer: Solution) -> dict[str, Any]:
             "resolution": solution.resolution if solution else None,
             "unknowns": solution.unknowns if solution else None,
             "eigenvalues": solution.eigenvalues if solution else (),
+            "solutions": len(answer.alternatives) + 1 if solution else 0,
             "seconds": answer.seconds,
             "concerns": [asdict(concern) for concern in answer.concerns],
             "checks": [{**asdict(check), "verdict": check.verdict} for check in answer.verdict.checks],

@@ -46,7 +46,7 @@ _USUAL = 48
 _ON_A_PART = 2000
 
 
-class _Shells:
+class Shells:
     """Points [m, d] about a feature, the radius [m] of the shell of each, and the volume [m] that it stands for."""
 
     def __init__(self, center: Array, extents: Array, width: float) -> None:
@@ -93,7 +93,7 @@ def _imbalance(
     usual: Array,
     feature: DataFeature,
 ) -> float:
-    shells = _Shells(np.array(feature.place), lengths(problem), feature.width)
+    shells = Shells(np.array(feature.place), lengths(problem), feature.width)
     left, size = np.zeros(len(usual)), np.zeros(len(usual))
     for times, time_steps, weights in _moments(problem, feature):
         residual, terms = _best_residual(
@@ -122,7 +122,7 @@ def _moments(problem: Problem, feature: DataFeature) -> Iterator[tuple[Array, tu
             np.full(len(times), 1 / len(times)),
         )
         return
-    shells = _Shells(np.array([feature.time]), np.array([end - start]), feature.duration)
+    shells = Shells(np.array([feature.time]), np.array([end - start]), feature.duration)
     for radius in np.unique(shells.radii)[::-1]:
         chosen = (shells.radii == radius) & (shells.points[:, 0] > start) & (shells.points[:, 0] < end)
         if np.any(chosen):
@@ -136,7 +136,7 @@ def _best_residual(
     program: DerivativeProgram,
     owners: Array,
     feature: DataFeature,
-    shells: _Shells,
+    shells: Shells,
     times: Array,
     time_steps: tuple[float, ...],
 ) -> tuple[Array, Array]:
@@ -168,7 +168,7 @@ def _best_residual(
     return best, size
 
 
-def _over_a_jump(problem: Problem, shells: _Shells, times: Array, step: Array) -> Array:
+def _over_a_jump(problem: Problem, shells: Shells, times: Array, step: Array) -> Array:
     """Return for points [m] whether differences with such steps reach over a jump of the data in several dimensions.
 
     On an interval they never do: `difference` knows where it jumps.
@@ -225,7 +225,7 @@ def initial_state_at_features(problem: Problem, solution: DiscreteSolution) -> f
             continue
         field, wanted = problem.fields.index(name), compile_function(problem, state.expression)
         for feature in features:
-            shells = _Shells(np.array(feature.place), lengths(problem), feature.width)
+            shells = Shells(np.array(feature.place), lengths(problem), feature.width)
             inside = problem.domain.inside(shells.points)
             points, volumes = shells.points[inside], shells.volumes[inside]
             given = wanted(points, start)[0]
@@ -251,7 +251,7 @@ def boundary_at_features(problem: Problem, solution: DiscreteSolution) -> float 
         wanted = compile_function(problem, str(condition.value))
         for part, feature in product(covered(problem, str(condition.where)), features):
             points, areas = _on_boundary(problem, part, feature)
-            times, weights = _event(problem, feature)
+            times, weights = event_times(problem, feature)
             given, found = wanted(points, times), evaluate(solution, points, times)[index]
             missed = float(weights @ np.abs(found - given) @ areas)
             size = max(float(weights @ np.abs(given) @ areas), float(np.abs(found).mean()))
@@ -267,7 +267,7 @@ def _on_boundary(problem: Problem, part: str, feature: DataFeature) -> tuple[Arr
         return points, np.full(len(points), 1 / len(points))
     axis = problem.space.index(part[:-1])
     along = [index for index in range(len(problem.space)) if index != axis]
-    shells = _Shells(np.array(feature.place)[along], lengths(problem)[along], feature.width)
+    shells = Shells(np.array(feature.place)[along], lengths(problem)[along], feature.width)
     points = np.full(
         (len(shells.points), len(problem.space)), problem.bounds[part[:-1]]["-+".index(part[-1])]
     )
@@ -277,7 +277,7 @@ def _on_boundary(problem: Problem, part: str, feature: DataFeature) -> tuple[Arr
     return points[inside], shells.volumes[inside]
 
 
-def _event(problem: Problem, feature: DataFeature) -> tuple[Array, Array]:
+def event_times(problem: Problem, feature: DataFeature) -> tuple[Array, Array]:
     """Return times [k] about a feature, or a few where it lasts, and the share of the time that each stands for."""
     if problem.time is None:
         return np.zeros(1), np.ones(1)
@@ -285,6 +285,6 @@ def _event(problem: Problem, feature: DataFeature) -> tuple[Array, Array]:
     if not feature.short:
         times = sample_times(problem, _MOMENTS)
         return times, np.full(len(times), 1 / len(times))
-    shells = _Shells(np.array([feature.time]), np.array([end - start]), feature.duration)
+    shells = Shells(np.array([feature.time]), np.array([end - start]), feature.duration)
     inside = (shells.points[:, 0] >= start) & (shells.points[:, 0] <= end)
     return shells.points[inside, 0], shells.volumes[inside]

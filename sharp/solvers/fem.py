@@ -76,7 +76,7 @@ class FiniteElements(Stepping):
         self, system: FirstOrderSystem, resolution: int, accuracy: float, deadline: Deadline
     ) -> DiscreteSolution:
         """Return the solution on elements that end where something jumps, or shrink towards corners."""
-        elements = FemSystem(system, _space(system, resolution), deadline)
+        elements = FemSystem(system, element_space(system, resolution), deadline)
         deadline.check()
 
         def eigenpairs(count: int) -> tuple[Array, Array]:
@@ -90,13 +90,16 @@ class FiniteElements(Stepping):
         )
 
 
-def _space(system: FirstOrderSystem, resolution: int) -> IntervalSpace | FunctionSpace:
+def element_space(
+    system: FirstOrderSystem, resolution: int, degree: int | None = None
+) -> IntervalSpace | FunctionSpace:
+    """Return piecewise polynomials, by default of the method's degree, on elements that shrink where they have to."""
     if len(system.space) == 1:
         (bounds,) = system.problem.bounds.values()
         ends = divided(*bounds, graded_places(system.problem), resolution)
-        return IntervalSpace(ends, LINE, periodic=bool(system.periodic))
+        return IntervalSpace(ends, degree or LINE, periodic=bool(system.periodic))
     gradings = (*_gradings(system), *_towards_features(system.problem))
-    return FunctionSpace(triangulate(system.problem.domain, resolution, gradings), DEGREE)
+    return FunctionSpace(triangulate(system.problem.domain, resolution, gradings), degree or DEGREE)
 
 
 def _towards_features(problem: Problem) -> Iterator[Grading]:

@@ -250,6 +250,23 @@ def _factorise_sparse(matrix: Any, **options: Any) -> Solve:
         raise Singular("the matrix is singular") from None
 
 
+def negative_pivots(matrix: Any) -> int:
+    """Return the number of negative eigenvalues of a symmetric sparse matrix, by the signs of its pivots.
+
+    Raises `Singular` where a pivot vanishes, or had to be taken from beside the diagonal.
+    """
+    from scipy.sparse.linalg import splu
+
+    options: dict[str, Any] = dict(_ON_THE_DIAGONAL)
+    try:
+        factors = splu(matrix.tocsc(), **options)
+    except RuntimeError:
+        raise Singular from None
+    if not np.array_equal(factors.perm_r, factors.perm_c):
+        raise Singular
+    return int(np.sum(factors.U.diagonal() < 0))
+
+
 def _factorise_dense(matrix: NDArray[Any]) -> Solve:
     from scipy.linalg import get_lapack_funcs
 

@@ -75,11 +75,15 @@ def on_grid(problem: Problem, solution: DiscreteSolution, axes: tuple[Array, ...
     return values.reshape(*values.shape[:2], *(len(axis) for axis in axes))
 
 
-def npz(found: Output, solution: DiscreteSolution) -> bytes:
-    """Return the arrays as an uncompressed npz file, with the eigenvalues under the name of the unknown number."""
+def npz(found: Output, solution: DiscreteSolution, verdict: str) -> bytes:
+    """Return the arrays as an uncompressed npz file, with the eigenvalues under the name of the unknown number.
+
+    The verdict, a sentence, goes with them under `verdict`: values do not leave without what is known of their error.
+    """
     arrays = found.arrays()
     if found.problem.specification.eigenvalue is not None:
         arrays[found.problem.specification.eigenvalue.name] = np.array(solution.eigenvalues)
+    arrays = {"verdict": np.array(verdict), **arrays}
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]  # names of arrays are free
     return buffer.getvalue()

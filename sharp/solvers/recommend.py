@@ -116,17 +116,12 @@ def _placed(order: list[str], situation: Situation, modes: int, dimension: int) 
 
 def _refusal(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
     """Return why a method cannot solve a system; what only weak forms can express is told here for all others."""
-    if system.flux_conditions or not getattr(method, "takes_constraints", False):
-        return _refusal_of_weak_forms(system, method)
-    return method.unsupported_reason(system)
-
-
-def _refusal_of_weak_forms(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
+    constraints = getattr(method, "takes_constraints", False)
     if not getattr(method, "weak_forms", False):
-        if system.constrained:
+        if system.constrained and not constraints:
             names = ", ".join(system.components[index].field for index in system.constrained)
             return f"{names} is there for a constraint, which needs elements that fit each other"
-        if system.inertia is not None:
+        if system.inertia is not None and not constraints:
             return "not every field has a time derivative, and it advances those that have"
         if system.flux_conditions:
             return "a flux is given that holds more than one normal derivative, which weak forms alone can express"

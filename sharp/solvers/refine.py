@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sharp.solvers.data_features import moments_of_events
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
 from sharp.solvers.method import Deadline, NumericalMethod, SolverFailed, TimeLimitExceeded, too_long
@@ -245,7 +246,8 @@ def distance(system: FirstOrderSystem, first: DiscreteSolution, second: Discrete
     if second.eigenvalues:
         return eigenvalue_distance(first.eigenvalues, second.eigenvalues)
     count = POINTS_ON_A_LINE if len(system.space) == 1 else POINTS
-    points, times = interior_points(system.problem, count), sample_times(system.problem, MOMENTS)
+    points = interior_points(system.problem, count)
+    times = np.union1d(sample_times(system.problem, MOMENTS), moments_of_events(system.problem))
     return relative_distance(evaluate(first, points, times), evaluate(second, points, times))
 
 

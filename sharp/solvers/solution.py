@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from base64 import b64encode
+from collections.abc import Collection
 from dataclasses import dataclass
 from io import BytesIO
 from math import isfinite
@@ -22,6 +23,7 @@ from sharp.solvers.recommend import MethodRanking, Recommendation
 from sharp.solvers.refine import RefinementStudy
 from sharp.solvers.sample_points import evaluate
 from sharp.solvers.verification import (
+    FEATURES,
     REFINEMENT,
     WEAK_RESIDUAL,
     CheckStatus,
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+# Whoever has not seen these has nothing to say of other solutions.
+_SEEN = (FEATURES, WEAK_RESIDUAL)
 # A time is accepted this far outside the time interval, relative to its length: ends that were computed are rounded.
 _ROUNDING = 1e-12
 
@@ -60,15 +64,18 @@ class MethodResult:
 
     @property
     def usable_for_cross_check(self) -> bool:
-        """Whether the solution may bear witness for another: it is not wrong, of known error, and keeps its balance."""
-        kept = (check.verdict == "verified" for check in self.checks if check.name == WEAK_RESIDUAL)
-        return self.verdict != "failed" and isfinite(self.refinement.error) and all(kept)
+        """Whether the solution may bear witness for another: it is not wrong, of known error, and saw all features."""
+        return self.verdict != "failed" and isfinite(self.refinement.error) and self._kept(_SEEN)
 
     @property
     def may_contradict(self) -> bool:
         """Whether it speaks against a solution that is further away than its own error, however large that is."""
         failed = {check.name for check in self.checks if check.verdict == "failed"}
-        return bool(self.checks) and isfinite(self.refinement.error) and failed <= {REFINEMENT}
+        sound = failed <= {REFINEMENT} and self._kept({FEATURES})
+        return bool(self.checks) and isfinite(self.refinement.error) and sound
+
+    def _kept(self, names: Collection[str]) -> bool:
+        return all(check.verdict == "verified" for check in self.checks if check.name in names)
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,7 +85,8 @@ class Solution:
     Coordinates, times and values are in the units of the specification. A solution is a function: `solution(0.5, t=1)`.
     For an eigenvalue problem it is the first eigenfunction, scaled to a largest absolute value of 1, and `eigenvalues`
     holds the numbers. `accuracy` is the relative error that was aimed at, `trials` holds what every method came to,
-    `trial` the best of these, `cross_check` the comparison with a second method, `seconds` what everything took.
+    `trial` the best of these, `cross_check` the comparison with a second method, `alternatives` other solutions of a
+    nonlinear steady problem, as far as they were found, and `seconds` what everything took.
     """
 
     problem: Problem
@@ -89,6 +97,7 @@ class Solution:
     trials: tuple[MethodResult, ...] = ()
     trial: MethodResult | None = None
     cross_check: CrossCheck | None = None
+    alternatives: tuple[DiscreteSolution, ...] = ()
     seconds: float = 0.0
 
     @property

@@ -91,6 +91,12 @@ def _checks(answer: Solution) -> Section:
     blocks: list[Block] = [Table(columns, rows, columns[1:4], "All figures are relative")]
     if answer.cross_check is None:
         blocks.append(Paragraph("No second method was compared with."))
+    if answer.alternatives:
+        number = len(answer.alternatives) + 1
+        text = (
+            f"The problem has at least {number} solutions; which one is found depends on the method's start."
+        )
+        blocks.append(Paragraph(text))
     return Section("checks", "Checks", tuple(blocks))
 
 

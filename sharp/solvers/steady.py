@@ -49,19 +49,19 @@ def solve_steady(collocation: SemiDiscreteSystem, deadline: Deadline) -> Array:
     Raises `SolverFailed` where the equations do not determine it, where its data contradict each other, and where
     Newton's method finds nothing; `TimeLimitExceeded`.
     """
-    bordered = _Bordered(collocation, deadline)
+    bordered = BorderedSystem(collocation, deadline)
     start = np.zeros(collocation.size + len(bordered.means))
     if collocation.linear:
         found = _solve_linear(bordered, start)
     else:
         equations = NonlinearSystem(bordered.residual, bordered.jacobian, bordered.factorise)
-        near = _newton(equations, start)
+        near = newton(equations, start)
         found = _continued(equations, start) if near is None else near
     bordered.check(found)
     return found[: collocation.size]
 
 
-class _Bordered:
+class BorderedSystem:
     """The residuals, with one more unknown for each given mean: a constant that is added to the component's equation.
 
     The constant is zero where the data are compatible; where they are not, it is what they miss by. Whoever asks for
@@ -141,7 +141,7 @@ class _Bordered:
                 )
 
 
-def _solve_linear(bordered: _Bordered, start: Array) -> Array:
+def _solve_linear(bordered: BorderedSystem, start: Array) -> Array:
     """Return the solution of linear equations, with one step of iterative refinement."""
     matrix = bordered.jacobian(start)
     bordered.check_constants(matrix)
@@ -166,7 +166,8 @@ def _finite(found: Array) -> Array:
     return found
 
 
-def _newton(equations: NonlinearSystem, start: Array) -> Array | None:
+def newton(equations: NonlinearSystem, start: Array) -> Array | None:
+    """Return a zero of the residual by damped steps from a start, or None."""
     unknown, damping, before = start, 1.0, np.inf
     for _ in range(_ITERATIONS):
         try:
@@ -208,7 +209,7 @@ def _continued(equations: NonlinearSystem, start: Array) -> Array:
     share, increment = 0.0, 0.25
     while share < 1:
         target = min(1.0, share + increment)
-        found = _newton(_blend(equations, start, constant, matrix, target), unknown)
+        found = newton(_blend(equations, start, constant, matrix, target), unknown)
         if found is None:
             increment /= 2
             if increment < _SMALLEST_STEP:

@@ -16,12 +16,13 @@ import numpy as np
 from sharp.error_messages import valid_values
 from sharp.errors import InputError
 from sharp.problems import Problem
+from sharp.solvers.comparison import solution_distance
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.driver import Listener, SolveOptions, solve_problem
 from sharp.solvers.exact import exact_values, known_eigenvalues
 from sharp.solvers.grid import Array
 from sharp.solvers.method import all_methods
-from sharp.solvers.refine import MOMENTS, POINTS, eigenvalue_distance
+from sharp.solvers.refine import eigenvalue_distance
 from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
 from sharp.solvers.solution import Solution, within_time
 from sharp.solvers.system import system_of
@@ -61,8 +62,8 @@ class _Judge:
         if self.problem.specification.eigenvalue is None:
             yield from equation_checks(self.problem, candidate, self.limits)
             yield from condition_checks(self.problem, candidate, self.limits)
-            points, times = interior_points(self.problem, POINTS), sample_times(self.problem, MOMENTS)
-            yield self._second(self._distance(evaluate(candidate, points, times), points, times))
+            own = self.own.discrete
+            yield self._second(inf if own is None else solution_distance(self.problem, candidate, own))
             yield from exact_checks(self.problem, candidate, self.limits)
             return
         yield from self.eigenvalues(candidate.eigenvalues)

@@ -11,6 +11,7 @@ from sharp.errors import SpecificationError
 from sharp.problems import Problem
 from sharp.solvers.cross_check import CrossCheck
 from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.eigenvalue_count import count_eigenvalues
 from sharp.solvers.exact import exact_errors
 from sharp.solvers.feature_checks import (
     boundary_at_features,
@@ -42,6 +43,7 @@ MEAN = "mean"
 FEATURES = "features of the data"
 CROSS_CHECK = "cross-check"
 EXACT = "exact solution"
+COUNT = "number of eigenvalues"
 MAXIMUM = "exact solution, largest error"
 
 _OPENING: dict[VerdictStatus, str] = {
@@ -172,6 +174,7 @@ def verify(
         VerificationCheck(REFINEMENT, refinement.error, limit, bound, refinement.summary),
         *equation_checks(problem, solution, limits),
         *condition_checks(problem, solution, limits),
+        *eigenvalue_checks(problem, solution, limits),
         *(exact_checks(problem, solution, limits) if compare else ()),
     )
 
@@ -197,6 +200,20 @@ def equation_checks(
         yield VerificationCheck(
             WEAK_RESIDUAL, weak, *limits.weak_residual(), "twelve boxes in space and time"
         )
+
+
+def eigenvalue_checks(
+    problem: Problem, solution: DiscreteSolution, limits: CheckTolerances
+) -> Iterator[VerificationCheck]:
+    """Yield how many eigenvalues below the last one were missed, or are too many, where they can be counted."""
+    found = (
+        count_eigenvalues(problem, solution.eigenvalues, limits.accuracy) if solution.eigenvalues else None
+    )
+    if found is not None:
+        note = "counted by the inertia of finite elements on another mesh"
+        # One that the elements do not see may be beyond them; one that they see does exist.
+        bound = 0.5 if found.missed else inf
+        yield VerificationCheck(COUNT, float(max(found.missed, found.unknown)), 0.0, bound, note)
 
 
 def condition_checks(

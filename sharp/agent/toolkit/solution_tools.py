@@ -41,21 +41,21 @@ def check_conditions(call: ToolContext) -> ToolResult:
 def cross_check(call: ToolContext) -> ToolResult:
     """Compares with the solution of another method."""
     from sharp.solvers import all_methods, system_of
-    from sharp.solvers.cross_check import cross_check as compare_methods
+    from sharp.solvers.cross_check import compare_solutions, second_opinion
     from sharp.solvers.recommend import recommend
 
     found: RefinementStudy = call.inputs["solution"]
     system, limits = system_of(call.inputs["problem"]), _limits(call)
     offered = [recommended.method for recommended in recommend(system, all_methods()).recommendations]
-    opinion = compare_methods(
+    second = second_opinion(
         system,
         [method for method in offered if method.name != found.method],
-        _solution(call),
         found.seconds,
         limits.accuracy,
         Deadline.within(call.wall_s),
         lambda _: None,
     )
+    opinion = None if second is None else compare_solutions(system, second, _solution(call))
     return _outcome(verification.cross_check_result(opinion, limits))
 
 
@@ -86,7 +86,8 @@ def export_solution(call: ToolContext) -> ToolResult:
 
     solution = call.inputs["solution"].solution
     found = output(call.inputs["problem"], solution)
-    return ToolResult({"arrays": npz(found, solution)}, {"written": "solution.npz"})
+    unjudged = "Not verified: these are the values of one step of a session"
+    return ToolResult({"arrays": npz(found, solution, unjudged)}, {"written": "solution.npz"})
 
 
 def _refuse_grid(call: ToolContext, name: str, reason: str) -> None:

@@ -61,13 +61,16 @@ def test_all_files_of_a_solution_are_there_and_no_others(rod: Path) -> None:
 def test_the_arrays_hold_the_solution_on_the_output_grid(rod: Path) -> None:
     with np.load(rod / "solution.npz", allow_pickle=False) as stored:
         x, t, u = (stored[name] for name in ("x", "t", "u"))
+        assert str(stored["verdict"]).startswith("Verified: ")
     assert (len(x), len(t), u.shape) == (101, 11, (11, 101))
     exact = np.exp(-0.1 * np.pi**2 * t[:, None]) * np.sin(np.pi * x) + 2 * x
     assert np.abs(u - exact).max() < 1e-5
 
 
 def test_the_table_holds_the_same_numbers(rod: Path) -> None:
-    rows = list(csv.DictReader(io.StringIO((rod / "solution.csv").read_text())))
+    verdict, _, text = (rod / "solution.csv").read_text().partition("\n")
+    assert verdict.startswith("# Verified: ")
+    rows = list(csv.DictReader(io.StringIO(text)))
     with np.load(rod / "solution.npz") as stored:
         u = stored["u"]
     assert len(rows) == u.size

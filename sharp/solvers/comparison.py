@@ -1,0 +1,127 @@
+"""How far two solutions are apart: integrated over space and time, with what is narrow or short looked for.
+
+The points at which resolutions are compared are too few to meet every place where one of two solutions is wrong. Here
+many places are compared at some times, some places at many times, the neighbourhoods of the data's narrow features by
+shells, and where the difference is largest it is looked at more closely, in boxes that shrink.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from math import inf
+
+import numpy as np
+
+from sharp.problems import Problem
+from sharp.solvers.data_features import (
+    DataFeature,
+    boundary_features,
+    equation_features,
+    initial_features,
+)
+from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.feature_checks import Shells, event_times
+from sharp.solvers.grid import Array
+from sharp.solvers.refine import eigenvalue_distance
+from sharp.solvers.sample_points import evaluate, interior_points, lengths, recurrence, sample_times, sizes
+
+# Many places at some times; some places at many times.
+PLACES, MOMENTS = {1: 6000, 2: 6000, 3: 12000}, 9
+FEW_PLACES, MANY_MOMENTS = 48, 400
+# So many of the worst points are looked at more closely: in boxes of half the mean distance of points, then of less.
+WORST, LEVELS, SHRINKING = 6, 4, 3.0
+IN_A_BOX, TIMES_OF_A_BOX = 150, 6
+_FIRST = 50021
+
+
+def solution_distance(problem: Problem, first: DiscreteSolution, second: DiscreteSolution) -> float:
+    """Return the relative distance of two solutions, in L2 over space and time and the worst field.
+
+    That of the eigenvalues where there are any; infinite where a value is not finite.
+    """
+    if second.eigenvalues:
+        return eigenvalue_distance(first.eigenvalues, second.eigenvalues)
+    with np.errstate(all="ignore"):
+        return _Difference(problem, first, second).distance()
+
+
+class _Difference:
+    def __init__(self, problem: Problem, first: DiscreteSolution, second: DiscreteSolution) -> None:
+        self._problem, self._first, self._second = problem, first, second
+        self._count = PLACES[len(problem.space)]
+        self._places = interior_points(problem, self._count, start=_FIRST)
+        self._scale = sizes(evaluate(second, self._places[:500], self._moments(MOMENTS)))
+
+    def distance(self) -> float:
+        """Return the square root of the largest mean square, and of what is found beside it."""
+        many = self._squares(self._places, self._moments(MOMENTS))
+        steady = self._problem.time is None
+        found = [many.mean()]
+        searched = [self._searched(self._places, self._moments(MOMENTS), many)]
+        if not steady:
+            late, places = self._moments(MANY_MOMENTS), self._places[:: self._count // FEW_PLACES]
+            brief = self._squares(places, late)
+            found.append(brief.mean())
+            searched.append(self._searched(places, late, brief))
+        features = chain.from_iterable(
+            each(self._problem) for each in (equation_features, initial_features, boundary_features)
+        )
+        near = max(map(self._about, dict.fromkeys(features)), default=0.0)
+        total = max(found) + max(searched) + near
+        return float(np.sqrt(total)) if np.isfinite(total) else inf
+
+    def _moments(self, count: int) -> Array:
+        if self._problem.time is None:
+            return np.zeros(1)
+        return sample_times(self._problem, np.append(np.sort(recurrence(count - 1, 1)[:, 0]), 1.0))
+
+    def _squares(self, points: Array, times: Array) -> Array:
+        """Return the squared difference [k, m] of the worst field, relative to the mean square of that."""
+        apart = evaluate(self._first, points, times) - evaluate(self._second, points, times)
+        worst = np.max((apart / self._scale[:, None, None]) ** 2, axis=0)
+        return np.asarray(np.where(np.isnan(worst), inf, worst))
+
+    def _searched(self, points: Array, times: Array, squares: Array) -> float:
+        """Return the mean square that boxes about the worst points contribute."""
+        worst = np.argsort(squares, axis=None)[::-1][:WORST]
+        late, which = np.unravel_index(worst, squares.shape)
+        share = 0.5 * len(points) ** (-1 / points.shape[1])
+        brief = 0.5 / len(times) if self._problem.time is not None else 1.0
+        return max(
+            self._in_boxes(points[place], times[moment], share, brief)
+            for moment, place in dict.fromkeys(zip(late.tolist(), which.tolist(), strict=True))
+        )
+
+    def _in_boxes(self, center: Array, moment: float, share: float, brief: float) -> float:
+        """Return the largest contribution of boxes that shrink towards the worst place in each."""
+        extents, time = lengths(self._problem), self._problem.time
+        most = 0.0
+        for _ in range(LEVELS):
+            offsets = 2 * recurrence(IN_A_BOX, len(center)) - 1
+            points = center + share * extents * offsets
+            points = points[self._problem.domain.inside(points)]
+            times = np.zeros(1)
+            if time is not None:
+                reach = brief * (time[1] - time[0])
+                times = np.linspace(
+                    max(moment - reach, time[0]), min(moment + reach, time[1]), TIMES_OF_A_BOX
+                )
+            if not len(points):
+                return most
+            squares = self._squares(points, times)
+            volume = (2 * share) ** len(center) * min(1.0, 2 * brief if time is not None else 1.0)
+            most = max(most, float(squares.mean()) * volume)
+            late, place = np.unravel_index(np.argmax(squares), squares.shape)
+            center, moment = points[place], float(times[late])
+            share, brief = share / SHRINKING, brief / SHRINKING if time is not None else brief
+        return most
+
+    def _about(self, feature: DataFeature) -> float:
+        """Return the mean square that the neighbourhood of a feature contributes."""
+        problem = self._problem
+        shells = Shells(np.array(feature.place), lengths(problem), feature.width)
+        inside = problem.domain.inside(shells.points)
+        times, weights = event_times(problem, feature)
+        order = np.argsort(times)
+        squares = self._squares(shells.points[inside], times[order])
+        return float(weights[order] @ squares @ shells.volumes[inside])

@@ -29,6 +29,7 @@ PROBLEMS = {"advection", "burgers", "reaction-diffusion", "navier-stokes", "darc
 # Of arXiv 2511.00183: by study and table, how many of its cells are entered. Tables 2 and 11 and 16 to 21 are complete.
 PRINTED = {
     "table2": {"Table 2": 6 * 6 * 5, "Table 20": 5, "appendix A.3.5": 1, "section 4": 1},
+    "structure": {"Table 18": 22 * 5, "Table 19": 21 * 5, "Table 20": 5},
 }
 
 
@@ -120,7 +121,7 @@ def test_the_main_table_has_six_methods_five_problems_and_three_seeds(tmp_path: 
     assert {cell.config.evaluation.validation for cell in plan.cells} == {2}
 
 
-def test_the_structure_study_has_twenty_juries_and_none(tmp_path: Path) -> None:
+def test_the_structure_study_has_the_juries_of_the_paper_and_none(tmp_path: Path) -> None:
     plan = planned(read_study("structure"), tmp_path / "sweep")
     one = [cell for cell in plan.cells if cell.config.problem == "darcy"]
     juries = {
@@ -128,8 +129,9 @@ def test_the_structure_study_has_twenty_juries_and_none(tmp_path: Path) -> None:
         for cell in one
         if cell.config.synthesis.mode == "tournament"
     }
-    assert (len(one), len(juries)) == (21, 20)
-    assert len(plan.shares) == 100  # what one writes for each problem, all others take
+    assert (len(one), len(juries)) == (22, 21)
+    assert all(len(judges) == 3 for judges, _ in juries)
+    assert len(plan.shares) == 105  # what one writes for each problem, all others take
 
 
 def test_published_values_stand_in_columns_and_rows_that_the_study_has(tmp_path: Path) -> None:
@@ -145,6 +147,20 @@ def test_published_values_stand_in_columns_and_rows_that_the_study_has(tmp_path:
             assert cited.source or file.study.published.source
 
 
+def test_rounds_of_two_cycles_are_added_up() -> None:
+    file = read_study("structure")
+    rounds = [each for each in file.study.published.figures if each.measure == "rounds"]
+    assert rounds[0].values == {
+        "advection": 8,
+        "burgers": 3,
+        "reaction-diffusion": 4,
+        "navier-stokes": 3,
+        "darcy": 4,
+    }
+    means = {name: 3 * sum(each.values[name] for each in rounds) / len(rounds) for name in rounds[0].values}
+    assert [round(mean, 1) for mean in means.values()] == [20.1, 11.3, 12.3, 13.6, 13.1]
+
+
 @pytest.mark.parametrize("name", PRINTED)
 def test_published_values_say_where_they_are_printed(name: str) -> None:
     cited = read_study(name).study.published.figures
@@ -155,6 +171,7 @@ def test_published_values_say_where_they_are_printed(name: str) -> None:
         assert set(each.values) <= PROBLEMS or (set(each.values) == {"all"} and each.column)
         assert all(isfinite(value) and value > 0 for value in each.values.values())
         places.update((each.table, each.line, each.column or column) for column in each.values)
+        assert each.measure != "rounds" or set(each.values.values()) <= set(range(3, 13))
     counted = Counter(table for table, _, _ in places.elements())
     assert counted == PRINTED[name]
 
@@ -177,7 +194,11 @@ def test_judges_of_the_user_are_the_jury(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_study_of_juries_gives_the_roles_of_the_paper_to_three_judges(tmp_path: Path) -> None:
     file, three = read_study("structure"), ("qwen3-32b", "gpt-oss-120b", "gemma-3-27b")
     plan = planned(file, tmp_path / "sweep", of_models(file.models, ("qwen3-32b",), three))
-    assert plan.by_id["o3+gpt-4o-darcy-qwen3-32b-s0"].config.models.judges == ("qwen3-32b", "gpt-oss-120b")
+    assert plan.by_id["o3+2xgpt-4o-darcy-qwen3-32b-s0"].config.models.judges == (
+        "qwen3-32b",
+        "gpt-oss-120b",
+        "gpt-oss-120b",
+    )
     with pytest.raises(ConfigurationError, match="name three different ones with --judge"):
         planned(file, tmp_path / "other", of_models(file.models, ("qwen3-32b",), ()))
 

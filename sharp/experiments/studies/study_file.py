@@ -113,15 +113,16 @@ class PublishedValues(_Part):
     """Published values of a measure by column (`all` where a view has none).
 
     `row` says in which rows they would stand, `model` which model card had written the programs, `name` how they are
-    called. `table`, `line` and `column` say where they are printed: the table (or the section, for what stands in its
-    text), the label of the row, and the head of the column where that is not the problem of the value. Rounds may be
-    written as they are printed, cycle by cycle: `4+2` is six.
+    called; of shares, `part` says of what. `table`, `line` and `column` say where they are printed: the table (or the
+    section, for what stands in its text), the label of the row, and the head of the column where that is not the
+    problem of the value. Rounds may be written as they are printed, cycle by cycle: `4+2` is six.
     """
 
     measure: str = "nrmse"
     row: dict[str, Any] = Field(default_factory=dict)
     model: str | None = None
     name: str
+    part: str = ""
     values: dict[str, float] = Field(min_length=1)
     table: str = ""
     line: str = ""

@@ -117,6 +117,12 @@ def _errors(split: str, evaluation: Evaluation | None) -> Iterator[tuple[str, st
 
 
 def _plan(memory: GraphMemory) -> Section:
+    if not memory.plan.steps:
+        return Section(
+            "plan",
+            "The plan",
+            (Paragraph("There is none: no answer of the Planner could be read as a plan."),),
+        )
     flow = flow_of(memory)
     words = "; ".join(f"{node.id} {node.detail}: {node.state}" for row in flow.rows for node in row.nodes)
     figure = Figure(flow, "Steps from top to bottom; lines show whose results a step uses.", words)

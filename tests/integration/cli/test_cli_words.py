@@ -232,3 +232,12 @@ def test_all_calls_used_up_is_a_code_of_its_own_and_leaves_a_report(
     found = json.loads((here / "f" / "solve_result.json").read_text(encoding="utf-8"))
     assert (found["ending"], found["calls"], len(found["plan"])) == ("unsolved", 5, 15)
     assert "define_domain" in (here / "f" / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_server_is_asked_and_a_model_that_writes_no_plan_leaves_a_report(
+    here: Path, server: ScriptedChatServer
+) -> None:
+    done = CliRunner().invoke(solve, [ROD, *served(server), "--dir", "f", "--time-limit", "20"])
+    assert done.exit_code == 3, done.output
+    assert "## The tools" in prompts(server)[0]
+    assert "no answer of the Planner could be read as a plan" in (here / "f" / "report.md").read_text("utf-8")

@@ -260,8 +260,8 @@ def _stub(code: str, function: str) -> str:
         body = _without_docstring(found)
         if all(isinstance(statement, ast.Pass) for statement in body):
             return "does nothing"
-        if len(body) == 1 and isinstance(body[0], ast.Raise) and "NotImplemented" in ast.dump(body[0]):
-            return "only raises NotImplementedError"
+        if len(body) == 1 and isinstance(body[0], ast.Raise) and isinstance(body[0].exc, ast.Name):
+            return f"only raises {body[0].exc.id}, and does not say why"
     return ""
 
 

@@ -49,6 +49,12 @@ from sharp.problems.expressions import (
 
 MAX_LENGTH = 2000
 MAX_TOKENS = 300
+_NOT_LOCAL = {
+    **dict.fromkeys(("frac_lap", "fraclap", "fractional_laplacian"), "it is a fractional Laplacian"),
+    **dict.fromkeys(("integral", "integrate", "Integral", "int"), "it is an integral"),
+    **dict.fromkeys(("conv", "convolve", "convolution"), "it is a convolution"),
+    "delay": "it looks back in time",
+}
 MAX_NESTING = 40
 # How much longer an equation may be once its definitions are written out.
 EXPANSION = 5
@@ -70,6 +76,12 @@ _ARITY: Mapping[str, tuple[int, int]] = {
     "D": (2, 1 + MAX_ORDER),
 }
 _TOKENS = 300
+_NOT_LOCAL = {
+    **dict.fromkeys(("frac_lap", "fraclap", "fractional_laplacian"), "it is a fractional Laplacian"),
+    **dict.fromkeys(("integral", "integrate", "Integral", "int"), "it is an integral"),
+    **dict.fromkeys(("conv", "convolve", "convolution"), "it is a convolution"),
+    "delay": "it looks back in time",
+}
 
 _TOKEN = re.compile(
     r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
@@ -370,6 +382,11 @@ class _Parser:
             raise GrammarError(
                 self.token.column, f"'{name}' is not a function; a product is written with '*'"
             )
+        if name in _NOT_LOCAL:
+            raise GrammarError(
+                token.column,
+                f"'{name}' is no term of a differential equation: {_NOT_LOCAL[name]}, which no method here can solve",
+            )
         valid = set(_ARITY) - (set() if self.scope.coordinates else set(DERIVATIVES))
         if name not in valid:
             raise GrammarError(
@@ -447,9 +464,21 @@ def _binary(op: str, left: _Typed, right: _Typed, column: int) -> _Typed:
     if kind == "number" and left.constant is not None and right.constant is not None:
         a, b = left.constant, right.constant
         constant = _constant(lambda: operate(op, a, b), column)
+    if op == "**" and _is_laplacian(left.node) and not float(right.constant or 0.5).is_integer():
+        raise GrammarError(
+            column,
+            "a fractional power of the Laplacian is not understood: as it is written it would be the power of its "
+            "value at each point, and no method here can solve fractional equations",
+        )
     if op == "**" and right.constant is not None:
         power = _bounded_power(left.power, right.constant, right.column)
     return _Typed(Binary(op, left.node, right.node), left.column, kind, constant, power)
+
+
+def _is_laplacian(node: Node) -> bool:
+    """Whether a node is the Laplacian, or the negative, of an expression."""
+    inner = node.of if isinstance(node, Negative) else node
+    return isinstance(inner, Apply) and inner.function == "lap"
 
 
 def _apply(function: str, arguments: Sequence[_Typed], column: int) -> _Typed:

@@ -7,6 +7,7 @@ expressions alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, reduce
@@ -128,7 +129,10 @@ def _is_number(expression: Any) -> bool:
 def _number(expression: Any) -> float:
     if expression in (sympy.true, sympy.false):
         return float(bool(expression))
-    value = complex(expression)
+    try:
+        value = complex(expression)
+    except (TypeError, ArithmeticError):
+        raise SpecificationError(f"'{expression}' is no finite real number") from None
     if value.imag or value != value or abs(value) == float("inf"):
         raise SpecificationError(f"'{expression}' is no finite real number")
     return value.real
@@ -256,7 +260,9 @@ def _power(xp: Any) -> Operation:
         """Whole exponents, which are most, as products: `numpy.power` is ten times slower."""
         if isinstance(exponent, float) and exponent.is_integer() and 0 < abs(exponent) <= 8:
             product = reduce(mul, [base] * int(abs(exponent)))
-            return product if exponent > 0 else 1.0 / product
+            if exponent > 0:
+                return product
+            return math.inf if isinstance(product, float) and product == 0 else 1.0 / product
         return xp.pow(base, exponent) if hasattr(xp, "pow") else xp.power(base, exponent)
 
     return power

@@ -15,7 +15,7 @@ from sharp.solvers.discretisation import SemiDiscreteSystem
 from sharp.solvers.eigen import eigenpairs_on_two_grids
 from sharp.solvers.grid import Array, CollocationGrid
 from sharp.solvers.matrices import columns_of
-from sharp.solvers.method import Deadline, Integrator
+from sharp.solvers.method import Deadline, Integrator, SolverFailed
 from sharp.solvers.radau import OdeSystem, Trajectory
 from sharp.solvers.sample_points import evaluate
 from sharp.solvers.steady import solve_steady
@@ -91,6 +91,8 @@ def solve_discrete(
     if system.problem.time is not None:
         tolerance = max(_IN_TIME[integrator] * accuracy, _LEAST)
         interval, breaks = system.problem.time, break_times(system)
+        if integrator == "runge-kutta" and system.inertia is not None:
+            raise SolverFailed("the Runge-Kutta methods here need a time derivative of every field")
         advance = _INTEGRATORS[integrator]
         trajectory = advance(discrete, discrete.start(), interval, tolerance, deadline, breaks)
         states = trajectory.at

@@ -59,8 +59,8 @@ _INSET = 1e-12
 _NEAREST = 6
 # States are kept up to so many numbers; beyond, every other one is left out and found again when it is asked for.
 _KEPT = 12_000_000
-# States found again that are remembered.
-_REMEMBERED = 64
+# As many numbers of states between steps are remembered.
+_REMEMBERED = 8_000_000
 
 
 class ExponentialFourier:
@@ -113,8 +113,8 @@ class ExponentialFourier:
         fields = [index for index, component in enumerate(system.components) if component.order == 0]
 
         def evaluated(points: Array, times: Array) -> Array:
-            found = [discrete.modes.at(computed.fields(time)[fields], points) for time in times.tolist()]
-            return np.stack(found, axis=1)
+            values = discrete.modes.at(points)
+            return np.stack([values(computed.fields(time)[fields]) for time in times.tolist()], axis=1)
 
         facts = {"time steps": float(2 * len(computed.steps)), "share of the last modes": computed.tail}
         unknowns = len(system.components) * (2 * discrete.modes.highest + 1) ** len(system.space)
@@ -179,8 +179,8 @@ class _Modes:
         self.system = split.system
         finer = (1 + split.degree) / 2 if split.degree > 1 else 1.0
         self.modes = FourierModes(self.system.problem.bounds, highest, finer)
-        self._held = list(self.system.algebraic)
-        self._moving = [i for i in range(len(self.system.components)) if i not in self.system.algebraic]
+        self._held = list(split.algebraic)
+        self._moving = [i for i in range(len(self.system.components)) if i not in split.algebraic]
         self._active, self._chosen = list(split.active), [jet.component for jet in split.jets]
         self._derivatives = np.array([self.modes.derivative(jet.by) for jet in split.jets])
         self._constrain(self._symbol())
@@ -520,7 +520,7 @@ class _ComputedModes:
     def _remembered(self, key: Any, make: Any) -> Complex:
         if key not in self._found:
             self._found[key] = make()
-            if len(self._found) > _REMEMBERED:
+            if len(self._found) * self._found[key].size > _REMEMBERED:
                 self._found.popitem(last=False)
         self._found.move_to_end(key)
         return self._found[key]

@@ -6,7 +6,7 @@ Coefficients are [..., n_1, ..., n_d]: of the modes of all signs along every axi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -114,27 +114,25 @@ class FourierModes:
             found = found | (np.abs(step) >= start)
         return np.broadcast_to(found, self.shape)
 
-    def at(self, coefficients: Complex, points: Array) -> Array:
-        """Return the values [..., m] of functions at points [m, d]."""
+    def at(self, points: Array) -> Callable[[Complex], Array]:
+        """Return the function that takes coefficients [..., n_1, ..., n_d] to values [..., m] at points [m, d]."""
         shares = [
             ((points[:, index] - low) / (high - low)) % 1.0
             for index, (low, high) in enumerate(self.bounds.values())
         ]
-        if self.dimension == 1:
-            waves = np.exp(2j * np.pi * np.outer(np.arange(self.highest + 1), shares[0]))
-            twice = np.full(self.highest + 1, 2.0)
-            twice[0] = 1.0
-            return np.asarray(((twice * coefficients) @ waves).real)
-        return self._by_kernel(coefficients, shares)
+        if self.dimension > 1:
+            return self._by_kernel(shares)
+        waves = np.exp(2j * np.pi * np.outer(np.arange(self.highest + 1), shares[0]))
+        waves[1:] *= 2
+        return lambda coefficients: np.asarray((coefficients @ waves).real)
 
-    def _by_kernel(self, coefficients: Complex, shares: list[Array]) -> Array:
+    def _by_kernel(self, shares: list[Array]) -> Callable[[Complex], Array]:
+        from sharp.solvers.matrices import sparse_rows
+
         count = max(2 * (2 * self.highest + 1), 2 * _WIDTH)
         factors: Any = 1.0
         for number, (low, high) in zip(self.numbers, self.bounds.values(), strict=True):
             factors = factors * _transform(number * (high - low) / count)
-        grid = self._values(coefficients / factors, count).reshape(*coefficients.shape[: -self.dimension], -1)
-        from sharp.solvers.matrices import sparse_rows
-
         columns: Any = np.zeros((len(shares[0]), 1), dtype=np.intp)
         weights: Any = np.ones((len(shares[0]), 1))
         for share in shares:
@@ -143,9 +141,14 @@ class FourierModes:
             own = _kernel((near - share[:, None] * count) / (_WIDTH / 2))
             columns = (columns[:, :, None] * count + (near % count)[:, None, :]).reshape(len(share), -1)
             weights = (weights[:, :, None] * own[:, None, :]).reshape(len(share), -1)
-        matrix = sparse_rows(columns, weights, grid.shape[-1])
-        flat = grid.reshape(-1, grid.shape[-1])
-        return np.asarray((matrix @ flat.T).T.reshape(*grid.shape[:-1], -1))
+        matrix = sparse_rows(columns, weights, count**self.dimension)
+
+        def values(coefficients: Complex) -> Array:
+            lead = coefficients.shape[: -self.dimension]
+            grid = self._values(coefficients / factors, count).reshape(-1, count**self.dimension)
+            return np.asarray((matrix @ grid.T).T.reshape(*lead, -1))
+
+        return values
 
     def _values(self, coefficients: Complex, nodes: int) -> Array:
         from scipy.fft import irfftn

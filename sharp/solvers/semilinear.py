@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +26,8 @@ _ROOM = 1.05
 class SemilinearSystem:
     """`rhs[i]` is the sum of `factors[i, j]` times jet j, and `rest[i]`.
 
-    `jets` are those that the rests contain, and `degree` is that of their products, 1 where they are linear.
+    `algebraic` are the components without a time derivative, whose `rhs` is what vanishes. `jets` are those that the
+    rests contain, and `degree` is that of their products, 1 where they are linear.
     """
 
     system: FirstOrderSystem
@@ -34,6 +35,7 @@ class SemilinearSystem:
     rest: tuple[sympy.Expr, ...]
     jets: tuple[SpatialDerivative, ...]
     degree: int
+    algebraic: tuple[int, ...] = ()
 
     @cached_property
     def active(self) -> tuple[int, ...]:
@@ -53,6 +55,7 @@ def semilinear(system: FirstOrderSystem) -> SemilinearSystem:
     A factor of the highest derivatives that varies is replaced by its largest value, and the rest holds the difference.
     Raises `UnsupportedProblem` where that has no sign, or where it stands before an odd derivative.
     """
+    system, algebraic = _explicit(system)
     factors = np.zeros((len(system.rhs), len(system.jets)))
     for (row, column), entry in system.jacobian.items():
         factors[row, column] = _constant(system, row, column, entry)
@@ -65,7 +68,21 @@ def semilinear(system: FirstOrderSystem) -> SemilinearSystem:
         for row, expression in enumerate(system.rhs)
     )  # fmt: skip
     used = tuple(jet for jet in system.jets if any(jet.symbol in rest.free_symbols for rest in rests))
-    return SemilinearSystem(system, factors, rests, used, max(map(_degree, rests)) if used else 1)
+    return SemilinearSystem(system, factors, rests, used, max(map(_degree, rests)) if used else 1, algebraic)
+
+
+def _explicit(system: FirstOrderSystem) -> tuple[FirstOrderSystem, tuple[int, ...]]:
+    """Return a system solved for its time derivatives, and the components that have none."""
+    if system.inertia is None:
+        return system, ()
+    held = tuple(i for i in range(len(system.rhs)) if system.inertia.row(i).is_zero_matrix)
+    moving = [i for i in range(len(system.rhs)) if i not in held]
+    matrix = system.inertia.extract(moving, moving)
+    if matrix.free_symbols or matrix.det() == 0:
+        raise UnsupportedProblem("the equations are not solved for time derivatives with constant factors")
+    solved = matrix.LUsolve(sympy.Matrix([system.rhs[i] for i in moving]))
+    rates = dict(zip(moving, solved, strict=True)) | {i: system.rhs[i] for i in held}
+    return replace(system, rhs=tuple(_expanded(rates[i]) for i in range(len(rates))), inertia=None), held
 
 
 def _constant(system: FirstOrderSystem, row: int, column: int, entry: Any) -> float:

@@ -8,6 +8,8 @@ from typing import Any
 
 import sympy
 
+from sharp.error_messages import clip
+from sharp.errors import SpecificationError
 from sharp.problems import Problem, equation_to_sympy, to_sympy
 
 JUMPS = (sympy.Piecewise, sympy.Heaviside, sympy.sign)
@@ -51,7 +53,12 @@ class StrongForm:
 
     def expression(self, text: str) -> Any:
         """Return a given function with numbers for parameters and all derivatives carried out."""
-        return to_sympy(self.problem.tree(text)).xreplace(self.coordinates).doit().xreplace(self.numbers)
+        written = to_sympy(self.problem.tree(text))
+        # Sympy has no word of its own for expressions that it cannot evaluate, such as comparisons of infinities.
+        try:
+            return written.xreplace(self.coordinates).doit().xreplace(self.numbers)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise SpecificationError(f"'{clip(text)}' cannot be evaluated: {error}") from None
 
     def constant(self, expression: Any) -> bool:
         """Whether an expression holds neither fields nor coordinates."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import sympy
 
+from sharp.error_messages import clip
 from sharp.errors import SpecificationError
 from sharp.problems import (
     Boundary,
@@ -354,7 +355,11 @@ class _Builder:
         )
 
     def _residual(self, index: int) -> Any:
-        return self._with_symbols(self.written.equation(index).doit()).xreplace(self.written.numbers)
+        try:
+            return self._with_symbols(self.written.equation(index).doit()).xreplace(self.written.numbers)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            text = clip(self.spec.equations[index])
+            raise UnsupportedProblem(f"the equation '{text}' cannot be evaluated: {error}") from None
 
     def _with_symbols(self, residual: Any) -> Any:
         derivatives = {part: self._symbol(part) for part in residual.atoms(sympy.Derivative)}

@@ -69,7 +69,8 @@ class Chebyshev(_OnBoxes):
 
     def resolution_sequence(self, system: FirstOrderSystem) -> tuple[int, ...]:
         """Nodes along each axis."""
-        highest = max(max(jet.by[system.space.index(axis)] for axis in _ends(system)) for jet in system.jets)
+        orders = (jet.by[system.space.index(axis)] for jet in system.jets for axis in _ends(system))
+        highest = max(orders, default=0)
         counts = _SPECTRAL[len(system.space)]
         return tuple(n for n in _HIGH_ORDER if n <= counts[-1]) if highest > 2 else counts
 

@@ -118,7 +118,7 @@ def test_words_are_solved_by_agents_also_in_a_notebook(tmp_path: Path) -> None:
     np.testing.assert_allclose(solution([0.1, 0.3], t=600.0), own([0.1, 0.3], t=600.0), rtol=1e-5)
     assert within_a_loop(lambda: sharp.replay(tmp_path / "rod")).same
     with pytest.raises(InputError, match="are for specifications"):
-        sharp.solve(words, accuracy=1e-3, output=tmp_path / "rod")
+        sharp.solve(words, method="fd", output=tmp_path / "rod")
 
 
 def test_words_that_leave_something_open_are_asked_about(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_what_is_missing_is_asked_for(here: Sharp) -> None:
     ("arguments", "complaint"),
     [
         ([], "expected a specification, the id of a problem or a problem in words; or --answers"),
-        (["a rod that cools", "--method", "fd"], "--no-cross-check and --check-only are for specifications"),
+        (["a rod that cools", "--method", "fd"], "--method, --resolution and --check-only are for specifications"),
         (["a rod that cools", "--policy", "octopus"], "policy: found 'octopus'; did you mean 'octo'?"),
         (
             ["a rod that cools", "--model", "a", "--model", "b"],
@@ -88,7 +88,7 @@ def test_what_is_missing_is_asked_for(here: Sharp) -> None:
         (["a rod that cools", "--model", "nobody"], "nobody"),
         (["heat-rod-two-end"], "did you mean 'heat-rod-two-ends'?"),
         (["nowhere.yaml"], "nowhere.yaml: cannot be read"),
-        (["rod.yaml", "--method", "magic"], "unknown method 'magic'; valid methods: chebyshev, fd, fem"),
+        (["rod.yaml", "--method", "magic"], "unknown method 'magic'; valid methods: characteristics, chebyshev, etd, fd, fem"),
         (["rod.yaml", "--method", "polar"], "the method 'polar' cannot solve this problem"),
         (["rod.yaml", "--accuracy", "2"], "2.0 is not in the range"),
         (["rod.yaml", "--dir", "rod.yaml"], "--dir rod.yaml: is a file"),

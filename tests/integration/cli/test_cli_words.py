@@ -224,7 +224,7 @@ def test_a_course_of_words_is_replayed_and_compared(here: Path) -> None:
 def test_all_calls_used_up_is_a_code_of_its_own_and_leaves_a_report(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short = lambda words, **_: replace(AgentConfig(words), allowance=AgentLimits(calls=5))  # noqa: E731
+    short = lambda words, *_, **__: replace(AgentConfig(words), allowance=AgentLimits(calls=5))  # noqa: E731
     monkeypatch.setattr("sharp.cli.solve._team_config", short)
     done = CliRunner().invoke(solve, [ROD, "--dir", "f"])
     assert done.exit_code == 6

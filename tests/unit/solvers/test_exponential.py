@@ -69,7 +69,7 @@ def test_values_between_nodes(dimension: int) -> None:
 
     coefficients = modes.coefficients(np.broadcast_to(function(*modes.points), (modes.nodes,) * dimension))
     points = np.random.default_rng(1).uniform(-1, 2, (50, dimension))
-    assert modes.at(coefficients, points) == pytest.approx(function(*points.T), abs=1e-11)
+    assert modes.at(points)(coefficients) == pytest.approx(function(*points.T), abs=1e-11)
 
 
 def test_linear_equations_are_exact_in_one_step() -> None:

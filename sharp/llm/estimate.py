@@ -1,9 +1,10 @@
 """What a run will need, before it starts: calls, tokens and evaluations, with the assumptions behind them.
 
-How often each method asks a model and runs a program rests on the paper: 14.1 evaluations on average over the 100
-tournaments of the structure ablation (appendix B.2.5: 3 judges, 4 rounds), that is 1.175 full cycles; 0.33 repairs an
-executed program after analysis, and 0.9 to 1.4 without, of which the middle is taken. A method never asks or runs more
-than it may at most. Sizes of prompts and answers are orders of magnitude.
+How often each method asks a model and runs a program rests on the paper: 493 rounds in 148 cycles over the 105
+tournaments of the structure ablation (Table 19: 3 judges, at most 4 rounds a cycle), that is 4.70 rounds, 1.41 cycles
+and 14.1 evaluations on average; 0.33 repairs an executed program after analysis, and 0.9 to 1.4 without, of which the
+middle is taken. A method never asks or runs more than it may at most. Sizes of prompts and answers are orders of
+magnitude.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ PROGRAM_TOKENS = EstimateRange(1500, 1900)
 INSTRUCTION_TOKENS = EstimateRange(2000, 4000)
 ANSWER_TOKENS = EstimateRange(2500, 8000)
 
-MEAN_CYCLES = 14.1 / 12
+MEAN_CYCLES = 148 / 105
+# Of all rounds that one cycle may have; many cycles end before their last round.
+MEAN_ROUNDS_OF_A_CYCLE = 493 / 105 / 4
 REPAIRS_PER_PROGRAM = 0.33
 BASELINE_REPAIRS_PER_PROGRAM = 1.15
 # Of a program's length: what AIDE tells of one that has worked.
@@ -192,8 +195,9 @@ class PdeSharp:
 
     def assumptions(self) -> tuple[str, ...]:
         """Return in words what these numbers rest on."""
+        cycles, rounds = self._cycles().expected, self._rounds().expected
         judged = (
-            f"{self._cycles().expected:.3g} full cycles on average, as in the paper; at most {self.cycles}",
+            f"{cycles:.3g} cycles, {rounds:.3g} rounds on average, as in the paper; at most {self.cycles} cycles",
             f"a judge's conversation holds all {self.candidates} candidates throughout a cycle",
         )
         return (*(judged if self.tournament else ()), _describe_repairs(REPAIRS_PER_PROGRAM, self.repairs))
@@ -201,20 +205,26 @@ class PdeSharp:
     def _cycles(self) -> EstimateRange:
         return EstimateRange(MEAN_CYCLES, self.cycles).at_most(self.cycles)
 
+    def _rounds(self) -> EstimateRange:
+        """Count the rounds of all cycles together."""
+        return EstimateRange(MEAN_ROUNDS_OF_A_CYCLE, self.cycles).at_most(self.cycles) * exactly(self.rounds)
+
     def _programs(self) -> EstimateRange:
         """Count the programs that are run: rounds x judges, or all candidates without a tournament."""
         if not self.tournament:
             return exactly(self.candidates)
-        return self._cycles() * exactly(self.rounds * self.judges)
+        return self._rounds() * exactly(self.judges)
 
     def _judging(self) -> EstimateRange:
         """Count a judge's calls: in a cycle it selects once, and revises in every round after the nominees' own.
 
         An unreadable selection is asked for once more, a patch that fails as often as configured.
         """
-        selections, revisions = self.judges * (1 + self.written_criteria), self.judges * (self.rounds - 1)
-        most = 2 * selections + (1 + self.patch_retries) * revisions
-        return self._cycles() * EstimateRange(selections + revisions, most)
+        criteria = self.judges * self.written_criteria
+        selections, revisions = self.judges + criteria, self.judges * (self.rounds - 1)
+        most = self.cycles * (2 * selections + (1 + self.patch_retries) * revisions)
+        expected = self._rounds().expected * self.judges + self._cycles().expected * criteria
+        return EstimateRange(expected, most)
 
 
 @dataclass(frozen=True)

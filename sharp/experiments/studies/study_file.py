@@ -13,17 +13,22 @@ published:
   source: arXiv 2511.00183, appendix B.2.2
   settings: 100 test samples
   figures:
-  - {row: {synthesis.mode: tournament}, name: GPT-4o, values: {advection: 6.11e-4}}
+  - row: {synthesis.mode: tournament}
+    name: GPT-4o
+    table: Table 2
+    line: PDE-SHARP, GPT-4o
+    values: {advection: 6.11e-4}
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from sharp.errors import ConfigurationError
 from sharp.experiments.studies.metrics import METRICS, SERIES, SHARES
@@ -37,6 +42,7 @@ GENERATOR = "generator"
 """The axis of the models that write programs; every study has it."""
 
 Show = Literal["values", "against", "shares", "by-round", "by-evaluation", "paired", "evaluations-to-target"]
+_CYCLES = re.compile(r"\d+(\+\d+)+")
 _NAMED = {
     "values": METRICS,
     "against": METRICS,
@@ -107,15 +113,31 @@ class PublishedValues(_Part):
     """Published values of a measure by column (`all` where a view has none).
 
     `row` says in which rows they would stand, `model` which model card had written the programs, `name` how they are
-    called.
+    called; of shares, `part` says of what. `table`, `line` and `column` say where they are printed: the table (or the
+    section, for what stands in its text), the label of the row, and the head of the column where that is not the
+    problem of the value. Rounds may be written as they are printed, cycle by cycle: `4+2` is six.
     """
 
     measure: str = "nrmse"
     row: dict[str, Any] = Field(default_factory=dict)
     model: str | None = None
     name: str
+    part: str = ""
     values: dict[str, float] = Field(min_length=1)
+    table: str = ""
+    line: str = ""
+    column: str = ""
     source: str = ""
+
+    @field_validator("values", mode="before")
+    @classmethod
+    def _add_cycles(cls, values: Any) -> Any:
+        """Add up rounds that are written cycle by cycle."""
+        return {key: _total(value) for key, value in values.items()} if isinstance(values, dict) else values
+
+
+def _total(value: Any) -> Any:
+    return sum(map(int, value.split("+"))) if isinstance(value, str) and _CYCLES.fullmatch(value) else value
 
 
 class PublishedSource(_Part):

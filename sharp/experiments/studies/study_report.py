@@ -152,10 +152,12 @@ def _published(study: Study) -> Section:
 
 def _sources(study: Study) -> Iterator[tuple[str, str]]:
     published = study.published
-    sources = dict.fromkeys(each.source or published.source for each in published.figures)
-    for source in sources or {published.source: None}:
-        names = (each.name for each in published.figures if (each.source or published.source) == source)
-        yield source, ", ".join(dict.fromkeys(names)) or "findings"
+    names: dict[str, list[str]] = {}
+    for each in published.figures:
+        printed = (each.source or published.source, each.table)
+        names.setdefault(", ".join(filter(None, printed)), []).append(each.name)
+    for source, found in (names or {published.source: ["findings"]}).items():
+        yield source, ", ".join(dict.fromkeys(found))
     if published.settings:
         yield "measured", published.settings
 

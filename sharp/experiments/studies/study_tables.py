@@ -88,7 +88,9 @@ def render_table(study: Study, view: TableSpec, rows: DataFrame, anchor: str) ->
         case "paired" | "evaluations-to-target":
             return (_paired if view.show == "paired" else _reaching)(view, rows)
         case _:
-            return (_shares if view.show == "shares" else _series)(view, rows, anchor)
+            return (
+                _shares(study, view, rows, anchor) if view.show == "shares" else _series(view, rows, anchor)
+            )
 
 
 @dataclass(frozen=True)
@@ -214,11 +216,7 @@ def _figure(table: PivotTable, panels: Panels, title: str, of: str) -> Figure:
 
 def _values(study: Study, view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
     table, metric = PivotTable(view, rows), METRICS[view.measure]
-    published = [
-        each
-        for each in study.published.figures
-        if each.measure == view.measure and set(each.row) <= set(view.rows)
-    ]
+    published = _published_in(study, view)
     cited = {key: _cited_in(view, key, published) for key in table.rows}
     besides = [each for each in published if not any(_belongs(view, each, key) for key in table.rows)]
 
@@ -235,6 +233,15 @@ def _values(study: Study, view: TableSpec, rows: DataFrame, anchor: str) -> Rend
         tuple(_value_records(table, metric, cited)),
         () if any(cited.values()) or besides else (f"Published: {NOT_KNOWN}.",),
     )
+
+
+def _published_in(study: Study, view: TableSpec) -> list[PublishedValues]:
+    """Return the published values of a view's measure that can stand in its rows."""
+    return [
+        each
+        for each in study.published.figures
+        if each.measure == view.measure and set(each.row) <= set(view.rows)
+    ]
 
 
 def _belongs(view: TableSpec, cited: PublishedValues, key: Key) -> bool:
@@ -451,10 +458,12 @@ def _curves(
 # What runs consist of
 
 
-def _shares(view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
+def _shares(study: Study, view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
     """Return mean shares by row and column; each run counts the same, however many parts it has."""
     table, metric = PivotTable(view, rows), SHARES[view.measure]
     means = {place: _mean_shares(group, metric.column) for place, group in table.groups.items()}
+    published = _published_in(study, view)
+    cited = {place: _cited_shares(view, place, published) for place in table.groups}
 
     def panel(column: Any) -> StackPanel:
         shares = {key: means.get((key, column), {}) for key in table.rows}
@@ -466,7 +475,9 @@ def _shares(view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
             ),
         )
 
-    parts = tuple(dict.fromkeys(part for shares in means.values() for part in shares))
+    parts = tuple(
+        dict.fromkeys(part for every in (means, cited) for shares in every.values() for part in shares)
+    )
 
     def texts(key: Key, column: Any) -> Iterator[str]:
         shares = means.get((key, column), {})
@@ -474,19 +485,47 @@ def _shares(view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
         yield table.at(key, column).remark
 
     over = f"mean over {table.pooled}" if table.pooled else "one run a cell"
-    records = (
+    ours = (
         table.record(key, column, part=part, median=share, runs=len(table.at(key, column).finished))
         for (key, column), shares in means.items()
         for part, share in shares.items()
     )
+    theirs = (
+        table.record(key, column, part=part, median=share, published="shares")
+        for (key, column), shares in cited.items()
+        for part, share in shares.items()
+    )
     drawing = table.panels(panel, anchor, metric.title)
+    shown_table = _long_table(table, parts, texts, f"{metric.title}: {over}", "missing")
     return RenderedTable(
         view.title,
-        (_long_table(table, parts, texts, f"{metric.title}: {over}", "missing"),),
+        (_with_shares(table, shown_table, parts, cited),),
         _figure(table, drawing, metric.title, "mean") if any(means.values()) else None,
-        tuple(records),
-        (f"Published: {NOT_KNOWN}.",),
+        (*ours, *theirs),
+        () if any(cited.values()) else (f"Published: {NOT_KNOWN}.",),
     )
+
+
+def _cited_shares(view: TableSpec, place: Place, published: Sequence[PublishedValues]) -> dict[str, float]:
+    """Return the published shares in a place by part; a part whose share was not published is not in it."""
+    key, column = place
+    values = ((each.part, _cited_value(each, column)) for each in published if _belongs(view, each, key))
+    return {part: value for part, value in values if value is not None}
+
+
+def _with_shares(
+    table: PivotTable, ours: Table, parts: Sequence[str], cited: Mapping[Place, Mapping[str, float]]
+) -> Table:
+    """Return a table of shares with the published ones below the rows that they belong to."""
+    places = [(key, column) for key in table.rows for column in table.columns]
+    blank = ("",) * (len(ours.columns) - len(parts) - 2)
+    rows: list[tuple[bool, tuple[str, ...]]] = []
+    for place, row in zip(places, ours.rows, strict=True):
+        rows.append((False, row))
+        if shares := cited.get(place):
+            rows.append((True, ("published", *blank, *(share_text(shares.get(part)) for part in parts), "")))
+    muted = tuple(number for number, (is_muted, _) in enumerate(rows) if is_muted)
+    return replace(ours, rows=tuple(cells for _, cells in rows), muted=muted)
 
 
 def _mean_shares(group: CellGroup, column: str) -> dict[str, float]:

@@ -117,7 +117,7 @@ def test_words_are_solved_by_agents_also_in_a_notebook(tmp_path: Path) -> None:
     own = sharp.solve(case.problem, cross_check=False)
     np.testing.assert_allclose(solution([0.1, 0.3], t=600.0), own([0.1, 0.3], t=600.0), rtol=1e-5)
     assert within_a_loop(lambda: sharp.replay(tmp_path / "rod")).same
-    with pytest.raises(InputError, match="are for specifications"):
+    with pytest.raises(InputError, match="for specifications"):
         sharp.solve(words, method="fd", output=tmp_path / "rod")
 
 

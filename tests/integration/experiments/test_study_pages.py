@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -178,6 +179,32 @@ def test_counts_are_bars_from_zero_and_have_no_floor(tmp_path: Path, monkeypatch
     text = page.files.figures[0].read_text()
     assert 'class="bar"' in text
     assert 'class="level"' not in text
+
+
+def test_published_shares_stand_below_the_row_they_belong_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    views = "views:\n- {show: shares, title: Parts, measure: libraries, rows: [method], columns: problem}\n"
+    published = """\
+published:
+  source: a table
+  figures:
+  - {row: {method: pde-sharp}, measure: libraries, part: SciPy, name: theirs, values: {advection: 0.1}}
+  - {row: {method: pde-sharp}, measure: libraries, part: JAX, name: theirs, values: {advection: 0.17}}
+"""
+    done = replace(DONE, libraries={"NumPy": 0.75, "JAX": 0.25})
+    page = page_of(tmp_path, tried(tmp_path, monkeypatch, views, published), lambda _: done)
+    table = first_table(page)
+    assert table.columns == ("method", "problem", "NumPy", "JAX", "SciPy", "missing")
+    assert table.rows == (
+        ("codepde", "advection", "75%", "25%", "0%", ""),
+        ("codepde", "burgers", "75%", "25%", "0%", ""),
+        ("pde-sharp", "advection", "75%", "25%", "0%", ""),
+        ("published", "", "–", "17%", "10%", ""),
+        ("pde-sharp", "burgers", "75%", "25%", "0%", ""),
+    )
+    assert table.muted == (3,)
+    assert page.tables[0].remarks == ()
 
 
 def test_shares_count_every_run_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

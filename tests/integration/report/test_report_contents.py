@@ -272,10 +272,10 @@ def test_the_ledger_counts_calls_runs_and_seconds(report):
     assert rows_of(calls)[-1] == {
         "stage": "total",
         "model": "",
-        "calls": "21",
-        "prompt tokens": "2,100",
+        "calls": "22",
+        "prompt tokens": "2,200",
         "of these cached": "0",
-        "completion tokens": "210",
+        "completion tokens": "220",
         "of these reasoning": "0",
         "dollars": "0",
     }
@@ -291,8 +291,8 @@ def test_the_ledger_has_what_was_used_of_every_budget_with_a_limit_or_without(tm
     report = report_of(tmp_path / "run", budget={"calls": 50, "wall_time": "2h"})
     *_, budgets = blocks_of(report, "ledger", Table)
     rows = {row["budget"]: (row["used"], row["limit"], row["left"]) for row in rows_of(budgets)}
-    assert rows["calls"] == ("21", "50", "29")
-    assert rows["tokens"] == ("2,310", "none", "–")
+    assert rows["calls"] == ("22", "50", "28")
+    assert rows["tokens"] == ("2,420", "none", "–")
     assert rows["evaluations"] == ("8", "none", "–")
     assert rows["minutes of wall time"][1] == "120"
     assert rows["GPU-hours"] == rows["jobs"] == ("–", "none", "–")
@@ -305,7 +305,7 @@ def test_budgets_count_what_the_run_has_paid_for_and_not_what_another_gave(tmp_p
     rows = {row["budget"]: row["used"] for row in rows_of(budgets)}
     given = sum(path.startswith(("analysis/", "genesis/")) for path in read_run(run.path).effects)
     assert given > 0
-    assert rows["calls"] == str(21 - given)
+    assert rows["calls"] == str(22 - given)
 
 
 def test_what_came_from_the_cache_took_no_time_and_is_said_to(tmp_path):

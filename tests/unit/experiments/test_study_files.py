@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from math import isfinite
 from pathlib import Path
 
 import pytest
@@ -18,11 +20,27 @@ from sharp.experiments.studies.model_assignment import (
 )
 from sharp.experiments.studies.study_file import list_studies, read_study
 from sharp.experiments.sweeps.fingerprint import ResourceCache
+from sharp.experiments.tables import shown
 from sharp.llm.cards import RULE_BASED
 from sharp.yaml_documents import read_document
 from tests.helpers.experiments.made import STUDY, VIEW, planned, tried, written
 
 SHIPPED = sorted(list_studies())
+PROBLEMS = {"advection", "burgers", "reaction-diffusion", "navier-stokes", "darcy"}
+# Of arXiv 2511.00183: by study and table, how many cells are entered. Tables 2, 11, 16 to 19 and 21 are complete.
+PRINTED = {
+    "table2": {"Table 2": 6 * 6 * 5, "Table 20": 5, "appendix A.3.5": 1, "section 4": 1},
+    "more-models": {"Table 16": 6 * 5 * 5},
+    "analysis": {"Table 17": 4 * 6 * 5},
+    "effort": {"Table 3": 6, "Table 14": 5, "section 4.2": 1},
+    "searches": {"Table 11": 2 * 5, "Table 2": 5},
+    "reasoning": {"Table 2": 6 * 5},
+    "libraries": {"Table 21": 4 * 5},
+    "hybrids": {"appendix B.2.2": 1},
+    "feedback": {"Table 2": 1},
+    "stability": {"Table 2": 5, "Table 18": 5},
+    "structure": {"Table 18": 22 * 5, "Table 19": 21 * 5},
+}
 
 
 @pytest.fixture
@@ -105,6 +123,11 @@ def test_every_shipped_study_can_be_planned_with_the_models_of_the_paper(earlier
     plan = planned(file, earlier / "sweep", paper_models(file.models))
     assert {cell.config.models.generator for cell in plan.cells} == set(file.models.generators)
     assert {cell.config.models.override for cell in plan.cells} == {None}
+    rows = [{axis: shown(value) for axis, value in cell.values.items()} for cell in plan.cells]
+    for cited in file.study.published.figures:
+        wanted = {axis: shown(value) for axis, value in cited.row.items()}
+        assert any(wanted.items() <= row.items() for row in rows), wanted
+        assert cited.model in (None, *file.models.generators)
 
 
 def test_the_main_table_has_six_methods_five_problems_and_three_seeds(tmp_path: Path) -> None:
@@ -113,7 +136,7 @@ def test_the_main_table_has_six_methods_five_problems_and_three_seeds(tmp_path: 
     assert {cell.config.evaluation.validation for cell in plan.cells} == {2}
 
 
-def test_the_structure_study_has_twenty_juries_and_none(tmp_path: Path) -> None:
+def test_the_structure_study_has_the_juries_of_the_paper_and_none(tmp_path: Path) -> None:
     plan = planned(read_study("structure"), tmp_path / "sweep")
     one = [cell for cell in plan.cells if cell.config.problem == "darcy"]
     juries = {
@@ -121,8 +144,9 @@ def test_the_structure_study_has_twenty_juries_and_none(tmp_path: Path) -> None:
         for cell in one
         if cell.config.synthesis.mode == "tournament"
     }
-    assert (len(one), len(juries)) == (21, 20)
-    assert len(plan.shares) == 100  # what one writes for each problem, all others take
+    assert (len(one), len(juries)) == (22, 21)
+    assert all(len(judges) == 3 for judges, _ in juries)
+    assert len(plan.shares) == 105  # what one writes for each problem, all others take
 
 
 def test_published_values_stand_in_columns_and_rows_that_the_study_has(tmp_path: Path) -> None:
@@ -136,6 +160,41 @@ def test_published_values_stand_in_columns_and_rows_that_the_study_has(tmp_path:
                 for view in file.study.views
             )
             assert cited.source or file.study.published.source
+
+
+def test_rounds_of_two_cycles_are_added_up() -> None:
+    file = read_study("structure")
+    rounds = [each for each in file.study.published.figures if each.measure == "rounds"]
+    assert rounds[0].values == {
+        "advection": 8,
+        "burgers": 3,
+        "reaction-diffusion": 4,
+        "navier-stokes": 3,
+        "darcy": 4,
+    }
+    means = {name: 3 * sum(each.values[name] for each in rounds) / len(rounds) for name in rounds[0].values}
+    assert [round(mean, 1) for mean in means.values()] == [20.1, 11.3, 12.3, 13.6, 13.1]
+
+
+def test_studies_without_published_values_are_known() -> None:
+    assert {name for name in SHIPPED if read_study(name).study.published.figures} == set(PRINTED)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_published_values_say_where_they_are_printed(name: str) -> None:
+    cited = read_study(name).study.published.figures
+    places: Counter[tuple[str, str, str]] = Counter()
+    for each in cited:
+        assert each.table
+        assert each.line
+        assert set(each.values) <= PROBLEMS or (set(each.values) == {"all"} and each.column)
+        assert all(isfinite(value) and value > 0 for value in each.values.values())
+        # A line "each PDE" is five lines.
+        places.update((each.table, f"{each.line} {column}", each.column or column) for column in each.values)
+        assert each.measure != "rounds" or set(each.values.values()) <= set(range(3, 13))
+    assert set(places.values()) == {1}
+    counted = Counter(table for table, _, _ in places.elements())
+    assert counted == PRINTED[name]
 
 
 def test_the_models_of_the_user_take_all_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +215,11 @@ def test_judges_of_the_user_are_the_jury(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_study_of_juries_gives_the_roles_of_the_paper_to_three_judges(tmp_path: Path) -> None:
     file, three = read_study("structure"), ("qwen3-32b", "gpt-oss-120b", "gemma-3-27b")
     plan = planned(file, tmp_path / "sweep", of_models(file.models, ("qwen3-32b",), three))
-    assert plan.by_id["o3+gpt-4o-darcy-qwen3-32b-s0"].config.models.judges == ("qwen3-32b", "gpt-oss-120b")
+    assert plan.by_id["o3+2xgpt-4o-darcy-qwen3-32b-s0"].config.models.judges == (
+        "qwen3-32b",
+        "gpt-oss-120b",
+        "gpt-oss-120b",
+    )
     with pytest.raises(ConfigurationError, match="name three different ones with --judge"):
         planned(file, tmp_path / "other", of_models(file.models, ("qwen3-32b",), ()))
 

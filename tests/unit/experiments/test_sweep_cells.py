@@ -155,7 +155,7 @@ budget: {{dollars: 2.5, wall_time: 90min}}
         ("tournaments", 15, 0),
         ("analysis", 60, 0),
         ("cycles", 15, 0),
-        ("structure", 105, 100),
+        ("structure", 110, 105),
     ],
 )
 def test_the_shipped_sweeps_can_be_planned(tmp_path: Path, name: str, cells: int, sharing: int) -> None:

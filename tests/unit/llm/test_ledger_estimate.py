@@ -11,14 +11,20 @@ PURPOSES = ("analysis", "genesis", "judge", "debug", "reporter")
 
 def test_the_papers_run() -> None:
     result = estimate(PdeSharp())
-    assert result.evaluations.expected == pytest.approx(14.1)
+    assert result.evaluations.expected == pytest.approx(3 * 493 / 105)
     assert result.evaluations.most == 36 * 5
     assert result.calls["analysis"] == EstimateRange(5, 10)
     assert result.calls["genesis"] == EstimateRange(32, 64)
-    assert result.calls["judge"].expected == pytest.approx(1.175 * 12)
+    assert result.calls["judge"].expected == pytest.approx(3 * 493 / 105)
     assert result.calls["judge"].most == 3 * (2 * 3 + 3 * 9)
-    assert result.calls["debug"].expected == pytest.approx(0.33 * 14.1)
+    assert result.calls["debug"].expected == pytest.approx(0.33 * 3 * 493 / 105)
     assert result.calls["debug"].most == 2 * 4 * 36
+
+
+def test_criteria_are_written_once_a_cycle() -> None:
+    plain, more = estimate(PdeSharp()), estimate(PdeSharp(written_criteria=True))
+    assert more.calls["judge"].expected - plain.calls["judge"].expected == pytest.approx(3 * 148 / 105)
+    assert "1.41 cycles, 4.7 rounds on average" in plain.assumptions[0]
 
 
 def test_smaller_plans() -> None:

@@ -244,6 +244,19 @@ def polyline(vertices: tuple[Vertex, ...], parts: tuple[str, ...]) -> tuple[Piec
     return tuple(Piece(a, b, part) for a, b, part in zip(vertices, following, parts, strict=True))
 
 
+def arc(start: Vertex, through: Vertex, end: Vertex, part: str) -> Piece:
+    """Return the arc from a point through another to a third; raises `ValueError` where they lie on a line."""
+    (x, y), (p, q) = np.subtract(through, start), np.subtract(end, start)
+    cross = float(x * q - y * p)
+    if abs(cross) <= 1e-12 * (x * x + y * y + p * p + q * q):
+        raise ValueError("three points of a line are on no circle")
+    a, b = x * x + y * y, p * p + q * q
+    center = (start[0] + float(q * a - y * b) / (2 * cross), start[1] + float(x * b - p * a) / (2 * cross))
+    first, last = (math.atan2(at[1] - center[1], at[0] - center[0]) for at in (start, end))
+    turn = (last - first) % (2 * math.pi)
+    return Piece(start, end, part, center, turn if cross > 0 else turn - 2 * math.pi)
+
+
 def near(first: Piece, second: Piece, slack: float) -> bool:
     """Return whether the boxes around two pieces meet up to `slack`: only then may the pieces."""
     (low, high), (least, most) = first.bounds, second.bounds

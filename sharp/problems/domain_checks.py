@@ -17,7 +17,7 @@ from sharp.problems.domains import (
 )
 from sharp.problems.expressions import Node
 from sharp.problems.grammar import evaluate_tree, parse_tree
-from sharp.problems.spec import Annulus, Box, Coordinates, Disk, Polygon, Sector, Shape, Union
+from sharp.problems.spec import Annulus, Box, Coordinates, Disk, Mesh, Polygon, Region, Sector, Shape, Union
 from sharp.yaml_source import Path
 
 if TYPE_CHECKING:
@@ -113,6 +113,10 @@ def _shape(checked: ValidationContext, path: Path, written: Shape) -> Domain | N
             return _sector(checked, path, written)
         case Union():
             return _union(checked, path, written)
+        case Region():
+            return _region(checked, path, written)
+        case Mesh():
+            raise AssertionError("a specification that has been read holds regions for mesh files")
         case _:
             return _round(checked, path, written)
 
@@ -194,6 +198,41 @@ def _union(checked: ValidationContext, path: Path, written: Union) -> Domain | N
         return None
     text = f"the union of {_listed(shape.text for shape in shapes)}"
     return checked.attempt((*path, "of"), union, shapes, text)
+
+
+def _region(checked: ValidationContext, path: Path, written: Region) -> PlaneDomain | None:
+    from sharp.problems.curves import Piece, arc
+    from sharp.problems.plane_domains import region
+
+    path, loops = (*path, "loops"), []
+    for number, loop in enumerate(written.loops):
+        places = [(*path, number, index) for index in range(len(loop))]
+        starts = [
+            _point(checked, (*at, "start"), piece.start) for at, piece in zip(places, loop, strict=True)
+        ]
+        pieces = []
+        for index, (at, piece) in enumerate(zip(places, loop, strict=True)):
+            start, end = starts[index], starts[(index + 1) % len(starts)]
+            through = _point(checked, (*at, "through"), piece.through) if piece.through else None
+            if start is None or end is None or (piece.through and through is None):
+                return None
+            if start == end:
+                checked.add_issue((*at, "start"), "expected another point than that of the next piece")
+                return None
+            try:
+                drawn = arc(start, through, end, piece.part) if through else Piece(start, end, piece.part)
+            except ValueError:
+                message = "expected a point off the line between the ends; a segment has no `through`"
+                checked.add_issue((*at, "through"), message)
+                return None
+            pieces.append(drawn)
+        loops.append(tuple(pieces))
+    parts = dict.fromkeys(piece.part for loop in loops for piece in loop)
+    named = f"the part {next(iter(parts))}" if len(parts) == 1 else f"the parts {_listed(iter(parts))}"
+    x, y = loops[0][0].start
+    text = f"the region at ({x:g}, {y:g}) whose boundary is {named}"
+    axes = checked.space[0], checked.space[1]
+    return checked.attempt(path, region, axes, loops, text)
 
 
 def _point(checked: ValidationContext, path: Path, pair: tuple[str, str]) -> tuple[float, float] | None:

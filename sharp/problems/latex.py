@@ -61,6 +61,10 @@ def to_latex(node: Node | Equation) -> str:
             return _apply(function, arguments)
 
 
+def _escaped(text: str) -> str:
+    return text.replace("_", r"\_")
+
+
 def symbol(name: str) -> str:
     """Return a name as LaTeX: Greek letters by name, digits and what follows an underscore as an index."""
     head, *indices = name.split("_")
@@ -195,7 +199,7 @@ def _latex_boundary(problem: Problem, condition: Boundary) -> str:
         "derivative": rf"\partial_{{n}}^{{{condition.order}}} {field}",
     }
     where = str(condition.where)
-    place = r"\partial \Omega" if where == "all" else rf"\text{{{where}}}"
+    place = r"\partial \Omega" if where == "all" else rf"\text{{{_escaped(where)}}}"
     if "=" in where and " and " not in where and "shape" not in where:
         place = to_latex(problem.place(where))
     return rf"\left. {left[condition.type]} \right|_{{{place}}} = {value}"

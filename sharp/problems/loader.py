@@ -23,7 +23,7 @@ from sharp.problems import (
 from sharp.problems.checks import ValidationContext
 from sharp.problems.limits import ResourceLimits
 from sharp.problems.problem import Problem, coarsened
-from sharp.problems.spec import PATTERNS, Specification
+from sharp.problems.spec import PATTERNS, Mesh, Shape, Specification
 from sharp.resources import list_resources
 from sharp.yaml_documents import model_at
 from sharp.yaml_source import Path as Place
@@ -184,17 +184,39 @@ def _problem(checked: ValidationContext) -> Problem:
 
 
 def validate_form(source: YamlSource) -> Specification | list[ValidationIssue]:
-    """Return a document as a specification, or all that is wrong with its form."""
+    """Return a document as a specification, with regions for mesh files, or all that is wrong with its form."""
     if not isinstance(source.value, dict):
         return [ValidationIssue((), f"expected a mapping of keys to values, found {describe(source.value)}")]
     try:
-        return Specification.model_validate(source.value)
+        form = Specification.model_validate(source.value)
     except ValidationError as error:
         faults = error.errors(include_url=False)
         # A list with a wrong item counts as one entry shorter.
         inner = {part["loc"][:depth] for part in faults for depth in range(len(part["loc"]))}
         told = [part for part in faults if part["type"] != "too_short" or part["loc"] not in inner]
         return [_fault(part, source.value) for part in told]
+    issues: list[ValidationIssue] = []
+    domain = _without_meshes(form.domain, ("domain",), Path(source.name).parent, issues)
+    return issues or form.model_copy(update={"domain": domain})
+
+
+def _without_meshes(written: Shape, path: Place, folder: Path, issues: list[ValidationIssue]) -> Shape:
+    """Return a shape with the regions of mesh files in place of their names, which are relative to a folder."""
+    changes: dict[str, Any] = {}
+    for key in ("holes", "of"):
+        if shapes := getattr(written, key, ()):
+            changes[key] = tuple(
+                _without_meshes(shape, (*path, key, index), folder, issues)
+                for index, shape in enumerate(shapes)
+            )
+    if isinstance(written, Mesh):
+        from sharp.problems.mesh_files import read_region
+
+        try:
+            written = read_region(folder / written.file)
+        except SpecificationError as error:
+            issues.append(ValidationIssue((*path, "file"), str(error)))
+    return written.model_copy(update=changes)
 
 
 def _fault(error: Any, document: Any) -> ValidationIssue:
@@ -253,7 +275,7 @@ def _sentence(kind: str, path: Place, found: Any, context: Mapping[str, Any], do
             )
 
 
-_DOMAINS = ("box", "disk", "annulus", "sector", "polygon", "union")
+_DOMAINS = ("box", "disk", "annulus", "sector", "polygon", "union", "region", "mesh")
 _EXPECTED = {
     "string_type": "a text",
     "float_type": "a number",

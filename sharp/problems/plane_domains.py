@@ -172,6 +172,53 @@ def sector(
     return PlaneDomain(axes, (pieces,), text)
 
 
+def region(axes: tuple[str, str], loops: Sequence[Loop], text: str) -> PlaneDomain:
+    """Return what lies on the left of closed loops.
+
+    Raises `SpecificationError` where they touch or cross themselves or each other, go the wrong way round, or bound
+    several regions.
+    """
+    domain = PlaneDomain(axes, tuple(loops), text)
+    _check_simple(domain)
+    areas = [sum(piece.signed_area for piece in loop) for loop in loops]
+    around = [index for index, area in enumerate(areas) if area > 0]
+    if len(around) != 1:
+        raise SpecificationError(
+            "expected one loop around the region, counter-clockwise, and clockwise ones around openings in it; "
+            f"found {len(around)} counter-clockwise loops"
+        )
+    outer = PlaneDomain(axes, (loops[around[0]],), text)
+    openings = [PlaneDomain(axes, (_backwards(loop),), text) for loop in loops if loop is not outer.loops[0]]
+    for index, opening in enumerate(openings):
+        others = (other for other in openings if other is not opening)
+        if not _within(opening, outer) or any(_within(opening, other) for other in others):
+            raise SpecificationError(
+                f"opening {index} of the region lies outside of it, or within another one"
+            )
+    return domain
+
+
+def _check_simple(domain: PlaneDomain) -> None:
+    """Pieces of a boundary meet where one follows another, and nowhere else."""
+    slack = _TOUCHING * domain.size
+    following = {piece: after for loop in domain.loops for piece, after in pairwise((*loop, loop[0]))}
+    boxes = np.array([piece.bounds for piece in domain.pieces])
+    low, high = boxes[:, 0] - slack, boxes[:, 1] + slack
+    overlap = np.all((low[:, None] <= high) & (low <= high[:, None]), axis=2)
+    for i, j in np.argwhere(np.triu(overlap, 1)):
+        first, second = domain.pieces[i], domain.pieces[j]
+        joints = [first.end] if following[first] is second else []
+        joints += [second.end] if following[second] is first else []
+        # Nearly parallel lines cross near where they are joined, up to rounding.
+        margin = 1e-3 * min(first.length, second.length)
+        for point in meeting_points(first, second, slack):
+            if all(np.hypot(*np.subtract(joint, point)) > margin for joint in joints):
+                x, y = point
+                raise SpecificationError(
+                    f"the boundary of the region touches or crosses itself at ({x:g}, {y:g})"
+                )
+
+
 def with_holes(domain: PlaneDomain, holes: Sequence[PlaneDomain], text: str) -> PlaneDomain:
     """Return a domain without the insides of others, whose parts are called `hole 0`, `hole 1` and so on.
 

@@ -6,9 +6,18 @@ names and the number of boundary conditions, is checked in `checks` and its neig
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
 
 from sharp.error_messages import describe
 from sharp.yaml_source import plain_number
@@ -50,6 +59,26 @@ PATTERNS = {
 }
 Identifier = Annotated[str, StringConstraints(pattern=_NAME_PATTERN)]
 ProblemId = Annotated[str, StringConstraints(pattern=_ID_PATTERN)]
+
+
+_PART = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*( [A-Za-z0-9_.-]+)*")
+
+
+def part_name(name: str) -> str:
+    """Return the name of a part of a boundary if `where` can hold it; raises `ValueError` otherwise."""
+    if _PART.fullmatch(name) and name != "all" and "and" not in name.split():
+        return name
+    raise ValueError(
+        "expected the name of a part (words of ASCII letters, digits and ._- that begin with a letter, "
+        f"neither 'all' nor with the word 'and'), found {describe(name)}"
+    )
+
+
+PartName = Annotated[str, AfterValidator(part_name)]
+
+
+# Of the boundary of a region: what documents of bounded size and meshes in seconds allow.
+MOST_PIECES = 1000
 
 
 class SpecModel(BaseModel):
@@ -140,8 +169,35 @@ class Union(Perforated):
     of: Annotated[tuple[Shape, ...], Field(min_length=2, max_length=100)]
 
 
-Shape = Annotated[Box | Disk | Annulus | Sector | Polygon | Union, Field(discriminator="type")]
-for _shape in (Perforated, Box, Disk, Annulus, Sector, Polygon, Union):
+class BoundaryPiece(SpecModel):
+    """A segment or arc from `start` to the start of the next piece; an arc passes a point between, `through`."""
+
+    start: tuple[Expression, Expression]
+    part: PartName
+    through: tuple[Expression, Expression] | None = None
+
+
+class Region(Perforated):
+    """What lies on the left of closed loops of segments and arcs: one around it, one around each opening in it."""
+
+    type: Literal["region"]
+    loops: Annotated[
+        tuple[Annotated[tuple[BoundaryPiece, ...], Field(min_length=2, max_length=MOST_PIECES)], ...],
+        Field(min_length=1, max_length=100),
+    ]
+
+
+class Mesh(Perforated):
+    """The region that the triangles of a file cover; a problem that has been read holds it as a `Region`."""
+
+    type: Literal["mesh"]
+    file: Annotated[str, Field(min_length=1)]
+
+
+Shape = Annotated[
+    Box | Disk | Annulus | Sector | Polygon | Union | Region | Mesh, Field(discriminator="type")
+]
+for _shape in (Perforated, Box, Disk, Annulus, Sector, Polygon, Union, Region, Mesh):
     _shape.model_rebuild()
 
 

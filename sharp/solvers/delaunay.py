@@ -32,6 +32,8 @@ _ACUTE = math.radians(80)
 _ROUNDS, _MOST = 200, 20000
 # Points of one round lie at least this share of their circumradius apart.
 _APART = 0.8
+# The corners of a frame lie this far from the middle, in sizes of the domain.
+_FRAME = 4.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,10 @@ class _Refinement:
         self._points: list[tuple[float, float]] = []
         self._numbers: dict[tuple[float, float], int] = {}
         self._segments: list[Segment] = []
+        # Inside of far corners, points that lie on a side of the domain up to rounding make no flat triangles.
+        (left, right), (low, high) = domain.bounds.values()
+        middle, far = np.array([left + right, low + high]) / 2, _FRAME * domain.size
+        self._frame = middle + far * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
         acute = _acute_corners(domain)
         self._acute = {self._number(corner) for corner in acute}
         for index, piece in enumerate(self._pieces):
@@ -76,11 +82,12 @@ class _Refinement:
                 break
             if self._split(self._encroached(points)):
                 continue
-            mesh = Delaunay(points)
+            framed = np.vstack([points, self._frame])
+            mesh = Delaunay(framed)
             # Of points on one circle, Qhull takes any triangles.
             if self._split(self._missing(mesh)):
                 continue
-            triangles = self._inner(points, mesh)
+            triangles = self._inner(framed, mesh)
             centers, radii, bad = _circles(points, triangles, self._size, sorted(self._acute))
             if not bad.any():
                 return points, triangles
@@ -128,7 +135,7 @@ class _Refinement:
         """Return the segments that are no edges of a triangulation."""
         edges = np.sort(np.concatenate([np.delete(mesh.simplices, k, axis=1) for k in range(3)]), axis=1)
         ends = np.sort([(segment.start, segment.end) for segment in self._segments], axis=1)
-        count = len(self._points)
+        count = len(mesh.points)
         known = np.isin(_keys(ends, count), _keys(edges, count))
         return [int(index) for index in np.flatnonzero(~known)]
 

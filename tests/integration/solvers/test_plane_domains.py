@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.special import jv, yv
 from sharp.problems import parse_problem
 from sharp.solvers.driver import SolveOptions, solve_problem
 from sharp.solvers.solution import Solution
+from tests.helpers.problems.mesh_texts import frame, gmsh_text
 from tests.unit.problems.test_plane_domains import DUMBBELL, RING, SQUARE, TEE
 
 CORNER = "(x**2 + y**2)**(1/4)*cos(atan2(y, x)/2)"
@@ -47,6 +49,39 @@ def test_poisson_on_unions_and_with_holes(domain: str) -> None:
     )
     points, _ = found.problem.domain.quadrature(6)  # type: ignore[union-attr]
     checked(found, lambda x, y: np.sin(x) * np.cos(y) + np.exp(x / 2), points)
+
+
+def test_poisson_on_a_mesh_file_of_a_square_with_a_hole(tmp_path: Path) -> None:
+    (tmp_path / "frame.msh").write_text(frame())
+    found = solution(
+        f"type: mesh, file: {tmp_path / 'frame.msh'}",
+        "-lap(u) = 2*sin(x)*cos(y)",
+        "where: inlet, type: neumann, value: 0",
+        "where: outlet, type: dirichlet, value: sin(x)*cos(3)",
+        "where: hole, type: dirichlet, value: sin(x)*cos(y)",
+        "where: loop 0, type: dirichlet, value: sin(x)*cos(y)",
+        accuracy=1e-6,
+    )
+    points, _ = found.problem.domain.quadrature(6)  # type: ignore[union-attr]
+    checked(found, lambda x, y: np.sin(x) * np.cos(y), points)
+    assert found.error is not None
+    assert found.error <= 1e-6
+
+
+def test_poisson_on_a_mesh_file_of_a_sector_with_straight_edges(tmp_path: Path) -> None:
+    angles = np.linspace(0, np.pi / 2, 7)
+    corners = [(0.0, 0.0), *((float(np.cos(a)), float(np.sin(a))) for a in angles)]
+    rim = [(k, k + 1) for k in range(1, 7)]
+    mesh = gmsh_text(corners, [(0, a, b) for a, b in rim], {"rim": rim})
+    (tmp_path / "sector.msh").write_text(mesh)
+    found = solution(
+        f"type: mesh, file: {tmp_path / 'sector.msh'}",
+        "-lap(u) = 2*cos(x)*cos(y)",
+        "where: loop 0, type: neumann, value: 0",
+        "where: rim, type: dirichlet, value: cos(x)*cos(y)",
+    )
+    points, _ = found.problem.domain.quadrature(6)  # type: ignore[union-attr]
+    checked(found, lambda x, y: np.cos(x) * np.cos(y), points)
 
 
 def test_heat_on_a_plate_with_a_hole() -> None:

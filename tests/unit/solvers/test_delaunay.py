@@ -49,6 +49,17 @@ def test_no_triangle_is_a_sliver(name: str) -> None:
     assert sides[2].max() <= 1.5 * domain.size / 4 * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("corners", [11, 13, 24])
+def test_points_of_slanted_sides_make_no_flat_triangles(corners: int) -> None:
+    domain = turning(corners, 0.7)
+    for across in (8, 16):
+        points, triangles = quality_mesh(domain, domain.size / across)
+        a, b, c = (points[triangles[:, k]] for k in range(3))
+        areas = ((b - a)[:, 0] * (c - a)[:, 1] - (b - a)[:, 1] * (c - a)[:, 0]) / 2
+        assert areas.min() > 1e-4 * areas.max()
+        assert areas.sum() == pytest.approx(domain.area)
+
+
 @pytest.mark.parametrize("name", DOMAINS)
 def test_areas_and_lengths_converge_with_the_curves(name: str) -> None:
     domain = DOMAINS[name]

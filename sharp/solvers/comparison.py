@@ -40,6 +40,9 @@ FEW_PLACES, MANY_MOMENTS = 48, 400
 WORST, LEVELS, SHRINKING = 6, 4, 3.0
 IN_A_BOX, TIMES_OF_A_BOX = 150, 6
 _FIRST = 50021
+# Where initial and boundary values may differ in a corner, no grid resolves what follows at once: solutions are
+# compared after this share of the time.
+AFTER_A_JUMP = 0.02
 
 
 def solution_distance(problem: Problem, first: DiscreteSolution, second: DiscreteSolution) -> float:
@@ -56,6 +59,11 @@ def solution_distance(problem: Problem, first: DiscreteSolution, second: Discret
         return relative_distance(evaluate(first, points, times), evaluate(second, points, times), "L1")
     with np.errstate(all="ignore"):
         return _Difference(problem, first, second).distance()
+
+
+def compared_after(problem: Problem) -> float:
+    """Return the share of the time interval after which solutions are compared: none, unless a jump is accepted."""
+    return AFTER_A_JUMP if "corner-jump" in problem.specification.allow else 0.0
 
 
 class _Difference:
@@ -86,7 +94,12 @@ class _Difference:
     def _moments(self, count: int) -> Array:
         if self._problem.time is None:
             return np.zeros(1)
-        return sample_times(self._problem, np.append(np.sort(recurrence(count - 1, 1)[:, 0]), 1.0))
+        shares = np.append(np.sort(recurrence(count - 1, 1)[:, 0]), 1.0)
+        return sample_times(self._problem, self._after + (1 - self._after) * shares)
+
+    @property
+    def _after(self) -> float:
+        return compared_after(self._problem)
 
     def _squares(self, points: Array, times: Array) -> Array:
         """Return the squared difference [k, m] of the worst field, relative to the mean square of that."""
@@ -116,9 +129,8 @@ class _Difference:
             times = np.zeros(1)
             if time is not None:
                 reach = brief * (time[1] - time[0])
-                times = np.linspace(
-                    max(moment - reach, time[0]), min(moment + reach, time[1]), TIMES_OF_A_BOX
-                )
+                start = time[0] + self._after * (time[1] - time[0])
+                times = np.linspace(max(moment - reach, start), min(moment + reach, time[1]), TIMES_OF_A_BOX)
             if not len(points):
                 return most
             squares = self._squares(points, times)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from sharp.problems import Diagnostic, Problem, check_well_posedness
+from sharp.solvers.comparison import compared_after
 from sharp.solvers.cross_check import ENOUGH, CrossCheck, compare_solutions, second_opinion
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import Deadline, NumericalMethod, all_methods, with_other_integrator
@@ -153,6 +154,10 @@ def _judged(task: _Task, tried: Solution, choice: MethodRanking, best: MethodRes
     others = _alternatives(task, best)
     norm = norm_of(task.system.problem)
     reason = error_sentence(best.refinement, best.checks, other, len(others), norm)
+    if task.system.problem.time and (after := compared_after(task.system.problem)):
+        reason += (
+            f"; solutions are compared after {after:.0%} of the time, as a jump at the start is accepted"
+        )
     verdict = Verdict(best.verdict, reason, best.checks, best.refinement.error)
     problem, accuracy = task.system.problem, task.limits.accuracy
     own = best.quantities or compute_all(problem, best.refinement, accuracy)

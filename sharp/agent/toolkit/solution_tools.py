@@ -11,6 +11,7 @@ from sharp.solvers import (
     CheckTolerances,
     Deadline,
     DiscreteSolution,
+    MethodResult,
     RefinementStudy,
     VerificationCheck,
     verification,
@@ -54,9 +55,16 @@ def cross_check(call: ToolContext) -> ToolResult:
         limits.accuracy,
         Deadline.within(call.wall_s),
         lambda _: None,
+        lambda study: _is_sound(call, study, limits),
     )
     opinion = None if second is None else compare_solutions(system, second, _solution(call))
     return _outcome(verification.cross_check_result(opinion, limits))
+
+
+def _is_sound(call: ToolContext, study: RefinementStudy, limits: CheckTolerances) -> bool:
+    """Return whether a solution may bear witness for another."""
+    problem: Problem = call.inputs["problem"]
+    return MethodResult(study, verification.verify(problem, study, limits)).usable_for_cross_check
 
 
 @tool("solver", (SOUND, SOLUTION), (CHECK,), cost="seconds", limits="Only where one was given.")

@@ -21,6 +21,7 @@ import yaml
 from hpc.errors import ReplayMiss
 from hpc.journal import EffectRecord, read_holder, read_run
 from sharp.agent.export import export_course
+from sharp.agent.judgement import judged
 from sharp.agent.replay import replay_and_compare
 from sharp.agent.sessions import SessionResult, replay_session, run_session, session_folder
 from sharp.agent.settings import ROLES, AgentConfig
@@ -178,7 +179,7 @@ def test_what_programs_took_stands_apart_from_the_teams_calls(course: Written) -
 
 def test_the_report_tells_of_the_program_and_leads_to_its_run(course: Written) -> None:
     folder = course.finished.folder.parent
-    page = export_course(course.finished, folder).read_text(encoding="utf-8")
+    page = export_course(judged(course.finished), folder).read_text(encoding="utf-8")
     link = f"{course.finished.folder.name}/{course.program.run.name}/report.html"
     assert f'<a href="{link}">The report of its run</a>' in page
     assert (folder / link).exists()

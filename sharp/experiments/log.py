@@ -7,16 +7,17 @@ held is done again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Self, TypeVar
 
 from hpc.errors import RunDirectoryError
-from hpc.files import AppendFile, truncate_partial_line
+from hpc.files import AppendFile, make_directory, truncate_partial_line
 from hpc.journal import Lease, decode_event, encode_event
 
 Event = dict[str, Any]
+R = TypeVar("R")
 FORMAT = 2
 """The form of the logs of sweeps and benchmarks."""
 
@@ -67,3 +68,29 @@ class ExperimentLog:
     def close(self) -> None:
         """Close the file; the lease is the caller's."""
         self._file.close()
+
+
+class RecordWriter(Generic[R]):
+    """Holds the lease of a folder and appends to its log, a context; `record` is what the log held before.
+
+    Raises `RunLocked` where another process has the lease.
+    """
+
+    def __init__(self, path: Path, read: Callable[[Path], R]) -> None:
+        folder = path.parent
+        make_directory(folder)
+        self._lease = Lease.acquire(folder)
+        # Before the log is opened for writing, which cuts off a torn line and with it the warning.
+        self.record = read(folder)
+        self._log = ExperimentLog(path, self._lease)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._log.close()
+        self._lease.release()
+
+    def beat(self) -> None:
+        """Renew the lease; raises `LeaseLost` once another process has taken it over."""
+        self._lease.renew()

@@ -13,14 +13,12 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, cast, get_args
+from typing import Any, Literal, cast, get_args
 
-from hpc.files import make_directory
-from hpc.journal import Lease
 from sharp.agent import POLICIES, ROLES, AgentConfig, Policy
 from sharp.error_messages import valid_values
 from sharp.errors import ConfigurationError, SpecificationError
-from sharp.experiments.log import ExperimentLog, read_log
+from sharp.experiments.log import RecordWriter, read_log
 from sharp.experiments.run_summary import column
 from sharp.llm import RULE_BASED
 from sharp.problems import BenchmarkCase, ProblemStatement, list_cases, load_case
@@ -268,25 +266,11 @@ def read_record(folder: Path) -> BenchmarkRecord:
     return BenchmarkRecord({row.key: row for row in rows}, {check.key: check for check in checks}, warnings)
 
 
-class ResultsWriter:
-    """Appends to the log of a benchmark under a lease, a context; raises `RunLocked` where another process holds it."""
+class ResultsWriter(RecordWriter[BenchmarkRecord]):
+    """Appends to the log of a benchmark."""
 
     def __init__(self, folder: Path) -> None:
-        make_directory(folder)
-        self._lease = Lease.acquire(folder)
-        self.record = read_record(folder)
-        self._log = ExperimentLog(log_file(folder), self._lease)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._log.close()
-        self._lease.release()
-
-    def beat(self) -> None:
-        """Renew the lease; raises `LeaseLost` once another process has taken it over."""
-        self._lease.renew()
+        super().__init__(log_file(folder), read_record)
 
     def add(self, found: TrialResult | WellPosednessCheck) -> None:
         """Keep a row or a check."""

@@ -10,14 +10,12 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 
-from hpc.files import make_directory
-from hpc.journal import Lease
 from sharp.errors import SharpError
-from sharp.experiments.log import ExperimentLog, read_log
+from sharp.experiments.log import RecordWriter, read_log
 from sharp.experiments.run_summary import column
 from sharp.experiments.verification_suite.generator import GeneratedProblem, generate
 from sharp.experiments.verification_suite.known_solutions import Values, relative_error
@@ -207,25 +205,11 @@ def read_record(folder: Path) -> SuiteRecord:
     return SuiteRecord({row.key: row for row in rows}, warnings)
 
 
-class ResultsWriter:
-    """Appends rows to the log of a suite under a lease, a context; raises `RunLocked` where another has it."""
+class ResultsWriter(RecordWriter[SuiteRecord]):
+    """Appends rows to the log of a suite."""
 
     def __init__(self, folder: Path) -> None:
-        make_directory(folder)
-        self._lease = Lease.acquire(folder)
-        self.record = read_record(folder)
-        self._log = ExperimentLog(log_file(folder), self._lease)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._log.close()
-        self._lease.release()
-
-    def beat(self) -> None:
-        """Renew the lease; raises `LeaseLost` once another process has taken it over."""
-        self._lease.renew()
+        super().__init__(log_file(folder), read_record)
 
     def add(self, row: VerificationResult) -> None:
         """Keep a row."""

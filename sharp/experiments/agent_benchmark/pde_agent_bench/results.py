@@ -12,11 +12,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from hpc.files import make_directory
-from hpc.journal import Lease
-from sharp.experiments.log import ExperimentLog, read_log
+from sharp.experiments.log import RecordWriter, read_log
 from sharp.experiments.run_summary import column
 
 Outcome = Literal[
@@ -121,25 +119,11 @@ def read_record(folder: Path) -> CaseRecord:
     return CaseRecord({row.key: row for row in rows}, warnings)
 
 
-class CaseWriter:
-    """Appends rows to the log under a lease, a context; raises `RunLocked` where another process holds it."""
+class CaseWriter(RecordWriter[CaseRecord]):
+    """Appends rows to the log."""
 
     def __init__(self, folder: Path) -> None:
-        make_directory(folder)
-        self._lease = Lease.acquire(folder)
-        self.record = read_record(folder)
-        self._log = ExperimentLog(log_file(folder), self._lease)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._log.close()
-        self._lease.release()
-
-    def beat(self) -> None:
-        """Renew the lease; raises `LeaseLost` once another process has taken it over."""
-        self._lease.renew()
+        super().__init__(log_file(folder), read_record)
 
     def add(self, row: CaseResult) -> None:
         """Keep a row; JSON has no infinite numbers, so that these are written as text."""

@@ -79,10 +79,6 @@ class ExponentialFourier:
             return (
                 "a factor inside a derivative jumps, and Fourier modes do not say that the flux is continuous"
             )
-        if not _is_solved_for_rates(system):
-            return (
-                "constraints are taken beside equations that give one time derivative each, with the factor 1"
-            )
         try:
             _Modes(semilinear(system), 2)
         except (UnsupportedProblem, SolverFailed) as error:
@@ -119,14 +115,6 @@ class ExponentialFourier:
         facts = {"time steps": float(2 * len(computed.steps)), "share of the last modes": computed.tail}
         unknowns = len(system.components) * (2 * discrete.modes.highest + 1) ** len(system.space)
         return DiscreteSolution(self.name, resolution, evaluated, unknowns, facts=facts)
-
-
-def _is_solved_for_rates(system: FirstOrderSystem) -> bool:
-    """Whether `rhs` is the time derivative of every component that has one."""
-    if system.inertia is None:
-        return True
-    moving = [index for index in range(len(system.components)) if index not in system.algebraic]
-    return bool(system.inertia.extract(moving, moving).is_Identity)
 
 
 def _highest_unstable(system: FirstOrderSystem, most: int) -> int:

@@ -141,17 +141,6 @@ class FirstOrderSystem:
             and any(self.jets[j].order == 1 for j in others)
         )
 
-    @cached_property
-    def algebraic(self) -> tuple[int, ...]:
-        """The components of a time-dependent problem without a time derivative, whose `rhs` is what vanishes."""
-        if self.inertia is None or self.steady:
-            return ()
-        return tuple(
-            index
-            for index in range(len(self.components))
-            if self.inertia.row(index).is_zero_matrix and self.inertia.col(index).is_zero_matrix
-        )
-
     @property
     def space(self) -> tuple[str, ...]:
         """The space coordinates."""

@@ -103,7 +103,7 @@ def advect(parameters: Any, dx: Any) -> tuple[Step, TimeStep]:
 
 def burgers(parameters: Any, dx: Any) -> tuple[Step, TimeStep]:
     """Return step and time step of Burgers' equation."""
-    nu = parameters["nu"] / np.pi
+    nu = parameters["nu"]
 
     def flux(left: Any, right: Any, u: Any) -> Any:
         upwind = 0.5 * jnp.maximum(jnp.maximum(left, 0) ** 2, jnp.minimum(right, 0) ** 2)

@@ -25,7 +25,16 @@ from statistics import fmean, median
 from measuring import PROBLEMS, Table, command_line, cost_of, scratch
 from scipy.stats import spearmanr
 
-from sharp.evaluation import Evaluation, EvaluationRequest, LocalEvaluator, Split, failure_text, feedback_text
+from sharp.evaluation import (
+    Environment,
+    Evaluation,
+    EvaluationRequest,
+    LocalEvaluator,
+    Split,
+    failure_text,
+    feedback_described,
+    feedback_text,
+)
 from sharp.llm import Message, extract_code, render
 from sharp.problems import Problem, ResourceLimits, load_problem, render_description
 from sharp.reference import ensure_dataset, make_splits
@@ -130,16 +139,26 @@ def evaluate(problem: Problem, codes: Sequence[str], split: Split) -> list[Evalu
         return asyncio.run(everything(folder))
 
 
+def told(problem: Problem) -> dict[str, object]:
+    """Return what prompts that ask for programs say alike."""
+    return {
+        "description": render_description(problem),
+        "function": problem.interface.function,
+        "environment": Environment(),
+        "in_time": problem.time is not None,
+        "scored": feedback_described(("nrmse",)),
+    }
+
+
 def improved(problem: Problem, code: str, evaluation: Evaluation) -> str:
     """Return the program that one change makes of another, as in a search that asks for one change."""
     prompt = render(
         "aide/improve",
-        description=render_description(problem),
+        **told(problem),
         id="s001",
         code=code.strip(),
         feedback=feedback_text(evaluation, ("nrmse",)),
         memory=[],
-        function="solver",
     )
     return extract_code(answer([Message("user", prompt)], random.Random(code)), "solver")
 
@@ -151,10 +170,12 @@ def repaired(problem: Problem, program: ComposedProgram, evaluation: Evaluation)
         assert evaluation.failure is not None
         prompt = render(
             "debug/repair",
-            description=render_description(problem),
+            **told(problem),
             code=code.strip(),
             failure=failure_text(evaluation.failure),
-            function="solver",
+            output="",
+            attempts=[],
+            too_costly=evaluation.failure.kind in ("timeout", "memory"),
         )
         answer = repair([Message("user", prompt)], problem.family, rng)
         code = extract_code(answer, "solver")

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hpc.errors import JournalMismatch, LeaseLost, RunLocked, RunVersionError
 from sharp.errors import (
     BudgetExceeded,
     ClarificationNeeded,
-    ConfigurationError,
     InputError,
     NotSolved,
     SpecificationError,
@@ -27,8 +27,8 @@ from sharp.problems import Problem, is_natural_language, load_problem
 
 if TYPE_CHECKING:
     from sharp.agent import AgentConfig, Answering, ReplayReport, SessionResult, Translation
-    from sharp.config import RunConfig
-    from sharp.evaluation import Evaluation, Split
+    from sharp.config import RunConfig, TeamOptions
+    from sharp.evaluation import Evaluation, Split, Verification
     from sharp.experiments import Comparison
     from sharp.experiments.sweeps.workload import SweepWorkload
     from sharp.problems import Diagnosis
@@ -79,6 +79,7 @@ def solve(
     output: str | Path | None = None,
     model: str | Sequence[str] | None = None,
     base_url: str | None = None,
+    answers: Mapping[str, str] | None = None,
     listener: Say = _quiet,
 ) -> Solution:
     """Solve a problem to a relative accuracy, and verify the solution (docs/solving.md).
@@ -87,7 +88,8 @@ def solve(
     chosen by the problem. `cross_check=False` leaves out the comparison with a second method. `output` is a folder for
     report, arrays and figures. A problem in natural language is set up and solved by a team of agents: `model` plays
     all roles, or five models one each, served at `base_url`; `output` (by default ./solution-text) then records every
-    model call, so that the same call resumes. `listener` is told what is done.
+    model call, so that the same call resumes, with `answers` to the questions of a `ClarificationNeeded` where it was.
+    `listener` is told what is done.
 
     Returns a solution whose `verdict` may be any but rejection: look at `solution.verdict.verified`. Raises
     `SpecificationError` for a problem that is wrong or has no solution, `ClarificationNeeded` with `questions` for
@@ -101,7 +103,7 @@ def solve(
         if method is not None or resolution is not None:
             raise InputError("method and resolution are for specifications, not for words")
         folder = Path(output or "solution-text")
-        return _solve_words(problem, model, folder, listener, options, base_url)
+        return _solve_words(problem, model, folder, listener, options, base_url, answers)
     diagnosis, text = diagnosed(problem)
     if diagnosis.verdict == "clarify":
         raise ClarificationNeeded(diagnosis.questions)
@@ -150,13 +152,23 @@ def _solve_words(
     listener: Say,
     options: SolveOptions,
     base_url: str | None,
+    answers: Mapping[str, str] | None,
 ) -> Solution:
     from sharp.agent import AgentConfig, headline, models_by_role
+    from sharp.runs import load_team_options
 
     names = [model] if isinstance(model, str) else model
     config = AgentConfig(words, models_by_role(names)) if names else AgentConfig(words)
-    servers = dict.fromkeys(config.models.values(), base_url) if base_url else {}
-    finished = run_agents(config, folder, listener, options, servers)
+    team = load_team_options((), config.models.values(), base_url=base_url)
+    known = answers or {}
+    finished = run_agents(
+        config,
+        folder,
+        listener,
+        options,
+        team,
+        lambda asked: {each: known[each] for each in asked if each in known},
+    )
     course = finished.course
     if course.questions:
         raise ClarificationNeeded(course.questions)
@@ -173,25 +185,27 @@ def run_agents(
     config: AgentConfig,
     folder: Path,
     listener: Say,
-    options: SolveOptions | None = None,
-    servers: Mapping[str, str] | None = None,
+    solving: SolveOptions | None = None,
+    options: TeamOptions | None = None,
+    answer: Answering | None = None,
 ) -> SessionResult:
     """Run or resume an agent session, judge what it has solved, and write its report and files into the folder.
 
-    `servers` are the URLs of models by name, where they are not those of their cards.
+    `options` say how models are called and within which budget; `answer` answers questions.
     """
-    from sharp.agent import export_course, judged, run_session
-    from sharp.llm import checked_url, load_card
-    from sharp.runs import synthesis_by_runs
+    from sharp.agent import export_course, judged, nobody, run_session
+    from sharp.config import TeamOptions
+    from sharp.llm import load_card
+    from sharp.runs import at_servers, model_calls, synthesis_by_runs
 
-    cards = {name: load_card(name) for name in sorted(set(config.models.values()))}
-    for name, url in (servers or {}).items():
-        try:
-            cards[name] = cards[name].model_copy(update={"base_url": checked_url(url)})
-        except ValueError as error:
-            raise ConfigurationError(f"base_url: {error}") from None
-    finished = run_session(folder, config, listener, cards, synthesis=synthesis_by_runs(report_of))
-    finished = judged(finished, options, listener)
+    options = options or TeamOptions()
+    cards = at_servers(
+        {name: load_card(name) for name in sorted(set(config.models.values()))}, options.models.servers
+    )
+    calls = model_calls(options.models, options.budget, cards.values(), listener)
+    synthesis = synthesis_by_runs(report_of, options)
+    finished = run_session(folder, config, listener, cards, synthesis, answer or nobody, calls)
+    finished = judged(finished, solving, listener)
     export_course(finished, folder)
     return finished
 
@@ -339,6 +353,12 @@ class Run:
         """The error of the data set itself against the reference solution; a lower `test_error` imitates it."""
         return self._score("data_error")
 
+    @property
+    def verification(self) -> Verification | None:
+        """What is known of the error where there are no reference data; None where there are, or nothing was run."""
+        scores = self.state.test.scores if self.state.test is not None else None
+        return scores.verification if scores is not None else None
+
     def _score(self, name: str) -> float | None:
         scores = self.state.test.scores if self.state.test is not None else None
         value: float | None = getattr(scores, name) if scores is not None else None
@@ -460,11 +480,16 @@ def advice(*notes: str, over_budget: str | None = None) -> Iterator[None]:
 def replay(path: str | Path) -> Replay | ReplayReport:
     """Run a finished run again from its record alone, without a model call or an evaluation, and compare.
 
-    `path` is a run directory, or the folder of an agent session. The result's `same` is true if all states are the
-    recorded ones byte for byte (sessions: ending, plan, findings and tokens the same, the error up to rounding);
-    `missing` and `differing` say what is not. Raises `RunDirectoryError`.
+    `path` is a run directory, a bundle of one, or the folder of an agent session. The result's `same` is true if all
+    states are the recorded ones byte for byte (sessions: ending, plan, findings and tokens the same, the error up to
+    rounding); `missing` and `differing` say what is not. Raises `RunDirectoryError`.
     """
     folder = Path(path)
+    if folder.is_file():
+        from sharp.runs import open_bundle
+
+        with TemporaryDirectory() as unpacked:
+            return replay(open_bundle(folder, Path(unpacked)))
     if any(folder.glob("session-*/agent.yaml")):
         from sharp.agent import replay_and_compare
         from sharp.runs import synthesis_by_runs
@@ -476,15 +501,31 @@ def replay(path: str | Path) -> Replay | ReplayReport:
     return rebuild(load_run(folder))
 
 
-def write_report(path: str | Path) -> Run:
-    """Write the report of a run again from its record alone, finished or not; raises `RunDirectoryError`."""
+def bundle(path: str | Path, file: str | Path | None = None) -> Path:
+    """Write a run as one file, by default RUN.tar.gz, that `replay` takes on any machine; return its path.
+
+    It holds the record, report and solver, the software itself, and what both ran with: git commit, packages, hashes
+    of the data. Raises `RunDirectoryError`.
+    """
+    from sharp.runs import load_run, write_bundle
+
+    run = load_run(Path(path))
+    return write_bundle(run, Path(file) if file else run.path.with_name(f"{run.path.name}.tar.gz"))
+
+
+def write_report(path: str | Path, error_below: float | None = None) -> Run:
+    """Write the report of a run again from its record alone, finished or not; raises `RunDirectoryError`.
+
+    With `error_below` the fastest program with at most that error on validation data is written, too; the `files` say
+    where, and whether there is one.
+    """
     from sharp.report import write_report as write
     from sharp.runs import load_run
     from sharp.runs import replay as rebuild
 
     directory = load_run(Path(path))
     state = rebuild(directory).state
-    return Run(directory, state, write(directory, state))
+    return Run(directory, state, write(directory, state, error_below))
 
 
 def report_of(run: RunDirectory, state: Tournament) -> Path:
@@ -548,12 +589,16 @@ def translate_words(
     The folder is RUN/translation, so that the same words go on where they were. Raises `RunDirectoryError` if there is
     a run already, and what `sharp.agent.translation.translate` raises.
     """
-    from sharp.agent import load_answers, translate
+    from sharp.agent import take_answers, translate
+    from sharp.config import BudgetOptions
     from sharp.llm import load_card
-    from sharp.runs import check_unused, with_servers
+    from sharp.runs import check_unused, model_calls, with_servers
 
     check_unused(run_dir)
     folder, model = run_dir / TRANSLATION, config.models.analyst
     card = with_servers({model: load_card(model)}, config)[model]
-    statement = load_answers(words, folder) if isinstance(words, Path) else words
-    return translate(statement, model, card, folder, answer, listener)
+    statement = take_answers(words, folder) if isinstance(words, Path) else words
+    calls = model_calls(
+        config.models, BudgetOptions(), [card], listener
+    )  # the budget is that of the run to be
+    return translate(statement, model, card, folder, answer, listener, calls)

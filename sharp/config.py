@@ -14,13 +14,16 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from hpc.slurm import Minutes
-from sharp.evaluation import checked_launcher
+from sharp.evaluation import Target, checked_launcher
 from sharp.llm import checked_url
 
 Method = Literal[
     "pde-sharp", "codepde", "codepde-refine", "cot-reflection", "moa", "cepo", "funsearch", "aide"
 ]
 """The built-in methods that a run can carry out; each is a file of `sharp/methods`."""
+
+Objective = Literal["error", "front", "time"]
+"""What is wanted of a solver: a small error, both a small error and a short time, or a short time at a given error."""
 
 RetryableFailure = Literal["timeout", "memory", "import", "exception"]
 """Kinds of a program's failure that can be the machine's doing."""
@@ -47,11 +50,40 @@ class Server(_Section):
         return url if url is None else checked_url(url)
 
 
-class Models(_Section):
+class Connections(_Section):
+    """Where models are served, and how patiently they are called."""
+
+    servers: Mapping[str, Server] = Field(
+        default_factory=dict, description="per model card: where its server is"
+    )
+    deadline_s: float = Field(1800, gt=0, description="seconds for one answer, all retries included")
+    attempt_timeout_s: float = Field(
+        600, gt=0, description="seconds without a word from the server after which an attempt is given up"
+    )
+    concurrency: int = Field(16, ge=1, description="calls in flight per model")
+
+    @property
+    def patience(self) -> dict[str, Any]:
+        """How long a model is waited for, and how many calls are in flight: keywords of `make_backend`."""
+        return self.model_dump(include={"deadline_s", "attempt_timeout_s", "concurrency"})
+
+
+class Models(Connections):
     """Which model plays which role (paper section 4.1); names of model cards."""
 
     analyst: str = Field("rule-based", description="model of the analysis stage")
     generator: str = Field("rule-based", description="model that writes the candidates")
+    generators: tuple[str, ...] = Field(
+        (),
+        max_length=9,
+        description="several models that write the candidates, in place of `models.generator`",
+    )
+    allocation: Literal["in-turn", "thompson"] = Field(
+        "in-turn",
+        description="which of `models.generators` writes the next program of a search (codepde-refine, funsearch, "
+        "aide): each in turn, or the more often the better its programs were (Thompson sampling, docs/methods.md); "
+        "what is written before any program was run is written in turn",
+    )
     judges: tuple[str, ...] = Field(
         ("rule-based", "rule-based", "rule-based"),
         min_length=1,
@@ -64,9 +96,6 @@ class Models(_Section):
     writer: str = Field(
         "rule-based", description="model that writes the prompts of the analysis where it is asked to (B.2.1)"
     )
-    servers: Mapping[str, Server] = Field(
-        default_factory=dict, description="per model card: where its server is"
-    )
     override: Literal["rule-based"] | None = Field(
         None,
         description="the rule-based model answers for every model, under that model's name and at no price: for "
@@ -77,9 +106,19 @@ class Models(_Section):
         description="an earlier run whose answers, by place, stand in for all models; "
         "what it does not hold is refused",
     )
-    deadline_s: float = Field(1800, gt=0, description="seconds for one answer, all retries included")
-    attempt_timeout_s: float = Field(600, gt=0, description="seconds for one attempt")
-    concurrency: int = Field(16, ge=1, description="calls in flight per model")
+
+    @field_validator("generators")
+    @classmethod
+    def _are_distinct(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+        if twice is not None:
+            raise ValueError(f"'{twice}' is given twice; expected distinct models")
+        return names
+
+    @property
+    def authors(self) -> tuple[str, ...]:
+        """The models that write programs."""
+        return self.generators or (self.generator,)
 
 
 class SamplingParams(_Section):
@@ -98,6 +137,16 @@ class SamplingByRole(_Section):
     search: SamplingParams = SamplingParams()
     debug: SamplingParams = SamplingParams()
     reporter: SamplingParams = SamplingParams()
+
+
+class SamplingByAgent(_Section):
+    """Sampling for each agent of a team; without a temperature nothing is left to chance."""
+
+    planner: SamplingParams = SamplingParams()
+    parser: SamplingParams = SamplingParams()
+    solver: SamplingParams = SamplingParams()
+    orchestrator: SamplingParams = SamplingParams()
+    programmer: SamplingParams = SamplingParams()
 
 
 class AnalysisOptions(_Section):
@@ -143,9 +192,33 @@ class GenesisOptions(_Section):
         description="an earlier run on the same problem and data; what it tried and found stands in the prompts that "
         "ask for programs (section 3)",
     )
+    start: tuple[Path, ...] = Field(
+        (),
+        description="solvers of one's own to start from (`--start`): they are candidates like the others, run first, "
+        "and shown to those who write programs",
+    )
     two_step: bool = Field(
         True, description="derive first, code second on the analytical and transformed branches (section 3.2)"
     )
+    assignments: Literal["none", "plan"] = Field(
+        "none",
+        description="whether each candidate's author is asked for a method of its own: a discretisation, an "
+        "integrator, a transformation and a library that fit the problem, each combination once (docs/methods.md)",
+    )
+    smoke_run: bool = Field(
+        False,
+        description="run every candidate on the smoke samples before judging; judges are told what came of it, and "
+        "nothing is dropped",
+    )
+
+    @model_validator(mode="after")
+    def _assigns_one_by_one(self) -> GenesisOptions:
+        if self.assignments == "plan" and self.samples_per_call > 1:
+            raise ValueError(
+                "genesis.assignments 'plan' gives each program a prompt of its own; expected samples_per_call 1, found "
+                f"{self.samples_per_call}"
+            )
+        return self
 
 
 class SynthesisOptions(_Section):
@@ -154,11 +227,21 @@ class SynthesisOptions(_Section):
     mode: Literal["tournament", "best-of-n"] = Field(
         "tournament", description="judged tournament, or run every candidate and take the best (B.2.5)"
     )
+    execute: Literal["always", "never"] = Field(
+        "always",
+        description="run what judges choose; or never run anything: the first choice of most judges wins, unverified",
+    )
     criteria: Literal["dynamic", "fixed", "self-generated"] = Field(
         "dynamic", description="how judges get their criteria (B.2.5)"
     )
     shortlist: int | None = Field(
         None, ge=1, description="length of a short list; by default half of the pool, at least 3"
+    )
+    duplicates: Literal["shown", "layout", "names"] = Field(
+        "layout",
+        description="which equal programs of the pool are shown to judges once, with the names of the others: none, "
+        "those that differ in comments and layout alone, those that differ in names and the order of imports as well; "
+        "with `names`, variants that differ in constants alone are marked",
     )
     distinct_nominees: bool = Field(
         False, description="a judge whose nominee is taken gets the next of its list"
@@ -190,14 +273,17 @@ class FeedbackOptions(_Section):
     metrics: tuple[str, ...] = Field(
         ("nrmse",),
         min_length=1,
-        description="nrmse (against validation data), residual (no data), none (pass or fail), and any measure that "
-        "`sharp metrics` lists for the problem (B.2.6); nrmse ranks programs if it is among them, else the first",
+        description="nrmse (against the target, on validation samples), residual (no data), none (pass or fail), and "
+        "any measure that `sharp metrics` lists for the problem (B.2.6); nrmse ranks programs if it is among them, "
+        "else the first",
     )
     weights: Mapping[str, float] = Field(
         default_factory=dict,
         description="per kind: its weight in a combined score, which then ranks programs (B.2.6)",
     )
-    reveal_data_error: bool = Field(False, description="tell judges the data set's own distance from truth")
+    reveal_data_error: bool = Field(
+        False, description="with `target: data`: tell judges the data set's own distance from the reference"
+    )
 
     @model_validator(mode="after")
     def _none_stands_alone(self) -> FeedbackOptions:
@@ -225,10 +311,11 @@ class EvaluationOptions(_Section):
         None,
         description="data file (PDEBench layout); by default one is generated once and kept in the data folder",
     )
-    data_kind: Literal["pdebench", "reference"] | None = Field(
+    data_kind: Literal["pdebench", "reference", "none"] | None = Field(
         None,
         description="kind of generated data: the published generator's scheme, or self-converged; by default the first "
-        "for the families that have such a generator, the second for all other problems",
+        "for the families that have such a generator, the second for all other problems; with none inputs are drawn "
+        "and no solutions: programs are ranked by residual, agreement and self-convergence (docs/problems.md)",
     )
     coarsen: int = Field(
         1,
@@ -257,7 +344,8 @@ class EvaluationOptions(_Section):
     timing_repeats: int = Field(
         3,
         ge=1,
-        description="solver calls in the winner's test run: the first may compile, the others give the steady run time",
+        description="solver calls in the winner's test run, and in validation runs where the objective has time in it: "
+        "the first may compile, the others give the steady run time",
     )
     early_stop_factor: float | None = Field(
         None,
@@ -287,6 +375,12 @@ class EvaluationOptions(_Section):
     )
 
     @model_validator(mode="after")
+    def _has_data_or_none(self) -> EvaluationOptions:
+        if self.data is not None and self.data_kind == "none":
+            raise ValueError("`data_kind: none` draws inputs of its own; found `data` as well")
+        return self
+
+    @model_validator(mode="after")
     def _makes_coarse_data(self) -> EvaluationOptions:
         if self.data is not None and self.coarsen > 1:
             raise ValueError(
@@ -301,12 +395,15 @@ class EvaluationOptions(_Section):
 
 
 class ContextOptions(_Section):
-    """What happens when a conversation outgrows a model's context."""
+    """What happens where a model's context does not hold what it is to read."""
 
-    policy: Literal["error", "drop-code"] = Field(
+    policy: Literal["error", "drop-code", "summaries", "sittings"] = Field(
         "drop-code",
-        description="stop with an error, or drop what prompts mark as droppable, with a notice in place: the code of "
-        "candidates that no judge short-listed, and quoted answers",
+        description="for candidates that a judge's context does not hold: stop with an error; leave out different ones "
+        "for each judge, so that together all are read; show a summary in their place (one call of models.analyst a "
+        "candidate); or let each judge read all in several conversations, and decide among those that it short-listed. "
+        "Whatever outgrows a context later (code that no judge short-listed, quoted answers) makes way with a notice, "
+        "but under `error`",
     )
 
 
@@ -441,6 +538,14 @@ class BudgetOptions(_Section):
     )
 
 
+class TeamOptions(_Section):
+    """What a problem in words takes of a configuration where it is solved by a team (`sharp solve`)."""
+
+    models: Connections = Connections()
+    sampling: SamplingByAgent = SamplingByAgent()
+    budget: BudgetOptions = BudgetOptions()
+
+
 class RunConfig(_Section):
     """Everything that decides a run. Frozen into `run.yaml` with hashes of what it refers to."""
 
@@ -454,6 +559,25 @@ class RunConfig(_Section):
     ] = "pde-sharp"
     options: dict[str, str | float | bool] = Field({}, description="options of a method of a plug-in")
     seed: Annotated[int, Field(ge=0, description="seed of every random choice of the run")] = 0
+    target: Annotated[
+        Target,
+        Field(
+            description="what programs are ranked, stopped and chosen by: their error against the verified reference "
+            "solution, or against the data set, as in the paper; where samples have no reference solution it is the "
+            "data, and `run.yaml` says so"
+        ),
+    ] = "reference"
+    objective: Annotated[
+        Objective,
+        Field(
+            description="what the winner is: the program with the smallest error; the same, with the whole front of "
+            "error against run time sought and exported; or the fastest with an error of at most `error_below`, the "
+            "most accurate if none has"
+        ),
+    ] = "error"
+    error_below: Annotated[
+        float | None, Field(gt=0, description="the error that is enough, for `objective: time`")
+    ] = None
     models: Models = Models()
     sampling: SamplingByRole = SamplingByRole()
     analysis: AnalysisOptions = AnalysisOptions()
@@ -472,10 +596,44 @@ class RunConfig(_Section):
     retry: RetryOptions = RetryOptions()
 
     @model_validator(mode="after")
-    def _is_told_of_a_run_only_where_it_listens(self) -> RunConfig:
-        if self.genesis.prior_run is not None and self.method != "pde-sharp":
-            raise ValueError(f"genesis.prior_run goes with method pde-sharp, not with {self.method}")
+    def _has_an_analysis_and_judges_where_they_are_needed(self) -> RunConfig:
+        usual = GenesisOptions()
+        for key in ("prior_run", "assignments", "smoke_run"):
+            if self.method != "pde-sharp" and getattr(self.genesis, key) != getattr(usual, key):
+                raise ValueError(f"genesis.{key} goes with method pde-sharp, not with {self.method}")
         return self
+
+    @model_validator(mode="after")
+    def _objective_is_whole(self) -> RunConfig:
+        if (self.objective == "time") != (self.error_below is not None):
+            raise ValueError("expected both `objective: time` and `error_below`, or neither")
+        if self.objective != "error" and "none" in self.feedback.metrics:
+            raise ValueError(f"objective '{self.objective}' needs errors, and feedback 'none' tells of none")
+        return self
+
+    @model_validator(mode="after")
+    def _has_judges_to_choose_by_reading(self) -> RunConfig:
+        if self.reads_only and (self.method, self.synthesis.mode) != ("pde-sharp", "tournament"):
+            raise ValueError(
+                "synthesis.execute 'never' goes with method pde-sharp and synthesis.mode 'tournament', whose judges "
+                "choose"
+            )
+        if self.reads_only and self.genesis.smoke_run:
+            raise ValueError("synthesis.execute 'never' runs nothing; found genesis.smoke_run as well")
+        return self
+
+    @model_validator(mode="after")
+    def _knows_errors_to_aim_at(self) -> RunConfig:
+        if self.objective == "time" and self.evaluation.data_kind == "none":
+            raise ValueError(
+                "objective 'time' needs errors, and with evaluation.data_kind 'none' none are known"
+            )
+        return self
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether programs are chosen by reading alone, and nothing is run."""
+        return self.synthesis.execute == "never"
 
     @property
     def n_judges(self) -> int:

@@ -18,13 +18,27 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hpc.doctor.findings import Finding, carefully, failure, good, warning
+from hpc.doctor.findings import Finding, carefully, failure, good, note, warning
 from hpc.doctor.storage import check_kind, check_quota, check_space, check_writing
 from hpc.slurm import Slurm, SlurmError
 
 _OPEN_FILES = 1024
-_JAX_S = 180
+_JAX_S = _TORCH_S = 180
+_TORCH_MB = 8000
 _JAX = "import jax; print(jax.default_backend(), jax.device_count())"
+_TORCH = """
+import json, time
+began = time.monotonic()
+try:
+    import torch
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    print("null")
+else:
+    found = {"version": str(torch.__version__), "seconds": time.monotonic() - began}
+    print(json.dumps(found | {"threads": torch.get_num_threads(), "gpus": torch.cuda.device_count()}))
+"""
 _GPU_QUERY = ("--query-gpu=name,memory.total,driver_version", "--format=csv,noheader")
 _ISOLATING = ("bubblewrap", "landlock", "apptainer")
 # vLLM imports PyTorch before it says anything; from a cold shared file system that takes minutes.
@@ -37,8 +51,9 @@ class CheckRequest:
     """What to check: the folder of runs, and what jobs on this machine are to have.
 
     `weights` maps model cards to folders, `serving` is the command that serves models. `shared` says that other nodes
-    have to see the folder, `jax` that JAX is to compute on the GPUs. `submission` is a batch script that jobs here
-    are to submit. `libraries` are those that the interpreter needs, and come with the distribution `package`.
+    have to see the folder, `jax` that programs are to compute here, on the GPUs if there are any. `submission` is a
+    batch script that jobs here are to submit. `libraries` are those that the interpreter needs, and come with the
+    distribution `package`.
     """
 
     folder: str
@@ -68,6 +83,7 @@ def examine(order: CheckRequest) -> Iterator[Finding]:
         "limits": check_limits,
         "sandbox": lambda: check_sandbox(order),
         "gpu": lambda: check_gpus(order.gpus, jax=order.jax),
+        "torch": lambda: check_torch(order),
         "serving": lambda: check_serving(order.serving),
         "model_paths": lambda: check_weights(order.weights),
         "submission": lambda: check_submission(order.submission),
@@ -124,7 +140,7 @@ def check_sandbox(order: CheckRequest) -> Iterator[Finding]:
     """Try every way of confining programs, and say which would be used."""
     from hpc.sandbox import probe_tiers
 
-    probed = probe_tiers(Path(order.sandbox_image) if order.sandbox_image else None)
+    probed = probe_tiers(_image(order))
     wanted = _ISOLATING if order.sandbox_tier == "auto" else (order.sandbox_tier,)
     usable = [one.tier for one in probed if one.usable and one.tier in _ISOLATING and one.tier in wanted]
     if usable:
@@ -135,6 +151,42 @@ def check_sandbox(order: CheckRequest) -> Iterator[Finding]:
     found = f"programs of models would run with your rights ({reasons or 'limits are all that is asked for'})"
     strict = order.sandbox_required or order.sandbox_tier not in ("auto", "rlimits")
     yield failure("sandbox", found, remedy) if strict else warning("sandbox", found, remedy)
+
+
+def check_torch(order: CheckRequest) -> Iterator[Finding]:
+    """Import PyTorch as programs do, in the sandbox, and see that it finds the GPUs; it need not be installed."""
+    from hpc.sandbox import SandboxLimits, SandboxPolicy, open_interpreter
+
+    if not order.jax:
+        return
+    policy = SandboxPolicy(order.sandbox_tier, order.sandbox_required, _image(order))  # type: ignore[arg-type]
+    with (
+        tempfile.TemporaryDirectory() as home,
+        open_interpreter(policy, warm=False) as interpreter,
+    ):
+        script, scratch = Path(home) / "torch.py", Path(home) / "scratch"
+        script.write_text(_TORCH)
+        scratch.mkdir()
+        done = interpreter.run(
+            script, scratch=scratch, bounds=SandboxLimits(_TORCH_S, _TORCH_MB), environment={}
+        )
+    remedy = f"Install PyTorch for this interpreter: {sys.executable} -m pip install torch"
+    if done.exit_code != 0:
+        reason = "the time is up" if done.timed_out else _last_line(done.stderr)
+        yield failure("torch", f"PyTorch cannot be imported in {interpreter.tier}: {reason}", remedy)
+        return
+    found = json.loads(done.stdout)
+    if found is None:
+        yield note("torch", "PyTorch is not installed; programs that import it fail", remedy)
+        return
+    said = (
+        f"PyTorch {found['version']}, imported in {interpreter.tier} in {found['seconds']:.1f} s; "
+        f"threads: {found['threads']}, GPUs: {found['gpus']}"
+    )
+    if found["gpus"] < order.gpus:
+        yield failure("torch", f"{order.gpus} GPUs asked for; {said}", f"{remedy} (built for CUDA)")
+    else:
+        yield good("torch", said)
 
 
 def check_gpus(expected: int, *, jax: bool = True) -> Iterator[Finding]:
@@ -168,6 +220,10 @@ def check_submission(script: str | None) -> Iterator[Finding]:
         yield failure("submission", f"jobs cannot submit jobs here: {error}", remedy)
     else:
         yield good("submission", "jobs may submit jobs here")
+
+
+def _image(order: CheckRequest) -> Path | None:
+    return Path(order.sandbox_image) if order.sandbox_image else None
 
 
 def _check_driver(smi: str) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What the team may do to the world: ask a model, and use a tool. Both are recorded once.
+"""What the team may do to the world: ask a model, use a tool, and ask the user. All are recorded once.
 
 A tool is a pure function of its recipe, and yet recorded: prompts show its figures, and another machine's rounding or
 another day's time limit must not change what was asked. On a resumed or replayed run the record answers, and a live
@@ -8,20 +8,24 @@ value is made again from its recipe only where a tool that was not yet used need
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
+from hpc.errors import ReplayMiss
 from sharp.agent.memory import ToolInvocation, ToolRecord
 from sharp.agent.tools import CheckResult, ToolContext, ToolError, Toolkit, ToolResult
-from sharp.llm import ChatBackend, ChatReply, ChatRequest, TokenUsage
+from sharp.llm import ChatBackend, ChatReply, ChatRequest, Effect, TokenUsage
 
 if TYPE_CHECKING:
     from hpc.journal import Journal, ReplayJournal
 
 JSONObject = dict[str, Any]
+
+Guard = Callable[[Effect], AbstractContextManager[None]]
 
 Teller = Callable[[str, ToolRecord | None], None]
 """Told the path of a call before it is paid for, and the record of each use of a tool."""
@@ -72,12 +76,18 @@ class ResultStore:
         return await found if isawaitable(found) else found
 
 
+class _OpenQuestionError(Exception):
+    """Nobody has answered yet."""
+
+
 @dataclass
 class RecordedEffects:
-    """The two effects of the team on a journal, live or in replay, with models by name and the store of results.
+    """The effects of the team on a journal, live or in replay, with models by name and the store of results.
 
     The `path` of an effect says where in its session it is asked, and is unique there. `usage` counts the tokens of all
-    answers, recorded ones included.
+    answers, recorded ones included; `served_by` holds what the servers of models called themselves. `answers` are the
+    user's to the questions that were open last. `guard` is entered while a model is asked, and may raise
+    `BudgetExceeded`.
     """
 
     recorder: Journal | ReplayJournal
@@ -85,17 +95,39 @@ class RecordedEffects:
     pool: ResultStore
     tell: Teller = lambda *_: None
     usage: TokenUsage = field(default_factory=TokenUsage)
+    served_by: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    answers: Mapping[str, str] = field(default_factory=dict)
+    guard: Guard = lambda _: nullcontext()
 
     async def chat(self, path: str, request: ChatRequest) -> ChatReply:
         """Ask a language model once."""
 
         async def call() -> JSONObject:
-            self.tell(path, None)
-            return (await self.backends[request.model].complete(request)).to_json()
+            with self.guard(Effect(path, "chat", request.to_json(), {}, {})):
+                self.tell(path, None)
+                return (await self.backends[request.model].complete(request)).to_json()
 
         reply = ChatReply.from_json(await self.recorder.perform("chat", path, request.to_json(), call))
         self.usage += reply.usage
+        known = self.served_by.get(request.model, ())
+        self.served_by[request.model] = tuple(dict.fromkeys((*known, reply.served_by)))
         return reply
+
+    async def ask_user(self, path: str, questions: Sequence[str]) -> dict[str, str] | None:
+        """Return the user's answers to questions, or None where there are none yet."""
+
+        async def call() -> JSONObject:
+            if not set(questions) <= self.answers.keys():
+                raise _OpenQuestionError
+            given, self.answers = self.answers, {}  # asked again, the same question is a new one
+            return {"answers": {question: given[question] for question in questions}}
+
+        try:
+            found = await self.recorder.perform("ask_user", path, {"questions": list(questions)}, call)
+        except (_OpenQuestionError, ReplayMiss):
+            return None
+        answers: dict[str, str] = found["answers"]
+        return answers
 
     async def tool_call(self, path: str, step: str, recipe: ToolInvocation) -> ToolRecord:
         """Carry out a step's recipe once; what the tool could not do is a record with an error."""

@@ -1,32 +1,22 @@
-"""The files of a session for its user, and questions that are answered in a file."""
+"""The files of a session for its user."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hpc.files import make_directory, write_atomic
+from sharp.agent.questions import QUESTIONS, Questions, write_questions
 from sharp.agent.session_report import build_report, headline
 from sharp.agent.sessions import SessionResult
 from sharp.document import render_html, render_markdown
-from sharp.error_messages import describe
-from sharp.errors import ConfigurationError
 from sharp.problems import to_yaml
 from sharp.solvers import facts
 from sharp.solvers.export import write_values
 
 PROBLEM = "problem.yaml"
-QUESTIONS = "questions.yaml"
-_ANSWERED = "\n\nAsked and answered:\n"
-_ASKING = """\
-# What has to be answered before this problem can be solved. Fill in the answers, and solve it again:
-# the same command with --answers and the path of this file.
-"""
 
 
 def export_course(finished: SessionResult, folder: Path) -> Path:
@@ -46,8 +36,10 @@ def export_course(finished: SessionResult, folder: Path) -> Path:
         _write(folder / PROBLEM, to_yaml(finished.problem))
     if finished.answer is not None:
         write_values(finished.answer, folder)
+    (folder / QUESTIONS).unlink(missing_ok=True)  # what was answered is recorded
     if finished.course.questions:
-        write_questions(folder, finished.settings.statement, dict.fromkeys(finished.course.questions))
+        asked = dict.fromkeys(finished.course.questions, "")
+        write_questions(folder, Questions(finished.settings.statement, finished.folder.name, asked))
     _write(folder / "report.html", render_html(report))
     return folder / "report.html"
 
@@ -59,11 +51,13 @@ def summary_dict(finished: SessionResult) -> dict[str, Any]:
         "ending": course.ending,
         "sentence": headline(finished),
         "questions": list(course.questions),
+        "answered": [list(pair) for pair in finished.answered],
         "error": solution.error if solution else None,
         "answer": facts(finished.answer) if finished.answer else None,
         "method": solution.method if solution else None,
         "policy": finished.settings.policy,
         "models": dict(finished.settings.models),
+        "served_by": {model: list(names) for model, names in finished.served_by.items()},
         "calls": finished.calls,
         "prompt_tokens": finished.usage.prompt,
         "completion_tokens": finished.usage.completion,
@@ -83,58 +77,6 @@ def summary_dict(finished: SessionResult) -> dict[str, Any]:
         "findings": [{"step": step, **asdict(found)} for step, found in course.memory.findings()],
         "session": str(finished.folder),
     }
-
-
-def with_answers(statement: str, answers: Mapping[str, str]) -> str:
-    """Return a statement with what was answered later, as it is put to the agents."""
-    told = "\n".join(f"- {question} {answer}" for question, answer in answers.items())
-    return f"{statement.rstrip()}{_ANSWERED}{told}"
-
-
-def without_answers(statement: str) -> str:
-    """Return a statement as it was before anything was asked."""
-    return statement.partition(_ANSWERED)[0].rstrip()
-
-
-def read_answers(path: Path) -> tuple[str, dict[str, str]]:
-    """Return the statement and the answers of a filled-in questions.yaml.
-
-    Raises `ConfigurationError` naming the question that is not answered.
-    """
-    statement, answers = read_questions(path)
-    open_ones = [question for question, answer in answers.items() if not answer]
-    if open_ones:
-        raise ConfigurationError(
-            f"{path}: expected an answer to each question; missing: {'; '.join(open_ones)}"
-        )
-    return statement, answers
-
-
-def read_questions(path: Path) -> tuple[str, dict[str, str]]:
-    """Return the statement and the questions of a questions.yaml, with their answers as far as there are any.
-
-    Raises `ConfigurationError` where it is of another form.
-    """
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(document, Mapping) or not {"statement", "questions"} <= document.keys():
-        raise ConfigurationError(f"{path}: expected a filled-in {QUESTIONS}, found {describe(document)}")
-    entries = document["questions"]
-    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
-        found = describe(entries)
-        raise ConfigurationError(f"{path}: questions: expected a list of question and answer, found {found}")
-    answers = {str(entry.get("question")): str(entry.get("answer") or "").strip() for entry in entries}
-    return str(document["statement"]), answers
-
-
-def write_questions(folder: Path, statement: str, answers: Mapping[str, str | None]) -> None:
-    """Write questions.yaml: what was asked of a statement, with the answers, or None where there is none yet."""
-    entries = [{"question": question, "answer": answer} for question, answer in answers.items()]
-    document = {"statement": statement, "questions": entries}
-    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
-    _write(folder / QUESTIONS, _ASKING + text)
 
 
 def _write(path: Path, text: str) -> None:

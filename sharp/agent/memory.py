@@ -57,12 +57,23 @@ class ToolRecord:
 class GraphMemory:
     """The plan, the literal parameters that agents have chosen for its steps, and every record there ever was.
 
-    Immutable: each change is a new memory. `records` is in the order of execution; nothing is ever deleted.
+    Immutable: each change is a new memory. `records` is in the order of execution; nothing is ever deleted. `notes` are
+    what went wrong and what was advised, in order.
     """
 
     plan: ToolPlan
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     records: tuple[ToolRecord, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def noted(self, *notes: str) -> GraphMemory:
+        """Return the memory with further notes; what is noted already is not noted again."""
+        return replace(self, notes=tuple(dict.fromkeys((*self.notes, *notes))))
+
+    def earlier(self, step: str) -> list[ToolRecord]:
+        """Return the records of a step that do not stand any more."""
+        now = self.current(step)
+        return [record for record in self.records if record.step == step and record is not now]
 
     def choose(self, step: str, parameters: Mapping[str, Any]) -> GraphMemory:
         """Return the memory in which a step has these literal parameters."""

@@ -46,9 +46,9 @@ async def octo(team: AgentTeam) -> SessionOutcome:
             chosen = await team.next_step(memory, analysis)
             if chosen.step is None:
                 return _ended(team, memory, chosen)
-            memory, question = await _carried_out(team, memory, chosen.step)
-            if question:
-                return SessionOutcome(memory, "needs_clarification", "a step needs an answer", (question,))
+            memory, questions = await _carried_out(team, memory, chosen.step)
+            if questions:
+                return SessionOutcome(memory, "needs_clarification", "a step needs an answer", questions)
             if await team.is_done(memory):
                 return _ended(team, memory, NextAction())
     except ReplyError as error:
@@ -56,24 +56,26 @@ async def octo(team: AgentTeam) -> SessionOutcome:
     return SessionOutcome(memory, "unsolved", f"all {team.allowance.steps} steps are used up")
 
 
-async def _carried_out(team: AgentTeam, memory: GraphMemory, step: PlanStep) -> tuple[GraphMemory, str]:
+async def _carried_out(
+    team: AgentTeam, memory: GraphMemory, step: PlanStep
+) -> tuple[GraphMemory, tuple[str, ...]]:
     memory = memory.revise(ToolPlan((*memory.plan.steps, step)))
     choice = await team.choose(memory, step)
     if choice.parameters is None:
-        return memory, choice.question
+        return memory, choice.questions
     memory = memory.choose(step.id, choice.parameters)
     if memory.runnable(step.id) and memory.current(step.id) is None:
         memory = memory.with_record(await team.call_tool(memory, step.id))
-    return memory, ""
+    return memory, ()
 
 
 def _ended(team: AgentTeam, memory: GraphMemory, last: NextAction) -> SessionOutcome:
     """The loop believes its own verifier: it is solved where there is a sound solution at all."""
     if last.refusal:
         return SessionOutcome(memory, "rejected", last.refusal)
-    if last.question:
+    if last.questions:
         return SessionOutcome(
-            memory, "needs_clarification", "the statement leaves something open", (last.question,)
+            memory, "needs_clarification", "the statement leaves something open", last.questions
         )
     sound = [step for step in memory.plan.steps if (found := memory.current(step.id)) and not found.failed]
     if any(team.toolkit[step.tool].output("solution") for step in sound):

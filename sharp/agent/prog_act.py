@@ -4,6 +4,7 @@ The inner loop (PDE-Agent, equation 2) works at checkpoints: where the Parser's 
 whenever a step fails or an agent asks for help. The numbers speak first; the Orchestrator is asked where they object,
 where somebody needs help, and whether what was understood is what was said, which no number can tell. It names
 steps and what is wrong with them; these choose their parameters anew, and exactly what has become stale is done again.
+Nothing was measured where an agent asks for help: whatever the Orchestrator answers then is advice to that agent.
 The outer loop (equation 3) lets the Planner revise the plan; what both plans have in common stays done.
 """
 
@@ -31,7 +32,12 @@ FINISHED = "Is the problem solved, as far as the checks can tell?"
 OVERRULED = (
     "The work was found valid, but a verdict does not stand against measured checks. Which step is at fault?"
 )
-HELP = "A step needs help: what has to change?"
+HELP = (
+    "A step needs help: what has to change? If nothing has to, answer `valid`; its agent goes on with your reason as "
+    "advice."
+)
+FAILED = "A step does not do what it should: what has to change?"
+LOOK = "Is the work sound so far?"
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ async def _carried_out(team: AgentTeam, memory: GraphMemory, checkpoints: Checkp
         if checkpoints == "none":
             return memory, trouble
         asked = checkpoints == "every step"
-        memory, verdict = await _corrected(team, memory, number, question or HELP, trouble, asked=asked)
+        memory, verdict = await _corrected(team, memory, number, question or LOOK, trouble, asked=asked)
         if verdict is not None:
             return memory, verdict
     return memory, None
@@ -115,11 +121,13 @@ async def _chosen(team: AgentTeam, memory: GraphMemory, step: PlanStep, advice: 
     try:
         choice = await team.choose(memory, step, advice)
     except ReplyError as error:
-        return memory, Review("invalid", f"{asking}: no usable parameters: {error}", replan=True)
-    if choice.question:
-        return memory, Review("clarify", f"{asking} needs an answer", questions=(choice.question,))
+        reason = f"{asking}: no usable parameters: {error}"
+        return memory, Review("invalid", reason, replan=True, helpless=step.id)
+    if choice.questions:
+        return memory, Review("clarify", f"{asking} needs an answer", questions=choice.questions)
     if choice.parameters is None:
-        return memory, Review("invalid", f"{asking} asks for help: {choice.help}", replan=True)
+        reason = f"{asking} asks for help: {choice.help}"
+        return memory, Review("invalid", reason, replan=True, helpless=step.id)
     return memory.choose(step.id, choice.parameters), None
 
 
@@ -142,39 +150,52 @@ def _due(team: AgentTeam, memory: GraphMemory, number: int, checkpoints: Checkpo
         return UNDERSTOOD
     if number == len(owners) - 1:
         return FINISHED
-    return HELP if checkpoints == "every step" else None
+    return LOOK if checkpoints == "every step" else None
 
 
 async def _corrected(
     team: AgentTeam, memory: GraphMemory, number: int, question: str, trouble: Review | None, *, asked: bool
 ) -> Progress:
     """Turn until the Orchestrator, or the numbers where it need not be asked, find the work up to a step sound."""
+    overruled = False
     for turn in range(team.allowance.correction_rounds + 1):
+        last = turn == team.allowance.correction_rounds
         if trouble is not None and trouble.judgement == "clarify":
             return memory, trouble
         if trouble is None and question != UNDERSTOOD and not asked:
             return memory, None
-        verdict = await _read(team, memory, question, trouble)
+        verdict = await _read(team, memory, question, trouble, overruled=overruled)
         if verdict.judgement == "valid" and trouble is None:
             return memory, None
-        if verdict.judgement == "valid" and turn < team.allowance.correction_rounds:
-            question = OVERRULED
-            continue
-        if verdict.judgement != "invalid" or verdict.replan or turn == team.allowance.correction_rounds:
-            # A verdict of `valid` does not stand against the numbers.
-            return memory, trouble if verdict.judgement == "valid" and trouble else verdict
+        memory = memory.noted(*(str(review) for review in (trouble, verdict) if review and str(review)))
+        if verdict.judgement == "valid" and trouble is not None:
+            if last:
+                return memory, trouble
+            overruled = not trouble.helpless
+            if overruled:
+                continue
+            verdict = Review("invalid", verdict.reason, (Correction(trouble.helpless, verdict.reason),))
+        if verdict.judgement != "invalid" or verdict.replan or last:
+            return memory, verdict
         memory, trouble = await _repaired(team, memory, number, verdict)
     raise AssertionError("unreachable")
 
 
-async def _read(team: AgentTeam, memory: GraphMemory, question: str, trouble: Review | None) -> Review:
+async def _read(
+    team: AgentTeam, memory: GraphMemory, question: str, trouble: Review | None, *, overruled: bool
+) -> Review:
     """Let the Orchestrator judge, and what was understood as often as is allowed, until it objects."""
-    again = question == UNDERSTOOD and not trouble
-    told = f" The checks say: {trouble.reason}." if trouble else ""
+    questions: tuple[str, ...] = (question,)
+    if trouble is not None and trouble.helpless:
+        questions = (f"{HELP} {trouble.reason}.",)
+    elif trouble is not None:
+        questions = (f"{OVERRULED if overruled else FAILED} The checks say: {trouble.reason}.",)
+    elif question == UNDERSTOOD:
+        questions = READINGS[: team.allowance.understanding_checks]
     verdict = Review("valid")
-    for asked in READINGS[: team.allowance.understanding_checks] if again else (question,):
+    for asked in questions:
         try:
-            verdict = await team.judge(memory, f"{asked}{told}")
+            verdict = await team.judge(memory, asked)
         except ReplyError as error:
             return Review("invalid", f"the Orchestrator's answer could not be read: {error}", replan=True)
         if verdict.judgement != "valid":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from sharp.agent.plans import PlanStep, ToolPlan, check_plan, read_plan
@@ -22,7 +23,7 @@ class ParameterChoice:
 
     parameters: Mapping[str, Any] | None = None
     help: str = ""
-    question: str = ""
+    questions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,21 @@ class Correction:
 
 @dataclass(frozen=True)
 class Review:
-    """What the Orchestrator, or the numbers alone, say of the work so far."""
+    """What the Orchestrator, or the numbers alone, say of the work so far.
+
+    `helpless` is the step whose agent did not get to parameters: it asks for help, and nothing was measured.
+    """
 
     judgement: Judgement
     reason: str = ""
     fixes: tuple[Correction, ...] = ()
     questions: tuple[str, ...] = ()
     replan: bool = False
+    helpless: str = ""
+
+    def __str__(self) -> str:
+        advice = "; ".join(f"{fix.step}: {fix.advice}" for fix in self.fixes)
+        return f"{self.reason} ({advice})" if advice and advice != self.reason else self.reason
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,7 @@ class NextAction:
     """The next step of a loop without a plan; none where it is finished, refuses, or has a question."""
 
     step: PlanStep | None = None
-    question: str = ""
+    questions: tuple[str, ...] = ()
     refusal: str = ""
 
 
@@ -66,7 +75,7 @@ def read_next(text: str, plan: ToolPlan, toolkit: Toolkit) -> NextAction:
         )
     match known[0]:
         case "ask_user":
-            return NextAction(question=str(data["ask_user"]))
+            return NextAction(questions=(str(data["ask_user"]),))
         case "reject":
             return NextAction(refusal=str(data["reject"]))
         case "finish":
@@ -101,25 +110,42 @@ def read_planning(text: str, toolkit: Toolkit, wanted: str) -> ToolPlan:
     return plan
 
 
-def read_choice(text: str, tool: Tool) -> ParameterChoice:
-    """Return the choice of an answer: `{"parameters": {…}}`, `{"need_help": "…"}` or `{"ask_user": "…"}`."""
+def read_choice(
+    text: str, tool: Tool, others: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+) -> ParameterChoice:
+    """Return the choice of an answer: `{"parameters": {…}}`, `{"need_help": "…"}` or `{"ask_user": "…"}`.
+
+    The parameters may stand without their wrapper. `others` are those of the tools that were used before, by name.
+    Raises `ReplyError` for what the tool does not take, or what does not fit these.
+    """
     data = extract_json(text)
-    known = sorted(data.keys() & {"parameters", "need_help", "ask_user"})
+    known = sorted(data.keys() & _CHOICES)
+    if not data.keys() <= _CHOICES and data.keys() <= tool.parameters.model_fields.keys():
+        return _parameters(data, tool, others)
     if len(known) != 1:
         found = ", ".join(known) or ", ".join(data) or "nothing"
         raise ReplyError(f"expected exactly one of parameters, need_help, ask_user, found {found}")
     given = data[known[0]]
     if known == ["parameters"]:
-        if not isinstance(given, dict):
-            raise ReplyError(f"expected parameters as an object, found {describe(given)}")
-        try:
-            checked = tool.checked(given).model_dump(mode="json", exclude_defaults=True)
-        except ToolError as error:
-            raise ReplyError(str(error)) from None
-        return ParameterChoice(parameters=checked)
+        return _parameters(given, tool, others)
     if not isinstance(given, str) or not given.strip():
         raise ReplyError(f"expected {known[0]} as a sentence, found {describe(given)}")
-    return ParameterChoice(help=given) if known == ["need_help"] else ParameterChoice(question=given)
+    return ParameterChoice(help=given) if known == ["need_help"] else ParameterChoice(questions=(given,))
+
+
+_CHOICES = {"parameters", "need_help", "ask_user"}
+
+
+def _parameters(given: Any, tool: Tool, others: Mapping[str, Mapping[str, Any]]) -> ParameterChoice:
+    if not isinstance(given, dict):
+        raise ReplyError(f"expected parameters as an object, found {describe(given)}")
+    try:
+        checked = tool.checked(given).model_dump(mode="json", exclude_defaults=True)
+    except ToolError as error:
+        raise ReplyError(str(error)) from None
+    if misfit := tool.fits(checked, others):
+        raise ReplyError(f"{tool.name}: {misfit}")
+    return ParameterChoice(parameters=checked)
 
 
 def read_verdict(text: str, steps: Collection[str]) -> Review:

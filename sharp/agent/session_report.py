@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sharp.agent.memory import GraphMemory, ToolRecord
@@ -62,7 +62,7 @@ def headline(finished: SessionResult) -> str:
         return "A solution was found, and nothing has verified it."
     if course.ending == "specified":
         return "Understood: the problem is set up and checked, and was not to be solved."
-    return f"{_OPENING[course.ending]}: {course.reason or 'the plan led to no solution'}."
+    return f"{_OPENING[course.ending]}: {course.reason.rstrip('.') or 'the plan led to no solution'}."
 
 
 def build_report(finished: SessionResult) -> Report:
@@ -71,13 +71,17 @@ def build_report(finished: SessionResult) -> Report:
     notes = [Note(_RULE_BASED_NOTE)] if "rule-based" in finished.settings.models.values() else []
     notes += [Note(question, "warning") for question in course.questions]
     stated: list[Block] = [ModelText(finished.settings.statement, "the person who stated the problem")]
+    if finished.answered:
+        stated += [Paragraph("Asked and answered:"), Facts(finished.answered)]
     if finished.problem is not None:
         stated += [Paragraph("What was understood:"), Facts(tuple(problem_summary(finished.problem)))]
-    sections = [Section("problem", "The problem", tuple(stated)), _plan(course.memory)]
-    sections += _answered(finished)
+    sections = [Section("problem", "The problem", tuple(stated)), *_answered(finished), _plan(course.memory)]
     if finished.solver is not None:
         sections.append(_solver(finished.solver, finished.folder))
     sections += [_measured(course.memory), _corrections(course.memory), _spent(finished)]
+    sections.sort(
+        key=lambda section: section.anchor != "quantities"
+    )  # the numbers that were asked for come first
     title = finished.problem.title if finished.problem else "A stated problem"
     good = course.ending == "specified" or (finished.answer is not None and finished.answer.verdict.verified)
     summary = Headline(headline(finished), not good)
@@ -185,17 +189,20 @@ def _measured(memory: GraphMemory) -> Section:
 
 
 def _corrections(memory: GraphMemory) -> Section:
-    """List what was done and does not stand any more."""
+    """List what was done and does not stand any more, and what was said of it."""
     current = {record.recipe.fingerprint for step in memory.plan.ids if (record := memory.current(step))}
     replaced = [record for record in memory.records if record.recipe.fingerprint not in current]
     rows = tuple(
         (record.step, record.recipe.tool, _json(dict(record.recipe.parameters)), _result(record))
         for record in replaced
     )
-    if not rows:
-        return Section("corrections", "Corrections", (Paragraph("Nothing had to be done again."),))
-    table = Table(("step", "tool", "parameters", "result"), rows)
-    return Section("corrections", "Corrections", (Paragraph("Done, and replaced later:"), table))
+    blocks: list[Block] = [] if rows else [Paragraph("Nothing had to be done again.")]
+    if rows:
+        table = Table(("step", "tool", "parameters", "result"), rows)
+        blocks += [Paragraph("Done, and replaced later:"), table]
+    if memory.notes:
+        blocks += [Paragraph("What went wrong, in order:"), ModelText("\n\n".join(memory.notes), "the team")]
+    return Section("corrections", "Corrections", tuple(blocks))
 
 
 def _spent_on_programs(spent: SynthesisUsage) -> Iterator[tuple[str, str]]:
@@ -208,12 +215,18 @@ def _spent_on_programs(spent: SynthesisUsage) -> Iterator[tuple[str, str]]:
         yield "evaluations in them", str(spent.evaluations)
 
 
+def _player(model: str, served: Mapping[str, tuple[str, ...]]) -> str:
+    """Return a model's name, with what its server called itself."""
+    names = [name for name in served.get(model, ()) if name != model]
+    return f"{model}, served by {', '.join(names)}" if names else model
+
+
 def _spent(finished: SessionResult) -> Section:
     usage, settings = finished.usage, finished.settings
     seconds = sum(record.seconds for record in finished.course.memory.records)
     facts = (
         ("policy", settings.policy),
-        *((str(role), model) for role, model in settings.models.items()),
+        *((str(role), _player(model, finished.served_by)) for role, model in settings.models.items()),
         ("model calls", str(finished.calls)),
         ("tokens read", count_text(usage.prompt)),
         ("tokens written", count_text(usage.completion)),

@@ -2,29 +2,33 @@
 
     FOLDER/session-<hash>/     one session: agent.yaml, journal.jsonl, lease/, and runs that write solver programs
 
-The hash is that of the settings. Other words, another model or an answer to a question make another session beside the
-old one, and the same command again goes on with its own.
+The hash is that of the settings. Other words or another model make another session beside the old one, and the same
+command again goes on with its own. What the user answers is recorded like everything else: a session goes on from
+where it asked.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
 
 from hpc.files import make_directory, write_atomic
 from hpc.journal import Journal, ReplayJournal, keep_beating
-from sharp.agent.effects import RecordedEffects, ResultStore
+from sharp.agent.effects import Guard, RecordedEffects, ResultStore
 from sharp.agent.memory import GraphMemory, ToolRecord
 from sharp.agent.policies import PROGRAMS, run_policy
 from sharp.agent.prog_act import SessionOutcome
+from sharp.agent.questions import Answering, answers_in, nobody
 from sharp.agent.settings import AgentConfig
 from sharp.agent.synthesis import OpenSynthesis, SolverProgram, SynthesisService, SynthesisUsage
-from sharp.agent.team import AgentTeam, SamplingParams
+from sharp.agent.team import AgentTeam, Role, SamplingParams
 from sharp.agent.toolkit import standard_toolkit, whole_toolkit
 from sharp.agent.tools import Toolkit, toolkit_of
 from sharp.event_loop import run_coroutine
@@ -33,6 +37,16 @@ from sharp.problems import Problem
 from sharp.solvers import RefinementStudy, Solution
 
 MessageCallback = Callable[[str], None]
+ROUNDS = 5
+"""Rounds of questions and answers in one go."""
+
+
+@dataclass(frozen=True)
+class ModelCalls:
+    """How models are called: what answers for a card, and what is entered meanwhile and may raise `BudgetExceeded`."""
+
+    backend_of: Callable[[ModelCard], ChatBackend]
+    guard_of: Callable[[Journal], Guard] = lambda _: lambda _: nullcontext()
 
 
 @dataclass(frozen=True)
@@ -41,7 +55,8 @@ class SessionResult:
 
     `problem` is what was understood last; `solution` and `solver` are None unless they were found for it. `answer` is
     the solution with its verdict, once it has been judged (`sharp.agent.judgement`). `calls` and `usage` are the team's
-    own; `synthesis` is what was asked on its behalf to have solver programs written.
+    own; `synthesis` is what was asked on its behalf to have solver programs written. `served_by` holds, for each model,
+    the names that servers answered under; `answered` the user's questions and answers.
     """
 
     folder: Path
@@ -54,6 +69,8 @@ class SessionResult:
     solver: SolverProgram | None = None
     synthesis: SynthesisUsage = field(default_factory=SynthesisUsage)
     answer: Solution | None = None
+    served_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    answered: tuple[tuple[str, str], ...] = ()
 
 
 def session_folder(folder: Path, settings: AgentConfig) -> Path:
@@ -67,22 +84,32 @@ def run_session(
     say: MessageCallback = lambda _: None,
     cards: Mapping[str, ModelCard] | None = None,
     synthesis: OpenSynthesis | None = None,
+    answer: Answering = nobody,
+    calls: ModelCalls | None = None,
 ) -> SessionResult:
     """Carry out a session, or go on with it where it was; `say` is told what is done.
 
     `cards` are those of the models by name, where they are not the ones of these names; `synthesis` writes solver
-    programs if the settings allow them. Raises `ModelError`, and what
-    `Journal.open` raises.
+    programs if the settings allow them. Questions to the user are answered by the folder's questions.yaml where it is
+    filled in, then by `answer`, while no lease is held; at most `ROUNDS` times. `calls` says how models are called.
+    Raises `ModelError`, `ConfigurationError` for answers that do not fit, and what `Journal.open` raises.
     """
     path = session_folder(folder, settings)
-    session = _Session(path, settings, cards or _cards(settings), say, synthesis)
+    session = _Session(
+        path, settings, cards or _cards(settings), say, synthesis, calls or ModelCalls(make_backend)
+    )
+    sources = (answers_in(folder, settings.statement, path.name), answer)
     make_directory(path)
     text = yaml.safe_dump(settings.to_json(), sort_keys=False, allow_unicode=True)
     write_atomic(path / "agent.yaml", text.encode())
-    with Journal.open(path) as journal:
-        for warning in journal.warnings:
-            say(warning)
-        return run_coroutine(session.live(journal))
+    finished = session.go({})
+    for _ in range(ROUNDS):
+        asked = finished.course.questions
+        answers = next(filter(None, (source(asked) for source in sources)), {}) if asked else {}
+        if not answers:
+            break
+        finished = session.go(answers)
+    return finished
 
 
 def replay_session(
@@ -93,7 +120,8 @@ def replay_session(
     Raises `ReplayMiss` where the record does not reach to the end.
     """
     path = session_folder(folder, settings)
-    session = _Session(path, settings, _cards(settings), lambda _: None, synthesis)
+    calls = ModelCalls(make_backend)
+    session = _Session(path, settings, _cards(settings), lambda _: None, synthesis, calls)
     return run_coroutine(session.play(ReplayJournal(path), {}))
 
 
@@ -108,18 +136,26 @@ class _Session:
     cards: Mapping[str, ModelCard]
     say: MessageCallback
     synthesis: OpenSynthesis | None
+    calls: ModelCalls
 
-    async def live(self, journal: Journal) -> SessionResult:
+    def go(self, answers: Mapping[str, str]) -> SessionResult:
+        """Play as far as the record, the models and the user's answers reach."""
+        with Journal.open(self.path) as journal:
+            for warning in journal.warnings:
+                self.say(warning)
+            return run_coroutine(self.live(journal, answers))
+
+    async def live(self, journal: Journal, answers: Mapping[str, str]) -> SessionResult:
         """Play with models; the lease is renewed meanwhile, and when it is lost, the next write will say so."""
         backends = {}
         for card in self.cards.values():
             if card.kind == RULE_BASED:
                 options = {**card.options, "error_rate": self.settings.error_rate}
                 card = card.model_copy(update={"options": options})
-            backends[card.name] = make_backend(card)
+            backends[card.name] = self.calls.backend_of(card)
         renewal = asyncio.create_task(keep_beating(journal.renew))
         try:
-            return await self.play(journal, backends)
+            return await self.play(journal, backends, answers, self.calls.guard_of(journal))
         finally:
             renewal.cancel()
             await asyncio.gather(renewal, return_exceptions=True)
@@ -127,7 +163,11 @@ class _Session:
                 await backend.aclose()
 
     async def play(
-        self, recorder: Journal | ReplayJournal, backends: Mapping[str, ChatBackend]
+        self,
+        recorder: Journal | ReplayJournal,
+        backends: Mapping[str, ChatBackend],
+        answers: Mapping[str, str] = MappingProxyType({}),
+        guard: Guard = lambda _: nullcontext(),
     ) -> SessionResult:
         settings, service = self.settings, None
         if settings.synthesis:
@@ -136,11 +176,18 @@ class _Session:
             service = self.synthesis(self.path, settings.models, settings.seed, recorded, self.say)
         toolkit = _toolkit(settings, service)
         pool = ResultStore(toolkit, settings.wall_s)
-        effects = RecordedEffects(recorder, backends, pool, self.tell)
-        cards = {role: self.cards[model] for role, model in settings.models.items()}
+        effects = RecordedEffects(recorder, backends, pool, self.tell, answers=answers, guard=guard)
+        cards: dict[Role, ModelCard] = {role: self.cards[model] for role, model in settings.models.items()}
         # The card says how long answers may be; agents choose parameters, so nothing is left to chance.
         roles = {
-            role: SamplingParams(card.name, temperature=0.0, max_tokens=card.sampling_for(role).max_tokens)
+            role: SamplingParams(
+                card.name,
+                **{
+                    "temperature": 0.0,
+                    "max_tokens": card.sampling_for(role).max_tokens,
+                    **settings.sampling.get(role, {}),
+                },
+            )
             for role, card in cards.items()
         }
         team = AgentTeam(settings.statement, toolkit, effects, roles, settings.allowance, settings.seed)
@@ -150,7 +197,17 @@ class _Session:
         ]
         spent = service.spending() if service else SynthesisUsage()
         return SessionResult(
-            self.path, settings, course, problem, solution, team.calls, effects.usage, solver, spent
+            self.path,
+            settings,
+            course,
+            problem,
+            solution,
+            team.calls,
+            effects.usage,
+            solver,
+            spent,
+            served_by={name: effects.served_by.get(card.name, ()) for name, card in self.cards.items()},
+            answered=tuple(team.answered),
         )
 
     def tell(self, path: str, record: ToolRecord | None) -> None:

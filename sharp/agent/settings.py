@@ -15,7 +15,7 @@ from sharp.error_messages import valid_values
 from sharp.errors import ConfigurationError
 from sharp.version import __version__
 
-FORMAT = 2
+FORMAT = 3
 """Of `agent.yaml` and the session that it is of."""
 
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -39,7 +39,7 @@ class AgentConfig:
 
     `models` names the model of each role; `error_rate` is the rate at which the rule-based model errs; `wall_s` bounds
     each use of a tool in seconds, those apart that ask models themselves. With `synthesis` the team may have solver
-    programs written.
+    programs written. `sampling` holds what differs from the model cards' (`temperature`, `max_tokens`).
     """
 
     statement: str
@@ -50,6 +50,7 @@ class AgentConfig:
     wall_s: float = 120.0
     allowance: AgentLimits = field(default_factory=AgentLimits)
     synthesis: bool = False
+    sampling: dict[Role, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
@@ -66,9 +67,7 @@ class AgentConfig:
     def to_json(self) -> dict[str, Any]:
         """Return the settings in plain JSON, without what adds nothing to the team's tools."""
         told = {"format": FORMAT, **asdict(self)}
-        if not self.synthesis:
-            del told["synthesis"]
-        return told
+        return {name: value for name, value in told.items() if name not in ("synthesis", "sampling") or value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> AgentConfig:
@@ -84,5 +83,10 @@ class AgentConfig:
 
     @property
     def hash(self) -> str:
-        """The SHA-256 (hex) of all settings: a session with other settings is another session."""
-        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
+        """The SHA-256 (hex) of all settings: a session with other settings is another session.
+
+        How many calls are allowed is not of them: a session goes on when more are.
+        """
+        told = self.to_json()
+        del told["allowance"]["calls"]
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

@@ -60,9 +60,8 @@ class SolverProgram:
     def error(self) -> float:
         """The mean relative L2 error on test data, against the truth where it is known; infinite if it failed there."""
         scores = self.test.scores if self.test else None
-        if scores is None:
-            return math.inf
-        return scores.nrmse if scores.nrmse_reference is None else scores.nrmse_reference
+        known = (scores.nrmse_reference, scores.nrmse) if scores else ()
+        return next((error for error in known if error is not None), math.inf)
 
     def to_json(self) -> dict[str, Any]:
         """Return what is known of the program in plain JSON."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 from sharp.agent.effects import RecordedEffects
 from sharp.agent.memory import GraphMemory, ToolRecord
 from sharp.agent.plans import PlanStep, ToolPlan
+from sharp.agent.questions import with_answers
 from sharp.agent.responses import (
     NextAction,
     ParameterChoice,
@@ -23,10 +24,24 @@ from sharp.agent.responses import (
     read_verdict,
 )
 from sharp.agent.tools import Toolkit
+from sharp.error_messages import clip
 from sharp.errors import BudgetExceeded
-from sharp.llm import ChatReply, ChatRequest, Conversation, Message, ask_until_valid, render, seed_at
+from sharp.llm import (
+    ChatReply,
+    ChatRequest,
+    Conversation,
+    Message,
+    ReplyCut,
+    ask_until_valid,
+    render,
+    seed_at,
+)
+from sharp.problems import FUNCTIONS
 
 T = TypeVar("T")
+Asking = TypeVar("Asking", ParameterChoice, Review, NextAction)
+# Of what went wrong, a prompt holds the newest notes, each cut to so many characters.
+_NOTES, _LONGEST_NOTE = 8, 200
 Role = Literal["planner", "parser", "solver", "orchestrator", "programmer"]
 
 
@@ -77,16 +92,19 @@ SPECIFICATION = PlanGoal(
 
 
 class CallsUsedUp(BudgetExceeded):
-    """All model calls of a problem are used up; `memory` is what was done until then."""
+    """No further model call is allowed; `memory` is what was done until then."""
 
-    def __init__(self, allowed: int, memory: GraphMemory) -> None:
-        super().__init__(f"all {allowed} model calls that this problem may take are used up")
+    def __init__(self, sentence: str, memory: GraphMemory) -> None:
+        super().__init__(sentence)
         self.memory = memory
 
 
 @dataclass
 class AgentTeam:
-    """Agents at work on one statement. Only how often it has asked, and where, changes."""
+    """Agents at work on one statement. Only how often it has asked, and where, and what the user answered changes.
+
+    A question to the user that is answered ends nothing: the agent is asked again, with the answer below the statement.
+    """
 
     statement: str
     toolkit: Toolkit
@@ -94,6 +112,7 @@ class AgentTeam:
     roles: Mapping[Role, SamplingParams]
     allowance: AgentLimits = AgentLimits()
     seed: int = 0
+    answered: list[tuple[str, str]] = field(default_factory=list)
     _asked: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -101,14 +120,20 @@ class AgentTeam:
         """How many model calls there were."""
         return self._asked["calls"]
 
+    @property
+    def stated(self) -> str:
+        """The statement, with what was asked and answered."""
+        return with_answers(self.statement, self.answered)
+
     async def plan(self, memory: GraphMemory, lesson: str, goal: PlanGoal = SOLUTION) -> ToolPlan:
         """Let the Planner write a plan, the second time knowing the first one and why it was given up."""
         prompt = render(
             "agent/plan",
-            statement=self.statement,
+            statement=self.stated,
             tools=self._cards(),
             previous=[_told(memory, step) for step in memory.plan.steps],
             lesson=lesson,
+            notes=[clip(note, _LONGEST_NOTE) for note in memory.notes[-_NOTES:]],
             goal=goal.prompt_text,
         )
         return await self.ask(
@@ -120,56 +145,93 @@ class AgentTeam:
         tool = self.toolkit[step.tool]
         if not tool.parameters.model_fields:
             return ParameterChoice({})
-        prompt = render(
+        prompt = partial(
+            render,
             "agent/parameters",
-            statement=self.statement,
             step=step,
             tool=_json(tool.card()),
             done=[_told(memory, other) for other in memory.plan.steps if memory.current(other.id)],
             previous=_json(memory.parameters[step.id]) if step.id in memory.parameters else "",
+            earlier=_tried(memory, step),
             advice=advice,
-            expressions=tool.owner == "parser",
+            functions=", ".join(f"`{name}`" for name in FUNCTIONS) if tool.owner == "parser" else "",
         )
-        return await self.ask(
-            memory, tool.owner, f"{step.id}/parameters", prompt, lambda text: read_choice(text, tool)
+        others = {
+            other.tool: memory.parameters[other.id]
+            for other in memory.plan.steps
+            if other.id != step.id and (record := memory.current(other.id)) and not record.failed
+        }
+        return await self._settled(
+            lambda: self.ask(
+                memory,
+                tool.owner,
+                f"{step.id}/parameters",
+                prompt(statement=self.stated),
+                lambda text: read_choice(text, tool, others),
+            )
         )
 
     async def judge(self, memory: GraphMemory, question: str) -> Review:
         """Let the Orchestrator judge the work so far."""
         done = [step for step in memory.plan.steps if memory.current(step.id)]
-        prompt = render(
+        used = {step.tool for step in memory.plan.steps}
+        prompt = partial(
+            render,
             "agent/judge",
-            statement=self.statement,
             question=question,
             done=[_told(memory, step) for step in done],
             ahead=[step for step in memory.plan.steps if not memory.current(step.id)],
+            unused=[tool for tool in self.toolkit.values() if tool.name not in used],
         )
         ids = memory.plan.ids
-        return await self.ask(memory, "orchestrator", "verdict", prompt, lambda text: read_verdict(text, ids))
+        return await self._settled(
+            lambda: self.ask(
+                memory,
+                "orchestrator",
+                "verdict",
+                prompt(statement=self.stated),
+                lambda text: read_verdict(text, ids),
+            )
+        )
 
     async def analyse(self, memory: GraphMemory) -> str:
         """Let the Planner say what the statement asks for and which tools may serve."""
-        prompt = render("agent/analyse", statement=self.statement, tools=self._cards())
+        prompt = render("agent/analyse", statement=self.stated, tools=self._cards())
         return await self.ask(memory, "planner", "analysis", prompt, str.strip)
 
     async def next_step(self, memory: GraphMemory, analysis: str) -> NextAction:
         """Let the Planner choose the next step, knowing all that was done."""
-        prompt = render(
+        prompt = partial(
+            render,
             "agent/next_step",
-            statement=self.statement,
             analysis=analysis,
             tools=self._cards(),
             done=[_told(memory, step) for step in memory.plan.steps],
         )
-        return await self.ask(
-            memory, "planner", "next_step", prompt, lambda text: read_next(text, memory.plan, self.toolkit)
+        return await self._settled(
+            lambda: self.ask(
+                memory,
+                "planner",
+                "next_step",
+                prompt(statement=self.stated),
+                lambda text: read_next(text, memory.plan, self.toolkit),
+            )
         )
 
     async def is_done(self, memory: GraphMemory) -> bool:
         """Let the Orchestrator say whether what was done is enough."""
         done = [_told(memory, step) for step in memory.plan.steps]
-        prompt = render("agent/is_done", statement=self.statement, done=done)
+        prompt = render("agent/is_done", statement=self.stated, done=done)
         return await self.ask(memory, "orchestrator", "is_done", prompt, read_stop)
+
+    async def _settled(self, ask: Callable[[], Awaitable[Asking]]) -> Asking:
+        """Ask an agent, and again after each question to the user that is answered."""
+        while (found := await ask()).questions:
+            answers = await self.effects.ask_user(self._place("question"), found.questions)
+            if answers is None:
+                break
+            self.answered += answers.items()
+        return found
 
     def _cards(self) -> list[str]:
         return [_json(tool.brief()) for tool in self.toolkit.values()]
@@ -192,16 +254,20 @@ class AgentTeam:
         """
         conversation = (Message("system", render(f"agent/{role}")), Message("user", prompt))
         say = partial(self._said, memory, role)
-        answer, _ = await ask_until_valid(
-            say, self._place(name), conversation, read, self.allowance.format_retries
-        )
+        try:
+            answer, _ = await ask_until_valid(
+                say, self._place(name), conversation, read, self.allowance.format_retries
+            )
+        except ReplyCut as error:
+            raise ReplyCut(f"{error} To allow longer answers, raise `sampling.{role}.max_tokens`.") from None
         return answer
 
     async def _said(
         self, memory: GraphMemory, role: Role, path: str, conversation: Conversation
     ) -> ChatReply:
         if self.calls >= self.allowance.calls:
-            raise CallsUsedUp(self.allowance.calls, memory)
+            allowed = f"all {self.allowance.calls} model calls that this problem may take are used up"
+            raise CallsUsedUp(allowed, memory)
         self._asked["calls"] += 1
         sampling = self.roles[role]
         request = ChatRequest(
@@ -212,7 +278,10 @@ class AgentTeam:
             max_tokens=sampling.max_tokens,
             seed=seed_at(self.seed, path),
         )
-        return await self.effects.chat(path, request)
+        try:
+            return await self.effects.chat(path, request)
+        except BudgetExceeded as error:
+            raise CallsUsedUp(str(error), memory) from None
 
 
 def _told(memory: GraphMemory, step: PlanStep) -> dict[str, Any]:
@@ -226,7 +295,16 @@ def _told(memory: GraphMemory, step: PlanStep) -> dict[str, Any]:
         "error": record.error if record else None,
         "summary": _json(record.summary) if record else "",
         "findings": record.findings if record else (),
+        "earlier": _tried(memory, step),
     }
+
+
+def _tried(memory: GraphMemory, step: PlanStep) -> list[str]:
+    """Return what prompts say of the newest earlier uses of a step: parameters, and what came of them."""
+    return [
+        clip(f"{_json(record.recipe.parameters)}: {record.error or _json(record.summary)}", _LONGEST_NOTE)
+        for record in memory.earlier(step.id)[-2:]
+    ]
 
 
 def _json(value: Any) -> str:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from sharp.error_messages import describe, valid_values
 from sharp.errors import InputError
@@ -28,6 +29,39 @@ class Parameters(BaseModel):
 
 class NoArgs(Parameters):
     """No literal parameters."""
+
+
+class _PlainSchema(GenerateJsonSchema):
+    """JSON Schema without what only programs read: titles that repeat names, nulls of what may be left out."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        del schema
+        return False
+
+    def nullable_schema(self, schema: Any) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: Any) -> JsonSchemaValue:
+        return (
+            self.generate_inner(schema["schema"])
+            if schema.get("default") is None
+            else super().default_schema(schema)
+        )
+
+    def model_schema(self, schema: Any) -> JsonSchemaValue:
+        kept = super().model_schema(schema)
+        return {key: value for key, value in kept.items() if key not in ("title", "additionalProperties")}
+
+    def tuple_schema(self, schema: Any) -> JsonSchemaValue:
+        kept = super().tuple_schema(schema)
+        items = kept.get("prefixItems", [])
+        if len(items) < 2 or any(item != items[0] for item in items):
+            return kept
+        return {**{key: value for key, value in kept.items() if key != "prefixItems"}, "items": items[0]}
+
+    def tagged_union_schema(self, schema: Any) -> JsonSchemaValue:
+        kept = super().tagged_union_schema(schema)
+        return {key: value for key, value in kept.items() if key != "discriminator"}
 
 
 class ToolError(InputError):
@@ -85,11 +119,16 @@ class ToolContext:
 
 
 Run = Callable[[ToolContext], ToolResult | Awaitable[ToolResult]]
+Fits = Callable[[Mapping[str, Any], Mapping[str, Mapping[str, Any]]], str]
+"""Says what is wrong with parameters beside those of other tools, which it gets by the tools' names; or nothing."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool of the toolkit. `limits` says what it cannot do; `examples` are calls that are right."""
+    """A tool of the toolkit. `limits` says what it cannot do; `examples` are calls that are right.
+
+    `fits` compares parameters with those of other tools, so that what contradicts them is told where it is given.
+    """
 
     name: str
     owner: Owner
@@ -101,6 +140,7 @@ class Tool:
     cost: Cost = "instant"
     limits: str = ""
     examples: tuple[Mapping[str, Any], ...] = ()
+    fits: Fits = lambda *_: ""
 
     def output(self, name: str) -> ToolPort | None:
         """Return the output port of a name."""
@@ -127,7 +167,7 @@ class Tool:
         return {
             "name": self.name,
             "about": self.about,
-            "parameters": self.parameters.model_json_schema(),
+            "parameters": self.parameters.model_json_schema(schema_generator=_PlainSchema),
             "inputs": [asdict(port) for port in self.inputs],
             "outputs": [{"name": port.name, "kind": port.kind, "about": port.about} for port in self.outputs],
             "cost": self.cost,
@@ -140,7 +180,7 @@ class Tool:
         return {
             "name": self.name,
             "about": self.about,
-            "inputs": {port.name: port.shape for port in self.inputs},
+            **({"inputs": {port.name: port.shape for port in self.inputs}} if self.inputs else {}),
             "outputs": {port.name: port.kind for port in self.outputs},
             **({"cost": self.cost} if self.cost != "instant" else {}),
         }
@@ -155,12 +195,15 @@ def tool(
     cost: Cost = "instant",
     limits: str = "",
     examples: tuple[Mapping[str, Any], ...] = ({},),
+    fits: Fits = lambda *_: "",
 ) -> Callable[[Run], Tool]:
     """Make a tool of the function that runs it: its name is the tool's, its docstring says what the tool is for."""
 
     def made(run: Run) -> Tool:
         about = " ".join((run.__doc__ or "").split())
-        return Tool(run.__name__, owner, about, parameters, inputs, outputs, run, cost, limits, examples)
+        return Tool(
+            run.__name__, owner, about, parameters, inputs, outputs, run, cost, limits, examples, fits
+        )
 
     return made
 

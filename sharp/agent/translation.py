@@ -1,39 +1,24 @@
 """The Translator of PDE-SHARP: what is stated in words becomes a specification (arXiv 2511.00183, section 3).
 
 The agents that set problems up do it, with the Parser's tools alone, so that nothing can be solved here. What is
-missing or contradictory is to be asked for and not invented; questions are answered at most `ROUNDS` times.
+missing or contradictory is to be asked for and not invented.
 
-    FOLDER/session-…/                    the journals of the sessions, one for each round of answers
+    FOLDER/session-…/                    the session, with its journal
     FOLDER/problem.yaml                 the specification, where the words were understood
-    FOLDER/questions.yaml               what was asked last, with the answers that were given
+    FOLDER/questions.yaml               what has to be answered
     FOLDER/report.html, solve_result.json     how it went, and what it took
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from hpc.files import make_directory
-from sharp.agent.export import (
-    PROBLEM,
-    QUESTIONS,
-    export_course,
-    read_answers,
-    read_questions,
-    with_answers,
-    without_answers,
-    write_questions,
-)
-from sharp.agent.sessions import MessageCallback, SessionResult, run_session
+from sharp.agent.export import PROBLEM, export_course
+from sharp.agent.questions import Answering, nobody
+from sharp.agent.sessions import MessageCallback, ModelCalls, SessionResult, run_session
 from sharp.agent.settings import ROLES, AgentConfig
 from sharp.llm import ModelCard
-
-ROUNDS = 3
-
-Answering = Callable[[tuple[str, ...]], Mapping[str, str]]
-"""Answers questions; nothing where there is nobody to ask."""
 
 
 @dataclass(frozen=True)
@@ -59,42 +44,14 @@ def translate(
     model: str,
     card: ModelCard,
     folder: Path,
-    answer: Answering,
+    answer: Answering = nobody,
     say: MessageCallback = lambda _: None,
+    calls: ModelCalls | None = None,
 ) -> Translation:
     """Let a model translate a statement, or go on where this was left, with the answers in the folder.
 
-    Raises what `run_session` raises, and `ConfigurationError` where the answers cannot be read or some are missing.
+    Raises what `run_session` raises.
     """
-    begun = _begun(statement, folder / QUESTIONS)
-    settings = AgentConfig(begun, dict.fromkeys(ROLES, model), policy="translation")
-    finished = run_session(folder, settings, say, {model: card})
-    for _ in range(ROUNDS):
-        answers = answer(finished.course.questions) if finished.course.questions else {}
-        if not answers:
-            break
-        write_questions(folder, settings.statement, answers)
-        settings = replace(settings, statement=with_answers(settings.statement, answers))
-        finished = run_session(folder, settings, say, {model: card})
+    settings = AgentConfig(statement, dict.fromkeys(ROLES, model), policy="translation")
+    finished = run_session(folder, settings, say, {model: card}, answer=answer, calls=calls)
     return Translation(finished, export_course(finished, folder))
-
-
-def load_answers(path: Path, folder: Path) -> str:
-    """Put a filled-in questions.yaml into the folder of a translation, and return the statement that it is about.
-
-    Raises `ConfigurationError` where it cannot be read, or a question is not answered.
-    """
-    statement, answers = read_answers(path)
-    make_directory(folder)
-    write_questions(folder, statement, answers)
-    return without_answers(statement)
-
-
-def _begun(statement: str, questions: Path) -> str:
-    """Return the statement with what was answered of it so far."""
-    if not questions.exists():
-        return statement
-    stated, answers = read_questions(questions)
-    if without_answers(stated) != statement.rstrip():
-        return statement
-    return with_answers(*read_answers(questions)) if any(answers.values()) else stated

@@ -31,6 +31,7 @@ VERBS = {
     "retry": ("sharp.cli.run", "Try a run again where programs failed in a way that is doubted."),
     "report": ("sharp.cli.report", "Write the report of a run or a sweep, finished or not."),
     "replay": ("sharp.cli.report", "Re-run a finished run from its record alone and compare."),
+    "bundle": ("sharp.cli.report", "Write a run as one file that replays on another machine."),
     "compare": ("sharp.cli.report", "Hold runs against each other: errors, evaluations, tokens, dollars."),
     "solve": ("sharp.cli.solve", "Solve a problem to a stated accuracy, and verify the solution."),
     "bench": ("sharp.cli.bench", "Benchmarks: how often, how well and at what cost problems are solved."),

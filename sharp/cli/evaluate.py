@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from sharp.evaluation import Evaluation, Scores
     from sharp.runs import SolverEvaluation
 
+_OPENING = (
+    "This opens the test samples. What is chosen by them is no longer measured by them; to compare programs, use "
+    "validation samples. Open them?"
+)
 _TIERS = ("auto", "bubblewrap", "landlock", "apptainer", "rlimits")
 
 
@@ -49,25 +53,30 @@ _TIERS = ("auto", "bubblewrap", "landlock", "apptainer", "rlimits")
     help="How the program is confined.",
 )
 @click.option("--image", type=FILE, help="Image of the apptainer sandbox.")
+@click.option("--yes", is_flag=True, help="Open the test samples without asking.")
 @json_option
 def evaluate(
-    problem: str, solver: Path, sandbox: Any, image: Path | None, as_json: bool, **options: Any
+    problem: str, solver: Path, sandbox: Any, image: Path | None, yes: bool, as_json: bool, **options: Any
 ) -> None:
     """Run one solver on a problem's data and score it.
 
     That is done as in a tournament, but nothing is kept save generated data. A program that fails is told from a
-    machine that fails by the exit code.
+    machine that fails by the exit code. The test samples are for what has been chosen without them: they are opened
+    after a question, and who opened them when is logged beside the data file.
 
     \b
     Examples:
       sharp evaluate burgers solver.py --samples 8
       sharp evaluate advection solver.py --split smoke
+      sharp evaluate advection solver.py --split test --yes
       sharp evaluate darcy solver.py --data darcy.hdf5 --repeats 3 --json
       sharp evaluate reaction-diffusion solver.py --samples 8 --convergence --measure two_grid
     """
     from hpc.sandbox import SandboxPolicy
     from sharp.api import evaluated
 
+    if options["split"] == "test" and not yes:
+        click.confirm(_OPENING, abort=True, err=True)
     policy = SandboxPolicy(tier=sandbox, image=image)
     outcome = evaluated(problem, solver, None, sandbox=policy, **options)
     show(as_json, outcome.to_json(), _blocks(outcome))
@@ -83,6 +92,7 @@ def _blocks(outcome: SolverEvaluation) -> Iterator[Block]:
     rows = [
         ("problem", f"{outcome.problem.title} ({outcome.problem.label})"),
         ("data", f"{outcome.dataset.label}, {outcome.split} samples {first}–{last}"),
+        *(_opened(outcome) if outcome.split == "test" else ()),
         *(_errors(evaluation, evaluation.scores) if evaluation.scores else ()),
         *_execution(evaluation),
         *((f"check of {check.name}", check.message or "passed") for check in evaluation.checks),
@@ -96,13 +106,26 @@ def _blocks(outcome: SolverEvaluation) -> Iterator[Block]:
         yield Code(failure_text(evaluation.failure), "text")
 
 
+def _opened(outcome: SolverEvaluation) -> Iterator[tuple[str, str]]:
+    from sharp.reference import openings
+
+    if logged := openings(outcome.dataset.path):
+        last = logged[-1]
+        times = f"{len(logged)} times" if len(logged) > 1 else "once"
+        yield "test samples opened", f"{times}, last by {last.user} on {last.host} at {last.at}"
+
+
 def _errors(evaluation: Evaluation, scores: Scores) -> Iterator[tuple[str, str]]:
     from sharp.document import error_text
     from sharp.report import floor_remark
 
-    worst, remark = max(scores.nrmse_per_sample), floor_remark(evaluation)
-    many = f"mean of {len(scores.nrmse_per_sample)}, worst {error_text(worst)}; largest {error_text(scores.max_error)}"
-    yield "error against the data", f"{error_text(scores.nrmse)} ({many})"
+    remark = floor_remark(evaluation)
+    if scores.verification is not None:
+        yield "error", str(scores.verification)
+    else:
+        count, worst = len(scores.nrmse_per_sample), max(scores.nrmse_per_sample)
+        many = f"mean of {count}, worst {error_text(worst)}; largest {error_text(scores.max_error)}"
+        yield "error against the data", f"{error_text(scores.nrmse)} ({many})"
     if scores.nrmse_reference is not None:
         yield "error against the solution", error_text(scores.nrmse_reference)
     if scores.data_error is not None:
@@ -129,10 +152,12 @@ def _execution(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
     yield "precision", evaluation.dtype or ""
     if "x64" in known:
         yield "JAX", f"{known.get('jax')}, 64-bit mode {'on' if known['x64'] else 'off'}"
+    if "torch" in known:
+        yield "PyTorch", str(known["torch"])
     yield "device", f"{known.get('device', 'cpu')}, {known.get('cpu', '')}"
     yield "sandbox", str(known.get("sandbox", ""))
     if evaluation.internal_dt is not None or evaluation.internal_steps is not None:
         steps = f"dt = {number_text(evaluation.internal_dt)}, {count_text(evaluation.internal_steps)} steps"
         yield "printed by the program", steps
-    for name in ("timing", "repeats_differ"):
+    for name in ("timing", "repeats_differ", "test_log"):
         yield f"caution: {name}", str(known.get(name, ""))

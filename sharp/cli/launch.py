@@ -18,6 +18,7 @@ from sharp.cli.options import (
     server_option,
     set_option,
     show,
+    start_option,
 )
 from sharp.errors import InputError
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 @budget_option("Set a budget of an existing run before it goes on.")
 @server_option("Say where a model of an existing run is served now (…/v1).")
 @prior_option
+@start_option
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -74,7 +76,11 @@ def launch(
     cluster = None if cluster_name is None else load_cluster(cluster_name)
     if Path(what).is_dir():
         given = {"--run-dir": path, "--set": changes["overrides"], "--model": changes["model"]}
-        given |= {"--base-url": changes["base_url"], "--prior-run": changes["prior_run"]}
+        given |= {
+            "--base-url": changes["base_url"],
+            "--prior-run": changes["prior_run"],
+            "--start": changes["start"],
+        }
         _refuse(f"{what} exists: %s only changes a new run", given)
         _launch_existing(Path(what), cluster, budgets, servers, dry_run, as_json)
         return

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from sharp.document import Block
@@ -34,6 +36,13 @@ prior_option = click.option(
     type=FOLDER,
     help="Tell those who write the programs what this earlier run on the same problem and data found.",
 )
+start_option = click.option(
+    "--start",
+    multiple=True,
+    metavar="SOLVER.py",
+    type=PATH,
+    help="Start from this solver of your own: a candidate like the others, run first.  (may be given several times)",
+)
 answers_option = click.option(
     "--answers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -50,6 +59,20 @@ def repeated(flag: str, name: str, text: str, *, default: str = "", **options: A
 set_option = partial(repeated, "--set", "overrides", metavar="KEY=VALUE")
 budget_option = partial(repeated, "--budget", "budgets", metavar="NAME=VALUE")
 server_option = partial(repeated, "--server", "servers", metavar="MODEL=URL")
+
+
+def command_line(ctx: click.Context, without: Container[str] = ()) -> str:
+    """Return the command as it was given, for a shell; without the parameters of some names."""
+    words = ["sharp", str(ctx.command.name)]
+    for parameter in ctx.command.params:
+        name = str(parameter.name)
+        if name in without or ctx.get_parameter_source(name) != ParameterSource.COMMANDLINE:
+            continue
+        given = ctx.params[name]
+        for value in given if parameter.multiple else (given,):
+            option = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
+            words += option if isinstance(value, bool) else [*option, str(value)]
+    return shlex.join(words)
 
 
 def echo_blocks(*blocks: Block) -> None:

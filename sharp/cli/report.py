@@ -1,4 +1,4 @@
-"""`sharp report`, `sharp replay` and `sharp compare`."""
+"""`sharp report`, `sharp replay`, `sharp bundle` and `sharp compare`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.exits import DIFFERS
-from sharp.cli.options import FOLDER, SharpCommand, json_option, run_argument, show
+from sharp.cli.options import FOLDER, PATH, SharpCommand, json_option, run_argument, show
+from sharp.errors import InputError
 
 if TYPE_CHECKING:
     from sharp.agent import ReplayReport
@@ -17,8 +18,14 @@ if TYPE_CHECKING:
 
 @click.command(cls=SharpCommand)
 @run_argument
+@click.option(
+    "--error-below",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="ERROR",
+    help="Write the fastest program with at most this error on validation data, too, as RUN/front/ID/.",
+)
 @json_option
-def report(path: Path, as_json: bool) -> None:
+def report(path: Path, error_below: float | None, as_json: bool) -> None:
     """Write the report of a run or a sweep, finished or not.
 
     It is report.html, report.md and solver/ in the run's directory. Everything in it is rebuilt from the run's
@@ -27,24 +34,38 @@ def report(path: Path, as_json: bool) -> None:
     \b
     Examples:
       sharp report runs/first
+      sharp report runs/first --error-below 1e-4
       sharp report sweeps/ablation
     """
     from sharp import api, experiments
     from sharp.experiments.sweeps.folder import is_sweep
 
-    written = experiments.publish_again(path) if is_sweep(path) else api.write_report(path).files
-    facts = {name: file and str(file) for name, file in vars(written).items() if name != "figures"}
-    show(as_json, facts, "\n".join(filter(None, facts.values())))
+    if is_sweep(path):
+        if error_below is not None:
+            raise InputError(f"--error-below: expected a run, found the sweep {path}")
+        written = vars(experiments.publish_again(path))
+    else:
+        written = vars(api.write_report(path, error_below).files)
+    facts = {name: _plain(found) for name, found in written.items() if name != "figures"}
+    lines = [
+        line for found in facts.values() for line in ([found] if isinstance(found, str) else found or [])
+    ]
+    show(as_json, facts, "\n".join(filter(None, lines)))
+
+
+def _plain(found: Path | tuple[Path, ...] | str | None) -> str | list[str] | None:
+    return [str(each) for each in found] if isinstance(found, tuple) else str(found) if found else None
 
 
 @click.command(cls=SharpCommand)
-@click.argument("path", metavar="RUN|FOLDER", type=FOLDER)
+@click.argument("path", metavar="RUN|BUNDLE|FOLDER", type=click.Path(path_type=Path))
 @json_option
 def replay(path: Path, as_json: bool) -> None:
     """Re-run a finished run from its record alone and compare.
 
     No model is asked and no program is run: the method is executed on the recorded answers, and the state at every
-    barrier must be the recorded one, byte for byte. Exit code 3 if it is not. Of a problem in words, the folder of
+    barrier must be the recorded one, byte for byte. Exit code 3 if it is not. A bundle (`sharp bundle`) is unpacked
+    into a temporary folder, and its files must be those that it was made of. Of a problem in words, the folder of
     `sharp solve "…"` (or RUN/translation of `sharp run "…"`) is taken: ending, plan, findings, tokens and, up to
     rounding, the error must be those of its solve_result.json.
 
@@ -61,6 +82,33 @@ def replay(path: Path, as_json: bool) -> None:
     show(as_json, {name: getattr(result, name) for name in names}, _verdict(result))
     if not result.same:
         raise click.exceptions.Exit(DIFFERS)
+
+
+@click.command(cls=SharpCommand)
+@run_argument
+@click.option("--output", type=PATH, help="The file to write.  [default: RUN.tar.gz]")
+@json_option
+def bundle(path: Path, output: Path | None, as_json: bool) -> None:
+    """Write a run as one file that replays on another machine.
+
+    It holds the record, the checkpoints, the report and the solver, the code, prompts and model cards of this
+    software, and what the run and the bundle were made with: git commit, Python, every package's version, the hash of
+    the data. `sharp replay FILE` checks and replays it; the data set itself is not needed for that.
+
+    \b
+    Examples:
+      sharp bundle runs/first
+      sharp bundle runs/first --output first.tar.gz
+    """
+    from sharp import api
+
+    file = api.bundle(path, output)
+    size = file.stat().st_size
+    show(
+        as_json,
+        {"file": str(file), "bytes": size},
+        f"{file} ({size / 1e6:.1f} MB)\nReplay it: sharp replay {file}",
+    )
 
 
 def _verdict(result: Replay | ReplayReport) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +28,14 @@ from sharp.cli.options import (
     server_option,
     set_option,
     show,
+    start_option,
 )
 from sharp.errors import InputError
 
 if TYPE_CHECKING:
     from sharp.agent import Translation
     from sharp.api import Run
-    from sharp.evaluation import Scores
+    from sharp.evaluation import Scores, Target
 
 
 @click.command(cls=SharpCommand)
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 @click.option("--model", help="Model card for every role (single roles: --set models.generator=…).")
 @base_url_option
 @prior_option
+@start_option
 @answers_option
 @click.option("--yes", is_flag=True, help="For words: do not ask whether they were understood.")
 @click.option(
@@ -73,6 +76,7 @@ def run(
       sharp run reaction-diffusion --set evaluation.validation=8 --set evaluation.test=8
       sharp run my-run.yaml --run-dir runs/first
       sharp run burgers --model local --base-url http://127.0.0.1:8000/v1
+      sharp run my-problem.yaml --set evaluation.data_kind=none --start my_solver.py
       sharp run burgers --dry-run
       sharp run "u_t = 0.1 u_xx on (0, 1), u = 0 at both ends, u = sin(pi x) at first, until t = 1" --model qwen3-32b
       sharp run --answers runs/first/translation/questions.yaml --model qwen3-32b
@@ -130,7 +134,7 @@ def _translate(
     with advice(f"what was answered is kept; the same words go on with: --run-dir {place}"):
         found = translate_words(words, run_dir, config, answer, clock())
     if not found.understood:
-        print_session(found.finished, found.report, f"sharp run --run-dir {place}", as_json=as_json)
+        print_session(found.finished, found.report, as_json=as_json)
     problem = found.finished.problem
     assert problem is not None, "what was understood is a problem"
     if not as_json:
@@ -233,24 +237,53 @@ def print_run(run: Run, *, as_json: bool) -> None:
         "test_nrmse": run.test_error,
         "test_nrmse_reference": run.test_error_reference,
         "test_data_error": run.data_error,
+        "verified": run.verification and str(run.verification),
         "report": str(run.report),
         "solver": str(run.solver) if run.solver else None,
     }
     lines = ["No candidate ran successfully.", f"Report: {run.report}"]
     if run.best is not None:
         scores = run.test.scores if run.test is not None else None
-        errors = _errors(scores) if scores else ()
-        lines = [f"Winner: {run.best}", *errors, f"Report: {run.report}", f"Solver: {run.solver}"]
+        errors = tuple(_errors(scores, run.config.target)) if scores else ()
+        if run.config.reads_only:
+            errors = ("Chosen by reading alone: nothing was run, and its error is not known (unverified).",)
+        lines = [f"Winner: {run.best}", *_improvement(run), *errors]
+        lines += [f"Report: {run.report}", f"Solver: {run.solver}"]
     show(as_json, facts, "\n".join(lines))
     if run.best is None:
         raise click.exceptions.Exit(NO_SOLVER)
 
 
-def _errors(scores: Scores) -> Iterator[str]:
+def _improvement(run: Run) -> Iterator[str]:
+    """Yield how far the error that ranks programs fell from the first program that was run to the winner, if it did."""
+    from sharp.evaluation import ranking
+
+    options, runs = run.config.feedback, (e for e in run.state.executions if e.split == "validation")
+    first, winner = (
+        next((e for e in runs if isfinite(e.metric)), None),
+        run.state.execution_of(run.best or ""),
+    )
+    alone = list(ranking(options.metrics, options.weights)) == ["nrmse"]
+    if first is not None and winner is not None and alone and f"{winner.metric:.3e}" != f"{first.metric:.3e}":
+        against = {"data": "the data set", "reference": "the solution"}[run.config.target]
+        course = f"{first.metric:.3e} ({first.candidate}) to {winner.metric:.3e}"
+        yield f"Error on validation data, against {against}: from {course}"
+
+
+def _errors(scores: Scores, target: Target) -> Iterator[str]:
+    """Yield the errors, that against the target first; without reference data what is known of the error."""
+    if scores.verification is not None:
+        known = f" ({scores.verification.reason})" if scores.verification.reason else ""
+        yield f"Without reference data: {scores.verification}{known}"
+        yield "Residual on test inputs: " + (
+            scores.residual_note if scores.residual is None else f"{scores.residual:.3e}"
+        )
+        return
     if scores.against_truth:
         yield f"Error on test data, against self-converged solutions: {scores.nrmse:.3e}"
         return
-    yield f"Error on test data, against the data set:  {scores.nrmse:.3e}"
-    if scores.nrmse_reference is not None:
-        yield f"Error on test data, against the solution:  {scores.nrmse_reference:.3e}"
+    data, error = f"Error on test data, against the data set:  {scores.nrmse:.3e}", scores.nrmse_reference
+    solution = [] if error is None else [f"Error on test data, against the solution:  {error:.3e}"]
+    yield from (data, *solution) if target == "data" else (*solution, data)
+    if error is not None:
         yield f"The data set's own distance from it:       {scores.data_error:.3e}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,19 +17,19 @@ from sharp.cli.options import (
     answers_option,
     base_url_option,
     clock,
+    command_line,
     echo_blocks,
     echo_json,
     json_option,
+    set_option,
     show,
 )
 
 if TYPE_CHECKING:
     from sharp.agent import AgentConfig, SessionResult
+    from sharp.config import TeamOptions
     from sharp.problems import Diagnosis
     from sharp.solvers import Folder, SolveOptions
-
-# Rounds of questions and answers at a terminal.
-MOST_ROUNDS = 5
 
 
 @click.command(cls=SharpCommand)
@@ -70,6 +69,7 @@ MOST_ROUNDS = 5
     "programmer.  [default: rule-based]",
 )
 @base_url_option
+@set_option("For words: change one option of the team, for example --set models.deadline_s=600.")
 @click.option(
     "--policy",
     default="prog-act",
@@ -131,14 +131,12 @@ def solve(
         return
     if method or resolution or only_check:
         raise click.UsageError("--method, --resolution and --check-only are for specifications")
-    from sharp.agent import read_answers, with_answers
+    from sharp.agent import take_answers
 
     target = folder or (answers.parent if answers else Path("solution-text"))
-    statement = with_answers(*read_answers(answers)) if answers else what or ""
-    base_url = team.pop("base_url")
-    config = _team_config(statement, time_limit, **team)
-    servers = dict.fromkeys(config.models.values(), base_url) if base_url else {}
-    _solve_words(config, target, options, servers, as_json)
+    statement = take_answers(answers, target) if answers else what or ""
+    config, called = _team_config(statement, time_limit, **team)
+    _solve_words(config, target, options, called, as_json)
 
 
 def _solve_specified(
@@ -195,36 +193,43 @@ def _team_config(
     statement: str,
     time_limit: float | None,
     models: tuple[str, ...],
-    policy: Any,
-    seed: int,
-    error_rate: float,
-) -> AgentConfig:
-    from sharp.agent import AgentConfig, models_by_role
+    base_url: str | None,
+    overrides: tuple[str, ...],
+    **settings: Any,
+) -> tuple[AgentConfig, TeamOptions]:
+    """Return what decides the session, and how its models are called."""
+    from sharp.agent import ROLES, AgentConfig, models_by_role
+    from sharp.runs import load_team_options
 
     roles = models_by_role(models or ("rule-based",))
-    config = AgentConfig(statement, roles, policy, seed, error_rate, synthesis=True)
-    return config if time_limit is None else replace(config, wall_s=time_limit)
+    called = load_team_options(overrides, roles.values(), base_url=base_url)
+    chosen = called.sampling.model_dump(exclude_none=True)
+    sampling = {role: chosen[role] for role in ROLES if chosen[role]}
+    config = AgentConfig(statement, roles, synthesis=True, sampling=sampling, **settings)
+    if called.budget.calls is not None:
+        config = replace(config, allowance=replace(config.allowance, calls=called.budget.calls))
+    return (config if time_limit is None else replace(config, wall_s=time_limit)), called
 
 
 def _solve_words(
-    config: AgentConfig, folder: Path, options: SolveOptions, servers: Mapping[str, str], as_json: bool
+    config: AgentConfig, folder: Path, options: SolveOptions, called: TeamOptions, as_json: bool
 ) -> None:
     """Carry words to a verified solution, ask what is open, write the files, and leave with the right code."""
-    from sharp.agent import with_answers
     from sharp.api import run_agents
 
-    finished = run_agents(config, folder, clock(), options, servers)
-    for _ in range(MOST_ROUNDS):
-        if not finished.course.questions or as_json or not sys.stdin.isatty():
-            break
-        answers = {question: click.prompt(question) for question in finished.course.questions}
-        config = replace(config, statement=with_answers(config.statement, answers))
-        finished = run_agents(config, folder, clock(), options, servers)
-    print_session(finished, folder / "report.html", "sharp solve", as_json=as_json)
+    def answer(questions: tuple[str, ...]) -> dict[str, str]:
+        at_terminal = sys.stdin.isatty() and not as_json
+        return {question: click.prompt(question) for question in questions} if at_terminal else {}
+
+    finished = run_agents(config, folder, clock(), options, called, answer)
+    print_session(finished, folder / "report.html", as_json=as_json)
 
 
-def print_session(finished: SessionResult, report: Path, command: str, *, as_json: bool) -> None:
-    """Say how an agent session ended, and leave with the right code; `command` takes the answers to its questions."""
+def print_session(finished: SessionResult, report: Path, *, as_json: bool) -> None:
+    """Say how an agent session ended, and leave with the right code.
+
+    The command that was given takes the answers to its questions in place of the words.
+    """
     from sharp.agent import QUESTIONS, headline, summary_dict
 
     course, file = finished.course, report.parent / QUESTIONS
@@ -237,6 +242,7 @@ def print_session(finished: SessionResult, report: Path, command: str, *, as_jso
         for question in course.questions:
             click.echo(f"Question: {question}")
         if course.questions:
+            command = command_line(click.get_current_context(), without=("what", "answers"))
             click.echo(f"To be answered: {file}; then: {command} --answers {shlex.quote(str(file))}")
         click.echo(f"Report: {report}")
     codes = {"unsolved": NOT_VERIFIED, "needs_clarification": NEEDS_ANSWER, "rejected": REFUSED}

@@ -10,9 +10,13 @@ from .code import libraries_imported as libraries_imported
 from .code import library_shares as library_shares
 from .code import line_counts as line_counts
 from .code import modules_imported as modules_imported
+from .code import signature_fault as signature_fault
 from .convergence import format_convergence as format_convergence
 from .convergence import study_inputs as study_inputs
 from .convergence import study_request as study_request
+from .environment import Environment as Environment
+from .environment import probe_program as probe_program
+from .feedback import AGREEMENT as AGREEMENT
 from .feedback import failure_text as failure_text
 from .feedback import feedback_described as feedback_described
 from .feedback import feedback_text as feedback_text
@@ -30,6 +34,8 @@ from .protocol import Evaluator as Evaluator
 from .protocol import FailureKind as FailureKind
 from .protocol import Scores as Scores
 from .protocol import Split as Split
+from .protocol import Target as Target
+from .protocol import Verification as Verification
 from .recognition import recognise as recognise
 from .running import SCORED as SCORED
 from .running import call_of as call_of
@@ -37,6 +43,11 @@ from .scoring import ScoringTargets as ScoringTargets
 from .scoring import score as score
 from .scratch import remove_tree as remove_tree
 from .scratch import scratch_folder as scratch_folder
+from .sketch import sketch_distance as sketch_distance
+from .sketch import sketch_of as sketch_of
+from .structure import NormalForm as NormalForm
+from .structure import ProgramConstant as ProgramConstant
+from .structure import normal_form as normal_form
 from .task_folder import EvaluationTask as EvaluationTask
 from .task_folder import TaskEvaluator as TaskEvaluator
 from .task_folder import TaskFactory as TaskFactory

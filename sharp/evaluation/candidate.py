@@ -12,6 +12,7 @@ import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,13 @@ from hpc.sandbox import SandboxLimits, SandboxResult
 from sharp.evaluation.calls import CallPlan, SolverCall, call_times, input_file, load_time
 from sharp.evaluation.code import libraries_imported
 from sharp.evaluation.machine import (
+    GpuLibrary,
     Runner,
     check_gpu,
     check_space,
     check_still_space,
     file_mb,
-    has_missed_gpu,
+    missed_gpu,
     needed_mb,
 )
 from sharp.evaluation.outcome import CallReport, read_arrays, read_outcome
@@ -48,7 +50,13 @@ _OWN_MB = 2048
 _SAME = 1e-5
 # Of what the harness imports; what NumPy does not bring along every fork would import anew.
 _OF_HARNESS = ("dataclasses", "inspect", "linecache", "pathlib", "platform", "traceback")
-_PRELOAD = {"SciPy": ("scipy", "scipy.fft", "scipy.sparse.linalg"), "JAX": ("jax",)}
+_PRELOAD = {
+    "SciPy": ("scipy", "scipy.fft", "scipy.sparse.linalg"),
+    "JAX": ("jax",),
+    "PyTorch": ("torch",),
+}
+# Of libraries that read settings from the environment when they are imported.
+_SETTINGS = {"JAX": "JAX_", "PyTorch": "TORCH_"}
 _NUMBER = r"([0-9]{0,15}\.?[0-9]{1,20}(?:e[-+]?[0-9]{1,2})?)"
 _DT = re.compile(rf"(?<![A-Za-z0-9])dt\s*[=:]\s*{_NUMBER}", re.IGNORECASE)
 _STEPS = re.compile(r"(?<![A-Za-z0-9])steps\s*[=:]\s*([0-9]{1,15})(?![0-9]|\.[0-9]|e[0-9])", re.IGNORECASE)
@@ -129,7 +137,7 @@ def run_candidate(
     completed = replace(
         completed, stdout=_relative(completed.stdout, scratch), stderr=_relative(completed.stderr, scratch)
     )
-    return _Reader(completed, work, limits, scratch, lambda: check_gpu(interpreter, scratch.parent)).run()
+    return _Reader(completed, work, limits, scratch, partial(check_gpu, interpreter, scratch.parent)).run()
 
 
 def internal_steps(stdout: str) -> tuple[float | None, int | None]:
@@ -141,9 +149,11 @@ def internal_steps(stdout: str) -> tuple[float | None, int | None]:
 def preload(code: str) -> tuple[str, ...]:
     """Return the modules that are imported before a code runs: those of the harness, and some of those that it imports.
 
-    JAX reads its settings from the environment on import: a code that sets some has to import it itself.
+    JAX and PyTorch read settings from the environment on import: a code that sets some has to import them itself.
     """
-    wanted = [name for name in libraries_imported(code) if name != "JAX" or "JAX_" not in code]
+    wanted = [
+        name for name in libraries_imported(code) if name not in _SETTINGS or _SETTINGS[name] not in code
+    ]
     return ("numpy", *_OF_HARNESS, *(module for name in wanted for module in _PRELOAD.get(name, ())))
 
 
@@ -195,7 +205,7 @@ class _Reader:
     work: CallPlan
     limits: ResourceLimits
     scratch: Path
-    check_gpu: Callable[[], None]
+    check_gpu: Callable[[GpuLibrary], None]
 
     def run(self) -> CandidateRun:
         results = {call.name: self._result(call) for call in self.work.calls}
@@ -240,8 +250,8 @@ class _Reader:
         return self._judge(call, outcome)
 
     def _judge(self, call: SolverCall, outcome: CallReport) -> CallResult:
-        if has_missed_gpu(outcome.environment):
-            self.check_gpu()
+        for library in missed_gpu(outcome.environment):
+            self.check_gpu(library)
         if (fault := outcome.failure) is not None:
             message, frames = (
                 _relative(text, self.scratch)[:_MAX_TEXT] for text in (fault.message, fault.traceback)

@@ -36,13 +36,11 @@ def canonical_hash(source: str) -> str:
 
     Code that does not parse, or is nested very deep, is hashed as it stands but for white space at ends of lines.
     """
-    tree = _parse(source)
+    tree = syntax_tree(source)
     if tree is None:
         text = "\n".join(line.rstrip() for line in source.strip().splitlines())
     else:
-        for body, docstring in _docstrings(tree):
-            body.remove(docstring)
-            body[:] = body or [ast.Pass()]
+        remove_docstrings(tree)
         text = ast.unparse(tree)
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
@@ -53,7 +51,7 @@ def library_shares(source: str) -> dict[str, float]:
     A call counts for the root module that its name leads to (see `called_modules`), so `jax.numpy` and `jax.scipy`
     are JAX. The shares add up to one; the result is empty where no such call is made or the code does not parse.
     """
-    tree = _parse(source)
+    tree = syntax_tree(source)
     called = [] if tree is None else called_modules(tree)
     counts = Counter(_LIBRARIES[root] for root in called if root in _LIBRARIES)
     return {library: count / counts.total() for library, count in sorted(counts.items())}
@@ -67,7 +65,7 @@ def libraries_imported(source: str) -> tuple[str, ...]:
 @lru_cache(maxsize=1024)
 def modules_imported(source: str) -> frozenset[str]:
     """Return the root modules that a source imports; empty where it does not parse."""
-    tree = _parse(source)
+    tree = syntax_tree(source)
     if tree is None:
         return frozenset()
     return frozenset(root for node in ast.walk(tree) for root in imports(node).values())
@@ -77,7 +75,7 @@ def line_counts(source: str) -> LineCounts:
     """Count the lines of a source; without parsing, all that is not blank is code."""
     lines = source.splitlines()
     blank = {number for number, line in enumerate(lines, start=1) if not line.strip()}
-    tree = _parse(source)
+    tree = syntax_tree(source)
     if tree is None:
         return LineCounts(len(lines), len(lines) - len(blank), 0)
     text = {
@@ -94,7 +92,41 @@ def line_counts(source: str) -> LineCounts:
     return LineCounts(len(lines), len(code), len(lines) - len(code) - len(blank))
 
 
-def _parse(source: str) -> ast.Module | None:
+def signature_fault(source: str, function: str, arguments: Sequence[str]) -> str:
+    """Return why a program cannot be called by position as `function(*arguments)`, as far as its text tells; empty if
+    it can.
+
+    A function that is not written out as one, such as the result of a decorator that is called, is taken as it is.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            body = ast.parse(source).body
+    except _UNPARSABLE as error:
+        return f"it is no Python program: {error}"
+    wanted = f"{function}({', '.join(arguments)})"
+    found = [node for node in body if isinstance(node, ast.FunctionDef)]
+    own = next((node for node in reversed(found) if node.name == function), None)
+    if own is None:
+        bound = (name.id for node in body for name in ast.walk(node) if isinstance(name, ast.Name))
+        imported = (name for node in body for name in imports(node))
+        if function in (*bound, *imported):
+            return ""
+        names = ", ".join(f"{node.name}({ast.unparse(node.args)})" for node in found)
+        return f"expected a function {wanted}, found {names or 'none'}"
+    given = own.args
+    most = len(given.posonlyargs) + len(given.args)
+    missing = [
+        name.arg for name, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value is None
+    ]
+    fits = most - len(given.defaults) <= len(arguments) and (given.vararg or len(arguments) <= most)
+    if fits and not missing:
+        return ""
+    return f"expected {wanted}, which is called by position; found {function}({ast.unparse(given)})"
+
+
+def syntax_tree(source: str) -> ast.Module | None:
+    """Return the tree of a source; None where it does not parse, or is nested too deep to be walked through."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as invalid escapes: the candidate's own business
         try:
@@ -111,6 +143,13 @@ def _depth(tree: ast.Module) -> int:
         depth += 1
         level = [child for node in level for child in ast.iter_child_nodes(node)]
     return depth
+
+
+def remove_docstrings(tree: ast.Module) -> None:
+    """Take the docstrings out of a tree."""
+    for body, docstring in _docstrings(tree):
+        body.remove(docstring)
+        body[:] = body or [ast.Pass()]
 
 
 def _docstrings(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], ast.Expr]]:

@@ -17,6 +17,8 @@ Kinds = tuple[str, ...]
 Weights = Mapping[str, float]
 # Kinds that are part of every score; all others are measures that an evaluation has to be asked for.
 ALWAYS = ("nrmse", "residual")
+# The kind that is measured between runs, and filled in by the tournament.
+AGREEMENT = "agreement"
 NO_WEIGHTS: Weights = MappingProxyType({})
 
 _LONG_LOAD_S = 2.0  # few libraries take longer to import
@@ -45,7 +47,9 @@ def metric(evaluation: Evaluation, kinds: Kinds, weights: Weights = NO_WEIGHTS) 
     total = 0.0
     for kind, weight in ranking(kinds, weights).items():
         value = _value(evaluation.scores, kind)
-        total += math.inf if value is None else weight * value
+        # A program that is alone with its ancestry is not far from any other.
+        missing = 0.0 if kind == AGREEMENT else math.inf
+        total += missing if value is None else weight * value
     return total
 
 
@@ -102,14 +106,18 @@ def _ranked_first(kinds: Kinds) -> Iterator[str]:
 
 
 def _value(scores: Scores, kind: str) -> float | None:
-    return getattr(scores, kind) if kind in ALWAYS else scores.measures.get(kind)
+    value: float | None = getattr(scores, kind) if kind in ALWAYS else scores.measures.get(kind)
+    return value
 
 
 def _lines(scores: Scores, kind: str, data_error: float | None) -> Iterator[str]:
-    if kind == "nrmse":
-        worst = max(scores.nrmse_per_sample)
-        yield f"nRMSE: {scores.nrmse:.3e} (mean of {len(scores.nrmse_per_sample)} samples, worst {worst:.3e})"
-        yield f"Maximum error: {scores.max_error:.3e}"
+    if kind == "nrmse" and scores.nrmse is not None:
+        worst, number = max((error, number) for number, error in enumerate(scores.nrmse_per_sample))
+        mean = f"mean of {len(scores.nrmse_per_sample)} samples, worst {worst:.3e} at index {number}"
+        yield f"nRMSE: {scores.nrmse:.3e} ({mean})"
+        yield f"Maximum error: {_number(scores.max_error)}"
+        if scores.nrmse_over_time:
+            yield f"Error over time, at even distances: {' '.join(f'{e:.1e}' for e in scores.nrmse_over_time)}"
         if data_error is not None:
             yield f"Distance of the reference from the true solution: {data_error:.3e}"
         return
@@ -135,11 +143,13 @@ def _number(value: float | None) -> str:
 
 def _course(evaluation: Evaluation) -> list[str]:
     """Return how the run went: what the solver printed of its time steps, its time, memory and precision."""
-    load_s = evaluation.load_s or 0.0
+    load_s, time_s = evaluation.load_s or 0.0, evaluation.steady_time_s or evaluation.run_time_s
     known = {
         "Internal time step": evaluation.internal_dt and f"{evaluation.internal_dt:.6g}",
         "Internal steps": evaluation.internal_steps and str(evaluation.internal_steps),
-        "Run time": evaluation.run_time_s is not None and f"{evaluation.run_time_s:.2f} s",
+        "Run time": time_s is not None and f"{time_s:.2f} s",
+        "First call": evaluation.repeat_times_s
+        and f"{evaluation.run_time_s:.2f} s, in which it may have compiled",
         # A module that works long before the first call may have done part of its task there.
         "Load time": load_s >= _LONG_LOAD_S
         and f"{load_s:.2f} s before the call, on imports and work at module level; not in the run time",

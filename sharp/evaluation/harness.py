@@ -231,7 +231,7 @@ def owned_array(array: Array) -> Array:
 def as_array(name: str, value: Any) -> Array:
     """Return a JAX array, a PyTorch tensor or nested sequences as a NumPy array; waits for the device."""
     if hasattr(value, "detach"):
-        value = value.detach().cpu()
+        value = value.numpy(force=True)
     masked = sys.modules.get("numpy.ma")  # not imported here: that would count as the candidate's time
     if masked is not None and isinstance(value, masked.MaskedArray) and (missing := int(value.mask.sum())):
         raise CandidateError(
@@ -322,6 +322,14 @@ def environment() -> dict[str, Any]:
             found["x64"] = jax.numpy.result_type(float) == np.float64
             found["platforms"] = jax.config.jax_platforms  # type: ignore[attr-defined]
             found["device"] = jax.default_backend()
+    if "torch" in sys.modules:
+        with contextlib.suppress(Exception):
+            import torch
+
+            found["torch"] = str(torch.__version__)
+            found["torch_finds_gpu"] = torch.cuda.is_available()
+            if torch.cuda.is_initialized():  # which the first tensor on a GPU sees to
+                found["device"] = "gpu"
     return found
 
 

@@ -6,9 +6,9 @@ import math
 import os
 import resource
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from hpc.errors import InfrastructureError
 from hpc.sandbox import DiskUsageMonitor, PipeResponder, SandboxLimits, SandboxResult, gpu_devices, no_answer
@@ -16,8 +16,17 @@ from sharp.evaluation.calls import CallPlan
 from sharp.evaluation.outcome import Environment
 from sharp.evaluation.scratch import scratch_folder
 
+GpuLibrary = Literal["JAX", "PyTorch"]
+
 _MB = 1 << 20
-_BACKEND = "import jax; print(jax.default_backend())"
+_BACKEND = {
+    "JAX": "import jax; print(jax.default_backend())",
+    "PyTorch": "import torch; print('gpu' if torch.cuda.is_available() else 'cpu')",
+}
+_REMEDY = {
+    "JAX": "install jax[cuda12], or set JAX_PLATFORMS=cpu to have it so",
+    "PyTorch": "install a PyTorch that is built for CUDA, or set CUDA_VISIBLE_DEVICES= to have it so",
+}
 _PROBE = SandboxLimits(wall_s=300, memory_mb=8000)
 _LEAST_MB = 256
 
@@ -70,26 +79,33 @@ def check_still_space(scratch: Path, work: CallPlan, message: str) -> None:
         raise InfrastructureError(f"The disk of {scratch} has filled up during a run: {message}")
 
 
-def has_missed_gpu(environment: Environment) -> bool:
-    """Tell whether a GPU was given and JAX, by what a candidate's process left, has silently done without."""
-    if environment.jax is None or environment.device != "cpu" or "cpu" in (environment.platforms or ""):
-        return False
-    return _given_gpus() not in ("", "-1") and bool(gpu_devices())
+def missed_gpu(environment: Environment) -> Iterator[GpuLibrary]:
+    """Yield the libraries that, by what a candidate's process left, did silently without the GPU that was given.
+
+    JAX computes on a GPU unless told otherwise; a code for PyTorch has to ask for it, and may do without.
+    """
+    if environment.device != "cpu" or _given_gpus() in ("", "-1") or not gpu_devices():
+        return
+    if environment.jax is not None and "cpu" not in (environment.platforms or ""):
+        yield "JAX"
+    if environment.torch_finds_gpu is False:
+        yield "PyTorch"
 
 
-def check_gpu(interpreter: Runner, home: Path) -> None:
-    """Raise `InfrastructureError` where JAX finds no GPU in a program of ours either, run in a folder below `home`.
+def check_gpu(interpreter: Runner, home: Path, library: GpuLibrary) -> None:
+    """Raise `InfrastructureError` where a library finds no GPU in a program of ours either.
 
-    A candidate's own word is not enough: it could provoke this fault on every node, and so end a run.
+    That is run in a folder below `home`. A candidate's own word is not enough: it could provoke this fault on every
+    node, and so end a run.
     """
     with scratch_folder("backend-", home) as folder:
         script = folder / "backend.py"
-        script.write_text(_BACKEND)
+        script.write_text(_BACKEND[library])
         done = interpreter.run(script, scratch=folder, bounds=_PROBE, environment={}, preload=())
     if done.stdout.strip() in ("", "cpu"):
         raise InfrastructureError(
-            f"A GPU was given (CUDA_VISIBLE_DEVICES={_given_gpus()}), but JAX found none and ran on the CPU; install "
-            "jax[cuda12], or set JAX_PLATFORMS=cpu to have it so."
+            f"A GPU was given (CUDA_VISIBLE_DEVICES={_given_gpus()}), but {library} found none and ran on the CPU; "
+            f"{_REMEDY[library]}."
         )
 
 

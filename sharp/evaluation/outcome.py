@@ -59,6 +59,8 @@ class Environment(BaseModel):
     jax: Word | None = None
     x64: bool | None = None
     platforms: Word | None = None
+    torch: Word | None = None
+    torch_finds_gpu: bool | None = None
 
 
 class CallReport(BaseModel):

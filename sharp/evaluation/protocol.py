@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from statistics import median
 from typing import Any, Literal, Protocol, get_args
 
 from sharp.problems import ResourceLimits
 
 Split = Literal["smoke", "validation", "test"]
 Study = Literal["score", "convergence"]
+Target = Literal["data", "reference"]
+"""What solutions are to come close to: those of the data set, or the self-converged ones."""
 FailureKind = Literal[
     "syntax",
     "import",
@@ -36,8 +39,8 @@ class EvaluationRequest:
     `measures` names feedback measures (`sharp.reference.feedback`) to compute beside nRMSE and residual. `repeats`
     is how often the solver is called in its process, so that steady time can be told from compilation.
     `shards` splits the samples over that many processes. A run whose samples so far prove that its nRMSE
-    will exceed `abort_above` is stopped early. `study="convergence"` measures the order of accuracy on smooth
-    solutions instead of scoring against data.
+    will exceed `abort_above` is stopped early. `target` is what that nRMSE, the largest error and the measures are
+    against. `study="convergence"` measures the order of accuracy on smooth solutions instead of scoring.
     """
 
     problem: str
@@ -51,6 +54,7 @@ class EvaluationRequest:
     shards: int = 1
     abort_above: float | None = None
     study: Study = "score"
+    target: Target = "data"
 
     def to_json(self) -> dict[str, Any]:
         """Return the plain form that is journalled and hashed."""
@@ -77,21 +81,42 @@ class CandidateFailure:
 
 
 @dataclass(frozen=True)
+class Verification:
+    """How the outputs on `samples` inputs without reference data compare with solutions that `sharp` verified itself.
+
+    `errors` has an upper bound of the relative L2 error for each input that has such a solution: the distance from it
+    plus its own estimated error. `reason` says why others have none.
+    """
+
+    errors: tuple[float, ...]
+    samples: int
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if not self.errors:
+            return "unverified"
+        return f"verified on {len(self.errors)} of {self.samples} inputs to error {max(self.errors):.1e}"
+
+
+@dataclass(frozen=True)
 class Scores:
     """Errors of one run, all dimensionless.
 
-    `nrmse` is the mean over samples of ||pred - ref||_2 / ||ref||_2 against the data set; `nrmse_reference` is
-    the same against the self-converged solution (None where none is known); `residual` is the normalised
-    PDE residual by the scorer's own operators. `data_error` is the `nrmse` that the self-converged
-    solution itself scores on these samples: anything below it means imitation of the data's errors.
-    `max_error` is max |pred - ref| over everything. The `*_per_sample` tuples have one entry a sample.
-    `measures` has the value of each feedback measure asked for, None where it does not apply, and
-    `measure_notes` says why or what was restricted.
+    `nrmse` is the mean over samples of ||pred - ref||_2 / ||ref||_2 against the data set, None where a run has none:
+    then `verification` says what is known of the error. `nrmse_reference` is the same against the self-converged
+    solution (None where none is known); `residual` is the normalised PDE residual by the scorer's own operators.
+    `data_error` is the `nrmse` that the self-converged solution itself scores on these samples: anything below it means
+    imitation of the data's errors. `max_error` is max |pred - ref| over everything, against the request's target like
+    the measures and `nrmse_over_time`: ||pred - ref||_2 / ||ref||_2 over all samples at times (at most eight, evenly
+    spread, the last among them), empty for steady problems. The `*_per_sample` tuples have one entry a sample.
+    `measures` has the value of each feedback measure asked for, None where it does not apply, and `measure_notes` says
+    why or what was restricted. `sketch` is a random projection of the outputs (`sharp.evaluation.sketch`) where
+    programs are to be compared with each other.
     """
 
-    nrmse: float
+    nrmse: float | None
     nrmse_per_sample: tuple[float, ...]
-    max_error: float
+    max_error: float | None
     nrmse_reference: float | None
     nrmse_reference_per_sample: tuple[float, ...]
     residual: float | None
@@ -99,11 +124,18 @@ class Scores:
     data_error: float | None = None
     measures: Mapping[str, float | None] = field(default_factory=dict)
     measure_notes: Mapping[str, str] = field(default_factory=dict)
+    nrmse_over_time: tuple[float, ...] = ()
+    sketch: str = ""
+    verification: Verification | None = None
 
     @property
     def against_truth(self) -> bool:
         """Whether the data set holds the self-converged solutions themselves, so that both errors are one."""
         return self.data_error == 0
+
+    def error(self, target: Target) -> float | None:
+        """Return the error against a target, None where no self-converged solution is known."""
+        return self.nrmse if target == "data" else self.nrmse_reference
 
 
 @dataclass(frozen=True)
@@ -165,6 +197,34 @@ class Evaluation:
         """Whether the candidate ran to a result."""
         return self.failure is None
 
+    def seen_from(self, target: Target) -> Evaluation:
+        """Return what those may know who aim at a target: its error alone, under the name `nrmse`.
+
+        Raises `ValueError` where no self-converged solution is known, though it is the target.
+        """
+        scores = self.scores
+        if target == "data" or scores is None:
+            return self
+        if scores.nrmse_reference is None:
+            raise ValueError("the target is the reference solution, and none is known")
+        aimed = replace(
+            scores,
+            nrmse=scores.nrmse_reference,
+            nrmse_per_sample=scores.nrmse_reference_per_sample,
+            data_error=None,
+        )
+        return replace(self, scores=aimed)
+
+    @property
+    def steady_time_s(self) -> float | None:
+        """The seconds of a call once compiled (median), those of the first where there was no other.
+
+        None where the call failed, and where the time rests on words that the program could have forged.
+        """
+        if self.environment.get("timing") == "untrusted":
+            return None
+        return median(self.repeat_times_s) if self.repeat_times_s else self.run_time_s
+
     def to_json(self) -> dict[str, Any]:
         """Return the plain form that is journalled."""
         return asdict(self)
@@ -175,6 +235,8 @@ class Evaluation:
         fields = dict(data)
         failure, scores, convergence = (fields.pop(key) for key in ("failure", "scores", "convergence"))
         checks = tuple(InterfaceCheck(**check) for check in fields.pop("checks"))
+        if scores is not None and scores["verification"] is not None:
+            scores = {**scores, "verification": Verification(**_tuples(scores["verification"]))}
         return cls(
             failure=None if failure is None else CandidateFailure(**failure),
             scores=None if scores is None else Scores(**_tuples(scores)),

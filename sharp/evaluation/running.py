@@ -86,7 +86,10 @@ def run_work(
 def call_of(name: str, problem: Problem, inputs: Inputs) -> SolverCall:
     """Return a call of the solver, with the shapes that it has to return."""
     interface = problem.interface
-    sizes = {
+    # A solver that is given no arrays returns one sample on the grid of the problem.
+    axes = interface.returns[0].shape[-len(problem.space) :]
+    sizes = {"batch": 1, **dict(zip(axes, problem.grid.points.values(), strict=True))}
+    sizes |= {
         symbol: size
         for port in interface.inputs
         for symbol, size in zip(port.shape, inputs.arrays[port.name].shape, strict=True)
@@ -121,7 +124,9 @@ def _hopeless(
     total = len(samples.rows)
     if request.abort_above is None or done == total:
         return None
-    errors = samples.answers.reference.first(done).errors(merge(batches).first.arrays)
+    target = samples.answers.of_target(request.target)
+    assert target is not None, "nothing ranks by the error where there is no reference"
+    errors = target.first(done).errors(merge(batches).first.arrays)
     least = math.fsum(errors.per_sample) / total
     if not least > request.abort_above:
         return None

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sharp.evaluation.protocol import CandidateFailure, Scores
+from sharp.errors import DataError
+from sharp.evaluation.protocol import CandidateFailure, Scores, Target, Verification
 from sharp.reference import TargetArrays, block_differences, mean, sum_of_squares
 
 if TYPE_CHECKING:
@@ -26,15 +27,24 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 _DISTINCT = 1e-3
+_TIMES = 8
 
 
 @dataclass(frozen=True)
 class ScoringTargets:
-    """What is known of some samples; `data_error` is that of the reference solution, measured as a prediction's."""
+    """What is known of some samples; `data_error` is that of the reference solution, measured as a prediction's.
 
-    reference: TargetArrays
+    Without data there is no `reference`; `verified` has then the solutions of the samples at some `places`, whose own
+    estimated errors are `solution_errors`, and `reason` says why there are no more.
+    """
+
+    reference: TargetArrays | None
     truth: TargetArrays | None
     data_error: float | None
+    verified: TargetArrays | None = None
+    places: tuple[int, ...] = ()
+    solution_errors: tuple[float, ...] = ()
+    reason: str = ""
 
     @classmethod
     def of(cls, reference: Mapping[str, Array], truth: Mapping[str, Array] | None) -> ScoringTargets:
@@ -43,6 +53,16 @@ class ScoringTargets:
         if truth is None:
             return cls(target, None, None)
         return cls(target, TargetArrays.of(truth), mean(target.distances(truth)))
+
+    def of_target(self, target: Target) -> TargetArrays | None:
+        """Return what a target means, None without data; raises `DataError` where no such solution is known."""
+        if target == "data":
+            return self.reference
+        if self.truth is None:
+            raise DataError(
+                "the run aims at the reference solution, which the data no longer have beside them"
+            )
+        return self.truth
 
 
 def form_failure(
@@ -90,10 +110,20 @@ def independence_failure(
 
 
 def score(
-    problem: Problem, inputs: Inputs, prediction: Mapping[str, Array], answers: ScoringTargets
+    problem: Problem,
+    inputs: Inputs,
+    prediction: Mapping[str, Array],
+    answers: ScoringTargets,
+    target: Target = "data",
 ) -> Scores | CandidateFailure:
-    """Score arrays of the agreed form against the reference, the true solution if known, and the equation."""
-    errors = answers.reference.errors(prediction)
+    """Score arrays of the agreed form against the reference, the true solution if known, and the equation.
+
+    The largest error is that against the target.
+    """
+    aim = answers.of_target(target)
+    if answers.reference is None or aim is None:
+        return _score_without_reference(problem, inputs, prediction, answers)
+    errors = aim.errors(prediction)
     if not math.isfinite(errors.mean):
         overflow = CandidateFailure(
             "non_finite", "The returned values are so large that their error overflows."
@@ -101,20 +131,63 @@ def score(
         return finiteness_failure(prediction, inputs.t) or overflow
     if (failure := independence_failure(inputs, prediction, answers.reference.arrays)) is not None:
         return failure
-    true_errors = answers.truth.distances(prediction) if answers.truth else ()
+    data_errors, true_errors = (
+        errors.per_sample if known is aim else known.distances(prediction) if known else ()
+        for known in (answers.reference, answers.truth)
+    )
     from sharp.reference import sampled_residual
 
     residual, note = sampled_residual(problem, inputs, prediction)
     return Scores(
-        nrmse=errors.mean,
-        nrmse_per_sample=errors.per_sample,
+        nrmse=mean(data_errors),
+        nrmse_per_sample=data_errors,
         max_error=errors.max_error,
         nrmse_reference=mean(true_errors) if true_errors else None,
         nrmse_reference_per_sample=true_errors,
         residual=residual,
         residual_note=note,
         data_error=answers.data_error,
+        nrmse_over_time=() if inputs.t is None else _over_time(prediction, aim.arrays),
     )
+
+
+def _score_without_reference(
+    problem: Problem, inputs: Inputs, prediction: Mapping[str, Array], answers: ScoringTargets
+) -> Scores | CandidateFailure:
+    """Score arrays by the equation, and against the verified solutions of single samples if there are any."""
+    if (failure := finiteness_failure(prediction, inputs.t)) is not None:
+        return failure
+    from sharp.reference import sampled_residual
+
+    residual, note = sampled_residual(problem, inputs, prediction)
+    distances: tuple[float, ...] = ()
+    if answers.verified is not None:
+        places = list(answers.places)
+        distances = answers.verified.distances({name: values[places] for name, values in prediction.items()})
+    errors = tuple(sum(pair) for pair in zip(distances, answers.solution_errors, strict=True))
+    samples = len(next(iter(prediction.values())))
+    return Scores(
+        nrmse=None,
+        nrmse_per_sample=(),
+        max_error=None,
+        nrmse_reference=None,
+        nrmse_reference_per_sample=(),
+        residual=residual,
+        residual_note=note,
+        verification=Verification(errors, samples, answers.reason),
+    )
+
+
+def _over_time(prediction: Mapping[str, Array], reference: Mapping[str, Array]) -> tuple[float, ...]:
+    """Return the relative errors of all samples and fields together at times that are evenly spread."""
+    frames = next(iter(reference.values())).shape[1]
+    errors = []
+    for frame in np.linspace(0, frames - 1, min(_TIMES, frames - 1) + 1).round().astype(int)[1:]:
+        size = sum(sum_of_squares(np.ravel(values[:, frame])) for values in reference.values())
+        pairs = ((prediction[name][:, frame], values[:, frame]) for name, values in reference.items())
+        apart = sum(sum(map(sum_of_squares, block_differences(found, wanted))) for found, wanted in pairs)
+        errors.append(math.sqrt(apart / size) if size else 0.0)
+    return tuple(errors)
 
 
 def _all_alike(arrays: Mapping[str, Array]) -> bool:

@@ -24,6 +24,7 @@ from hpc.slurm import current_job_id
 from sharp.evaluation.calls import CallPlan
 from sharp.evaluation.candidate import CandidateRun, internal_steps
 from sharp.evaluation.checks import check_grid, check_times, fault_of
+from sharp.evaluation.feedback import AGREEMENT
 from sharp.evaluation.protocol import (
     CandidateFailure,
     Convergence,
@@ -34,10 +35,19 @@ from sharp.evaluation.protocol import (
 )
 from sharp.evaluation.running import GRID, TIMES, call_of, run_samples, run_work
 from sharp.evaluation.scoring import score
+from sharp.evaluation.sketch import sketch_of
 from sharp.evaluation.task_folder import EvaluationTask, TaskResult
 from sharp.evaluation.worker_context import SampleBatch, WorkerContext
 from sharp.problems import Problem
-from sharp.reference import Inputs, MetricInput, coarsened, compute, internal_step, tightest_limit
+from sharp.reference import (
+    Inputs,
+    MetricInput,
+    coarsened,
+    compute,
+    internal_step,
+    log_opening,
+    tightest_limit,
+)
 
 Array = NDArray[Any]
 
@@ -56,13 +66,17 @@ def evaluate(task: EvaluationTask, context: WorkerContext) -> TaskResult:
     request = task.request
     if request.study == "convergence":
         return TaskResult(_study(task, context))
+    logged = request.split == "test" and log_opening(task.dataset.path, request.code)
     samples = context.samples.get(task)
     problem, inputs = samples.problem, samples.inputs
     run = run_samples(request, samples, context)
     evaluation = _observed(request, run, context.interpreter)
+    if request.split == "test" and not logged:
+        note = "the folder of the data cannot be written: this opening of the test samples is not in its log"
+        evaluation = replace(evaluation, environment={**evaluation.environment, "test_log": note})
     if run.first.failure is not None:
         return TaskResult(evaluation)
-    verdict = score(problem, inputs, run.first.arrays, samples.answers)
+    verdict = score(problem, inputs, run.first.arrays, samples.answers, request.target)
     evaluation = replace(evaluation, checks=_checks(samples, run))
     if isinstance(verdict, CandidateFailure):
         if verdict.kind == "non_finite":
@@ -75,7 +89,7 @@ def evaluate(task: EvaluationTask, context: WorkerContext) -> TaskResult:
     answers = samples.answers
     kinds = {
         "prediction": run.first.arrays,
-        "data": answers.reference.arrays,
+        "data": answers.reference.arrays if answers.reference else None,
         "reference": answers.truth.arrays if answers.truth else None,
     }
     return TaskResult(evaluation, preview_arrays(kinds, inputs.t, inputs.x))
@@ -121,7 +135,7 @@ def _measured(
         problem=samples.problem,
         inputs=samples.inputs,
         prediction=run.first.arrays,
-        reference=samples.answers.reference.arrays,
+        reference=target.arrays if (target := samples.answers.of_target(request.target)) else None,
         coarse=_coarse(samples, run),
         internal_dt=evaluation.internal_dt,
         internal_steps=evaluation.internal_steps,
@@ -131,6 +145,7 @@ def _measured(
         scores,
         measures={name: value.value for name, value in found.items()},
         measure_notes={name: value.note for name, value in found.items() if value.note},
+        sketch=sketch_of(run.first.arrays) if AGREEMENT in request.measures else "",
     )
 
 

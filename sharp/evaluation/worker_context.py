@@ -24,7 +24,15 @@ from sharp.evaluation.scoring import ScoringTargets
 from sharp.evaluation.scratch import remove_tree, scratch_folder
 from sharp.evaluation.task_folder import EvaluationTask, file_state
 from sharp.problems import Problem
-from sharp.reference import DataSet, Inputs, read_inputs, read_reference, read_reference_solution
+from sharp.reference import (
+    DataSet,
+    Inputs,
+    TargetArrays,
+    read_inputs,
+    read_reference,
+    read_reference_solution,
+    read_verified,
+)
 
 Array = NDArray[Any]
 
@@ -107,6 +115,12 @@ class SampleBatch:
     @cached_property
     def answers(self) -> ScoringTargets:
         """Data and reference solution at the output times of the inputs."""
+        if not self.dataset.has_solutions:
+            places, verified = read_verified(self.dataset, self.problem, self.rows)
+            known = TargetArrays.of(self._until(verified.arrays)) if verified else None
+            errors = tuple(verified.error.tolist()) if verified else ()
+            reason = str(self.dataset.attrs.get("reason", ""))
+            return ScoringTargets(None, None, None, known, places, errors, reason)
         truth = read_reference_solution(self.dataset, self.problem, self.rows)
         reference = read_reference(self.dataset, self.problem, self.rows)
         return ScoringTargets.of(self._until(reference), self._until(truth.arrays) if truth else None)

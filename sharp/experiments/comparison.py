@@ -279,6 +279,7 @@ _DIFFERING: Mapping[str, Callable[[Row], str]] = {
         lambda run: f"{run['validation_samples']} and {run['test_samples']}"
     ),
     "Programs were ranked by different feedback": lambda run: ", ".join(run["feedback"]),
+    "Programs were ranked by errors against different solutions": lambda run: run["target"],
     "Versions of pde-sharp differ": lambda run: run["software"],
     "Prompts differ": lambda run: run["prompts"],
 }

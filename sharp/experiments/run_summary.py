@@ -67,7 +67,8 @@ class RunSummary:
     nrmse_reference: float | None = column("winner's error on test data against the true solution", unit="1")
     data_error: float | None = column("the data set's own error", unit="1")
     flag: str = column("`below` or `at` where the error is no more than the data set's own", "")
-    validation_nrmse: float | None = column("winner's error on validation data", unit="1")
+    target: str = column("what programs were ranked by their error against: `data` or `reference`", "")
+    validation_nrmse: float | None = column("winner's error against the target on validation data", unit="1")
     run_time_s: float | None = column("steady time of the winner on test data", unit="s")
     compile_s: float | None = column("what the winner's first call took beyond that", unit="s")
     device: str = column("device of the winner's test run", "")
@@ -86,6 +87,8 @@ class RunSummary:
     executions: int = column("evaluations, smoke tests and runs of repaired programs", 0)
     debug_runs: int = column("runs of repaired programs", 0)
     programs: int = column("programs that were run, repaired versions not counted", 0)
+    written: int = column("programs written first, before any was run", 0)
+    distinct: int = column("of these distinct, not counting names, comments and layout", 0)
     repairs: int = column("calls for debugging", 0)
     nominee_evaluations: int = column("nominees of first rounds, whose results were requested", 0)
     nominee_cached: int = column("of these from the cache", 0)
@@ -116,6 +119,11 @@ class RunSummary:
     software: str = column("version of pde-sharp", "")
     prompts: str = column("hash of the prompts", "")
 
+    @property
+    def test_error(self) -> float | None:
+        """The winner's error on test data against the target of its run."""
+        return self.nrmse_reference if self.target == "reference" else self.nrmse
+
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
         return {
@@ -132,9 +140,8 @@ class RunSummary:
 
 
 def lowest(rows: Mapping[str, RunSummary]) -> tuple[float, str] | None:
-    """Return the lowest error on test data and its cell; None without any, or if data sets differ."""
-    scored = [
-        (row.nrmse, cell) for cell, row in rows.items() if row.state == "finished" and row.nrmse is not None
-    ]
-    same_data = len({rows[cell].data for _, cell in scored}) == 1
-    return min(scored) if same_data else None
+    """Return the lowest error on test data and its cell; None without any, or if data sets or targets differ."""
+    errors = {cell: row.test_error for cell, row in rows.items() if row.state == "finished"}
+    scored = [(error, cell) for cell, error in errors.items() if error is not None]
+    comparable = len({(rows[cell].data, rows[cell].target) for _, cell in scored}) == 1
+    return min(scored) if comparable else None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from math import inf, isfinite
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 from hpc.journal import EffectRecord, RunRecord, canonical_json
@@ -17,7 +17,7 @@ from sharp.experiments.run_summary import BestErrors, RunSummary, State
 from sharp.llm import RULE_BASED, CallTotals, ModelCard, is_cached
 from sharp.report import ReportData, elapsed, flag_of, root_of
 from sharp.runs import RunDirectory, ledger_of, paid_ledger
-from sharp.tournament import Execution, JudgeTurn, Tournament
+from sharp.tournament import Execution, JudgeTurn, Tournament, distinct
 
 _WRITTEN = ("genesis", "search")  # origins of programs that are neither a judge's hybrid nor a repair
 # What may differ between runs that repeat each other: results do not depend on it, or only by chance.
@@ -52,6 +52,7 @@ def summarise(
         rule_based=rule_based_share(run.cards.values()),
         devices=tuple(name for name, _ in Counter(map(_device, runs)).most_common()),
         feedback=run.config.feedback.metrics,
+        target=run.config.target,
         evaluations=every.evaluations,
         cached_evaluations=every.cached_evaluations,
         executions=every.executions,
@@ -108,12 +109,13 @@ def _with_results(row: RunSummary, evidence: ReportData) -> RunSummary:
     run_time, compile_time = steady_time(state.test)
     order, order_note = order_of_accuracy(evidence.record.effects)
     nominees = nominee_sources(state)
+    first = [item for item in state.candidates.values() if item.origin == "genesis"]
     last = state.saturations[-1].reason if state.saturations else ""
     return replace(
         with_test_scores(row, state.test),
         winner=state.best,
         winner_strategy=winner.strategy if winner else None,
-        validation_nrmse=validation.nrmse if validation else None,
+        validation_nrmse=evidence.error_of(validation),
         run_time_s=run_time,
         compile_s=compile_time,
         device=str(state.test.environment.get("device", "cpu")) if state.test else "",
@@ -126,6 +128,8 @@ def _with_results(row: RunSummary, evidence: ReportData) -> RunSummary:
         best_by_evaluation=best_by_evaluation(evidence.validations),
         best_by_round=best_by_round(state.entries),
         programs=len(programs(state)),
+        written=len(first),
+        distinct=len(distinct(first, evidence.run.problem.interface.function)),
         nominee_evaluations=nominees.total(),
         nominee_cached=nominees["cached"],
         nominee_shared=nominees["shared"],
@@ -138,14 +142,15 @@ def _with_results(row: RunSummary, evidence: ReportData) -> RunSummary:
 def roles(config: RunConfig) -> dict[str, str]:
     """Return the model of each role of a run, the judges by number."""
     models = config.models
+    generator = ", ".join(models.authors)
     if config.method != "pde-sharp":
         rater = config.cepo.rating_model if config.method == "cepo" else None
-        return {"generator": models.generator, **({"rater": rater} if rater else {})}
+        return {"generator": generator, **({"rater": rater} if rater else {})}
     judges = models.judges if config.synthesis.mode == "tournament" else ()
     return {
         "analyst": models.analyst,
         **({"writer": models.writer} if config.analysis.written else {}),
-        "generator": models.generator,
+        "generator": generator,
         **{f"judge {number}": name for number, name in enumerate(judges, start=1)},
         "reporter": models.reporter,
     }
@@ -210,11 +215,10 @@ def nominee_sources(state: Tournament) -> Counter[str]:
 
 def steady_time(evaluation: Evaluation | None) -> tuple[float | None, float | None]:
     """Return the seconds of a call once compiled (median), and how much longer the first took, as far as known."""
-    first = evaluation.run_time_s if evaluation else None
-    if evaluation is None or first is None or not evaluation.repeat_times_s:
-        return first, None
-    steady = median(evaluation.repeat_times_s)
-    return steady, max(0.0, first - steady)
+    steady = evaluation.steady_time_s if evaluation else None
+    if evaluation is None or steady is None or not evaluation.repeat_times_s:
+        return steady, None
+    return steady, max(0.0, (evaluation.run_time_s or 0.0) - steady)
 
 
 def order_of_accuracy(effects: Mapping[str, EffectRecord]) -> tuple[float | None, str]:

@@ -1,4 +1,5 @@
 from .backends import CallLimits as CallLimits
+from .backends import as_served as as_served
 from .backends import make_backend as make_backend
 from .budgets import UNITS as UNITS
 from .budgets import BudgetLimits as BudgetLimits
@@ -15,6 +16,7 @@ from .cards import list_cards as list_cards
 from .cards import load_card as load_card
 from .context import BYTES_PER_TOKEN as BYTES_PER_TOKEN
 from .context import TOKENS_PER_MESSAGE as TOKENS_PER_MESSAGE
+from .context import FittedConversation as FittedConversation
 from .context import count_tokens as count_tokens
 from .context import fit_to_context as fit_to_context
 from .context import strip_droppable_markers as strip_droppable_markers
@@ -30,6 +32,16 @@ from .estimate import mixture_of_agents as mixture_of_agents
 from .estimate import single_call as single_call
 from .hosting import is_hosted as is_hosted
 from .hosting import server_plans as server_plans
+from .json_schemas import BOOLEAN as BOOLEAN
+from .json_schemas import INTEGER as INTEGER
+from .json_schemas import REASONING as REASONING
+from .json_schemas import TEXT as TEXT
+from .json_schemas import JsonSchema as JsonSchema
+from .json_schemas import allowed_by as allowed_by
+from .json_schemas import form as form
+from .json_schemas import listing as listing
+from .json_schemas import one_of as one_of
+from .json_schemas import selection_form as selection_form
 from .ledger import CallTotals as CallTotals
 from .ledger import Effect as Effect
 from .ledger import Ledger as Ledger
@@ -48,6 +60,7 @@ from .patching import PatchFailure as PatchFailure
 from .patching import apply_patch as apply_patch
 from .patching import changed_share as changed_share
 from .patching import failure_text as failure_text
+from .patching import read_correction as read_correction
 from .patching import render_diff as render_diff
 from .prompts import ask_until_valid as ask_until_valid
 from .prompts import prompt_hashes as prompt_hashes
@@ -61,6 +74,7 @@ from .protocol import TokenUsage as TokenUsage
 from .protocol import seed_at as seed_at
 from .replies import NO_REASON as NO_REASON
 from .replies import STRATEGIES as STRATEGIES
+from .replies import Allowed as Allowed
 from .replies import Revision as Revision
 from .replies import SelectionReply as SelectionReply
 from .replies import Strategy as Strategy
@@ -74,6 +88,13 @@ from .replies_code import extract_code as extract_code
 from .replies_text import CUT_OFF as CUT_OFF
 from .replies_text import ReplyCut as ReplyCut
 from .replies_text import answer as answer
+from .replies_text import limit_visible as limit_visible
 from .replies_text import refuse_cut as refuse_cut
 from .replies_text import said as said
 from .served import ClusterChatBackend as ClusterChatBackend
+from .shared_functions import SharedFunctions as SharedFunctions
+from .shared_functions import abridged as abridged
+from .shared_functions import listed_functions as listed_functions
+from .shared_functions import read_listed as read_listed
+from .shared_functions import shared_functions as shared_functions
+from .shared_functions import written_out as written_out

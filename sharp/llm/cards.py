@@ -58,12 +58,19 @@ class SamplingOverride(_Section):
 
 
 class Api(_Section):
-    """What the chat interface takes: the name of the length limit, and which parameters may be sent."""
+    """What the chat interface takes: the name of the length limit, which parameters may be sent, and whether a
+    conversation may begin with the assistant.
+
+    `structured_output` says whether answers that are JSON are held to a schema (`response_format`): `auto` finds out
+    when a run begins, by one small request.
+    """
 
     length_parameter: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     supports_seed: bool = True
     supports_temperature: bool = True
     supports_n: bool = True
+    structured_output: Literal["auto", "on", "off"] = "auto"
+    supports_assistant_first: bool = True
 
 
 class Vllm(_Section):
@@ -121,7 +128,8 @@ class ModelCard(_Section):
 
     `kind` names the chat backend (see `sharp.llm.backends`), `options` are what this takes besides.
 
-    `context` and `max_output` count tokens. The key is read from the environment variable `api_key_env` and
+    `context` and `max_output` count tokens. `reasons` says that the model thinks before it answers, and that its
+    thinking counts as output. The key is read from the environment variable `api_key_env` and
     never written anywhere.
     """
 
@@ -133,6 +141,7 @@ class ModelCard(_Section):
     context: int = Field(ge=256)
     max_output: int | None = Field(default=None, ge=1)
     bytes_per_token: float = Field(BYTES_PER_TOKEN, gt=0)
+    reasons: bool = False
     sampling: SamplingParams
     sampling_by_purpose: dict[Purpose, SamplingOverride] = Field(default_factory=dict)
     api: Api = Api()
@@ -168,6 +177,35 @@ class ModelCard(_Section):
         """Return how replies for a purpose are drawn."""
         override = self.sampling_by_purpose.get(purpose, SamplingOverride())
         return self.sampling.model_copy(update=override.model_dump(exclude_none=True))
+
+    def as_served(self, context: int | None, structured_output: bool | None) -> ModelCard:
+        """Return the card as a server serves the model: in a context of so many tokens, if that is smaller.
+
+        Answers then have half of it at most. `structured_output` settles what the card leaves to the server; None where
+        nobody has asked.
+        """
+        card = self
+        if structured_output is not None and self.api.structured_output == "auto":
+            settled = self.api.model_copy(update={"structured_output": "on" if structured_output else "off"})
+            card = card.model_copy(update={"api": settled})
+        if context is None or context >= self.context:
+            return card
+
+        def bounded(tokens: int | None) -> int | None:
+            return None if tokens is None else min(tokens, context // 2)
+
+        by_purpose = {
+            purpose: override.model_copy(update={"max_tokens": bounded(override.max_tokens)})
+            for purpose, override in self.sampling_by_purpose.items()
+        }
+        sampling = self.sampling.model_copy(update={"max_tokens": bounded(self.sampling.max_tokens)})
+        smaller = {"context": context, "max_output": bounded(self.max_output)}
+        return card.model_copy(update={**smaller, "sampling": sampling, "sampling_by_purpose": by_purpose})
+
+    def room_for(self, visible: int) -> int:
+        """Return the `max_tokens` of a request whose answer, beside the reasoning, may have `visible` tokens."""
+        thinking = self.sampling.max_tokens if self.reasons else 0
+        return min(visible + thinking, self.longest_answer)
 
     @property
     def longest_answer(self) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from sharp.errors import ModelRefused
 from sharp.llm.protocol import ChatReply, TokenUsage
+from sharp.llm.replies_text import reasoning_share
 
 _SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})")
 _CONTEXT = re.compile(
@@ -49,10 +50,42 @@ def read_completion(body: str) -> ChatReply:
     Text is the message's content alone, never the reasoning beside it; a message without content counts as
     empty. Raises AnswerError, or ModelRefused where the server's filter withheld an answer.
     """
-    data = _read_object(body)
+    return _read_reply(_read_object(body))
+
+
+def read_stream(events: Iterable[str]) -> ChatReply:
+    """Return the answers in a chat completion that came in parts: the `data` of its server-sent events, in order.
+
+    Raises like `read_completion`; a stream that ends before its answers do is none.
+    """
+    told: dict[str, Any] = {}
+    choices: dict[int, dict[str, Any]] = {}
+    for event in events:
+        part = _read_object(event)
+        if "error" in part:
+            raise AnswerError(f"the answer broke off: {read_error(event).sentence}")
+        told |= {key: part[key] for key in ("model", "usage") if part.get(key)}
+        for piece in part.get("choices") or ():
+            _add_piece(choices.setdefault(_count(piece, "index"), {"message": {}}), piece)
+    if any(choice.get("finish_reason") is None for choice in choices.values()):
+        raise AnswerError("the answer broke off before its end", read_usage(told.get("usage")))
+    return _read_reply({**told, "choices": [choice for _, choice in sorted(choices.items())]})
+
+
+def _add_piece(choice: dict[str, Any], piece: Mapping[str, Any]) -> None:
+    message = choice["message"]
+    for key, text in (piece.get("delta") or {}).items():
+        if isinstance(text, str) and key != "role":
+            message[key] = message.get(key, "") + text
+    choice["finish_reason"] = piece.get("finish_reason") or choice.get("finish_reason")
+
+
+def _read_reply(data: Mapping[str, Any]) -> ChatReply:
     choices = data.get("choices")
     if not isinstance(choices, list):
-        problem = read_error(body).sentence if "error" in data else f"it has only the keys {', '.join(data)}"
+        problem = f"it has only the keys {', '.join(data)}"
+        if "error" in data:
+            problem = read_error(json.dumps(data)).sentence
         raise AnswerError(f"the answer is not a chat completion: {problem}")
     usage = read_usage(data.get("usage"))
     if not choices:
@@ -62,6 +95,7 @@ def read_completion(body: str) -> ChatReply:
         reasons = tuple(_reason(choice) for choice in choices)
     except (AttributeError, KeyError, TypeError):
         raise AnswerError("the answer has a choice without a message", usage) from None
+    usage = replace(usage, reasoning=usage.reasoning or _reasoning_tokens(choices, usage.completion))
     return ChatReply(texts, reasons, usage, str(data.get("model") or ""))
 
 
@@ -75,12 +109,22 @@ def read_usage(data: object) -> TokenUsage:
     )
 
 
-def read_model_names(body: str) -> tuple[str, ...]:
-    """Return the names in an answer of /v1/models. Raises AnswerError."""
+def read_models(body: str) -> dict[str, int | None]:
+    """Return the models in an answer of /v1/models, each with the context that the server gives it, None if untold.
+
+    vLLM tells `max_model_len`, llama.cpp `meta.n_ctx` (and `n_ctx_train`, which no setting should exceed), others
+    `context_length` or `context_window`. Raises AnswerError.
+    """
     entries = _read_object(body).get("data")
     if not isinstance(entries, list):
         raise AnswerError("the answer is not a list of models")
-    return tuple(str(_member(entry, "id")) for entry in entries)
+    return {str(_member(entry, "id")): _context_of(entry) for entry in entries}
+
+
+def _context_of(entry: object) -> int | None:
+    keys = ("max_model_len", "context_length", "context_window", "n_ctx", "n_ctx_train")
+    told = [_count(place, key) for place in (entry, _member(entry, "meta")) for key in keys]
+    return min((tokens for tokens in told if tokens > 0), default=None)
 
 
 def read_error(body: str) -> ServerError:
@@ -138,6 +182,18 @@ def _text(choice: Mapping[str, Any]) -> str:
     text = str(message.get("content") or message.get("refusal") or "")
     # Half of a surrogate pair, which a cut answer may end with, could not be sent back in the next request.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _reasoning_tokens(choices: Iterable[Mapping[str, Any]], completion: int) -> int:
+    """Estimate the reasoning in a completion by its share of the text, where a server does not count it."""
+    reasoned = answered = 0.0
+    for choice in choices:
+        message = choice["message"]
+        beside = str(message.get("reasoning_content") or message.get("reasoning") or "")
+        text = str(message.get("content") or "")
+        within = reasoning_share(text) * len(text)
+        reasoned, answered = reasoned + len(beside) + within, answered + len(text) - within
+    return round(completion * reasoned / (reasoned + answered)) if reasoned else 0
 
 
 def _reason(choice: Mapping[str, Any]) -> str:

@@ -61,13 +61,15 @@ def fit_to_context(
     policy: Policy,
     *,
     keep: Collection[str] = (),
+    spare: Collection[str] = (),
     bytes_per_token: float = BYTES_PER_TOKEN,
 ) -> FittedConversation:
     """Return the conversation within `budget` tokens (the context less the room for the answer).
 
     Under `error` a conversation that is too long raises ContextExceeded. Under `drop-code` marked sections
-    make way one by one, the oldest message first and within a message from the last section up, except those
-    named in `keep`; each leaves a line that says so. ContextExceeded is raised if that is not enough.
+    make way one by one, the oldest message first and within a message from the last section up, those named in
+    `spare` after all others and those in `keep` never; each leaves a line that says so. ContextExceeded is raised if
+    that is not enough.
     """
     current, dropped = tuple(messages), list[str]()
     while True:
@@ -82,7 +84,7 @@ def fit_to_context(
             raise ContextExceeded(
                 f"{sentence}; the context policy 'error' forbids dropping any of it ('drop-code' would allow it)"
             )
-        place = _next_to_drop(current, keep)
+        place = _next_to_drop(current, {*keep, *spare}) or _next_to_drop(current, keep)
         if place is None:
             raise ContextExceeded(
                 f"{sentence}, even without the {len(dropped)} sections that could be dropped"

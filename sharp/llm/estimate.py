@@ -158,7 +158,8 @@ class PdeSharp:
     `analysis_steps` counts the prompts of the analysis, and the call that writes them where a model does;
     `derivation` allows a call before each program (section 3.2), `written_criteria` one in which a judge writes its
     criteria (B.2.5). Without `tournament` every candidate is run (best-of-N). With `prior_run` each prompt for a
-    program shows another, of an earlier run.
+    program shows another, of an earlier run. With `smoke_run` every candidate has a short run before it is judged.
+    Where judges are `reading_only`, they select once and nothing is run.
     """
 
     candidates: int = 32
@@ -173,6 +174,8 @@ class PdeSharp:
     repairs: int = 4
     patch_retries: int = 2
     prior_run: bool = False
+    smoke_run: bool = False
+    reading_only: bool = False
 
     def asks(self) -> tuple[CallEstimate, ...]:
         """Return all calls, each kind once; whatever is unreadable is asked for once more."""
@@ -200,7 +203,12 @@ class PdeSharp:
             f"{cycles:.3g} cycles, {rounds:.3g} rounds on average, as in the paper; at most {self.cycles} cycles",
             f"a judge's conversation holds all {self.candidates} candidates throughout a cycle",
         )
-        return (*(judged if self.tournament else ()), _describe_repairs(REPAIRS_PER_PROGRAM, self.repairs))
+        smoke = (f"{self.candidates} smoke runs before judging: executions, no evaluations",)
+        return (
+            *(judged if self.tournament else ()),
+            *(smoke if self.smoke_run else ()),
+            _describe_repairs(REPAIRS_PER_PROGRAM, self.repairs),
+        )
 
     def _cycles(self) -> EstimateRange:
         return EstimateRange(MEAN_CYCLES, self.cycles).at_most(self.cycles)
@@ -211,6 +219,8 @@ class PdeSharp:
 
     def _programs(self) -> EstimateRange:
         """Count the programs that are run: rounds x judges, or all candidates without a tournament."""
+        if self.reading_only:
+            return NOTHING
         if not self.tournament:
             return exactly(self.candidates)
         return self._rounds() * exactly(self.judges)

@@ -28,8 +28,8 @@ from sharp.llm.patching_match import (
     find_similar,
     nearest,
 )
-from sharp.llm.replies import Revision
-from sharp.llm.replies_code import elided_text, elisions
+from sharp.llm.replies import Revision, read_patch
+from sharp.llm.replies_code import elided_text, elisions, extract_code
 from sharp.llm.replies_text import MAX_CODE, normalise, parses
 
 Rung = Literal["keep", "exact", "whitespace", "fuzzy", "whole-file"]
@@ -71,6 +71,20 @@ class PatchFailure:
     text: str
     nearest: tuple[tuple[int, str], ...]
     sentence: str
+
+
+def read_correction(text: str, code: str, function: str) -> str:
+    """Return the program that a reply makes of one: a whole program, or the one given with the reply's patch.
+
+    Raises `ReplyError` where there is neither, and where the patch does not apply.
+    """
+    patch = read_patch(text, function)
+    if patch is None:
+        return extract_code(text, function)
+    patched = apply_patch(code, patch)
+    if isinstance(patched, PatchFailure):
+        raise ReplyError(failure_text(patched))
+    return patched.code
 
 
 def apply_patch(base: str, revision: Revision) -> Patched | PatchFailure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
@@ -12,12 +13,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFo
 
 from sharp.errors import ConfigurationError, ReplyError
 from sharp.llm.protocol import ChatReply, Conversation, Message
-from sharp.llm.replies_text import refuse_cut, said
+from sharp.llm.replies_text import ReplyCut, refuse_cut, said
 from sharp.resources import list_resources, resource_dirs
 
 T = TypeVar("T")
 AskModel = Callable[[str, Conversation], Awaitable[ChatReply]]
 """Gives the answer to a conversation that is asked at a path."""
+_FORM = re.compile(r"^```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def render(name: str, **values: Any) -> str:
@@ -66,18 +68,31 @@ async def ask_until_valid(
 ) -> tuple[T, Conversation]:
     """Return what was read, and the conversation that led to it; raises ReplyError after `retries` further attempts.
 
-    `given` is the first answer, where it is there already. Answers enter the conversation without their reasoning.
+    `given` is the first answer, where it is there already. Answers enter the conversation without their reasoning, and
+    those that could not be read do not stay in it: they would be paid for again, and copied. One that was cut off is
+    not even shown: models write it again, word by word, up to the same limit.
     """
+    asked, forms = conversation, _FORM.findall(conversation[-1].content)
     for attempt in range(retries + 1):
         place = path if attempt == 0 else f"{path}/retry-{attempt}"
-        reply = given if given is not None and attempt == 0 else await say(place, conversation)
-        conversation = (*conversation, Message("assistant", said(reply.text)))
+        reply = given if given is not None and attempt == 0 else await say(place, asked)
+        answered = Message("assistant", said(reply.text))
         try:
             if reply.finish_reasons[0] == "length":
                 refuse_cut(reply.text, reply.usage.completion)
-            return read(reply.text), conversation
+            return read(reply.text), (*conversation, answered)
         except ReplyError as error:
             if attempt == retries:
                 raise
-            conversation = (*conversation, Message("user", render("common/retry", problem=str(error))))
+            if isinstance(error, ReplyCut):
+                asked = _with_note(asked, render("common/cut", problem=str(error)))
+                continue
+            again = render("common/retry", problem=str(error), form=forms[-1] if forms else "")
+            asked = (*asked, answered, Message("user", again))
     raise AssertionError("unreachable")
+
+
+def _with_note(conversation: Conversation, note: str) -> Conversation:
+    """Return a conversation whose last message ends with a note; many servers take no two messages of one role."""
+    *before, last = conversation
+    return (*before, Message(last.role, f"{last.content.rstrip()}\n\n{note}"))

@@ -26,7 +26,8 @@ class ChatRequest:
     """One call: the whole conversation and how to sample from it.
 
     `model` is the name of a model card; `purpose` (`analysis`, `genesis`, `judge`, `search`, `debug`, `reporter`) only
-    labels the call in the ledger and is never sent to the model. `n` replies are drawn in one call.
+    labels the call in the ledger and is never sent to the model. `n` replies are drawn in one call. `schema` is the
+    JSON schema that the server holds the answer to; None where the answer is no JSON, or the server cannot.
     """
 
     model: str
@@ -36,10 +37,14 @@ class ChatRequest:
     max_tokens: int
     seed: int
     n: int = 1
+    schema: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the plain form that is journalled and hashed."""
-        return asdict(self) | {"messages": [asdict(message) for message in self.messages]}
+        plain = asdict(self) | {"messages": [asdict(message) for message in self.messages]}
+        if self.schema is None:
+            del plain["schema"]
+        return plain
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ _JSON = frozenset({"json", "json5", "jsonc"})
 _STRATEGY = re.compile(r"^[ \t#\"'*]*+strategy[ \t]*+:[ \t`'\"*]*+([a-z]++)", re.MULTILINE | re.IGNORECASE)
 _ENVELOPE = re.compile(r"^\*\*\* Begin Patch\n(.*?)^\*\*\* End Patch$", re.MULTILINE | re.DOTALL)
 _FILLER = re.compile(r"\b(?:candidate|solver|program|code|id|number|no)\b")
+# How prompts write what a value may be: models copy it in place of a value.
+_CHOICES = re.compile(r"[\w-]+(?: \| [\w-]+)+")
 _YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 _TYPE_NAMES: Mapping[type, str] = {
     bool: "true or false",
@@ -94,9 +96,10 @@ def extract_json(text: str) -> dict[str, Any]:
 def read_verdict(text: str, schema: Mapping[str, Allowed]) -> dict[str, Any]:
     """Return the verdict of an analysis step: the keys of the schema checked, all others as they are.
 
-    Words are matched whatever their case; yes and no stand for true and false, and the other way round.
+    Keys and words are matched whatever their case; yes and no stand for true and false, and the other way round.
     """
     verdict = extract_json(text)
+    verdict |= {key.lower(): value for key, value in verdict.items() if key.lower() not in verdict}
     faults = []
     for key, allowed in schema.items():
         try:
@@ -104,6 +107,11 @@ def read_verdict(text: str, schema: Mapping[str, Allowed]) -> dict[str, Any]:
         except (KeyError, ValueError):
             found = f"found {shown(verdict[key])}" if key in verdict else "but it is missing"
             faults.append(f'"{key}" must be {expected(allowed)}, {found}')
+    faults += [
+        f'"{key}" must be one of {value.replace(" | ", ", ")}, found all of them'
+        for key, value in verdict.items()
+        if isinstance(value, str) and key not in schema and _CHOICES.fullmatch(value)
+    ]
     if faults:
         raise ReplyError(f"The verdict cannot be used: {'; '.join(faults)}.")
     return verdict
@@ -170,6 +178,12 @@ def read_revision(
         raise ReplyError(f"The reply has no patch. {_REVISION_FORM}")
     changes = _changes(header.get("changes"), Ids([*bases, *donors])) or ((_described(reply), NO_REASON, ()),)
     return Revision(base, changes, kind, body)
+
+
+def read_patch(text: str, function: str) -> Revision | None:
+    """Return the patch of a reply that needs no header, as one without a base; None for a whole program or neither."""
+    kind, body, _ = _patch(answer(text), function)
+    return None if kind in (None, "whole-file") else Revision("", (), kind, body)
 
 
 def read_strategy(code: str, default: Strategy) -> Strategy:
@@ -257,9 +271,11 @@ def _changes(listed: object, known: Ids) -> tuple[tuple[str, str, tuple[str, ...
 def _shortlist(listed: object, known: Ids) -> dict[str, str]:
     if isinstance(listed, Mapping):
         listed = [{"id": name, "reason": reason} for name, reason in listed.items()]
+    if isinstance(listed, str):
+        listed = [name for name in re.split(r"\s*[,;>\n]\s*", listed.strip()) if name]
     if not isinstance(listed, list):
         raise ReplyError('"shortlist" must be a list such as [{"id": "…", "reason": "…"}], best first.')
-    entries = [entry if isinstance(entry, Mapping) else {"id": entry} for entry in listed]
+    entries = [_entry(entry) for entry in listed]
     named = [(_first(entry, _ID_KEYS), _first(entry, _REASON_KEYS)) for entry in entries]
     unknown = [shown(name) for name, _ in named if known.match(name) is None]
     if unknown:
@@ -272,6 +288,12 @@ def _shortlist(listed: object, known: Ids) -> dict[str, str]:
         if match is not None and not reasons.get(match):
             reasons[match] = text_of(reason)
     return reasons
+
+
+def _entry(entry: object) -> Mapping[str, Any]:
+    if isinstance(entry, list) and len(entry) == 2:
+        return dict(zip(("id", "reason"), entry, strict=True))
+    return entry if isinstance(entry, Mapping) else {"id": entry}
 
 
 def _first(entry: Mapping[str, Any], keys: Iterable[str]) -> Any:

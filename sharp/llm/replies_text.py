@@ -9,10 +9,12 @@ import re
 import symtable
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
 from sharp.errors import ReplyError
+from sharp.llm.protocol import ChatReply
 
 MAX_REPLY = 1_000_000
 """The longest reply that is read, in characters."""
@@ -118,6 +120,23 @@ def reasoning_share(text: str) -> float:
     except ReplyError:
         return 1.0 if _REASONING_STARTS.search(text) else 0.0
     return 1 - len(left) / max(len(text), 1) if len(left) < len(normalise(text)) else 0.0
+
+
+def limit_visible(reply: ChatReply, tokens: int, bytes_per_token: float) -> ChatReply:
+    """Return a reply whose texts are without reasoning and are cut off after about `tokens` tokens.
+
+    The limits of published methods speak of answers; their models did not reason. A text that is nothing but reasoning
+    stays as it is.
+    """
+    limit = int(tokens * bytes_per_token)
+    texts, reasons = list(reply.texts), list(reply.finish_reasons)
+    for index, text in enumerate(texts):
+        with suppress(ReplyError):
+            visible = answer(text).encode()
+            texts[index] = visible[:limit].decode(errors="ignore")
+            if len(visible) > limit:
+                reasons[index] = "length"
+    return replace(reply, texts=tuple(texts), finish_reasons=tuple(reasons))
 
 
 def refuse_cut(text: str, tokens: int) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -114,7 +114,7 @@ class ClusterChatBackend:
             return call.result()
         except ModelRefused:
             # After a server's death, another may have got its port: does this one still offer the model?
-            offered: Sequence[str] = ()
+            offered: Collection[str] = ()
             with suppress(ModelError):
                 offered = await backend.models()
             if service.served_name in offered:

@@ -1,8 +1,9 @@
 """Chat with a server that speaks the OpenAI-compatible API: vLLM, llama.cpp, or a hosted service.
 
-One request has a deadline. Within it, attempts that failed for passing reasons (no connection, no answer in
-time, HTTP 408, 409, 425, 429 and 5xx, an answer that cannot be read) are repeated after a random delay that
-grows exponentially; `Retry-After` is honoured. What repeating cannot cure ends the request at once.
+Answers are streamed, so that a server that is at work can be told from one that is silent; a server that does not
+stream answers at once. One request has a deadline. Within it, attempts that failed for passing reasons (no connection,
+silence, HTTP 408, 409, 425, 429 and 5xx, an answer that cannot be read) are repeated after a random delay that grows
+exponentially; `Retry-After` is honoured. What repeating cannot cure ends the request at once.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import inf
 from operator import add
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
@@ -27,15 +28,17 @@ from sharp.llm.completions import (
     is_same_model,
     read_completion,
     read_error,
-    read_model_names,
+    read_models,
     read_retry_after,
+    read_stream,
 )
 from sharp.llm.context import strip_droppable_markers
-from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
+from sharp.llm.protocol import ChatReply, ChatRequest, Message, TokenUsage
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 RETRIED_STATUS = frozenset({408, 409, 425, 429})
@@ -53,14 +56,27 @@ class _AttemptError(Exception):
         self.pause_s = pause_s
 
 
+class _BadRequest(ModelRefused):
+    """The server takes the request's form or one of its parameters for wrong."""
+
+
 class _NotFound(ModelRefused):
     """The server knows no such model (or no such address)."""
+
+
+@dataclass(frozen=True)
+class ServerOffer:
+    """What a server offers for a model: its context in tokens (None where it does not tell), answers by a schema."""
+
+    context: int | None
+    structured_output: bool
 
 
 class OpenAIBackend:
     """A model behind an OpenAI-compatible server. One object serves one event loop.
 
-    `deadline_s` bounds one call with all its attempts and pauses, `attempt_timeout_s` one attempt. At most
+    `deadline_s` bounds one call with all its attempts and pauses, `attempt_timeout_s` the silence of the server within
+    an attempt. What a server refuses and can do without, streams and schemas, it is asked for once. At most
     `max_concurrency` calls are in flight; others wait before their deadline starts. The first pause is drawn
     from (0, `backoff_s`), each further one from twice the range of the last, up to a minute. `attempts` bounds their
     number; `direct` goes past any proxy that the environment names.
@@ -91,6 +107,7 @@ class OpenAIBackend:
             raise ConfigurationError("the API key has characters that an HTTP header cannot carry")
         self._slots = asyncio.Semaphore(max_concurrency)
         self._served_name = card.served_name
+        self._refused: set[str] = set()
         # Its own generator: pauses must not disturb random numbers that methods draw.
         self._random = Random()
 
@@ -110,12 +127,29 @@ class OpenAIBackend:
             reply, texts=reply.texts[: request.n], finish_reasons=reply.finish_reasons[: request.n]
         )
 
-    async def models(self) -> tuple[str, ...]:
-        """Return the names that the server lists, in one attempt. Raises ModelUnavailable or ModelRefused."""
+    async def models(self) -> dict[str, int | None]:
+        """Return the models that the server lists, each with its context in tokens, None where it does not tell.
+
+        One attempt. Raises ModelUnavailable or ModelRefused.
+        """
         try:
-            return read_model_names(await self._send(lambda: self._client.models.with_raw_response.list()))
+            return read_models(await self._send(self._list))
         except (_AttemptError, AnswerError) as failure:
             raise ModelUnavailable(f"{self._where} does not list its models: {failure}") from None
+
+    async def _list(self, _clock: asyncio.Timeout) -> str:
+        return str((await self._client.models.with_raw_response.list()).http_response.text)
+
+    async def offer(self) -> ServerOffer:
+        """Ask what the server offers for the model, with one request of a few tokens. Raises ModelError."""
+        models: dict[str, int | None] = {}
+        with suppress(ModelUnavailable, ModelRefused):
+            models = await self.models()
+        question = (Message("user", 'Answer with the JSON object {"ok": true}.'),)
+        schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+        await self.complete(ChatRequest(self.card.name, "analysis", question, 0.0, 16, 0, schema=schema))
+        # By now a card without a name has that of the server's only model.
+        return ServerOffer(models.get(self._served_name or ""), "response_format" not in self._refused)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -129,7 +163,7 @@ class OpenAIBackend:
         return AsyncOpenAI(
             api_key=self._key,
             base_url=self.base_url,
-            timeout=self.attempt_timeout_s,
+            timeout=self.deadline_s,
             max_retries=0,
             http_client=DefaultAsyncHttpxClient(trust_env=False) if self._direct else None,
         )
@@ -160,6 +194,10 @@ class OpenAIBackend:
             options["seed"] = request.seed + have
         if api.supports_n and n > 1:
             options["n"] = n
+        if request.schema is not None:
+            # Not `strict`: OpenAI then refuses bounds of strings, and vLLM and llama.cpp hold to a schema in any case.
+            form = {"name": "answer", "schema": request.schema}
+            options["response_format"] = {"type": "json_schema", "json_schema": form}
         messages = [{"role": m.role, "content": strip_droppable_markers(m.content)} for m in request.messages]
         # Older client libraries do not know every option by name; `extra_body` takes them all.
         return {"messages": messages, "extra_body": options}
@@ -206,9 +244,8 @@ class OpenAIBackend:
 
     async def _attempt(self, body: dict[str, Any]) -> ChatReply:
         asked = self._served_name or await self._only_model()
-        completions = self._client.chat.completions.with_raw_response
         try:
-            reply = read_completion(await self._send(lambda: completions.create(model=asked, **body)))
+            reply = await self._answer(asked, body)
         except _NotFound as error:
             offer = "it does not list its models either: is base_url right? It usually ends in /v1"
             with suppress(ModelError):
@@ -220,9 +257,40 @@ class OpenAIBackend:
             raise ModelRefused(f"{self._where} was asked for {asked!r} but answered as {reply.served_by!r}")
         return reply
 
+    async def _answer(self, asked: str, body: dict[str, Any]) -> ChatReply:
+        """Return the answer to one request, without what the server has refused before or refuses now."""
+        create = self._client.chat.completions.with_streaming_response.create
+        options = {key: value for key, value in body["extra_body"].items() if key not in self._refused}
+        stream = (
+            {} if "stream" in self._refused else {"stream": True, "stream_options": {"include_usage": True}}
+        )
+
+        async def read(clock: asyncio.Timeout) -> ChatReply:
+            async with create(
+                model=asked, messages=body["messages"], extra_body={**options, **stream}
+            ) as response:
+                if "text/event-stream" not in response.headers.get("content-type", ""):
+                    return read_completion(await response.text())
+                lines = []
+                async for line in response.iter_lines():
+                    clock.reschedule(asyncio.get_running_loop().time() + self.attempt_timeout_s)
+                    lines.append(line)
+            events = (line.removeprefix("data:").strip() for line in lines if line.startswith("data:"))
+            return read_stream(event for event in events if event != "[DONE]")
+
+        try:
+            return await self._send(read)
+        except _BadRequest as refusal:
+            option = "response_format" if "response_format" in options else "stream"
+            if option == "stream" and not (stream and "stream" in str(refusal)):
+                raise
+            log.warning("%s does not take `%s`, and is asked without it", self._where, option)
+            self._refused.add(option)
+            return await self._answer(asked, body)
+
     async def _only_model(self) -> str:
         try:
-            names = await self.models()
+            names = [*await self.models()]
         except ModelUnavailable as error:
             raise _AttemptError(str(error), TokenUsage()) from None
         if len(names) != 1:
@@ -232,20 +300,25 @@ class OpenAIBackend:
         self._served_name = names[0]
         return names[0]
 
-    async def _send(self, call: Callable[[], Awaitable[Any]]) -> str:
-        """Make one HTTP exchange and return the body; translate every failure into ours, without the key."""
+    async def _send(self, exchange: Callable[[asyncio.Timeout], Awaitable[T]]) -> T:
+        """Make one HTTP exchange, which sets the clock back at every sign of life.
+
+        Every failure is translated into ours, without the key.
+        """
         import openai
 
         try:
-            async with asyncio.timeout(self.attempt_timeout_s):
-                return str((await call()).http_response.text)
+            async with asyncio.timeout(self.attempt_timeout_s) as clock:
+                return await exchange(clock)
         except (TimeoutError, openai.APITimeoutError):
-            raise _AttemptError(f"no answer within {self.attempt_timeout_s:g} s", TokenUsage()) from None
-        except openai.APIConnectionError as error:
-            cause = self._clean(str(error.__cause__ or error))
-            raise _AttemptError(f"the connection failed ({cause})", TokenUsage()) from None
+            raise _AttemptError(f"no sign of life for {self.attempt_timeout_s:g} s", TokenUsage()) from None
         except openai.APIStatusError as error:
             raise self._meaning(error) from None
+        except (ModelError, AnswerError):
+            raise
+        except Exception as error:  # noqa: BLE001  within a stream the client lets its transport's errors through
+            cause = self._clean(str(error.__cause__ or error))
+            raise _AttemptError(f"the connection failed ({cause})", TokenUsage()) from None
 
     def _meaning(self, response: APIStatusError) -> Exception:
         """Return what an error status means: another attempt, or the end and why."""
@@ -268,7 +341,8 @@ class OpenAIBackend:
             return _NotFound(
                 f"{self._where} does not know {self._served_name or 'this address'!r} ({sentence})"
             )
-        return ModelRefused(f"{self._where} refused the request ({sentence})")
+        kind = _BadRequest if status in (400, 422) else ModelRefused
+        return kind(f"{self._where} refused the request ({sentence})")
 
     def _clean(self, text: str) -> str:
         return text if self._key == NO_KEY else text.replace(self._key, "[key]")

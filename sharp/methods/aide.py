@@ -16,13 +16,25 @@ from sharp.evaluation import Evaluation
 from sharp.llm import Message, render
 from sharp.methods.sampling import select_and_test
 from sharp.methods.searching import (
+    SearchResult,
     SearchTask,
     checkpoint_periodically,
     execute_step,
     shown_program,
     with_result,
 )
-from sharp.tournament import Candidate, RunContext, SearchAction, SearchStep, Tournament, system_prompt
+from sharp.tournament import (
+    Candidate,
+    Execution,
+    RunContext,
+    SearchAction,
+    SearchStep,
+    Tournament,
+    execute,
+    next_author,
+    starting_candidates,
+    system_prompt,
+)
 
 KEPT = 2500  # characters of each end of a program's output that a prompt shows
 
@@ -32,13 +44,23 @@ async def aide(session: RunContext) -> Tournament:
 
     Whether a program failed and how good it is comes from the scorer, where AIDE asks a model to read the output.
     """
-    state = Tournament(problem=session.problem.label)
+    state = await _begun(session)
     for number in range(1, session.config.aide.steps + 1):
         # A program is run as it is: steps of the tree take the place of repairs.
         result = await execute_step(session, _task(session, state, number), repair=_no_repair)
-        state = with_result(state, result)
+        state = with_result(session, state, result)
         checkpoint_periodically(session, state, number)
     return await select_and_test(session, state)
+
+
+async def _begun(session: RunContext) -> Tournament:
+    """Return the state with the user's own solvers, run, as the first drafts of the tree."""
+    state, given = Tournament(problem=session.problem.label), starting_candidates(session)
+    for each in given:
+        outcome = await execute(session, "start", each, repair=_no_repair)
+        step = SearchTask(0, "draft", "", (), note="given to start from")
+        state = with_result(session, state, SearchResult(step, each, outcome))
+    return state
 
 
 def trimmed(output: str) -> str:
@@ -54,16 +76,15 @@ def _task(session: RunContext, state: Tournament, number: int) -> SearchTask:
     decision = decide(nodes, rng, session.config.aide)
     node, note = decision.node, ""
     base = None if node is None else state.candidates[node.id]
-    values: dict[str, Any] = {
-        "description": session.description,
-        "function": session.problem.interface.function,
-    }
+    values: dict[str, Any] = {**session.told, "scored": session.scored}
     if node is not None:
         evaluation = _evaluation(state, node)
         output = "\n".join(filter(None, (evaluation.stdout.strip(), evaluation.stderr.strip())))
         values |= shown_program(session, state, node.id) | {"output": trimmed(output)}
     if node is not None and decision.move == "debug":
         note = f"debugging step {node.debug_depth + 1} in a row"
+        failure = _evaluation(state, node).failure
+        values["too_costly"] = failure is not None and failure.kind in ("timeout", "memory")
     if decision.move == "draft":
         values["template"] = session.template.strip()
     if decision.move != "debug":
@@ -80,6 +101,7 @@ def _task(session: RunContext, state: Tournament, number: int) -> SearchTask:
     return SearchTask(
         number=number,
         move=decision.move,
+        author=next_author(session, state, number),
         conversation=(system_prompt("aide/system"), Message("user", prompt)),
         shown=() if base is None else (base.id,),
         base=base,
@@ -94,7 +116,9 @@ def _evaluation(state: Tournament, node: Node) -> Evaluation:
     return run.evaluation
 
 
-async def _no_repair(_path: str, _versions: Sequence[Candidate], _evaluation: Evaluation) -> Candidate | None:
+async def _no_repair(
+    _path: str, _versions: Sequence[Candidate], _executions: Sequence[Execution]
+) -> Candidate | None:
     return None
 
 

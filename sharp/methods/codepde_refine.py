@@ -7,7 +7,7 @@ from math import isfinite
 
 from sharp.methods.sampling import run_all, sample, select_and_test, single_call
 from sharp.methods.searching import SearchTask, execute_step, improvement_prompt, with_result
-from sharp.tournament import RunContext, Tournament, best_first, gather_all
+from sharp.tournament import RunContext, Tournament, best_first, gather_all, next_author
 
 
 async def codepde_refine(session: RunContext) -> Tournament:
@@ -21,7 +21,7 @@ async def codepde_refine(session: RunContext) -> Tournament:
     state = await run_all(session, state, drafts)
     results = await gather_all(execute_step(session, task) for task in refinements(session, state))
     for result in results:
-        state = with_result(state, result)
+        state = with_result(session, state, result)
     session.effects.checkpoint("search", state)
     refined = [step.candidate for step in state.search if step.candidate and isfinite(step.metric)]
     return await select_and_test(session, state, among=refined or None)
@@ -36,6 +36,7 @@ def refinements(session: RunContext, state: Tournament) -> Iterator[SearchTask]:
         yield SearchTask(
             number=step,
             move="refine",
+            author=next_author(session, state, step),
             conversation=improvement_prompt(session, state, shown),
             shown=shown,
             base=state.candidates[shown[0]],

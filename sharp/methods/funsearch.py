@@ -25,7 +25,7 @@ from sharp.methods.searching import (
     improvement_prompt,
     with_result,
 )
-from sharp.tournament import RunContext, SearchStep, Tournament, best_first
+from sharp.tournament import RunContext, SearchStep, Tournament, best_first, next_author
 
 
 async def funsearch(session: RunContext) -> Tournament:
@@ -48,16 +48,16 @@ async def funsearch(session: RunContext) -> Tournament:
 
 
 def seed_islands(session: RunContext, state: Tournament) -> Islands:
-    """Return the islands with the samples that ran, drawn with replacement and dealt out in turn; () if none ran."""
+    """Return the islands, () if no sample ran: `initial` draws, with replacement, from those that did, on each.
+
+    CodePDE registers every seed on every island, so that all begin alike.
+    """
     options, names = session.config.funsearch, sorted(best_first(state))
     if not names:
         return ()
     rng = Random(f"{session.config.seed}/funsearch/founding")
-    drawn = rng.choices(names, k=max(options.initial, options.islands))
-    islands: Islands = ((),) * options.islands
-    for place, name in enumerate(drawn):
-        islands = register(islands, place % options.islands, member(session, state, name))
-    return islands
+    seeds = tuple(member(session, state, name) for name in rng.choices(names, k=options.initial))
+    return (seeds,) * options.islands
 
 
 def member(session: RunContext, state: Tournament, name: str) -> Member:
@@ -76,7 +76,7 @@ async def _evolve(
     rng = Random(f"{session.config.seed}/funsearch/{number}")
     index = rng.randrange(len(islands))
     result = await execute_step(session, _task(session, state, islands, number, index, rng))
-    state = with_result(state, result)
+    state = with_result(session, state, result)
     written = state.search[-1]
     if written.candidate is not None and isfinite(written.metric):
         islands = register(islands, index, member(session, state, written.candidate))
@@ -93,6 +93,7 @@ def _task(
     return SearchTask(
         number=number,
         move="evolve",
+        author=next_author(session, state, number),
         conversation=improvement_prompt(session, state, shown),
         shown=shown,
         base=state.candidates[shown[-1]],

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sharp.config import SamplingParams
-from sharp.errors import ReplyError
-from sharp.llm import ChatReply, Conversation, Message, render
-from sharp.methods.sampling import answered, ask_generator, best_of_n, usable_texts
+from sharp.llm import ChatReply, Conversation, Message, render, said
+from sharp.methods.sampling import ask_generator, best_of_n
 from sharp.tournament import RunContext, Tournament
 
 
@@ -17,23 +16,23 @@ async def moa(session: RunContext) -> Tournament:
 
 
 async def mix(session: RunContext, path: str, conversation: Conversation) -> ChatReply:
-    """Answer by proposals, a critique of them and their synthesis.
+    """Answer by proposals, a critique of them and their synthesis, each used as it came.
 
-    Without a usable synthesis the first proposal is the answer. Raises ReplyError where no proposal is usable.
+    At the time of the paper OptiLLM did not look whether an answer was cut off: the limit of 512 tokens ends most
+    critiques of programs in the middle, and the synthesis goes by what there is.
     """
     options = session.config.moa
     proposals = await _proposals(session, path, conversation)
     sampling = SamplingParams(temperature=options.critique_temperature, max_tokens=options.critique_tokens)
     asked = _about("moa/critique", conversation, proposals)
-    critique = usable_texts(await ask_generator(session, f"{path}/critique", asked, sampling))
+    critique = await ask_generator(session, f"{path}/critique", asked, sampling)
     sampling = SamplingParams(temperature=options.synthesis_temperature, max_tokens=options.synthesis_tokens)
-    asked = _about("moa/synthesis", conversation, proposals, critique=critique[0] if critique else "")
-    synthesis = usable_texts(await ask_generator(session, f"{path}/synthesis", asked, sampling))
-    return answered((synthesis or proposals)[0])
+    asked = _about("moa/synthesis", conversation, proposals, critique=said(critique.text).strip())
+    return await ask_generator(session, f"{path}/synthesis", asked, sampling)
 
 
 async def _proposals(session: RunContext, path: str, conversation: Conversation) -> list[str]:
-    """Return as many usable answers as are configured; the first stands in for those that are not usable.
+    """Return the configured number of answers.
 
     They come in one request; what it did not bring is asked for one by one.
     """
@@ -43,10 +42,7 @@ async def _proposals(session: RunContext, path: str, conversation: Conversation)
     reply = await ask_generator(session, place, conversation, sampling, n=options.proposals)
     for number in range(len(reply.texts) + 1, options.proposals + 1):
         reply += await ask_generator(session, f"{place}/{number}", conversation, sampling)
-    usable = usable_texts(reply)[: options.proposals]
-    if not usable:
-        raise ReplyError(f"All {options.proposals} proposals were empty or cut off.")
-    return usable + usable[:1] * (options.proposals - len(usable))
+    return [said(text).strip() for text in reply.texts[: options.proposals]]
 
 
 def _about(prompt: str, conversation: Conversation, proposals: Sequence[str], **values: str) -> Conversation:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sharp.tournament import RunContext, Tournament, analyse, best_of_n, generate, summarise, tournament
+from sharp.tournament import (
+    RunContext,
+    Tournament,
+    analyse,
+    best_of_n,
+    choose_by_reading,
+    generate,
+    run_start,
+    smoke_runs,
+    starting_candidates,
+    summarise,
+    tournament,
+)
 from sharp.tournament.finalize import finalize
 
 
@@ -15,12 +27,18 @@ async def pde_sharp(session: RunContext) -> Tournament:
     session.effects.checkpoint("analysis", state)
     assert state.analysis is not None
     genesis = await generate(session, state.analysis)
-    state = replace(state.with_candidates(*genesis.candidates), discarded=dict(genesis.discarded))
+    state = state.with_candidates(*starting_candidates(session), *genesis.candidates)
+    state = replace(state, discarded=dict(genesis.discarded))
     session.effects.checkpoint("genesis", state)
     if state.candidates:
-        synthesis = best_of_n if session.config.synthesis.mode == "best-of-n" else tournament
-        state = await synthesis(session, state)
-        state = await finalize(session, state)
+        if session.config.genesis.smoke_run:
+            state = await smoke_runs(session, state)
+        if session.config.reads_only:
+            state = await choose_by_reading(session, state)
+        elif session.config.synthesis.mode == "best-of-n":
+            state = await finalize(session, await best_of_n(session, state))
+        else:
+            state = await finalize(session, await tournament(session, await run_start(session, state)))
         session.effects.checkpoint("finalize", state)
         state = await summarise(session, state)
     session.effects.checkpoint("done", state)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sharp.config import SamplingParams
 from sharp.errors import ReplyError
-from sharp.evaluation import Evaluation
 from sharp.llm import (
     ChatReply,
     Conversation,
     Message,
-    TokenUsage,
-    answer,
     explanation,
     extract_code,
     read_strategy,
@@ -25,6 +21,7 @@ from sharp.tournament import (
     UNSAID,
     Candidate,
     CandidateRuns,
+    Execution,
     Repair,
     RunContext,
     Tournament,
@@ -33,7 +30,9 @@ from sharp.tournament import (
     ask_to_repair,
     execute,
     gather_all,
+    in_turn,
     refuse_all_cut,
+    starting_candidates,
     system_prompt,
     with_outcome,
 )
@@ -61,27 +60,11 @@ async def single_call(session: RunContext, path: str, conversation: Conversation
     return await ask_generator(session, f"{path}/code", conversation)
 
 
-def answered(text: str) -> ChatReply:
-    """Return a text that calls led to as an answer; their tokens are theirs."""
-    return ChatReply((text,), ("stop",), TokenUsage(), "")
-
-
 async def ask_generator(
     session: RunContext, path: str, conversation: Conversation, sampling: SamplingParams = UNSAID, n: int = 1
 ) -> ChatReply:
     """Ask the generator once for the sake of a first program."""
-    model = session.config.models.generator
-    return await ask(session, path, model, "genesis", conversation, n=n, sampling=sampling)
-
-
-def usable_texts(reply: ChatReply) -> list[str]:
-    """Return the answers of a reply that are neither empty nor cut off, without the model's reasoning."""
-    usable = []
-    for text, reason in zip(reply.texts, reply.finish_reasons, strict=True):
-        with suppress(ReplyError):
-            if reason != "length":
-                usable.append(answer(text).strip())
-    return usable
+    return await ask(session, path, session.generator, "genesis", conversation, n=n, sampling=sampling)
 
 
 async def best_of_n(session: RunContext, technique: Technique) -> Tournament:
@@ -94,10 +77,16 @@ async def best_of_n(session: RunContext, technique: Technique) -> Tournament:
 async def sample(
     session: RunContext, technique: Technique, number: int
 ) -> tuple[Tournament, tuple[SampledProgram, ...]]:
-    """Write programs `c001`, `c002`, …, concurrently and unexecuted; the state has them, and what held none."""
+    """Write programs `c001`, `c002`, …, concurrently and unexecuted; the state has them, and what held none.
+
+    The user's own solvers come first, as if the generator had written them.
+    """
     names = [f"c{index:03d}" for index in range(1, number + 1)]
-    results = await gather_all(_write(session, technique, name) for name in names)
-    drafts = tuple(result for result in results if isinstance(result, SampledProgram))
+    results = await gather_all(
+        _write(replace(session, author=in_turn(session.config, number)), technique, name)
+        for number, name in enumerate(names, start=1)
+    )
+    drafts = (*_given(session), *(result for result in results if isinstance(result, SampledProgram)))
     discarded = dict(result for result in results if not isinstance(result, SampledProgram))
     if not drafts:
         refuse_all_cut(discarded)
@@ -111,7 +100,7 @@ async def run_all(session: RunContext, state: Tournament, drafts: Sequence[Sampl
     """Run all programs, each debugged in the conversation that wrote it."""
     outcomes = await gather_all(run_draft(session, "best-of-n", draft) for draft in drafts)
     for outcome in outcomes:
-        state = with_outcome(state, outcome)
+        state = with_outcome(session, state, outcome)
     session.effects.checkpoint("best-of-n", state)
     return state
 
@@ -122,20 +111,23 @@ async def run_draft(
     """Run a program, by default debugged in the conversation that wrote it, failure after failure (as CodePDE does)."""
     so_far = draft.conversation
 
-    async def go_on(path: str, versions: Sequence[Candidate], evaluation: Evaluation) -> Candidate | None:
+    async def go_on(
+        path: str, versions: Sequence[Candidate], executions: Sequence[Execution]
+    ) -> Candidate | None:
         nonlocal so_far
+        evaluation = executions[-1].evaluation
         assert evaluation.failure is not None
         prompt = render(
             "codepde/debug",
             failure=session.feedback(evaluation),
             non_finite=evaluation.failure.kind == "non_finite",
+            in_time=session.problem.time is not None,
             stdout=evaluation.stdout[-_TAIL:].strip(),
             stderr=evaluation.stderr[-_TAIL:].strip(),
             function=session.problem.interface.function,
         )
         so_far = (*so_far, Message("user", prompt))
-        model = session.config.models.generator
-        repaired, so_far = await ask_to_repair(session, path, model, so_far, versions)
+        repaired, so_far = await ask_to_repair(session, path, draft.candidate.author, so_far, versions)
         return repaired
 
     return await execute(session, path, draft.candidate, repair=repair or go_on)
@@ -173,21 +165,35 @@ async def read_draft(
             explanation=explanation(text),
         )
 
-    model = session.config.models.generator
+    model = session.generator
     found = await ask_and_read(
         session, path, model, purpose, conversation, read, given=reply, sampling=sampling
     )
     return SampledProgram(*found)
 
 
-async def _write(session: RunContext, technique: Technique, name: str) -> SampledProgram | tuple[str, str]:
+def _given(session: RunContext) -> tuple[SampledProgram, ...]:
+    """Return the user's own solvers with the conversation that would have led to them, where repairs go on."""
+    asked = _request(session)
+    return tuple(
+        SampledProgram(each, (*asked, Message("assistant", f"```python\n{each.code.strip()}\n```")))
+        for each in starting_candidates(session)
+    )
+
+
+def _request(session: RunContext) -> Conversation:
+    """Return CodePDE's request for a program."""
     prompt = render(
         "codepde/generate",
-        description=session.description,
+        **session.told,
+        scored=session.scored,
         template=session.template.strip(),
-        function=session.problem.interface.function,
     )
-    conversation = (system_prompt("codepde/system"), Message("user", prompt))
+    return (system_prompt("codepde/system"), Message("user", prompt))
+
+
+async def _write(session: RunContext, technique: Technique, name: str) -> SampledProgram | tuple[str, str]:
+    conversation = _request(session)
     try:
         reply = await technique(session, f"genesis/{name}", conversation)
         return await read_draft(session, name, f"genesis/{name}/code", "genesis", conversation, reply)

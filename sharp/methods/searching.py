@@ -31,11 +31,13 @@ CHECKPOINT_STEPS = 8
 class SearchTask:
     """A step that is still to be done: the conversation that asks for a program, and the programs that it shows.
 
-    `base` is the best of those shown, or the only one. `temperature` is what the method prescribes, None if nothing.
+    `author` is the model that writes it. `base` is the best of those shown, or the only one. `temperature` is what the
+    method prescribes, None if nothing.
     """
 
     number: int
     move: SearchAction
+    author: str
     conversation: Conversation
     shown: tuple[str, ...] = ()
     base: Candidate | None = None
@@ -60,10 +62,10 @@ class SearchResult:
 
 async def execute_step(session: RunContext, task: SearchTask, repair: Repair | None = None) -> SearchResult:
     """Ask for the program of a step and run it, by default debugged in the conversation that wrote it."""
-    model, base = session.config.models.generator, task.base
+    session, base = replace(session, author=task.author), task.base
     path, sampling = f"search/{task.name}/code", SamplingParams(temperature=task.temperature)
     keep = () if base is None else (base.id,)
-    reply = await ask(session, path, model, "search", task.conversation, keep=keep, sampling=sampling)
+    reply = await ask(session, path, task.author, "search", task.conversation, keep=keep, sampling=sampling)
     try:
         draft = await read_draft(session, task.name, path, "search", task.conversation, reply, sampling)
     except ReplyError as error:
@@ -77,16 +79,18 @@ async def execute_step(session: RunContext, task: SearchTask, repair: Repair | N
     return SearchResult(task, draft.candidate, await run_draft(session, "search", draft, repair))
 
 
-def with_result(state: Tournament, result: SearchResult) -> Tournament:
+def with_result(session: RunContext, state: Tournament, result: SearchResult) -> Tournament:
     """Add a step to the trace of a search, with its program, the versions of that and all runs."""
     task, outcome = result.task, result.outcome
     if result.candidate is None or outcome is None:
         state = replace(state, discarded={**state.discarded, task.name: result.complaint})
-        step = SearchStep(task.number, task.move, task.shown, None, inf, task.note)
+        step = SearchStep(task.number, task.move, task.shown, None, inf, task.note, task.author)
     else:
-        state = with_outcome(state.with_candidates(result.candidate), outcome)
-        final, metric = outcome.final.id, outcome.deciding_run.metric
-        step = SearchStep(task.number, task.move, task.shown, final, metric, task.note)
+        state = with_outcome(session, state.with_candidates(result.candidate), outcome)
+        final = outcome.final.id
+        known = state.execution_of(final)
+        assert known is not None
+        step = SearchStep(task.number, task.move, task.shown, final, known.metric, task.note, task.author)
     return replace(state, search=(*state.search, step))
 
 
@@ -95,12 +99,12 @@ def improvement_prompt(session: RunContext, state: Tournament, shown: Sequence[s
     wall_s = request_of(session.config, session.problem, session.data, "", "validation").limits.wall_s
     prompt = render(
         "codepde/refine",
-        description=session.description,
+        **session.told,
+        scored=session.scored,
         programs=[shown_program(session, state, name) for name in shown],
         kinds=session.config.feedback.metrics,
         slow_s=wall_s / 2,
         wall_s=wall_s,
-        function=session.problem.interface.function,
     )
     return (system_prompt("codepde/system"), Message("user", prompt))
 

@@ -101,8 +101,8 @@ class Scorer:
         self.problem, self.rows = problem, rows
         self.inputs = read_inputs(dataset, problem, rows)
         truth = read_reference_solution(dataset, problem, rows)
-        reference = read_reference(dataset, problem, rows)
-        self.answers = ScoringTargets.of(reference, truth.arrays if truth else None)
+        self.reference = read_reference(dataset, problem, rows)
+        self.answers = ScoringTargets.of(self.reference, truth.arrays if truth else None)
 
     def score(self, model: NeuralOperator) -> SplitScore:
         """Score an operator as a solver is scored; raises `DataError` for a solution that cannot be."""
@@ -113,6 +113,7 @@ class Scorer:
         found = score(self.problem, self.inputs, prediction, self.answers)
         if isinstance(found, CandidateFailure):
             raise DataError(f"{self.problem.id}: the operator's solution cannot be scored: {found.message}")
+        assert found.nrmse is not None, "there is a reference"
         return SplitScore(
             samples=(self.rows.start, self.rows.stop),
             nrmse=found.nrmse,
@@ -123,10 +124,9 @@ class Scorer:
         )
 
     def _unchanged(self, initial: Array) -> float:
-        reference = self.answers.reference.arrays
-        frames = next(iter(reference.values())).shape[1] - 1
+        frames = next(iter(self.reference.values())).shape[1] - 1
         return relative_errors(
-            solutions(self.problem, initial, np.repeat(initial, frames, axis=1)), reference
+            solutions(self.problem, initial, np.repeat(initial, frames, axis=1)), self.reference
         ).mean
 
 

@@ -5,6 +5,7 @@ from .cases import list_entries as list_entries
 from .cases import list_ill_posed as list_ill_posed
 from .cases import load_case as load_case
 from .cases import load_ill_posed as load_ill_posed
+from .compatibility import has_accepted_jump as has_accepted_jump
 from .curves import Piece as Piece
 from .diagnosis import Diagnosis as Diagnosis
 from .diagnosis import diagnose as diagnose
@@ -18,6 +19,7 @@ from .domains import RoundDomain as RoundDomain
 from .domains import distance_to_edge as distance_to_edge
 from .domains import signed_area as signed_area
 from .exact_solution import check_exact_solution as check_exact_solution
+from .expressions import FUNCTIONS as FUNCTIONS
 from .expressions import Apply as Apply
 from .expressions import Binary as Binary
 from .expressions import Derivative as Derivative

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
@@ -64,6 +66,27 @@ def compatibility_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
     for concern in _all_concerns(system):
         found.setdefault((concern.kind, concern.path), concern)
     yield from found.values()
+
+
+@lru_cache(maxsize=64)
+def has_accepted_jump(problem: Problem) -> bool:
+    """Return whether values differ where initial and boundary conditions meet, and the specification accepts that.
+
+    Where it accepts a jump that is not there, or one as small as the tails of a bell curve, the answer is no; it is yes
+    where initial values are no expressions.
+    """
+    if "corner-jump" not in problem.specification.allow:
+        return False
+    if any(given.expression is None for given in problem.specification.initial.values()):
+        return True
+    at_the_start = (
+        _initial_jump(problem, face(problem.domain, part), ("boundary", index), condition)
+        for part in open_parts(problem)
+        for index, condition in conditions_at(problem, part)
+        if condition.type == "dirichlet"
+    )
+    found = chain(*at_the_start, _corner_jumps(problem))
+    return any(each.verdict == "clarify" for each in found)
 
 
 def _all_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:

@@ -209,12 +209,11 @@ def _coordinate_value(checked: ValidationContext, where: str) -> tuple[str, floa
     """Read `x = 0`."""
     names = [name for name in checked.space if where.partition("=")[0].strip() == name]
     if not names:
-        parts = checked.domain.parts if checked.domain else ()
+        assert checked.domain is not None, "places are read once there is a domain"
         box = isinstance(checked.domain, BoxDomain)
-        example = (
-            f"an end of a space coordinate such as '{checked.space[0]} = 0'" if box else ", ".join(parts)
-        )
-        raise SpecificationError(f"expected all, or {example}, found '{where}'")
+        ends = [f"{axis} = {end:g}" for axis, both in checked.bounds.items() for end in both]
+        places = ", ".join(["all", *(ends if box else checked.domain.parts)])
+        raise SpecificationError(f"expected one of the places {places}; found '{where}'")
     equation = parse_equation_tree(where, checked.scope(checked.space))
     return names[0], evaluate_tree(equation.right, checked.parameters)
 

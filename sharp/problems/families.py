@@ -24,7 +24,7 @@ class FamilySignature:
 
 FAMILIES: Mapping[str, FamilySignature] = {
     "advection": FamilySignature(("u",), ("beta",), ("u_t + beta*u_x = 0",)),
-    "burgers": FamilySignature(("u",), ("nu",), ("u_t + (u**2/2)_x = nu/pi*u_xx",)),
+    "burgers": FamilySignature(("u",), ("nu",), ("u_t + (u**2/2)_x = nu*u_xx",)),
     "reaction-diffusion": FamilySignature(("u",), ("nu", "rho"), ("u_t - nu*u_xx = rho*u*(1 - u)",)),
     # The viscosity may depend on the density: it is read off the momentum equation.
     "navier-stokes-1d": FamilySignature(

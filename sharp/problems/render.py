@@ -29,8 +29,8 @@ def render_description(problem: Problem) -> str:
         "\n".join(f"- {line}" for line in _conditions(problem)),
         "## What the solver receives and returns",
         "\n".join(_interface(problem)),
-        "## How it is scored",
-        _scoring(problem),
+        "## What counts",
+        _what_counts(problem),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -159,17 +159,13 @@ def _interface(problem: Problem) -> Iterator[str]:
         )
 
 
-def _scoring(problem: Problem) -> str:
+def _what_counts(problem: Problem) -> str:
     over = ["all output times"] * (problem.time is not None) + ["all grid points"]
     over += ["all returned fields together"] * (len(problem.interface.returns) > 1)
     *first, last = over
     extent = f"{', '.join(first)} and {last}" if first else last
     return (
-        "The normalised root-mean-square error against reference solutions, smaller being better:\n\n"
-        "$$\n\\mathrm{nRMSE} = \\frac{1}{S} \\sum_{s=1}^{S} "
-        "\\frac{\\lVert u^{(s)}_\\mathrm{solver} - u^{(s)}_\\mathrm{reference} \\rVert_2}"
-        "{\\lVert u^{(s)}_\\mathrm{reference} \\rVert_2}\n$$\n\n"
-        f"with the norm of each sample s taken over {extent}. "
+        f"How close the result is to the solution, over {extent}, in every sample. "
         "A result of another shape, or with a value that is not finite, fails."
     )
 
@@ -228,6 +224,8 @@ def _sizes_text(problem: Problem) -> str:
     if problem.time is not None and problem.grid.times is not None:
         step = (problem.time[1] - problem.time[0]) / (problem.grid.times - 1)
         times, grids = f" and T+1 = {problem.grid.times} output times, {step:g} apart", "grids and times"
+    if not problem.interface.inputs:
+        return f"There are no arrays to read sizes from: return one sample, batch = 1, on {sizes} points ({spacing})."
     return (
         f"The data have {sizes} grid points ({spacing}){times}. "
         f"Read all sizes from the arrays: the solver has to work for other {grids} as well."

@@ -113,7 +113,7 @@ class Quantity(SpecModel):
     """A parameter: a number or an expression of other parameters, with its unit."""
 
     value: Expression
-    unit: Expression | None = None
+    unit: Expression | None = Field(None, description="such as W/(m*K), degC, 1; numbers are not converted")
 
 
 class Perforated(SpecModel):
@@ -253,13 +253,27 @@ class Boundary(SpecModel):
     """
 
     type: BoundaryType
-    axis: Identifier | None = None
-    where: Expression | None = None
-    field: Identifier | None = None
-    a: Expression | None = None
-    b: Expression | None = None
-    order: Annotated[int, Field(ge=2, le=3)] | None = None
-    value: Expression | None = None
+    axis: Identifier | None = Field(
+        None, description="periodic: the space coordinate that repeats; nothing else"
+    )
+    where: Expression | None = Field(
+        None,
+        description="all, an end of an axis such as 'x = 0', or a part: inner, outer, edge 2, hole 0; in the plane "
+        "also with a condition: 'x = 0 and y < 0.5'",
+    )
+    field: Identifier | None = Field(None, description="the field that the condition is for")
+    a: Expression | None = Field(
+        None, description="robin: factor of the field in a*field + b*(outward normal derivative) = value"
+    )
+    b: Expression | None = Field(
+        None, description="robin: factor of the outward normal derivative in the same sum"
+    )
+    order: Annotated[int, Field(ge=2, le=3)] | None = Field(
+        None, description="derivative: the order of the outward normal derivative"
+    )
+    value: Expression | None = Field(
+        None, description="the right-hand side: an expression of coordinates and parameters"
+    )
 
     @model_validator(mode="after")
     def _keys_of_the_type(self) -> Boundary:

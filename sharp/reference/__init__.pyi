@@ -7,11 +7,13 @@ from .coarse_grid import restricted as restricted
 from .datasets import DataSet as DataSet
 from .datasets import Inputs as Inputs
 from .datasets import Splits as Splits
+from .datasets import has_reference_solution as has_reference_solution
 from .datasets import make_splits as make_splits
 from .datasets import open_dataset as open_dataset
 from .datasets import read_inputs as read_inputs
 from .datasets import read_reference as read_reference
 from .datasets import read_reference_solution as read_reference_solution
+from .datasets import read_verified as read_verified
 from .datasets import stated_parameters as stated_parameters
 from .error_norms import TargetArrays as TargetArrays
 from .error_norms import block_differences as block_differences
@@ -21,6 +23,7 @@ from .error_norms import sum_of_squares as sum_of_squares
 from .families import FAMILIES as FAMILIES
 from .families import family_of as family_of
 from .families import has_smooth_inputs as has_smooth_inputs
+from .families import residual_obstacle as residual_obstacle
 from .families import resolutions as resolutions
 from .families import sampled_residual as sampled_residual
 from .families import smooth_inputs as smooth_inputs
@@ -33,6 +36,7 @@ from .generation import ProgressCallback as ProgressCallback
 from .generation import ensure_dataset as ensure_dataset
 from .generation import import_dataset as import_dataset
 from .generation import make_dataset as make_dataset
+from .generation import output_inputs as output_inputs
 from .generation import output_times as output_times
 from .hdf5 import content_hash as content_hash
 from .hdf5 import data_home as data_home
@@ -47,3 +51,5 @@ from .metrics import metric as metric
 from .spectral import coefficients as coefficients
 from .spectral import evaluate as evaluate
 from .spectral import relative_l2 as relative_l2
+from .test_log import log_opening as log_opening
+from .test_log import openings as openings

@@ -1,4 +1,4 @@
-"""Burgers' equation u_t + (u^2/2)_x = (nu/pi) u_xx on a period: Fourier series, published scheme, metrics of entropy.
+"""Burgers' equation u_t + (u^2/2)_x = nu u_xx on a period: Fourier series, published scheme, metrics of entropy.
 
 Entropy and total variation must not grow, and the mean must not change.
 """
@@ -41,8 +41,8 @@ _POWER = 4
 
 
 def viscosity(problem: Problem) -> float:
-    """Return nu/pi, the constant of diffusion."""
-    return problem.parameters["nu"] / np.pi
+    """Return nu, the constant of diffusion."""
+    return problem.parameters["nu"]
 
 
 def _equation(problem: Problem) -> QuadraticPde:
@@ -70,7 +70,7 @@ def _upwind(problem: Problem, values: Array, t: NDArray[Any]) -> Callable[[slice
 
 
 def balance_laws(problem: Problem) -> BalanceLaws:
-    """u_t + (u^2/2)_x - (nu/pi u)_xx = 0."""
+    """u_t + (u^2/2)_x - (nu u)_xx = 0."""
     nu = viscosity(problem)
 
     def equations(fields: Fields, _: object) -> dict[str, BalanceLaw]:
@@ -86,7 +86,7 @@ def step_limits(problem: Problem, inputs: Inputs) -> tuple[StepLimit, ...]:
     dx = spacing(problem, inputs)
     return (
         StepLimit("transport", "dx/max|u|", fastest / dx),
-        StepLimit("diffusion", "dx^2/(2 nu/pi)", 2 * viscosity(problem) / dx**2),
+        StepLimit("diffusion", "dx^2/(2 nu)", 2 * viscosity(problem) / dx**2),
     )
 
 
@@ -94,7 +94,7 @@ def step_limits(problem: Problem, inputs: Inputs) -> tuple[StepLimit, ...]:
 def entropy_violation(sample: FieldSample) -> float:
     """Return how much entropy u^2/2 is produced, in excess of viscosity's loss, over that of the start.
 
-    The entropy inequality (u^2/2)_t + (u^3/3)_x <= kappa ((u^2/2)_xx - u_x^2), kappa = nu/pi, is integrated against 16
+    The entropy inequality (u^2/2)_t + (u^3/3)_x <= kappa ((u^2/2)_xx - u_x^2), kappa = nu, is integrated against 16
     smooth bumps that add up to 1, each as wide as a quarter of the period; that keeps rates smooth in time even where a
     shock crosses many cells between output times. What counts for each bump is how far the accumulated production ever
     rises above its smallest earlier value. 0 for an entropy solution: differences of neighbours never overestimate the

@@ -16,13 +16,15 @@ Array = NDArray[Any]
 def coarsened(problem: Problem, inputs: Inputs) -> Inputs | None:
     """Return the same samples with twice the spacing, at the same times, in the same precision.
 
-    None where that does not go: with an odd number of cells or an even one of nodes along any axis, and for cells along
-    an axis that is not periodic.
+    None where that does not go: for a solver that is given no arrays, with an odd number of cells or an even one of
+    nodes along any axis, and for cells along an axis that is not periodic.
     """
     nodes = problem.grid.kind == "nodes"
-    counts = next(iter(inputs.arrays.values())).shape[1:]
-    if any(count % 2 != nodes for count in counts) or not (
-        nodes or periodic_axes(problem) == set(problem.space)
+    counts = next((values.shape[1:] for values in inputs.arrays.values()), None)
+    if (
+        counts is None
+        or any(count % 2 != nodes for count in counts)
+        or not (nodes or periodic_axes(problem) == set(problem.space))
     ):
         return None
     arrays = {name: restricted(problem, values) for name, values in inputs.arrays.items()}

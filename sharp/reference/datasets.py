@@ -16,9 +16,22 @@ from sharp.problems import ArrayPort, Problem
 from sharp.reference.hdf5 import content_hash, find_array, get_array, opened, read_rows
 
 Array = NDArray[Any]
-Kind = Literal["reference", "pdebench", "imported"]
+Kind = Literal["reference", "pdebench", "imported", "none"]
 TRUTH_ERROR = "reference-error"
 TRUTH_SAMPLES = "reference-samples"
+DRAWN_TIMES = "output-times"
+# What PDEBench's files state, as a multiple of the parameter: the viscosity of its Burgers data is Nu/pi.
+_MULTIPLES = {("burgers", "Nu"): np.pi}
+
+
+def drawn_input(port: str) -> str:
+    """Return the key of an input in a file of kind none."""
+    return f"inputs/{port}"
+
+
+def verified_return(port: str) -> str:
+    """Return the key of the verified solutions of the first samples in a file of kind none."""
+    return f"verified/{port}"
 
 
 @dataclass(frozen=True)
@@ -27,7 +40,8 @@ class DataSet:
 
     `hash` is the SHA-256 of its contents and `label` the file's stem with the first twelve digits.
     `truth_path` is the file with the self-converged solutions of the same initial conditions
-    (`<stem>.reference.hdf5`, or the file itself if it is of kind reference).
+    (`<stem>.reference.hdf5`, or the file itself if it is of kind reference). A file of kind none holds inputs, with
+    verified solutions of the first samples at most (`read_verified`): nothing is scored against it.
     """
 
     path: Path
@@ -38,6 +52,11 @@ class DataSet:
     label: str
     truth_path: Path | None
     attrs: Mapping[str, Any]
+
+    @property
+    def has_solutions(self) -> bool:
+        """Whether every sample has a solution to be scored against."""
+        return self.kind != "none"
 
 
 @dataclass(frozen=True)
@@ -97,7 +116,7 @@ def open_dataset(path: Path, problem: Problem) -> DataSet:
         raise DataError(
             f"{path}: expected the attribute `kind` to be one of {get_args(Kind)}, found {kind!r}"
         )
-    truth_path = path if kind == "reference" else reference_file(path)
+    truth_path = path if kind in ("reference", "none") else reference_file(path)
     if truth_path != path and truth_path.is_file():
         with opened(truth_path) as file:
             found = str(_plain(file.attrs.get("data-hash", "nothing")))
@@ -113,7 +132,7 @@ def open_dataset(path: Path, problem: Problem) -> DataSet:
         n_samples=n_samples,
         hash=digest,
         label=f"{path.stem}@{digest[:12]}",
-        truth_path=truth_path if truth_path.is_file() else None,
+        truth_path=truth_path if truth_path.is_file() and kind != "none" else None,
         attrs=attrs,
     )
 
@@ -124,8 +143,7 @@ def stated_parameters(path: Path, problem: Problem) -> int:
     Raises `DataError` if it cannot. Reads no values, so that it is quick for files of any size.
     """
     _, attrs = _checked(path.absolute(), problem)
-    names = {name.lower() for name in attrs}
-    return sum(name.lower() in names for name in problem.parameters) + ("problem" in attrs)
+    return len(_statements(attrs, problem)) + ("problem" in attrs)
 
 
 def reference_file(path: Path) -> Path:
@@ -136,12 +154,37 @@ def reference_file(path: Path) -> Path:
 def read_inputs(dataset: DataSet, problem: Problem, indices: Sequence[int]) -> Inputs:
     """Read initial conditions or coefficients, output times and grid points, as stored."""
     with opened(dataset.path) as file:
+        if not dataset.has_solutions:
+            arrays = {
+                port.name: read_rows(get_array(file, drawn_input(port.name)), indices)
+                for port in problem.interface.inputs
+            }
+            axis = problem.space[0]
+            t = None if problem.time is None else get_array(file, DRAWN_TIMES)[:]
+            return Inputs(arrays, t, uniform_points(problem, axis, problem.grid.points[axis]))
         arrays = {
             port.name: _read_port(get_array(file, problem.data.inputs[port.name]), port, indices)
             for port in problem.interface.inputs
         }
         points = next(iter(arrays.values())).shape[1]
         return Inputs(arrays, _read_times(file, problem), _read_points(file, problem, points))
+
+
+def read_verified(
+    dataset: DataSet, problem: Problem, indices: Sequence[int]
+) -> tuple[tuple[int, ...], ReferenceSolution | None]:
+    """Return which of some samples of a file of kind none have a verified solution, by place, and these solutions."""
+    with opened(dataset.path) as file:
+        errors = get_array(file, TRUTH_ERROR)[:]
+        places = tuple(place for place, index in enumerate(indices) if index < len(errors))
+        if not places:
+            return (), None
+        rows = [indices[place] for place in places]
+        arrays = {
+            port.name: read_rows(get_array(file, verified_return(port.name)), rows)
+            for port in problem.interface.returns
+        }
+        return places, ReferenceSolution(arrays, errors[rows])
 
 
 def read_reference(dataset: DataSet, problem: Problem, indices: Sequence[int]) -> dict[str, Array]:
@@ -154,17 +197,28 @@ def read_reference_solution(
     dataset: DataSet, problem: Problem, indices: Sequence[int]
 ) -> ReferenceSolution | None:
     """Read the self-converged solutions; None where they are not known for all the samples."""
-    if dataset.truth_path is None:
+    rows = _reference_rows(dataset, indices)
+    if rows is None or dataset.truth_path is None:
         return None
     with opened(dataset.truth_path) as file:
         errors = get_array(file, TRUTH_ERROR)
-        own = dataset.truth_path == dataset.path
-        samples = range(dataset.n_samples) if own else get_array(file, TRUTH_SAMPLES)[:].tolist()
-        row_of = {sample: row for row, sample in enumerate(samples)}
-        if not row_of.keys() >= set(indices):
-            return None
-        rows = [row_of[sample] for sample in indices]
         return ReferenceSolution(_read_returns(file, problem, rows), read_rows(errors, rows))
+
+
+def has_reference_solution(dataset: DataSet, indices: Sequence[int]) -> bool:
+    """Tell whether the self-converged solutions of all the samples are known; reads none of them."""
+    return _reference_rows(dataset, indices) is not None
+
+
+def _reference_rows(dataset: DataSet, indices: Sequence[int]) -> list[int] | None:
+    """Return where the self-converged solutions of samples stand in their file, None unless all are there."""
+    if dataset.truth_path is None:
+        return None
+    if dataset.truth_path == dataset.path:
+        return list(indices)
+    with opened(dataset.truth_path) as file:
+        row_of = {sample: row for row, sample in enumerate(get_array(file, TRUTH_SAMPLES)[:].tolist())}
+    return [row_of[sample] for sample in indices] if row_of.keys() >= set(indices) else None
 
 
 def uniform_points(problem: Problem, axis: str, n: int) -> NDArray[np.float64]:
@@ -223,6 +277,18 @@ def _check_arrays(file: h5py.File, problem: Problem) -> int:
     return int(shape[0])
 
 
+def _check_drawn(file: h5py.File, problem: Problem) -> int:
+    """Check the shapes of the inputs of a file without solutions; return the number of samples."""
+    samples, points = int(file.attrs["samples"]), tuple(problem.grid.points.values())
+    for port in problem.interface.inputs:
+        found = get_array(file, drawn_input(port.name)).shape
+        if found != (samples, *points):
+            raise DataError(
+                f"{file.filename}: expected {port.name} of shape {[samples, *points]}, found {list(found)}"
+            )
+    return samples
+
+
 def _check_axes(file: h5py.File, array: h5py.Dataset, port: ArrayPort, problem: Problem) -> None:
     frames = problem.time is not None and port in problem.interface.inputs
     allowed = {len(port.shape), len(port.shape) + frames}
@@ -274,17 +340,32 @@ def _checked(path: Path, problem: Problem) -> tuple[int, dict[str, Any]]:
     Parameters that it states are compared; PDEBench's names differ in case only.
     """
     with opened(path) as file:
-        n_samples = _check_arrays(file, problem)
         attrs = {name: _plain(value) for name, value in file.attrs.items()}
-    stated = {name.lower(): value for name, value in attrs.items() if isinstance(value, (int, float))}
-    for name, value in problem.parameters.items():
-        found = stated.get(name.lower(), value)
-        if not np.isclose(found, value, rtol=1e-6):
-            raise DataError(f"{path}: expected data with {name} = {value:g}, found {name} = {found:g}")
+        drawn = attrs.get("kind") == "none"
+        n_samples = _check_drawn(file, problem) if drawn else _check_arrays(file, problem)
+    for name, (attribute, factor) in _statements(attrs, problem).items():
+        value, found = problem.parameters[name] * factor, attrs[attribute]
+        if isinstance(found, (int, float)) and not np.isclose(found, value, rtol=1e-6):
+            raise DataError(
+                f"{path}: expected data with {attribute} = {value:g}, found {attribute} = {found:g}"
+            )
     made_for = str(attrs.get("problem", problem.id)).split("@")[0]
     if made_for != problem.id:
         raise DataError(f"{path}: expected data of the problem {problem.id}, found data of {made_for}")
     return n_samples, attrs
+
+
+def _statements(attrs: Mapping[str, Any], problem: Problem) -> dict[str, tuple[str, float]]:
+    """Return, for each parameter that a file states, the attribute and what it holds as a multiple of the parameter.
+
+    The names of PDEBench's attributes differ in case.
+    """
+    stated = {}
+    for name in problem.parameters:
+        attribute = name if name in attrs else next((a for a in attrs if a.lower() == name.lower()), None)
+        if attribute is not None:
+            stated[name] = attribute, _MULTIPLES.get((problem.family, attribute), 1.0)
+    return stated
 
 
 def _describe(values: Array) -> str:

@@ -1,9 +1,9 @@
 """The families of benchmark problems by name: residuals, limits of time steps, and smooth problems on nested grids.
 
 Of other problems the solution is known where it can be solved for from expressions
-(`sharp.reference.sample_generation`), and no residual on the output grid is defined. Orders of accuracy are measured on
-smooth inputs: fixed functions of each family, analytic and periodic where the problem is, evaluated exactly at the
-points of every grid.
+(`sharp.reference.sample_generation`), and the residual is that of `sharp.reference.equation_residual`. Orders of
+accuracy are measured on smooth inputs: fixed functions of each family, analytic and periodic where the problem is,
+evaluated exactly at the points of every grid.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from sharp.errors import DataError, SpecificationError
+from sharp.errors import DataError
 from sharp.problems import Problem
 from sharp.reference import advection, burgers, darcy, navier_stokes, reaction_diffusion
 from sharp.reference.datasets import Inputs, ReferenceSolution, uniform_points
+from sharp.reference.equation_residual import equation_residual, why_none
 from sharp.reference.family import Array, Arrays, BenchmarkFamily, StepLimit
 from sharp.reference.initial import Evaluate
 from sharp.reference.residual import FEWEST_TIMES, GridResidual
@@ -47,24 +48,26 @@ def family_of(problem: Problem) -> BenchmarkFamily:
 def residual(problem: Problem, inputs: Inputs, prediction: Arrays) -> GridResidual:
     """Measure the residual of a prediction, one array a return port: [n, T+1, N], Darcy [n, N, N].
 
-    Where numbers overflow, a residual counts as 1. Raises `SpecificationError` for a problem of no family, and
-    `DataError` where an array is missing, not finite or of another shape, or there are fewer than `FEWEST_TIMES`
-    output times.
+    Where numbers overflow, the residual of a family counts as 1. Raises `DataError` where an array is missing, not
+    finite or of another shape, and where there are too few output times or points, or for a problem of no family
+    another reason of `equation_residual.why_none`.
     """
-    if problem.family not in FAMILIES:
-        raise SpecificationError(
-            f"{problem.id}: no residual is defined for the family {problem.family}; it is for {', '.join(FAMILIES)}"
-        )
-    with np.errstate(over="ignore", invalid="ignore"):
-        return FAMILIES[problem.family].residual(problem, inputs, prediction)
+    family = FAMILIES.get(problem.family)
+    with np.errstate(all="ignore"):
+        return (family.residual if family else equation_residual)(problem, inputs, prediction)
+
+
+def residual_obstacle(problem: Problem, inputs: Inputs) -> str:
+    """Return why no residual of predictions for these inputs can be measured; empty where it can."""
+    if inputs.t is not None and len(inputs.t) < FEWEST_TIMES:
+        return f"a residual takes at least {FEWEST_TIMES} output times, and there are {len(inputs.t)}"
+    return "" if problem.family in FAMILIES else why_none(problem, inputs)
 
 
 def sampled_residual(problem: Problem, inputs: Inputs, prediction: Arrays) -> tuple[float | None, str]:
     """Return residual and note of at most 16 samples spread evenly; None, and why, where there is no finite one."""
-    if problem.family not in FAMILIES:
-        return None, f"no residual is defined for the family {problem.family}"
-    if inputs.t is not None and len(inputs.t) < FEWEST_TIMES:
-        return None, f"a residual takes at least {FEWEST_TIMES} output times, and there are {len(inputs.t)}"
+    if reason := residual_obstacle(problem, inputs):
+        return None, reason
     step = -(-len(next(iter(prediction.values()))) // _RESIDUAL_SAMPLES)
     some = replace(inputs, arrays={name: values[::step] for name, values in inputs.arrays.items()})
     with np.errstate(all="ignore"):

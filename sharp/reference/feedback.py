@@ -81,6 +81,12 @@ def two_grid(case: MetricInput) -> MetricValue:
 
 
 @run_metric()
+def agreement(_case: MetricInput) -> MetricValue:
+    """Return nothing: a run alone agrees with none. The tournament fills in what it knows from other runs."""
+    return MetricValue(None, "no independent program has run yet")
+
+
+@run_metric()
 def cfl(case: MetricInput) -> MetricValue:
     """Return by how much the printed time step exceeds the explicit stability limit, relative to the limit."""
     tightest = tightest_limit(case.problem, case.inputs)
@@ -153,12 +159,13 @@ _EVOLVING = tuple(name for name in FAMILIES if name not in _STEADY)
 # By the families that they are for; none means every problem.
 _GENERAL: tuple[tuple[FeedbackMetric, tuple[str, ...]], ...] = (
     (nrmse, ()),
-    (residual, tuple(FAMILIES)),
+    (residual, ()),
     (initial_condition, _EVOLVING),
     (periodic_wrap, _EVOLVING),
     (boundary_condition, _STEADY),
     (two_grid, ()),
     (cfl, _EVOLVING),
+    (agreement, ()),
 )
 BUILT_IN = tuple(
     replace(each, families=names)

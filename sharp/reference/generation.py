@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,24 +17,31 @@ from sharp.errors import DataError
 from sharp.problems import Problem
 from sharp.reference.chunking import Progress
 from sharp.reference.datasets import (
+    DRAWN_TIMES,
     TRUTH_ERROR,
     TRUTH_SAMPLES,
     DataSet,
+    Inputs,
     ReferenceSolution,
+    drawn_input,
     open_dataset,
     read_inputs,
     reference_file,
     uniform_points,
+    verified_return,
 )
 from sharp.reference.families import FAMILIES, family_of
 from sharp.reference.hdf5 import content_hash, data_home, replacing, write_arrays
 from sharp.reference.initial import InitialSet
 from sharp.version import __version__
 
+if TYPE_CHECKING:
+    from sharp.reference.sample_generation import GeneratedSamples
+
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 ProgressCallback = Progress
-Made = Literal["pdebench", "reference"]
+Made = Literal["pdebench", "reference", "none"]
 
 
 def output_times(problem: Problem) -> NDArray[np.float64] | None:
@@ -42,6 +49,13 @@ def output_times(problem: Problem) -> NDArray[np.float64] | None:
     if problem.time is None or problem.grid.times is None:
         return None
     return np.linspace(*problem.time, problem.grid.times)
+
+
+def output_inputs(problem: Problem) -> Inputs:
+    """Return inputs of the shapes that the output grid has, all zero: one sample."""
+    points = tuple(problem.grid.points.values())
+    arrays = {port.name: np.zeros((1, *points)) for port in problem.interface.inputs}
+    return Inputs(arrays, output_times(problem), uniform_points(problem, problem.space[0], points[0]))
 
 
 def default_dataset(problem: Problem, samples: int, seed: int, kind: Made) -> Path:
@@ -58,7 +72,7 @@ def ensure_dataset(
     """
     kind = checked_kind(problem, kind)
     path = default_dataset(problem, samples, seed, kind)
-    if path.is_file() and (kind == "reference" or reference_file(path).is_file()):
+    if path.is_file() and (kind != "pdebench" or reference_file(path).is_file()):
         return open_dataset(path, problem)
     return make_dataset(problem, path, samples=samples, seed=seed, kind=kind, progress=progress)
 
@@ -75,8 +89,9 @@ def make_dataset(
     """Generate data from random initial conditions, and their truth; without a kind the usual one of the problem.
 
     `pdebench` data are float32 and made by the published scheme; their truth is in the companion file.
-    `reference` data are float64 and hold their own error estimates. The data file appears last, and only
-    complete. Raises `DataError` for a kind that cannot be made and for a problem that cannot be solved for.
+    `reference` data are float64 and hold their own error estimates. Data of the kind `none` are inputs alone, with
+    verified solutions of the first few where `sharp` can compute them. The data file appears last, and only complete.
+    Raises `DataError` for a kind that cannot be made and for a problem that cannot be solved for.
     """
     if samples < 1:
         raise DataError(f"{path}: expected at least one sample, found {samples}")
@@ -84,12 +99,21 @@ def make_dataset(
     origin: dict[str, Any] = {"seed": seed}
     rows = range(samples)
     with replacing(path) as part:
-        if problem.family not in FAMILIES:
+        if kind == "none":
+            _write_drawn(part, problem, _drawn(problem, samples, seed, t, progress), t, origin)
+        elif problem.family not in FAMILIES:
             # loads what solves from expressions
             from sharp.reference.sample_generation import SCHEME, generate_samples
 
-            generated = partial(generate_samples, problem, samples, seed, t, progress)
-            _write(part, problem, t, SCHEME, origin, generated, rows)
+            _write(
+                part,
+                problem,
+                t,
+                SCHEME,
+                origin,
+                lambda: generate_samples(problem, samples, seed, t, progress)[:2],
+                rows,
+            )
         else:
             family = family_of(problem)
             initial, truth = family.sample_initial(problem, samples, seed), part
@@ -103,7 +127,8 @@ def make_dataset(
 
 def checked_kind(problem: Problem, kind: Made | None) -> Made:
     """Return the kind asked for, or the usual one of the problem; raises `DataError` where it cannot be made."""
-    kinds: tuple[Made, ...] = ("pdebench", "reference") if problem.family in FAMILIES else ("reference",)
+    published: tuple[Made, ...] = ("pdebench",) if problem.family in FAMILIES else ()
+    kinds: tuple[Made, ...] = (*published, "reference", "none")
     if kind is not None and kind not in kinds:
         raise DataError(
             f"{problem.id}: data of the kind {kind} are made for the families {', '.join(FAMILIES)}, found the family "
@@ -201,6 +226,43 @@ def _write(
         **origin,
     }
     write_arrays(path, arrays | more, attrs)
+
+
+def _drawn(
+    problem: Problem, samples: int, seed: int, t: Array | None, progress: Progress | None
+) -> GeneratedSamples:
+    """Return inputs with solutions of the first few: those of a family's own scheme, or verified by `sharp.solvers`."""
+    from sharp.reference.sample_generation import COMPARED, GeneratedSamples, draw_inputs
+
+    if problem.family not in FAMILIES:
+        return draw_inputs(problem, samples, seed, t, progress)
+    initial = family_of(problem).sample_initial(problem, samples, seed)
+    few = family_of(problem).sample_initial(problem, min(COMPARED, samples), seed)
+    inputs = {port: np.asarray(values, np.float64) for port, values in initial.arrays.items()}
+    return GeneratedSamples(inputs, solve_reference(problem, few, t, progress))
+
+
+def _write_drawn(
+    path: Path,
+    problem: Problem,
+    drawn: GeneratedSamples,
+    t: Array | None,
+    origin: Mapping[str, Any],
+) -> None:
+    """Write a file of kind none."""
+    arrays: dict[str, Array] = {drawn_input(port): values for port, values in drawn.inputs.items()}
+    arrays |= {verified_return(port): values for port, values in drawn.truth.arrays.items()}
+    arrays[TRUTH_ERROR] = drawn.truth.error
+    if t is not None:
+        arrays[DRAWN_TIMES] = t
+    count = len(next(iter(drawn.inputs.values()), (0, 0)))  # without inputs, two samples that are the same
+    attrs: dict[str, str | int | float] = {
+        "kind": "none",
+        "problem": problem.label,
+        "software": f"pde-sharp {__version__}",
+        "samples": count,
+    }
+    write_arrays(path, arrays, {**attrs, "reason": drawn.reason, **problem.parameters, **origin})
 
 
 def _link(file: Path, name: Path) -> None:

@@ -14,8 +14,8 @@ drawn from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +40,6 @@ from sharp.reference.initial import sine_sums
 from sharp.solvers import (
     Deadline,
     DiscreteSolution,
-    Solution,
     SolveOptions,
     axis_points,
     compile_function,
@@ -55,6 +54,9 @@ SCHEME = "methods of sharp solve, refined until self-converged, with residual an
 
 # The largest perturbation as a share of the state, and how it shrinks from one attempt at a sample to the next.
 SHARE, SHRINKING, ATTEMPTS = 0.3, 0.5, 4
+# Of inputs that come without solutions, the first are solved for all the same: so many, within so many seconds for all.
+COMPARED, COMPARED_WITHIN_S = 2, 60.0
+WITHOUT = "a run without reference data needs none (--set evaluation.data_kind=none)"
 # Products of cosines in a perturbation, and half-waves (whole waves on a periodic axis) along an axis at most.
 TERMS, WAVES = 3, 2
 # The power of the factor that lets a perturbation vanish at both ends: where nothing smoothes, as in a wave equation,
@@ -65,10 +67,14 @@ _FINE = 257
 
 
 class GeneratedSamples(NamedTuple):
-    """Inputs by port [n, points along each axis] and the reference solution for them."""
+    """Inputs by port [n, points along each axis] and the reference solution for the first of them, mostly for all.
+
+    `reason` says why there is none for more.
+    """
 
     inputs: Mapping[str, Array]
     truth: ReferenceSolution
+    reason: str = ""
 
 
 def generate_samples(
@@ -80,20 +86,56 @@ def generate_samples(
     varies, where it cannot be solved like this, and for a sample without a verified solution.
     """
     task = _Task(problem, _varying(problem), seed, t)
+    if not task.varying:
+        raise DataError(
+            f"{problem.id}: a data set needs samples that differ, and no input of the solver is an initial state or a "
+            f"random coefficient; `sharp solve` computes the one solution that there is, and {WITHOUT}"
+        )
     solved: list[_Sample] = []
     for number in range(samples):
         solved.append(task.solved(number, solved[0].concerns if solved and not task.drawn else None))
         if progress is not None:
             progress(number + 1, samples, f"reference solution of {problem.id}")
-    inputs, returns = (
-        {name: np.stack([each[name] for each in arrays]) for name in arrays[0]}
-        for arrays in ([each.inputs for each in solved], [each.returns for each in solved])
+    return GeneratedSamples(_stacked([each.inputs for each in solved]), _together(solved))
+
+
+def draw_inputs(
+    problem: Problem, samples: int, seed: int, t: NDArray[Any] | None, progress: Progress | None = None
+) -> GeneratedSamples:
+    """Draw the stated state and its variations; solutions come with the first few alone, where they can be verified.
+
+    Where nothing varies there are two samples, which are the same: one for validation and one for the test. Raises
+    `DataError` where the inputs cannot be drawn.
+    """
+    task = _Task(problem, _varying(problem), seed, t)
+    variants = [next(task.variants(number)) for number in range(samples if task.varying else 2)]
+    solved, reason, deadline = list[_Sample](), "", Deadline.within(COMPARED_WITHIN_S)
+    wanted = min(COMPARED, samples) if task.varying else 1
+    for variant in variants[:wanted]:
+        found = task.attempt(variant, deadline, SolveOptions())
+        if isinstance(found, str):
+            reason = found
+            break
+        solved.append(found)
+        if progress is not None:
+            progress(len(solved), wanted, f"verified solution of {problem.id}")
+    return GeneratedSamples(
+        _stacked([_inputs(problem, variant) for variant in variants]), _together(solved), reason
     )
-    return GeneratedSamples(inputs, ReferenceSolution(returns, np.array([each.error for each in solved])))
+
+
+def _stacked(arrays: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    return {name: np.stack([each[name] for each in arrays]) for name in (arrays[0] if arrays else ())}
+
+
+def _together(solved: Sequence[_Sample]) -> ReferenceSolution:
+    return ReferenceSolution(
+        _stacked([each.returns for each in solved]), np.array([each.error for each in solved])
+    )
 
 
 def _varying(problem: Problem) -> Mapping[str, FunctionSpec]:
-    """Return the inputs of a solver that differ from sample to sample; raises `DataError` where there are none."""
+    """Return the inputs of a solver that differ from sample to sample."""
     spec = problem.specification
     if not isinstance(problem.domain, BoxDomain):
         raise DataError(
@@ -103,11 +145,6 @@ def _varying(problem: Problem) -> Mapping[str, FunctionSpec]:
     functions = {**spec.initial, **spec.coefficients}
     ports = {port.field: functions[port.field] for port in problem.interface.inputs}
     varying = {name: each for name, each in ports.items() if name in spec.initial or each.family}
-    if not varying:
-        raise DataError(
-            f"{problem.id}: a data set needs samples that differ, and no input of the solver is an initial state or a "
-            "random coefficient; `sharp solve` computes the one solution that there is"
-        )
     for name, each in varying.items():
         if each.family and (each.family == "two-phase-gaussian" or len(problem.space) > 1):
             raise DataError(
@@ -148,36 +185,43 @@ class _Task:
         `known` is what the check of the stated problem has found: variations of it are not checked again.
         """
         reason, deadline = "", Deadline.within(self.problem.limits.wall_s)
-        for variant in self._variants(sample):
-            found = self._solution(variant, sample, known, deadline)
-            if found.verdict.verified and found.trial is not None and found.discrete is not None:
-                inputs = _inputs(self.problem, variant)
-                returns = _returns(self.problem, found.discrete, inputs, self.t)
-                return _Sample(inputs, returns, found.trial.refinement.error, found.concerns)
-            reason = found.verdict.reason
+        for variant in self.variants(sample):
+            found = self.attempt(variant, deadline, SolveOptions(cross_check=False, compare=False), known)
+            if not isinstance(found, str):
+                return found
+            reason = found
             if deadline.remaining_s < 0:
                 break
         what = "a variation of the stated problem" if sample else "the problem as stated"
         raise DataError(
             f"{self.problem.id}: no solution of sample {sample}, {what}, could be verified to "
-            f"{self.problem.specification.accuracy:g}: {reason}; state a larger `accuracy` or a smoother problem, or "
-            "name a data file (evaluation.data)"
+            f"{self.problem.specification.accuracy:g}: {reason}; state a larger `accuracy` or a smoother problem, name "
+            f"a data file (evaluation.data), or {WITHOUT}"
         )
 
-    def _solution(
+    def attempt(
         self,
         variant: Mapping[str, str],
-        sample: int,
-        known: tuple[Diagnostic, ...] | None,
         deadline: Deadline,
-    ) -> Solution:
-        options = SolveOptions(cross_check=False, compare=False, time_limit=deadline.remaining_s)
+        options: SolveOptions,
+        known: tuple[Diagnostic, ...] | None = None,
+    ) -> _Sample | str:
+        """Return a variant of the problem with its verified solution, or why there is none."""
         try:
-            return solve_problem(_with(self.problem, variant), options, known=known)
+            found = solve_problem(
+                _with(self.problem, variant), replace(options, time_limit=deadline.remaining_s), known=known
+            )
         except SpecificationError as error:
-            raise DataError(f"{self.problem.id}: sample {sample} cannot be solved for: {error}") from None
+            return str(error)
+        if not found.verdict.verified or found.trial is None or found.discrete is None:
+            return found.verdict.reason
+        inputs = _inputs(self.problem, variant)
+        returns = _returns(self.problem, found.discrete, inputs, self.t)
+        if not any(values.any() for values in returns.values()):
+            return "its solution is zero everywhere, and no error is relative to that"
+        return _Sample(inputs, returns, found.trial.refinement.error, found.concerns)
 
-    def _variants(self, sample: int) -> Iterator[Mapping[str, str]]:
+    def variants(self, sample: int) -> Iterator[Mapping[str, str]]:
         """Yield expressions for what varies, each time anew and with smaller perturbations; a stated state once."""
         problem = self.problem
         for attempt in range(ATTEMPTS if sample or self.drawn else 1):

@@ -35,15 +35,16 @@ from sharp.errors import SharpError
 from sharp.evaluation import Evaluation
 from sharp.llm import Message, count_tokens, strip_droppable_markers
 from sharp.problems import render_description, signature
-from sharp.reference import FAMILIES, Audit, audit_dataset, make_splits
-from sharp.report.report_data import ReportData
-from sharp.runs import RunDirectory
+from sharp.reference import FAMILIES, Audit, audit_dataset
+from sharp.report.report_data import TARGETS, ReportData
+from sharp.runs import RunDirectory, splits_among
 
 SAMPLES = 8
 DATA_KINDS = {
     "pdebench": "generated with the scheme of the published data set, its errors included",
     "reference": "generated: self-converged solutions",
     "imported": "a file that was brought along",
+    "none": "inputs alone; no reference data were made",
 }
 MEASURES = {
     "error": "data from reference",
@@ -64,9 +65,9 @@ def setting(evidence: ReportData) -> Section:
             (Code(render_description(run.problem), "markdown", wrap=True),),
         ),
         Heading("Models"),
-        Table(("model", "roles", "what it is"), tuple(_models(run))),
+        Table(("model", "roles", "served as", "what it is"), tuple(_models(evidence))),
         Heading("Data and limits"),
-        Facts(tuple(_data(run))),
+        Facts((*_data(run), _target(evidence))),
         Heading("Configuration"),
         Facts(tuple(_options(run.config))),
         *_prior(run),
@@ -109,23 +110,31 @@ def _problem(run: RunDirectory) -> Iterator[tuple[str, str]]:
         yield "Best published error", f"{error_text(problem.published.nrmse)} ({problem.published.source})"
 
 
-def _models(run: RunDirectory) -> Iterator[tuple[str, str, str]]:
+def _models(evidence: ReportData) -> Iterator[tuple[str, str, str, str]]:
+    run, served = evidence.run, defaultdict[str, dict[str, None]](dict)
+    for effect in evidence.record.effects.values():
+        if effect.kind == "chat":
+            served[effect.request["model"]][effect.reply["served_by"]] = None
     for name, played in _roles(run.config).items():
-        yield name, ", ".join(played), run.cards[name].description if name in run.cards else MISSING
+        told = ", ".join(filter(None, served[name])) or MISSING
+        yield name, ", ".join(played), told, run.cards[name].description if name in run.cards else MISSING
 
 
 def _roles(config: RunConfig) -> Mapping[str, list[str]]:
     """Return what each model that the method asks is asked for."""
     models, roles = config.models, defaultdict(list)
     if config.method != "pde-sharp":
-        roles[models.generator].append("writes and debugs all programs")
-        if config.method == "cepo":
-            roles[config.cepo.rating_model or models.generator].append("rates answers")
-        return roles
+        share = "all programs" if len(models.authors) == 1 else "a share of the programs"
+        for name in models.authors:
+            roles[name].append(f"writes and debugs {share}")
+            if config.method == "cepo":
+                roles[config.cepo.rating_model or name].append("rates answers")
+        return {name: list(dict.fromkeys(played)) for name, played in roles.items()}
     roles[models.analyst].append("analyst")
     if config.analysis.written:
         roles[models.writer].append("writer of the analysis")
-    roles[models.generator].append("generator")
+    for name in models.authors:
+        roles[name].append("generator")
     for number, name in enumerate(models.judges, start=1):
         roles[name].append(f"judge {number}")
     roles[models.reporter].append("reporter")
@@ -133,8 +142,11 @@ def _roles(config: RunConfig) -> Mapping[str, list[str]]:
 
 
 def _data(run: RunDirectory) -> Iterator[tuple[str, str]]:
-    data, options = run.manifest["data"], run.config.evaluation
-    splits = make_splits(data["samples"], options.test, options.validation, options.smoke)
+    data = run.manifest["data"]
+    if run.config.reads_only:
+        yield "Data set", "none: nothing was run"
+        return
+    splits = splits_among(run.config, data["samples"])
     yield "Data set", f"{data['label']}: {DATA_KINDS.get(data['kind'], data['kind'])}"
     used = f"test {_range(splits.test)}, validation {_range(splits.validation)}"
     yield "Samples", f"{data['samples']} in all; {used}"
@@ -143,20 +155,43 @@ def _data(run: RunDirectory) -> Iterator[tuple[str, str]]:
     yield "Limits of one run", limits_text(run)
 
 
+def _target(evidence: ReportData) -> tuple[str, str]:
+    known = [run.evaluation.scores for run in evidence.validations if run.evaluation.scores]
+    unknown = any(scores.nrmse_reference is None for scores in known)
+    why = ", as no reference solution of its samples is known" if unknown else ""
+    return "Errors that count", f"those against {TARGETS[evidence.run.config.target]}{why}"
+
+
 def _options(config: RunConfig) -> Iterator[tuple[str, str]]:
     options, judged = config.evaluation, config.method == "pde-sharp"
     yield "Method", config.method
     yield "Seed", f"{config.seed} (data: {options.data_seed})"
     yield f"Feedback to {'judges' if judged else 'models'}", " and ".join(config.feedback.metrics)
+    enough = "" if config.error_below is None else f" at an error of at most {config.error_below:g}"
+    yield "Objective", config.objective + enough
     yield from _tournament(config) if judged else _other_method(config)
     yield "64-bit mode of JAX", {None: "as written in each program", True: "on", False: "off"}[options.x64]
 
 
 def _tournament(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield "Prompts of the analysis", config.analysis.prompting
-    yield "Candidates", count_text(config.genesis.candidates)
+    yield "Candidates", ", ".join(_genesis(config))
     yield from _rounds(config.synthesis)
     yield _repairs(config)
+
+
+def _genesis(config: RunConfig) -> Iterator[str]:
+    yield count_text(config.genesis.candidates)
+    if config.genesis.assignments == "plan":
+        yield "each asked for a method of its own"
+    if config.genesis.smoke_run:
+        yield "all run on the smoke samples before judging"
+    if config.synthesis.duplicates != "layout":
+        yield (
+            "equal ones all judged"
+            if config.synthesis.duplicates == "shown"
+            else "equal up to names judged once"
+        )
 
 
 def _rounds(options: SynthesisOptions) -> Iterator[tuple[str, str]]:
@@ -220,6 +255,8 @@ def _range(samples: range) -> str:
 
 def data_audit(evidence: ReportData) -> Section:
     """Return what the data set is worth as a reference, by its first validation samples."""
+    if not evidence.referenced:
+        return Section("audit", "The reference data", (Paragraph("There are none."),))
     found = audit_of(evidence.run)
     blocks = (Note(found),) if isinstance(found, str) else _audit(found)
     return Section("audit", "The reference data", blocks)
@@ -325,7 +362,10 @@ def _yaml(value: Any) -> str:
 def _hashes(evidence: ReportData) -> Iterator[tuple[str, str]]:
     manifest = evidence.run.manifest
     yield "Begun", str(manifest["created"])
-    yield "Software", f"pde-sharp {manifest['software']}, Python {manifest['python']}"
+    made_by = manifest["provenance"]
+    yield "Software", f"pde-sharp {manifest['software']}, Python {made_by['python']}, {made_by['platform']}"
+    if git := made_by["git"]:
+        yield "Git commit", f"{git['commit']}{', with changes' if git['changed'] else ''}"
     yield "Problem", f"{manifest['problem']['id']}, SHA-256 {manifest['problem']['hash']}"
     yield "Data set", str(manifest["data"]["label"])
     prompts = manifest["prompts"]

@@ -7,15 +7,41 @@ from collections.abc import Callable
 from sharp.document import Report, Section
 from sharp.report.configuration import data_audit, reproduction, setting
 from sharp.report.costs import ledger
-from sharp.report.figures import errors, lineage, pictures
+from sharp.report.figures import errors, front, lineage, pictures
 from sharp.report.programs import discarded, failures, measured, order, programs, second_scoring, shares
 from sharp.report.report_data import ReportData
 from sharp.report.report_summary import analysis, headline, notes, summary
 from sharp.report.rounds import SEARCHES, reasons, results, rounds, search, strategies
+from sharp.report.variety import variety
 
 SECTIONS = (
-    *(summary, setting, data_audit, errors, lineage, strategies, rounds, search, results, measured, programs),
-    *(analysis, reasons, pictures, failures, second_scoring, order, ledger, discarded, shares, reproduction),
+    *(
+        summary,
+        setting,
+        data_audit,
+        errors,
+        front,
+        lineage,
+        strategies,
+        rounds,
+        search,
+        results,
+        measured,
+        programs,
+    ),
+    *(
+        analysis,
+        reasons,
+        pictures,
+        failures,
+        second_scoring,
+        order,
+        ledger,
+        discarded,
+        variety,
+        shares,
+        reproduction,
+    ),
 )
 
 

@@ -32,6 +32,7 @@ from sharp.document import (
     Spot,
     Table,
     clip,
+    duration_text,
     error_text,
     plural,
 )
@@ -39,7 +40,7 @@ from sharp.evaluation import EvaluationRequest, read_picture
 from sharp.evaluation.task_folder import task_folder
 from sharp.report.data_error_flags import floor_levels
 from sharp.report.report_data import ReportData, root_of
-from sharp.tournament import Candidate, Execution
+from sharp.tournament import SAME_TIME, Candidate, Execution
 
 Array = NDArray[Any]
 Fields = Mapping[str, Array]
@@ -48,6 +49,7 @@ Place = tuple[int, int, int]
 
 TRUTH = "best so far, against the true solution"
 DATA = "best so far, against the data set"
+FRONT = "front, by the error that ranks"
 LONGEST_TIP = 300
 # What the file of a solution calls the arrays, and what the report calls them.
 KINDS = {"prediction": "solver", "data": "data set", "reference": "true solution"}
@@ -61,12 +63,16 @@ def errors(evidence: ReportData) -> Section:
     if not any(spot.error is not None for spot in panel.spots):
         text = "No validation run has given an error, so there is nothing to draw."
         return Section("errors", title, (Paragraph(text),))
+    meaning = "filled for the error against the data set and hollow for that against the true solution"
+    if not evidence.referenced:
+        meaning = "at the score that ranks it; no errors are known"
     caption = (
-        "Each mark is a validation run, filled for the error against the data set and hollow for that against the "
-        "true solution. The lines follow the program that leads after each evaluation. Failed runs are above the chart."
+        f"Each mark is a validation run, {meaning}. The lines follow the program that leads after each evaluation. "
+        "Failed runs are above the chart."
     )
     across = "evaluation (run on validation data)"
-    chart = Panels("error-chart", title, "error (nRMSE)", (panel,), across, wide=True)
+    upwards = "error (nRMSE)" if evidence.referenced else "combined score"
+    chart = Panels("error-chart", title, upwards, (panel,), across, wide=True)
     return Section("errors", title, (Figure(chart, caption, _trace_text(evidence, panel)),))
 
 
@@ -74,17 +80,64 @@ def error_panel(evidence: ReportData) -> ScatterPanel:
     """Return every validation run, the errors of the leader after each, and the levels to compare them with."""
     runs = evidence.validations
     spots = tuple(_spot(evidence, number, run) for number, run in enumerate(runs, start=1))
-    leaders = [(number, scores) for number, run in _leaders(runs) if (scores := run.evaluation.scores)]
-    truth = [(n, scores.nrmse_reference) for n, scores in leaders if scores.nrmse_reference is not None]
+    leaders = [(number, run) for number, run in _leaders(runs) if run.evaluation.scores]
+    truth = [
+        (number, scores.nrmse_reference)
+        for number, run in leaders
+        if (scores := run.evaluation.scores) and scores.nrmse_reference is not None
+    ]
+    errors = [
+        (number, error) for number, run in leaders if (error := evidence.ranked_by(run.candidate)) is not None
+    ]
     lines = []
     if truth:
         lines.append(Curve.of(TRUTH, [n for n, _ in truth], [error for _, error in truth], "dashed"))
-    if leaders:
-        lines.append(Curve.of(DATA, [n for n, _ in leaders], [scores.nrmse for _, scores in leaders]))
+    if errors:
+        name = DATA if evidence.referenced else "the leader's score"
+        lines.append(Curve.of(name, [n for n, _ in errors], [error for _, error in errors]))
     return ScatterPanel("", spots, tuple(_levels(evidence)), tuple(lines), counted=True)
 
 
-def _spot(evidence: ReportData, number: int, run: Execution) -> Spot:
+def front(evidence: ReportData) -> Section:
+    """Return errors against run times, with the front of programs that no other beats in both."""
+    title, members = "Error against run time", evidence.front
+    timed = [(time, run) for run in evidence.validations if run.evaluation.ok and (time := _seconds(run))]
+    if not members or not timed:
+        return Section(
+            "front", title, (Paragraph("No program that ran has a run time that can be relied on."),)
+        )
+    spots = tuple(_spot(evidence, time, run) for time, run in timed)
+    errors = [evidence.error_of(member.evaluation.scores) or 0.0 for member in members]
+    line = Curve.of(FRONT, list(map(_seconds, members))[::-1], errors[::-1])
+    repeated = any(run.evaluation.repeat_times_s for _, run in timed)
+    times = "that of a call once compiled" if repeated else "that of the first call, in which JAX compiles"
+    caption = (
+        "Each mark is a program on validation data, filled for the error against the data set and hollow for that "
+        f"against the true solution; the run time is {times}. The line is the front: programs that no other beats in "
+        f"both, each faster than the one before by more than {SAME_TIME - 1:.0%}, as times are no more exact than that."
+    )
+    panel = ScatterPanel("", spots, leaders=(line,))
+    chart = Panels("front-chart", title, "error (nRMSE)", (panel,), "run time in seconds", wide=True)
+    columns = ("program", "strategy", "against reference", "error", "run time", "")
+    rows = tuple(_member(evidence, member) for member in members)
+    listed = "; ".join(f"{row[0]}: {row[2]} in {row[4]}" for row in rows)
+    figure = Figure(chart, caption, f"On the front: {listed}.")
+    return Section("front", title, (figure, Table(columns, rows, columns[2:5])))
+
+
+def _seconds(run: Execution) -> float:
+    return run.evaluation.steady_time_s or 0.0
+
+
+def _member(evidence: ReportData, run: Execution) -> tuple[str, ...]:
+    scores, name = run.evaluation.scores, run.candidate
+    errors = (scores.nrmse_reference, scores.nrmse) if scores else (None, None)
+    time = duration_text(run.evaluation.steady_time_s)
+    chosen = "winner" if name == evidence.state.best else ""
+    return name, evidence.state.candidates[name].strategy, *map(error_text, errors), time, chosen
+
+
+def _spot(evidence: ReportData, number: float, run: Execution) -> Spot:
     scores, judges = run.evaluation.scores, evidence.judges_of(run.candidate)
     chosen = any(evidence.judges_of(each.candidate) for each in evidence.validations)
     group, made_for = "program that no judge chose" if chosen else "program", ""
@@ -96,7 +149,7 @@ def _spot(evidence: ReportData, number: int, run: Execution) -> Spot:
         "",
         f"{run.candidate}{made_for}",
         number,
-        scores.nrmse if scores else None,
+        evidence.ranked_by(run.candidate),
         scores.nrmse_reference if scores else None,
         best=run.candidate == evidence.run_for(evidence.state.best),
     )
@@ -125,9 +178,9 @@ def _trace_text(evidence: ReportData, panel: ScatterPanel) -> str:
     for number, run in _leaders(evidence.validations):
         leaders.setdefault(run.candidate, (number, run))
     trace = ", ".join(
-        f"{error_text(scores.nrmse)} ({name}, run {number})"
+        f"{error_text(evidence.ranked_by(name))} ({name}, run {number})"
         for name, (number, run) in leaders.items()
-        if (scores := run.evaluation.scores)
+        if run.evaluation.scores
     )
     levels = "".join(f"; {level.name}: {error_text(level.value)}" for level in panel.levels)
     return f"Best so far: {trace}{levels}."
@@ -199,13 +252,14 @@ def _edges(evidence: ReportData, program: Candidate) -> Iterator[GraphEdge]:
 
 def _node(evidence: ReportData, candidate: Candidate) -> GraphNode:
     name, judges = candidate.id, evidence.judges_of(candidate.id)
-    evaluation, scores = evidence.evaluation_of(name), evidence.scores_of(name)
-    what = clip("; ".join(change.what for change in candidate.changes) or candidate.strategy, LONGEST_TIP)
+    evaluation, error = evidence.evaluation_of(name), evidence.ranked_by(name)
+    asked = str(candidate.assignment or candidate.strategy)
+    what = clip("; ".join(change.what for change in candidate.changes) or asked, LONGEST_TIP)
     if evaluation is None:
         return GraphNode(name, "not run", "open", what, judges)
     if evaluation.failure is not None:
         return GraphNode(name, evaluation.failure.kind, "failed", what, judges)
-    result = error_text(scores.nrmse) if scores else "passed"
+    result = error_text(error) if error is not None else "passed"
     return GraphNode(name, result, "best" if name == evidence.state.best else "done", what, judges)
 
 

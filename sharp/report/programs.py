@@ -80,10 +80,10 @@ def _diffs(evidence: ReportData) -> Iterator[Details]:
 
 
 def _outcome(evidence: ReportData, name: str) -> str:
-    evaluation, scores = evidence.evaluation_of(name), evidence.scores_of(name)
+    evaluation = evidence.evaluation_of(name)
     if evaluation is not None and evaluation.failure is not None:
         return f"failed ({evaluation.failure.kind})"
-    return error_text(scores.nrmse) if scores else MISSING
+    return error_text(evidence.ranked_by(name))
 
 
 def _said(evidence: ReportData, candidate: Candidate) -> Iterator[Block]:
@@ -114,7 +114,8 @@ def measured(evidence: ReportData) -> Section:
 def failures(evidence: ReportData) -> Section:
     """Return the failures of programs by class, with the first message of each."""
     found: dict[str, list[tuple[str, CandidateFailure]]] = defaultdict(list)
-    for execution in evidence.state.executions:
+    short = [run for run in evidence.state.smoke.values() if run not in evidence.state.executions]
+    for execution in (*short, *evidence.state.executions):
         failure = execution.evaluation.failure
         if failure is not None and execution.reused_from is None:
             found[failure.kind].append((execution.candidate, failure))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from hpc.journal import EffectRecord, RunRecord
-from sharp.evaluation import Evaluation, Scores
+from sharp.evaluation import Evaluation, Scores, Target
 from sharp.llm import RULE_BASED, Ledger
 from sharp.runs import RunDirectory, ledger_of
-from sharp.tournament import Candidate, Execution, JudgeTurn, Tournament
+from sharp.tournament import Aim, Candidate, Execution, JudgeTurn, Tournament, best_runs, front
 
+TARGETS: Mapping[Target, str] = {"data": "the data set", "reference": "the true solution"}
 # The actions that end in a program of the judge's own.
 MAKING = ("patch", "rewrite", "no-op")
 _REPAIR = re.compile(r"(d\d+)+$")
@@ -52,6 +54,11 @@ class ReportData:
         found = {name: self.state.execution_of(name) for name in names}
         return {name: execution for name, execution in found.items() if execution is not None}
 
+    def start_name(self, name: str) -> str:
+        """Return the name of the file that a program to start from came in."""
+        given = [each for each in self.state.candidates.values() if each.origin == "start"]
+        return self.run.start[[each.id for each in given].index(name)].name
+
     def run_for(self, name: str | None) -> str | None:
         """Return the program whose run stands for a program: itself, or the equal one that was run before."""
         execution = None if name is None else self.runs.get(name)
@@ -68,10 +75,50 @@ class ReportData:
         execution = None if name is None else self.runs.get(name)
         return None if execution is None else execution.evaluation
 
+    @property
+    def verdict(self) -> str:
+        """What is known of the winner's error without reference data: `unverified`, or verified on some inputs."""
+        scores = self.state.test.scores if self.state.test else None
+        if self.run.config.reads_only:
+            return "unverified: it was chosen by reading alone, and nothing was run"
+        return str(scores.verification) if scores and scores.verification else "unverified"
+
+    @property
+    def referenced(self) -> bool:
+        """Whether programs were scored against a data set."""
+        return bool(self.run.manifest["data"]["kind"] != "none")
+
+    def ranked_by(self, name: str | None) -> float | None:
+        """Return a program's error against the target, or, without reference data, the score that ranks it."""
+        scores = self.scores_of(name)
+        if scores is None or name is None:
+            return None
+        return self.error_of(scores) if self.referenced else self.runs[name].metric
+
     def scores_of(self, name: str | None) -> Scores | None:
         """Return the scores on validation data that stand for a program; a smoke run's do not count."""
         execution = None if name is None else self.runs.get(name)
         return execution.evaluation.scores if execution and execution.split == "validation" else None
+
+    def error_of(self, scores: Scores | None) -> float | None:
+        """Return the error against the run's target."""
+        return None if scores is None else scores.error(self.run.config.target)
+
+    @cached_property
+    def front(self) -> tuple[Execution, ...]:
+        """The front of error against run time, the most accurate first."""
+        return front(best_runs(self.state))
+
+    def fastest_below(self, error: float) -> tuple[Candidate | None, bool]:
+        """Return the fastest program with at most this error, else the most accurate, and whether it has."""
+        run = Aim("time", error).preferred(best_runs(self.state))
+        return (None, False) if run is None else (self.state.candidates[run.candidate], run.metric <= error)
+
+    @property
+    def unreached(self) -> bool:
+        """Whether the run has a winner without the error that was asked for."""
+        enough, best = self.run.config.error_below, self.runs.get(self.state.best or "")
+        return enough is not None and best is not None and best.metric > enough
 
     def judges_of(self, name: str) -> tuple[int, ...]:
         """Return the judge who made a program, or those who nominated it as it was written."""

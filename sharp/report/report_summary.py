@@ -25,7 +25,7 @@ from sharp.document import (
 )
 from sharp.evaluation import Evaluation
 from sharp.report.data_error_flags import flag_of
-from sharp.report.report_data import ReportData
+from sharp.report.report_data import TARGETS, ReportData
 from sharp.tournament import GeneratedPrompts, StabilityBound
 
 BELOW_FLOOR = "below the floor: imitates the data set's errors"
@@ -60,8 +60,16 @@ def summary(evidence: ReportData) -> Section:
             ModelText(prose.efficiency, author),
             Heading("Conclusions"),
             ModelText(prose.conclusions, author),
+            *_unfounded(prose.unfounded),
         )
     return Section("summary", "Executive summary", blocks)
+
+
+def _unfounded(figures: tuple[str, ...]) -> Iterator[Block]:
+    if figures:
+        yield Note(
+            f"These figures of the text are none of those that its author was given: {', '.join(figures)}."
+        )
 
 
 def elapsed(evidence: ReportData) -> float | None:
@@ -85,21 +93,30 @@ def _outcome(evidence: ReportData) -> str:
     state = evidence.state
     if state.best is None:
         return "No winner: no candidate ran successfully" if evidence.finished else _progress(evidence)
+    if evidence.run.config.reads_only:
+        return f"Winner {state.best}, {evidence.verdict}"
     if state.test is None:
         return f"Winner {state.best}, not scored on test data"
     if state.test.failure is not None:
         return f"Winner {state.best} failed on test data ({state.test.failure.kind})"
     scores = state.test.scores
     assert scores is not None
+    if not evidence.referenced:
+        return (
+            f"Winner {state.best}: {evidence.verdict}; residual on test inputs {error_text(scores.residual)}"
+        )
     if scores.against_truth:
         error = error_text(scores.nrmse)
         return f"Winner {state.best}: error on test data {error} against self-converged solutions"
-    parts = [f"Winner {state.best}: error on test data {error_text(scores.nrmse)} against the data set"]
+    parts = [f"{error_text(scores.nrmse)} against the data set"]
     if scores.nrmse_reference is not None:
         parts.append(f"{error_text(scores.nrmse_reference)} against the true solution")
+    from_it = "from it"
+    if evidence.run.config.target == "reference":
+        parts, from_it = parts[::-1], "from the true solution"
     if scores.data_error is not None:
-        parts.append(f"the data set itself is {error_text(scores.data_error)} from it")
-    return ", ".join(parts)
+        parts.append(f"the data set itself is {error_text(scores.data_error)} {from_it}")
+    return f"Winner {state.best}: error on test data {', '.join(parts)}"
 
 
 def _progress(evidence: ReportData) -> str:
@@ -108,7 +125,11 @@ def _progress(evidence: ReportData) -> str:
     scores = evidence.scores_of(best)
     if scores is None:
         return f"Unfinished: {plural(len(evidence.state.candidates), 'candidate')}, none with a result so far"
-    return f"Unfinished: best so far {best}, error on validation data {error_text(scores.nrmse)} against the data set"
+    if not evidence.referenced:
+        score = error_text(evidence.ranked_by(best))
+        return f"Unfinished: best so far {best}, combined score {score}; unverified"
+    error, what = error_text(evidence.error_of(scores)), TARGETS[evidence.run.config.target]
+    return f"Unfinished: best so far {best}, error on validation data {error} against {what}"
 
 
 def _effort(evidence: ReportData) -> str:
@@ -134,6 +155,9 @@ def notes(evidence: ReportData) -> Iterator[Note]:
             f"This report shows what there is. Continue with: sharp resume {evidence.run.path}",
             "warning",
         )
+    if evidence.state.best is not None and not evidence.referenced and not evidence.run.config.reads_only:
+        yield _unreferenced(evidence)
+    yield from _gains(evidence)
     if floor_remark(test) == BELOW_FLOOR:
         yield Note(
             f"The winner's error is {BELOW_FLOOR}. The data set is nearer to this program than to the true solution, "
@@ -144,9 +168,56 @@ def notes(evidence: ReportData) -> Iterator[Note]:
         yield Note(
             f"The winner's error is {AT_FLOOR}. What is left of it is the data set's error, not the program's."
         )
+    if evidence.unreached:
+        enough = evidence.run.config.error_below
+        yield Note(
+            f"No program has an error of at most {enough:g}, which was asked for: the winner is the most accurate.",
+            "warning",
+        )
     if test is not None and test.failure is not None:
         yield Note(f"The winner failed on test data ({test.failure.kind}): {test.failure.message}", "warning")
     yield from (Note(warning, "warning") for warning in evidence.record.warnings)
+
+
+def _unreferenced(evidence: ReportData) -> Note:
+    """Return what is known of the winner's error where there are no reference data."""
+    scores = evidence.state.test.scores if evidence.state.test else None
+    found = scores.verification if scores else None
+    how = "No reference data were made. Programs were ranked by " + " + ".join(
+        evidence.run.config.feedback.weights
+    )
+    if found is None or not found.errors:
+        reason = f" ({found.reason})" if found and found.reason else ""
+        return Note(
+            f"{how}. The winner is unverified: it was compared with no verified solution{reason}.", "warning"
+        )
+    return Note(
+        f"{how}. The winner is {found}: its outputs were compared with solutions that sharp computed and verified."
+    )
+
+
+def _gains(evidence: ReportData) -> Iterator[Note]:
+    """Yield how far the winner improved on each solver that it was to start from."""
+    winner = evidence.ranked_by(evidence.state.best)
+    for program in evidence.state.candidates.values():
+        if program.origin != "start" or evidence.run.config.reads_only:
+            continue
+        name = f"{program.id} ({evidence.start_name(program.id)})"
+        error, run = evidence.ranked_by(program.id), evidence.evaluation_of(program.id)
+        if program.id == evidence.state.best:
+            yield Note(
+                f"The winner is {name} itself, a solver to start from: no program was better on validation data."
+            )
+        elif error is None or winner is None:
+            failure = f"failed ({run.failure.kind})" if run and run.failure else "has no result"
+            yield Note(f"The solver to start from, {name}, {failure}.")
+        else:
+            factor = f", {error / winner:.3g} times that" if winner else ""
+            kind = "error" if evidence.referenced else "combined score"
+            yield Note(
+                f"On validation data the winner's {kind} is {error_text(winner)}; that of the solver to start from, "
+                f"{name}, is {error_text(error)}{factor}."
+            )
 
 
 def _no_summary(evidence: ReportData) -> str:

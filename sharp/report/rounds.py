@@ -25,7 +25,7 @@ from sharp.document import (
     share_text,
 )
 from sharp.report.report_data import MAKING, ReportData, root_of
-from sharp.tournament import JudgeTurn, SearchStep, Selection, best_first
+from sharp.tournament import JudgeTurn, SearchStep, Selection, best_first, not_read_in_full
 
 SHOWN = 20  # rows of long tables that are not folded away
 SEARCHES = {
@@ -52,7 +52,13 @@ def strategies(evidence: ReportData) -> Section:
         rows.append((*numbers, "; ".join(s.criteria) or MISSING, s.nominee, s.nominee_reason))
     table = Table(columns, tuple(rows), ("shown", "short list"))
     agreement = Bullets(tuple(_agreement(selections)))
-    return Section("strategies", title, (table, Heading("Agreement of the judges"), agreement))
+    partly = tuple(
+        f"Cycle {s.cycle}, judge {s.judge}: {not_read}"
+        for s in selections
+        if (not_read := not_read_in_full(s))
+    )
+    reading = (Heading("What judges did not read in full"), Bullets(partly)) if partly else ()
+    return Section("strategies", title, (table, *reading, Heading("Agreement of the judges"), agreement))
 
 
 def reasons(evidence: ReportData) -> Section:
@@ -141,9 +147,9 @@ def _remarks(evidence: ReportData, entry: JudgeTurn, name: str | None) -> Iterat
 
 
 def _ratio(evidence: ReportData, entry: JudgeTurn, name: str | None) -> float | None:
-    scores, first = evidence.scores_of(name), evidence.baseline_of(entry.judge)
-    baseline = evidence.scores_of(first.candidate) if first else None
-    return scores.nrmse / baseline.nrmse if scores and baseline and baseline.nrmse else None
+    error, first = evidence.ranked_by(name), evidence.baseline_of(entry.judge)
+    baseline = evidence.ranked_by(first.candidate) if first else None
+    return error / baseline if error is not None and baseline else None
 
 
 def _result_cells(evidence: ReportData, name: str | None) -> tuple[str, ...]:
@@ -157,7 +163,7 @@ def _result_cells(evidence: ReportData, name: str | None) -> tuple[str, ...]:
     elif scores is not None:
         errors = tuple(map(error_text, (scores.nrmse, scores.nrmse_reference, scores.residual)))
     steps = count_text(run.internal_steps)
-    return (*errors, number_text(run.internal_dt), steps, duration_text(run.run_time_s))
+    return (*errors, number_text(run.internal_dt), steps, duration_text(run.steady_time_s))
 
 
 def _ranking(evidence: ReportData) -> Iterator[Block]:

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from hpc.files import make_directory, write_atomic
 from hpc.journal import encode_text
-from sharp.document import clean, error_text, markdown_environment, one_line
+from sharp.document import clean, duration_text, error_text, markdown_environment, one_line
 from sharp.evaluation import libraries_imported
 from sharp.problems import ArrayPort, Problem, signature
 from sharp.report.configuration import limits_text
@@ -31,40 +31,53 @@ POINTS = {1: 64, 2: 32, 3: 16}
 def write_solver(evidence: ReportData) -> Path | None:
     """Write `RUN/solver/` and return it; None where the run has no winner, and then nothing is touched."""
     winner = evidence.winner
-    if winner is None:
-        return None
-    folder = evidence.run.path / "solver"
+    return None if winner is None else _write(evidence, winner, evidence.run.path / "solver")
+
+
+def write_front(evidence: ReportData) -> list[Path]:
+    """Write `RUN/front/ID/` for each program on the front of error against run time; return the folders."""
+    programs = [evidence.state.candidates[run.candidate] for run in evidence.front]
+    return [write_member(evidence, program) for program in programs]
+
+
+def write_member(evidence: ReportData, program: Candidate) -> Path:
+    """Write `RUN/front/ID/` of one program and return it."""
+    return _write(evidence, program, evidence.run.path / "front" / program.id)
+
+
+def _write(evidence: ReportData, program: Candidate, folder: Path) -> Path:
     make_directory(folder)
-    write_atomic(folder / "solver.py", encode_text(header(evidence, winner) + winner.code))
+    write_atomic(folder / "solver.py", encode_text(header(evidence, program) + program.code))
     write_atomic(folder / "example.py", encode_text(example(evidence.run.problem)))
-    write_atomic(folder / "README.md", encode_text(readme(evidence, winner)))
+    write_atomic(folder / "README.md", encode_text(readme(evidence, program)))
     return folder
 
 
-def header(evidence: ReportData, winner: Candidate) -> str:
-    """Return the comment that goes before the winner's code: where it comes from and how good it is."""
+def header(evidence: ReportData, program: Candidate) -> str:
+    """Return the comment that goes before a program's code: where it comes from and how good it is."""
     facts = (
         ("problem", f"{evidence.run.problem.title} ({evidence.run.problem.label})"),
         ("run", evidence.run.path.resolve().name),
-        ("program", f"{winner.id}, {origin(evidence, winner)}"),
-        *errors(evidence),
+        ("program", f"{program.id}, {origin(evidence, program)}"),
+        *errors(evidence, program),
         ("software", f"pde-sharp {evidence.run.manifest['software']}"),
         ("caution", "generated code; read it before you rely on it"),
     )
     return "".join(f"# {name}: {one_line(clean(value))}\n" for name, value in facts) + "\n"
 
 
-def readme(evidence: ReportData, winner: Candidate) -> str:
+def readme(evidence: ReportData, program: Candidate) -> str:
     """Return what a user of the solver has to know, in Markdown."""
     template = markdown_environment(Path(__file__).parent).get_template("solver.md.j2")
     return template.render(
         problem=evidence.run.problem,
         signature=signature(evidence.run.problem),
         run=evidence.run.path.resolve().name,
-        errors=tuple(errors(evidence)),
-        lineage=tuple(ancestry(evidence, winner)),
+        errors=tuple(errors(evidence, program)),
+        referenced=evidence.referenced,
+        lineage=tuple(ancestry(evidence, program)),
         limits=limits_text(evidence.run),
-        libraries=libraries_imported(winner.code),
+        libraries=libraries_imported(program.code),
     )
 
 
@@ -87,6 +100,8 @@ def origin(evidence: ReportData, program: Candidate) -> str:
     """Return who wrote a program and how."""
     author = evidence.author(program.author)
     match program.origin:
+        case "start":
+            return f"given to start from ({evidence.start_name(program.id)})"
         case "genesis":
             return f"written by {author}"
         case "hybrid":
@@ -98,19 +113,32 @@ def origin(evidence: ReportData, program: Candidate) -> str:
             return f"repair of {program.parents[0]} by {author}"
 
 
-def errors(evidence: ReportData) -> Iterator[tuple[str, str]]:
-    """Return the winner's errors on test data, or why there are none."""
-    test = evidence.state.test
-    if test is None or test.scores is None:
-        reason = f"failed ({test.failure.kind})" if test and test.failure else "not scored"
-        yield "error on test data", reason
+def errors(evidence: ReportData, program: Candidate) -> Iterator[tuple[str, str]]:
+    """Return the winner's errors on test data, or why there are none; those of any other on validation data."""
+    won = program is evidence.winner
+    split, known = (
+        ("test", evidence.state.test) if won else ("validation", evidence.evaluation_of(program.id))
+    )
+    if not evidence.referenced:
+        yield "error", evidence.verdict if won else "unverified"
+        if known is not None and known.scores is not None:
+            yield (
+                f"residual on {split} inputs",
+                f"{error_text(known.scores.residual)} ({known.scores.residual_note})",
+            )
         return
-    yield "error on test data, against the data set", error_text(test.scores.nrmse)
-    if test.scores.nrmse_reference is not None:
-        yield "error on test data, against the true solution", error_text(test.scores.nrmse_reference)
-    if test.scores.data_error is not None:
-        yield "distance of the data set from the true solution", error_text(test.scores.data_error)
-    if remark := floor_remark(test):
+    if known is None or known.scores is None:
+        reason = f"failed ({known.failure.kind})" if known and known.failure else "not scored"
+        yield f"error on {split} data", reason
+        return
+    yield f"error on {split} data, against the data set", error_text(known.scores.nrmse)
+    if known.scores.nrmse_reference is not None:
+        yield f"error on {split} data, against the true solution", error_text(known.scores.nrmse_reference)
+    if known.scores.data_error is not None:
+        yield "distance of the data set from the true solution", error_text(known.scores.data_error)
+    if known.steady_time_s is not None:
+        yield f"run time on {split} data", duration_text(known.steady_time_s)
+    if remark := floor_remark(known):
         yield "note", remark
 
 

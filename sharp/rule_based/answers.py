@@ -92,20 +92,27 @@ def _derive(question: _Question) -> str:
     )
 
 
+# What the course of a run says where judges chose by reading alone.
+READ_ONLY = "Judges read the programs and chose; nothing was run."
+
+
 def _summary(question: _Question) -> str:
     course = marks.COURSE.findall(question.prompt)
     turns = [line for line in course if "judge" in line]
     measured = marks.MEASURED_TURN.findall("\n".join(turns))
     ends = [line for line in course if "saturated" in line or "limit" in line]
-    progress = "No error was measured."
+    progress, all_run = "No error was measured.", "Every candidate was run once."
+    kept = "The best of all programs that ran was kept"
+    if READ_ONLY in question.prompt:
+        all_run, kept = "No program was run.", "The first choice of most judges was kept"
     if measured:
         best = min(measured, key=float)
         progress = f"The error went from {measured[0]} in the first measured turn to {best} in the best."
     data = {
         "summary": f"The judges took {len(turns)} turns. {progress}",
-        "findings": turns[:12] or ["Every candidate was run once."],
+        "findings": turns[:12] or [all_run],
         "efficiency": f"{len(measured)} turns ended with a measured result.",
-        "conclusions": f"{ends[-1] if ends else 'The best of all programs that ran was kept'}. "
+        "conclusions": f"{ends[-1] if ends else kept}. "
         "This text was put together by rules from the facts above.",
     }
     return _block(data)
@@ -126,12 +133,13 @@ _RULES: Mapping[str, Callable[[_Question], str]] = {
     "carry-out": lambda q: authoring.carry_out(q.messages, q.rng),
     "critique": lambda q: judging.critique(q.prompt, q.family, q.rng),
     "synthesise": lambda q: judging.synthesise(q.prompt, q.family, q.rng) or q.program(),
-    "compare": lambda q: judging.compare(q.prompt, q.family, q.rng) or q.program(),
+    "compare": lambda q: judging.compare(q.messages[0].content, q.family, q.rng) or q.program(),
     "conclude": lambda q: judging.conclude(q.messages) or q.program(),
     "rate": lambda q: judging.rate(q.messages, q.family),
     "rate-pair": lambda q: judging.rate_pair(q.prompt, q.family, q.rng),
     "refine": lambda q: revising.refine(q.prompt, q.family, q.rng) or q.program(),
     "improve": lambda q: revising.improve(q.prompt, q.family, q.rng) or q.program(),
+    "summarise": lambda q: judging.summarise(q.messages, q.family),
     "select": lambda q: judging.select(q.prompt, q.family, q.rng),
     "criteria": lambda _: judging.criteria(),
     "revise": lambda q: revising.revise(q.messages, q.family, q.rng),

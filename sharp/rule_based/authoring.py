@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 
 from sharp.llm import Message
 from sharp.rule_based import prompt_markers as marks
+from sharp.rule_based.assigned import asked_method
 from sharp.rule_based.composer import ComposedProgram, compose, strategies
 from sharp.rule_based.conversation_state import template
 from sharp.rule_based.judging import faults
@@ -29,10 +30,12 @@ _FOLLOWED = re.compile(r"Follow the `([\w-]+)` scheme")
 
 
 def generate(messages: Messages, prompt: str, rng: random.Random) -> str:
-    """Answer with a program: of the strategy that the prompt proposes, or of any where it proposes none."""
+    """Answer with a program: of the method or the strategy that the prompt asks for, or of any where it asks none."""
     problem = task(messages)
     if family_of(problem.name) is None:
         return _no_program(messages, problem)
+    if (asked := asked_method(prompt)) is not None:
+        return _written(compose(problem.name, rng.getrandbits(32), asked=asked), problem)
     proposed = marks.PROPOSED_STRATEGY.search(prompt)
     wanted = proposed[1] if proposed and proposed[1] in strategies(problem.name) else None
     strategy = wanted if rng.random() < FOLLOWS else None

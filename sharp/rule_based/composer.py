@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from sharp.rule_based.assembly import functions_of, imports, in_order, names_read, render, rendered
+from sharp.rule_based.assigned import AskedMethod
 from sharp.rule_based.code_faults import inject_fault
 from sharp.rule_based.estimates import Scheme
 from sharp.rule_based.library import (
@@ -188,18 +189,22 @@ def compose(
     strategy: str | None = None,
     level: Level = "any",
     recipes: Collection[str] | None = None,
+    asked: AskedMethod | None = None,
     fault_rate: float = 0.25,
 ) -> ComposedProgram:
     """Return the program that a seed stands for; the same arguments always give the same program.
 
-    `recipes` names those that come into question, if not all of the strategy and the level do.
+    `recipes` names those that come into question, if not all of the strategy and the level do; of these, the ones that
+    come nearest to the method `asked` for do.
     With probability `fault_rate` the program has one fault; the sound program beneath is the same at every rate.
     """
     source = family_named(family)
     rng = random.Random(f"{family}/{strategy}/{level}/{seed}")
-    recipe = _draw_recipe(source, strategy, level, recipes, rng)
-    library = rng.choice(admissible_libraries(source, recipe))
-    chosen = {slot: rng.choice(_blocks(source, slot, names, library)) for slot, names in recipe.slots.items()}
+    recipe = _draw_recipe(source, strategy, level, _nearest(source, recipes, asked), rng)
+    libraries = admissible_libraries(source, recipe)
+    library = rng.choice([asked.library] if asked and asked.library in libraries else libraries)
+    fitting = {slot: _blocks(source, slot, names, library) for slot, names in recipe.slots.items()}
+    chosen = {slot: rng.choice(asked.preferred(found) if asked else found) for slot, found in fitting.items()}
     spec = ProgramSpec(source, recipe, chosen, library, rng.choice(recipe.precisions), {})
     constants = {name: rng.choice(values) for name, values in spec.admissible_constants.items()}
     program = replace(spec, constants=constants).program()
@@ -207,6 +212,16 @@ def compose(
         return program
     code, fault = inject_fault(program.code, rng)
     return replace(program, code=code, fault=fault)
+
+
+def _nearest(
+    family: EquationFamily, names: Collection[str] | None, asked: AskedMethod | None
+) -> Collection[str] | None:
+    if asked is None:
+        return names
+    recipes = [recipe for recipe in family.recipes if names is None or recipe.name in names]
+    scores = {r.name: asked.score(family, r, admissible_libraries(family, r)) for r in recipes}
+    return [name for name, score in scores.items() if score == max(scores.values())]
 
 
 def filled(

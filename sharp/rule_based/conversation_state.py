@@ -7,8 +7,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
+from types import MappingProxyType
 
-from sharp.llm import Message
+from sharp.llm import (
+    Message,
+    PatchFailure,
+    Revision,
+    SharedFunctions,
+    apply_patch,
+    read_listed,
+    written_out,
+)
 from sharp.rule_based import prompt_markers as marks
 
 
@@ -42,7 +51,8 @@ class SeenProgram:
 class ConversationState:
     """Everything a judge knows: programs by id, its own number, its latest, own best and the best of all.
 
-    `tried` are the changes that it has made itself, each with its base.
+    `tried` are the changes that it has made itself, each with its base. `enough` is the error below which run time
+    counts, if there is one; with `both_count` it counts at any error. A `converged` reference has no errors to imitate.
     """
 
     programs: Mapping[str, SeenProgram]
@@ -52,6 +62,9 @@ class ConversationState:
     own_best: str = ""
     best: str = ""
     bases: tuple[str, ...] = ()
+    enough: float | None = None
+    both_count: bool = False
+    converged: bool = False
 
     @property
     def measured(self) -> list[SeenProgram]:
@@ -62,7 +75,12 @@ class ConversationState:
 
 def candidates(prompt: str) -> list[SeenProgram]:
     """Return the programs of a selection prompt, those left out for want of room excepted."""
-    return _with_program(prompt, marks.CANDIDATE)
+    return _with_program(prompt, marks.CANDIDATE, _shared(prompt))
+
+
+def _shared(prompt: str) -> SharedFunctions:
+    listed = marks.SHARED_FUNCTIONS.search(prompt)
+    return read_listed(listed[1]) if listed else {}
 
 
 def shown(prompt: str) -> list[SeenProgram]:
@@ -70,9 +88,13 @@ def shown(prompt: str) -> list[SeenProgram]:
     return _with_program(prompt, marks.SHOWN)
 
 
-def _with_program(prompt: str, heading: re.Pattern[str]) -> list[SeenProgram]:
+def _with_program(
+    prompt: str, heading: re.Pattern[str], shared: SharedFunctions = MappingProxyType({})
+) -> list[SeenProgram]:
     found = ((heading.fullmatch(title), body) for title, body in _sections(prompt))
-    return [_entry(title["id"], body) for title, body in found if title and marks.PROGRAM.search(body)]
+    return [
+        _entry(title["id"], body, shared) for title, body in found if title and marks.PROGRAM.search(body)
+    ]
 
 
 def to_improve(prompt: str) -> tuple[SeenProgram | None, str]:
@@ -113,20 +135,37 @@ def remember(messages: Sequence[Message]) -> ConversationState:
     """Return what a conversation has shown so far."""
     prompts = [message.content for message in messages if message.role == "user"]
     programs: dict[str, SeenProgram] = {}
+    shared: SharedFunctions = {}
     for prompt in prompts:
+        shared = {**shared, **_shared(prompt)}
         programs |= {entry.id: entry for entry in candidates(prompt)}
         for heading, body in _sections(prompt):
             if found := marks.RESULT.fullmatch(heading):
-                entry = replace(_entry(found["id"], body), base=found["base"] or "")
+                entry = replace(_entry(found["id"], body, shared), base=found["base"] or "")
                 before = programs.get(entry.id)
                 if before is None or entry.ran:
-                    programs[entry.id] = replace(entry, code=entry.code or (before.code if before else ""))
+                    code = entry.code or _changed(programs.get(entry.base), body)
+                    programs[entry.id] = replace(entry, code=code or (before.code if before else ""))
     said = [declared(message.content) for message in messages if message.role == "assistant"]
+    enough = next((float(found[1]) for p in prompts if (found := marks.ENOUGH.search(p))), None)
     memory = ConversationState(
-        programs, frozenset((base, what) for base, changes in said for what in changes)
+        programs,
+        frozenset((base, what) for base, changes in said for what in changes),
+        enough=enough,
+        both_count=any(marks.BOTH_COUNT in prompt for prompt in prompts),
+        converged=any(marks.CONVERGED in prompt for prompt in prompts),
     )
     asked = [(prompt, found) for prompt in prompts if (found := marks.STANDING.search(prompt))]
     return _placed(memory, *asked[-1]) if asked else memory
+
+
+def _changed(base: SeenProgram | None, body: str) -> str:
+    """Return the program that a prompt shows as a diff of another; an empty string where it shows none."""
+    diff = marks.DIFF.search(body)
+    if diff is None or base is None or not base.code:
+        return ""
+    made = apply_patch(base.code, Revision(base.id, (), "unified-diff", diff[1]))
+    return "" if isinstance(made, PatchFailure) else made.code
 
 
 def declared(answer: str) -> tuple[str, list[str]]:
@@ -163,13 +202,14 @@ def _sections(prompt: str) -> Iterator[tuple[str, str]]:
         yield heading[1].strip(), prompt[heading.end() : end]
 
 
-def _entry(name: str, body: str) -> SeenProgram:
-    code, story = marks.PROGRAM.search(body), marks.PROGRAM.sub("", body)
+def _entry(name: str, body: str, shared: SharedFunctions = MappingProxyType({})) -> SeenProgram:
+    code, story = marks.PROGRAM.search(body), marks.DIFF.sub("", marks.PROGRAM.sub("", body))
     run_time, error = marks.RUN_TIME.search(story), marks.ERROR.search(story)
-    measured = inf if marks.FAILED in story else float(error[1]) if error else None
+    failed = marks.FAILED in story or marks.SHORT_RUN_FAILED in story
+    measured = inf if failed else float(error[1]) if error else None
     return SeenProgram(
         id=name,
-        code=code[1] if code else "",
+        code=written_out(code[1], shared) if code else "",
         measured=measured,
         run_time=float(run_time[1]) if run_time else None,
         story=story.strip(),

@@ -185,6 +185,12 @@ def _choice(words: str, shortlist: Mapping[str, str], nominee_reason: str) -> st
     return f"{words}\n\n```json\n{json.dumps(data, indent=1)}\n```\n"
 
 
+def summarise(messages: Sequence[Message], family: str) -> str:
+    """Answer with what a program does, and what is doubtful in it."""
+    opinion = judge(SeenProgram("", last_program(messages)), family)
+    return f"By its parts: {'; '.join(remark.text for remark in opinion.remarks) or 'none that I know'}."
+
+
 def criteria() -> str:
     """Answer the request to write criteria."""
     return f"```json\n{json.dumps({'criteria': list(_CRITERIA)}, indent=1)}\n```\n"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 # The first pattern that a prompt has outside its code names the question; formal complaints come first, as they quote.
 QUESTIONS = (
     ("again", r"^Your last answer could not be used"),
-    ("patch-failed", r"^Your patch could not be applied"),
+    ("patch-failed", r"^Your (?:patch could not be applied|answer could not be read)"),
     ("write-analysis", r"^## Writing the analysis$"),
     # What is said of answers comes before what is asked of them, as it quotes them.
     ("rate", r"^## Rating$"),
@@ -29,6 +29,7 @@ QUESTIONS = (
     ("repair", r"^## What happened$"),
     ("summary", r"^## Course of the tournament$"),
     ("revise", r"^## Results of round \d+"),
+    ("summarise", r"^## Summary of a program$"),
     ("select", r"^Rank the best \d+"),
     ("criteria", r"write the criteria by which you will judge"),
     ("generate", r"^## Template$"),
@@ -48,6 +49,7 @@ UNWRITTEN = re.compile(r"raise NotImplementedError$", re.MULTILINE)
 # Analysis, programs, selection and report.
 NAMES_OFFERED = re.compile(r"arithmetic of these names: ([\w, ]+)")
 PROPOSED_STRATEGY = re.compile(r"^## Strategy: (\w+)", re.MULTILINE)
+METHOD_ASKED = "## The method of this program\n"
 REFLECTION_TAGS = ("<thinking>", "<reflection>", "<output>")
 SHORT_LIST = re.compile(r"^Rank the best (\d+)", re.MULTILINE)
 EQUAL_CRITERIA = "these five criteria, equally weighted"
@@ -58,9 +60,13 @@ MEASURED_TURN = re.compile(r", (\d\.\d+e[-+]\d+)(?::|$)", re.MULTILINE)
 
 # Programs with their results, in the conversations of judges and of the methods that improve programs.
 HEADING = re.compile(r"^### (.+)$", re.MULTILINE)
-CANDIDATE = re.compile(r"Candidate (?P<id>\S+) \((?P<strategy>\w+)\)")
+CANDIDATE = re.compile(r"Candidate (?P<id>\S+) \((?P<strategy>\w+)\).*")
 SHOWN = re.compile(r"Program (?P<id>\S+)")
-RESULT = re.compile(r"(?P<id>\S+) \(judge \d+(?:, from (?P<base>\S+))?\)")
+RESULT = re.compile(r"(?P<id>\S+) \((?:judges? \d+(?:, \d+)*|no judge)(?:, from (?P<base>\S+))?\)")
+DIFF = re.compile(r"^```diff\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+SHARED_FUNCTIONS = re.compile(
+    r"^## Shared functions$.*?^```python\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL
+)
 IMPROVEMENT = re.compile(
     r"^## Improvement\n+This program, (?P<id>\S+), runs\.(?P<program>.*?)^### Memory$(?P<earlier>.*)",
     re.MULTILINE | re.DOTALL,
@@ -72,7 +78,11 @@ BASES = re.compile(r"^`base_id`, one of: (.+)\.$", re.MULTILINE)
 WHOLE_FILE_ASKED = "complete improved program"
 # Of the numbers that a report gives, the first is the one that ranks, whatever it measures.
 ERROR = re.compile(r"^Status: passed\n[^:\n]+: ([-+.\deE]+|inf|nan)", re.MULTILINE)
+CONVERGED = "The reference solutions are converged in space and time"
+ENOUGH = re.compile(r"An error of at most (\S+) is enough")
+BOTH_COUNT = "no other beats in both error and run time"
 RAN, FAILED = "Status: ", "Status: failed"
+SHORT_RUN_FAILED = "Short run: failed"
 FAILURE_KIND = re.compile(r"^Status: failed \((\w+)\)", re.MULTILINE)
 RUN_TIME = re.compile(r"^Run time: ([.\d]+) s$", re.MULTILINE)
 FAILED_PROGRAM = re.compile(
@@ -110,7 +120,9 @@ PORT = re.compile(
 )
 OUTPUT_TIMES = re.compile(r"^- `(\w+)`, array of shape \[T\+1\]:", re.MULTILINE)
 SIZES = re.compile(
-    r"^The data have ([\dx ]+) grid points \([^)]*\)(?: and T\+1 = (\d+) output times)?", re.MULTILINE
+    r"^(?:The data have|There are no arrays .*, on) ([\dx ]+) (?:grid )?points \([^)]*\)"
+    r"(?: and T\+1 = (\d+) output times)?",
+    re.MULTILINE,
 )
 CELL_CENTRES = "the points are the centres of"
 

@@ -34,7 +34,7 @@ class _Form:
 
 _FORMS = (
     _Form("advection", 2, r"(?P<u>\w+)_t\+(?P<p1>\w+)\*(?P=u)_x=0"),
-    _Form("burgers", 2, r"(?P<u>\w+)_t\+(?:\((?P=u)\*\*2/2\)_x|(?P=u)\*(?P=u)_x)=(?P<p1>\w+)/pi\*(?P=u)_xx"),
+    _Form("burgers", 2, r"(?P<u>\w+)_t\+(?:\((?P=u)\*\*2/2\)_x|(?P=u)\*(?P=u)_x)=(?P<p1>\w+)\*(?P=u)_xx"),
     _Form(
         "reaction-diffusion",
         2,

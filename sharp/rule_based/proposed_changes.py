@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, log, log10
 
 from sharp.rule_based.composer import ProgramSpec
 from sharp.rule_based.conversation_state import SeenProgram
@@ -24,6 +24,8 @@ _FINER: tuple[tuple[str, float, float, float, str], ...] = (
     ("SWEEPS", 2.0, 4e3, 2.0, "more sweeps leave less of the error"),
 )
 _COST_OF_DOUBLE = 1.5
+# A change has to save time by this factor to be made for it.
+_WORTH_TIME = 1.2
 # Seconds of estimated run time from which on a loop over steps is written so that JAX can compile it.
 WORTH_COMPILING = 5.0
 # How far the rewriting of parts that cannot be verified may be trusted, in digits.
@@ -45,7 +47,8 @@ class ProposedChange:
     """A change that could be made: what, why, its gain in digits, its factor in run time, and the program it leads to.
 
     `choices` compose that program; one that is not of the library is given as `text`. `kind` is `restore`,
-    `precision`, `part`, `scheme`, `tuning` or, where nothing is promised, `trial`; `source` the program that the idea
+    `precision`, `part`, `scheme`, `tuning`, `time` (whose gain is in digits of run time) or, where nothing is promised,
+    `trial`; `source` the program that the idea
     comes from.
     """
 
@@ -116,6 +119,32 @@ def checks(choices: ProgramSpec) -> Iterator[ProposedChange]:
     why = "nothing promises more, so this tests whether the error is the scheme's at all"
     for option in (*_finer(choices), *_other_schemes(choices)):
         yield replace(option, why=why, kind="trial", gain=0.1)
+
+
+def faster(choices: ProgramSpec, spare: float) -> Iterator[ProposedChange]:
+    """Yield changes that should save time for no more than `spare` digits of accuracy; their gain is that in time."""
+    compiled = choices.compiled()
+    others = [*_other_schemes(choices), *_coarser(choices)]
+    if compiled is not None:
+        others.append(
+            _option(choices, compiled, "compile the loop over steps with JAX", "", "time", cost=0.2)
+        )
+    for option in others:
+        if option.cost < 1 / _WORTH_TIME and option.gain > -spare:
+            why = f"the error may be larger than it is, and this should take {option.cost:.2g} times as long"
+            yield replace(option, why=why, kind="time", gain=-log10(option.cost))
+
+
+def _coarser(choices: ProgramSpec) -> Iterator[ProposedChange]:
+    for name, factor, _, cost, why in _FINER:
+        now = choices.constants.get(name, "")
+        for value in filter(is_number, choices.admissible_constants.get(name, ()) if is_number(now) else ()):
+            finer = log(float(value) / float(now)) / log(factor)
+            if finer < 0:
+                what = f"{name} = {value} instead of {now}"
+                yield _option(
+                    choices, choices.with_constant(name, value), what, why, "time", cost=cost**finer
+                )
 
 
 def _restoration(base: SeenProgram, choices: ProgramSpec) -> Iterator[ProposedChange]:

@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from math import isfinite, log10
+from math import inf, isfinite, log10
 
 from sharp.llm import Message
 from sharp.rule_based.composer import ProgramSpec, compose
@@ -27,6 +27,7 @@ from sharp.rule_based.proposed_changes import (
     ProposedChange,
     changes,
     checks,
+    faster,
     options,
     reference_like,
     variations,
@@ -48,6 +49,8 @@ SAME_ERROR, SAME_ERROR_SCHEMES = 1.01, 3
 CONTRADICTION = 0.3
 # Seconds of run time from which on a costlier change is not tried.
 LONG_RUN = 60.0
+# Digits of accuracy that are given up for time where both count.
+GIVEN_UP = 1.0
 NOISE = 0.05
 
 
@@ -57,7 +60,9 @@ def revise(messages: Sequence[Message], family: str, rng: random.Random) -> str:
     base = _base(memory, rng)
     if base is None:
         return _keep(memory.latest, "no program of this round is one that I can read")
-    change = select_changes(base, promising_changes(base, memory, family, rng), memory)
+    change = select_changes(base, faster_changes(base, memory, family), memory, single=True)
+    if change is None:
+        change = select_changes(base, promising_changes(base, memory, family, rng), memory)
     if change is None and not _agreed(memory, family):
         change = select_changes(base, probing_changes(base, memory, family, rng), memory)
     if change is None:
@@ -99,7 +104,7 @@ def all_options(base: SeenProgram, memory: ConversationState, family: str) -> li
     """Return every change to a program that the rules can think of."""
     choices = understand(base.code, family)
     programs = list(memory.programs.values())
-    more = [] if choices is None else [*variations(choices), *checks(choices)]
+    more = [] if choices is None else [*variations(choices), *checks(choices), *faster(choices, inf)]
     return [*options(base, family, programs), *reference_like(base, family), *more]
 
 
@@ -115,6 +120,22 @@ def _base(memory: ConversationState, rng: random.Random) -> SeenProgram | None:
         memory.programs[name] for name in names if name in memory.programs and memory.programs[name].code
     ]
     return next((entry for entry in known if entry.usable), next(iter(known), None))
+
+
+def faster_changes(base: SeenProgram, memory: ConversationState, family: str) -> list[ProposedChange]:
+    """Return the changes that should save time at an error that is still small enough, the largest saving first.
+
+    Where both count at any error, every other judge gives up some accuracy for time.
+    """
+    choices, spare = understand(base.code, family), 0.0
+    if memory.enough is not None and base.measured is not None:
+        spare = log10(memory.enough / max(base.measured, 1e-16))
+    elif memory.both_count and memory.judge % 2 == 0:
+        spare = GIVEN_UP
+    if choices is None or spare <= 0:
+        return []
+    untried = (option for option in faster(choices, spare) if (base.id, option.what) not in memory.tried)
+    return sorted(untried, key=lambda option: -option.gain)
 
 
 def promising_changes(
@@ -147,9 +168,10 @@ def _candidates(base: SeenProgram, memory: ConversationState, family: str) -> li
     choices = understand(base.code, family)
     if choices is not None and _contradicted(memory, family):
         return [*variations(choices), *(o for o in options(base, family, []) if o.kind == "restore")]
+    imitations = [] if memory.converged else list(reference_like(base, family))
     if _agreed(memory, family):
-        return list(reference_like(base, family))
-    return [*options(base, family, list(memory.programs.values())), *reference_like(base, family)]
+        return imitations
+    return [*options(base, family, list(memory.programs.values())), *imitations]
 
 
 def _corrected(option: ProposedChange, memory: ConversationState) -> ProposedChange:

@@ -6,6 +6,8 @@ from .budget import paid_ledger as paid_ledger
 from .budget_status import BudgetStatus as BudgetStatus
 from .budget_status import allowances as allowances
 from .budget_status import worked_minutes as worked_minutes
+from .bundle import open_bundle as open_bundle
+from .bundle import write_bundle as write_bundle
 from .cluster.doctor_checks import checkup as checkup
 from .cluster.doctor_checks import seconds as seconds
 from .cluster.launch import JobPreview as JobPreview
@@ -30,15 +32,18 @@ from .configure import every_role as every_role
 from .configure import is_file_key as is_file_key
 from .configure import key_path as key_path
 from .configure import load_config as load_config
+from .configure import load_team_options as load_team_options
 from .configure import problem_of as problem_of
 from .configure import read_configuration as read_configuration
 from .configure import unknown_names as unknown_names
 from .configure import with_files as with_files
 from .creation import amended as amended
+from .creation import at_servers as at_servers
 from .creation import check_models as check_models
 from .creation import check_unused as check_unused
 from .creation import create_run as create_run
 from .creation import load_cards as load_cards
+from .creation import read_solver as read_solver
 from .creation import resolve_dataset as resolve_dataset
 from .creation import with_absolute_paths as with_absolute_paths
 from .creation import with_servers as with_servers
@@ -47,6 +52,7 @@ from .directory import RunDirectory as RunDirectory
 from .directory import changed_prompts as changed_prompts
 from .directory import load_run as load_run
 from .directory import models_of as models_of
+from .directory import splits_among as splits_among
 from .effects import ProgressEvent as ProgressEvent
 from .evaluations import ProgramRun as ProgramRun
 from .evaluations import candidates_of as candidates_of
@@ -72,9 +78,9 @@ from .retry import refusal as refusal
 from .solver_evaluation import SolverEvaluation as SolverEvaluation
 from .solver_evaluation import SolverEvaluationOptions as SolverEvaluationOptions
 from .solver_evaluation import evaluate_solver as evaluate_solver
-from .solver_evaluation import read_solver as read_solver
 from .solver_evaluation import trial_data as trial_data
 from .status import Status as Status
 from .status import status_blocks as status_blocks
 from .status import view as view
+from .synthesis import model_calls as model_calls
 from .synthesis import synthesis_by_runs as synthesis_by_runs

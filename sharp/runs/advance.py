@@ -7,21 +7,22 @@ for is recorded when it ends, however it ends. Any number of runs can advance in
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from hpc.campaign import StopWaiter, Warn
 from hpc.journal import Journal, keep_beating
-from sharp.evaluation import Evaluation
+from sharp.evaluation import Environment, Evaluation, probe_program
 from sharp.llm import Effect
 from sharp.methods import run_method
 from sharp.runs.budget import BudgetGuard
-from sharp.runs.directory import RunDirectory
+from sharp.runs.directory import RunDirectory, recorded_environment
 from sharp.runs.effects import JournaledEffects, ProgressEvent, ProgressListener
 from sharp.runs.execution_backend import ExecutionBackend
 from sharp.runs.replay_sources import replay_sources
-from sharp.tournament import RunContext, Tournament
+from sharp.tournament import RunContext, Tournament, request_of
 
 
 def ignore(_: object) -> None:
@@ -92,11 +93,35 @@ async def advance(
             tools.evaluator,
             guard=guard,
             donor=donor,
-            listener=_watchful(listener, warn),
+            listener=_watchful(listener, warn, run),
             parking=site.parking,
             pauses_s=tools.pauses_s,
         )
-        return await _first_of(run_method(session_of(run, effects)), leave(), keep_beating(journal.renew))
+        return await _first_of(_played(run, effects), leave(), keep_beating(journal.renew))
+
+
+async def _played(run: RunDirectory, effects: JournaledEffects) -> Tournament:
+    if run.environment is None:
+        run = run.with_environment(await _environment(run, effects))
+    return await run_method(session_of(run, effects))
+
+
+async def _environment(run: RunDirectory, effects: JournaledEffects) -> Environment:
+    """Return what programs find where they will run; that of the run whose answers serve, where there is one.
+
+    It stands in prompts, so that it is looked for once, before anything is asked, and holds on whatever machine the run
+    goes on.
+    """
+    config = run.config
+    if config.reads_only:
+        return Environment()
+    donor = config.genesis.replay_from or config.models.replay_from or config.retry.of
+    known = recorded_environment(donor) if donor else None
+    if known is not None:
+        return known
+    code = probe_program(run.problem.interface)
+    request = request_of(config, run.problem, run.manifest["data"]["label"], code, "smoke")
+    return Environment.told_by(await effects.probe(request))
 
 
 def session_of(run: RunDirectory, effects: JournaledEffects) -> RunContext:
@@ -108,6 +133,8 @@ def session_of(run: RunDirectory, effects: JournaledEffects) -> RunContext:
         data=run.manifest["data"]["label"],
         effects=effects,
         prior=run.prior,
+        start=run.start,
+        environment=run.environment,
     )
 
 
@@ -129,13 +156,20 @@ async def _first_of(
         await asyncio.gather(working, left, renewal, return_exceptions=True)
 
 
-def _watchful(listener: ProgressListener, warn: Warn) -> ProgressListener:
-    """Return a listener that warns, once and loudly, where programs ran without a sandbox: workers cannot."""
-    warned = False
+def _watchful(listener: ProgressListener, warn: Warn, run: RunDirectory) -> ProgressListener:
+    """Return a listener that warns, once and loudly, of what workers cannot warn of.
+
+    That is where programs ran without a sandbox, and where they find other versions than prompts say.
+    """
+    warned, compared = False, False
 
     def heard(progress: ProgressEvent) -> None:
-        nonlocal warned
+        nonlocal warned, compared
         known = progress.reply.environment if isinstance(progress.reply, Evaluation) else {}
+        if not compared and "python" in known and not known.get("cached"):
+            compared = True
+            if differs := _differences(run.environment, known):
+                warn(f"Programs run with other versions than the prompts of this run say: {differs}.")
         if not warned and known.get("sandbox") == "rlimits":
             warned = True
             warn(
@@ -145,3 +179,12 @@ def _watchful(listener: ProgressListener, warn: Warn) -> ProgressListener:
         listener(progress)
 
     return heard
+
+
+def _differences(told: Environment | None, known: Mapping[str, Any]) -> str:
+    """Return which versions of an evaluation are not those that a run's prompts tell of."""
+    versions = {} if told is None else {"python": told.python, **told.packages}
+    found = ((name, known.get(name), version) for name, version in versions.items())
+    return ", ".join(
+        f"{name} {now} and not {version}" for name, now, version in found if now not in (None, version)
+    )

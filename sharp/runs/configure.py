@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sharp.config import RunConfig, Server, to_plain
+from sharp.config import RunConfig, Server, TeamOptions, to_plain
 from sharp.errors import ConfigurationError
 from sharp.evaluation import measures_of
 from sharp.llm import list_cards
@@ -19,6 +19,7 @@ ROLES = ("analyst", "generator", "reporter", "writer")
 # Keys that name files: in a configuration file, relative to that file where they name an existing one.
 _RUNS = (("genesis", "replay_from"), ("genesis", "prior_run"), ("models", "replay_from"), ("retry", "of"))
 OPTIONAL_FILES = (("evaluation", "data"), ("evaluation", "sandbox_image"), *_RUNS)
+_START = ("genesis", "start")
 FILES: tuple[Place, ...] = (("problem",), *OPTIONAL_FILES)
 
 
@@ -29,13 +30,15 @@ def load_config(
     model: str | None = None,
     base_url: str | None = None,
     prior_run: Path | None = None,
+    start: Sequence[Path] = (),
     values: Mapping[str, Any] | None = None,
     foreseen: bool = False,
 ) -> RunConfig:
     """Return the configuration for a problem id, a problem specification or a configuration file.
 
     `overrides` are `key=value` texts with dotted keys and YAML values, `values` the same as nested mappings. `model`
-    plays every role, and `base_url` is where it is served; `prior_run` is the earlier run that is told of.
+    plays every role, and `base_url` is where it is served; `prior_run` is the earlier run that is told of, `start` are
+    solvers to start from.
     `foreseen` says that `what` is a specification that is yet to be written: what takes it to be seen is not checked.
     Raises ConfigurationError, which names file, line and key, or the option.
     """
@@ -44,6 +47,8 @@ def load_config(
     document = changed(document, overrides, model=model, base_url=base_url)
     if prior_run is not None:
         document = document.with_value(("genesis", "prior_run"), str(prior_run), "--prior-run")
+    if start:
+        document = document.with_value(("genesis", "start"), [str(path) for path in start], "--start")
     config = validate(document, RunConfig, ConfigurationError, WHAT)
     _refuse(document, _unknown_helpers(config) if foreseen else unknown_names(config))
     return config
@@ -69,6 +74,29 @@ def changed(
     for text in overrides:
         document = override(document, text, "--set")
     return document
+
+
+def load_team_options(
+    overrides: Iterable[str], models: Iterable[str], *, base_url: str | None = None
+) -> TeamOptions:
+    """Return the options of a team of these models: `key=value` texts, and where all of them are served.
+
+    Raises ConfigurationError, which names the option.
+    """
+    used = sorted({*models})
+    document = Document({}, {(): "command line"})
+    for model in used if base_url is not None else ():
+        document = document.with_value(("models", "servers", model, "base_url"), base_url, "--base-url")
+    for text in overrides:
+        document = override(document, text, "--set")
+    options = validate(document, TeamOptions, ConfigurationError, "the options of a team")
+    unknown = [model for model in options.models.servers if model not in used]
+    places = [
+        (("models", "servers", model), f"no role is played by {model!r}{hint(model, used)}")
+        for model in unknown
+    ]
+    _refuse(document, places)
+    return options
 
 
 def override(document: Document, text: str, option: str, below: Place = ()) -> Document:
@@ -139,6 +167,14 @@ def with_files(document: Document, folder: Path) -> Document:
             value = value.get(name) if isinstance(value, dict) else None
         if isinstance(value, str) and is_file_key(place, folder / value):
             document = document.with_value(place, str(folder / value), document.location_of(place))
+    genesis = document.data.get("genesis")
+    given = genesis.get("start") if isinstance(genesis, dict) else None
+    if isinstance(given, list):
+        beside = [
+            str(folder / each) if isinstance(each, str) and (folder / each).is_file() else each
+            for each in given
+        ]
+        document = document.with_value(_START, beside, document.location_of(_START))
     return document
 
 
@@ -148,11 +184,17 @@ def is_file_key(place: Place, path: Path) -> bool:
 
 
 def every_role(document: Document, model: Any) -> dict[Place, Any]:
-    """Return the settings that let one model play every role, each judge's included."""
+    """Return the settings that let one model play every role, each judge's included, and all generators'."""
     models = document.data.get("models")
     judges = models.get("judges") if isinstance(models, dict) else None
     count = len(judges if isinstance(judges, list) else RunConfig(problem="-").models.judges)
-    return {**{("models", role): model for role in ROLES}, ("models", "judges"): [model] * count}
+    roles: dict[Place, Any] = {
+        **{("models", role): model for role in ROLES},
+        ("models", "judges"): [model] * count,
+    }
+    if isinstance(models, dict) and "generators" in models:
+        roles["models", "generators"] = []
+    return roles
 
 
 def problem_of(config: RunConfig) -> Problem:
@@ -171,12 +213,25 @@ def unknown_names(config: RunConfig) -> Iterator[tuple[Place, str]]:
 
 
 def _unknown_helpers(config: RunConfig) -> Iterator[tuple[Place, str]]:
-    """Yield the names of methods, models, servers and earlier runs that there are not."""
+    """Yield the names of methods, models, servers, earlier runs and solvers that there are not."""
+    for index, path in enumerate(config.genesis.start):
+        if not path.is_file():
+            yield (*_START, index), f"expected a solver program, found no file {path}"
+    yield from _unknown_models(config)
+    for section, key in _RUNS:
+        run = getattr(getattr(config, section), key)
+        if run is not None and not (run / "run.yaml").is_file():
+            yield (section, key), f"expected the directory of a run, found no {run / 'run.yaml'}"
+
+
+def _unknown_models(config: RunConfig) -> Iterator[tuple[Place, str]]:
+    """Yield the names of methods, models and servers that there are not."""
     if config.method not in (methods := plugin_names("sharp.methods")):
         yield ("method",), f"there is no method {config.method!r}{hint(config.method, methods)}"
     cards, models = list_cards(), config.models
     roles: list[tuple[Place, str]] = [(("models", role), getattr(models, role)) for role in ROLES]
-    roles += [(("models", "judges", index), model) for index, model in enumerate(models.judges)]
+    for role in ("judges", "generators"):
+        roles += [(("models", role, index), model) for index, model in enumerate(getattr(models, role))]
     for place, model in roles:
         if not _is_file_name(model) and model not in cards:
             yield place, f"there is no model card {model!r}{hint(model, cards)}"
@@ -184,10 +239,6 @@ def _unknown_helpers(config: RunConfig) -> Iterator[tuple[Place, str]]:
     for model in models.servers:
         if model not in used:
             yield ("models", "servers", model), f"no role is played by {model!r}{hint(model, used)}"
-    for section, key in _RUNS:
-        run = getattr(getattr(config, section), key)
-        if run is not None and not (run / "run.yaml").is_file():
-            yield (section, key), f"expected the directory of a run, found no {run / 'run.yaml'}"
 
 
 def unknown_kinds(config: RunConfig, problem: Problem) -> Iterator[tuple[int, str]]:

@@ -5,7 +5,6 @@ What may change after that are budgets, and where models are served (`amended`).
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,11 +14,19 @@ from pathlib import Path
 
 from hpc.errors import RunDirectoryError
 from hpc.files import make_directory, translate_os_errors, write_atomic
-from sharp.config import BudgetOptions, RunConfig, to_plain
-from sharp.errors import ConfigurationError
-from sharp.llm import ModelCard, as_rule_based, is_hosted, load_card, make_backend, prompt_hashes
+from sharp.config import BudgetOptions, FeedbackOptions, RunConfig, Server, to_plain
+from sharp.errors import ConfigurationError, InputError
+from sharp.evaluation import Environment, signature_fault
+from sharp.llm import ModelCard, as_rule_based, as_served, is_hosted, load_card, make_backend, prompt_hashes
 from sharp.problems import Problem, to_yaml
-from sharp.reference import DataSet, ProgressCallback, ensure_dataset, open_dataset
+from sharp.reference import (
+    DataSet,
+    ProgressCallback,
+    ensure_dataset,
+    has_reference_solution,
+    open_dataset,
+    output_inputs,
+)
 from sharp.runs.configure import OPTIONAL_FILES, override, problem_of, unknown_kinds
 from sharp.runs.directory import (
     PRIOR,
@@ -27,12 +34,14 @@ from sharp.runs.directory import (
     load_run,
     manifest_yaml,
     models_of,
+    no_dataset,
     plain_cards,
     splits_of,
 )
 from sharp.runs.execute import replay
 from sharp.runs.manifest import FORMAT
-from sharp.tournament import digest
+from sharp.runs.provenance import provenance
+from sharp.tournament import StartingProgram, digest
 from sharp.version import __version__
 from sharp.yaml_documents import Document, hint, validate
 
@@ -49,15 +58,71 @@ def create_run(
     check_unused(path)
     config = with_absolute_paths(config)
     problem = problem_of(config)
+    config, start = without_reference(config, problem), starting_programs(config, problem)
     for _, text in unknown_kinds(config, problem):
         raise ConfigurationError(f"feedback.metrics: {text}")
     cards = load_cards(config)
     if config.models.replay_from is None:
         check_models(card for card in cards.values() if not (on_cluster and is_hosted(card)))
+        cards = {name: as_served(card, ask_model=True) for name, card in cards.items()}
     prior = _prior_run(config, problem)
     dataset = resolve_dataset(config, problem, progress)
-    splits_of(config, dataset)
-    return _begin(path, config, problem, cards, dataset, _digest_of(prior, dataset) if prior else "")
+    config = with_known_target(config, dataset)
+    if prior is not None and prior.config.target != config.target:
+        raise _unfit(prior, f"ranked programs by the {prior.config.target}; expected target {config.target}")
+    told = _digest_of(prior, dataset) if prior else ""
+    return _begin(path, config, problem, cards, dataset, told, start)
+
+
+def without_reference(config: RunConfig, problem: Problem) -> RunConfig:
+    """Return the configuration with feedback that needs no reference data, where there are to be none.
+
+    In place of the usual nRMSE the sum of residual, disagreement and two-grid difference ranks programs, as far as the
+    problem and its grid have them. Raises ConfigurationError for other kinds that need reference data.
+    """
+    if config.evaluation.data_kind != "none" or config.reads_only:
+        return config
+    from sharp.reference import all_metrics, coarsened, residual_obstacle
+
+    metrics, known = config.feedback.metrics, all_metrics()
+    if metrics != FeedbackOptions().metrics:
+        for name in metrics:
+            if name in known and known[name].needs_data:
+                raise ConfigurationError(
+                    f"feedback.metrics: {name} needs reference data, and evaluation.data_kind is none"
+                )
+        return config
+    inputs = output_inputs(problem)
+    chosen = ["agreement"]
+    if coarsened(problem, inputs) is not None:
+        chosen.insert(0, "two_grid")
+    if not residual_obstacle(problem, inputs):
+        chosen.insert(0, "residual")
+    feedback = config.feedback.model_copy(
+        update={"metrics": tuple(chosen), "weights": dict.fromkeys(chosen, 1.0)}
+    )
+    return config.model_copy(update={"feedback": feedback})
+
+
+def read_solver(path: Path) -> str:
+    """Read the text of a program; raises `InputError` where there is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: expected a program, found no UTF-8 text") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def starting_programs(config: RunConfig, problem: Problem) -> tuple[StartingProgram, ...]:
+    """Read the solvers to start from; raises InputError for one that cannot be read or called as the problem's are."""
+    interface, found = problem.interface, []
+    for path in config.genesis.start:
+        code = read_solver(path)
+        if fault := signature_fault(code, interface.function, interface.arguments):
+            raise ConfigurationError(f"genesis.start: {path}: {fault}")
+        found.append(StartingProgram(path.name, code))
+    return tuple(found)
 
 
 def check_models(cards: Iterable[ModelCard]) -> None:
@@ -118,7 +183,16 @@ def create_alike(run: RunDirectory, config: RunConfig, path: Path) -> RunDirecto
     Raises DataError where the data are gone or changed, RunDirectoryError if a run is there already.
     """
     check_unused(path)
-    return _begin(path, with_absolute_paths(config), run.problem, run.cards, run.dataset(), run.prior)
+    return _begin(
+        path,
+        with_absolute_paths(config),
+        run.problem,
+        run.cards,
+        run.dataset(),
+        run.prior,
+        run.start,
+        run.environment,
+    )
 
 
 def _begin(
@@ -128,14 +202,14 @@ def _begin(
     cards: Mapping[str, ModelCard],
     dataset: DataSet,
     prior: str,
+    start: tuple[StartingProgram, ...],
+    environment: Environment | None = None,
 ) -> RunDirectory:
     make_directory(path)
     write_atomic(path / "problem.yaml", manifest_yaml(problem.specification.model_dump(mode="json")))
     manifest = {
         "format": FORMAT,
-        "software": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(),
         "config": to_plain(config),
         "problem": {"id": problem.id, "hash": problem.hash},
         "data": {
@@ -146,12 +220,26 @@ def _begin(
         },
         "models": plain_cards(cards),
         "prompts": prompt_hashes(),
+        "software": __version__,
+        "provenance": provenance(),
     }
+    if environment is not None:
+        manifest["environment"] = environment.to_json()
     if prior:
         write_atomic(path / PRIOR, prior.encode())
         manifest["prior"] = {"hash": sha256(prior.encode()).hexdigest()}
+    if start:
+        make_directory(path / "start")
+        manifest["start"] = [_kept(path, number, given) for number, given in enumerate(start, start=1)]
     write_atomic(path / "run.yaml", manifest_yaml(manifest))
-    return RunDirectory(path, config, problem, cards, manifest, prior)
+    return RunDirectory(path, config, problem, cards, manifest, prior, start)
+
+
+def _kept(path: Path, number: int, given: StartingProgram) -> dict[str, str]:
+    """Write a solver to start from into the run directory, and return what is recorded of it."""
+    file, content = f"start/u{number:03d}.py", given.code.encode()
+    write_atomic(path / file, content)
+    return {"file": file, "name": given.name, "hash": sha256(content).hexdigest()}
 
 
 def check_unused(path: Path) -> None:
@@ -184,7 +272,11 @@ def with_servers(cards: Mapping[str, ModelCard], config: RunConfig) -> dict[str,
     """Return the cards with the servers that the configuration names, or as the rule-based model plays them all."""
     if config.models.override is not None:
         return {name: as_rule_based(card) for name, card in cards.items()}
-    servers = config.models.servers
+    return at_servers(cards, config.models.servers)
+
+
+def at_servers(cards: Mapping[str, ModelCard], servers: Mapping[str, Server]) -> dict[str, ModelCard]:
+    """Return the cards with these servers, by the cards' names."""
     return {
         name: card.model_copy(update=servers[name].model_dump(exclude_none=True)) if name in servers else card
         for name, card in cards.items()
@@ -194,8 +286,16 @@ def with_servers(cards: Mapping[str, ModelCard], config: RunConfig) -> dict[str,
 def resolve_dataset(config: RunConfig, problem: Problem, progress: ProgressCallback | None = None) -> DataSet:
     """Return the data set a configuration means, generating it if need be."""
     options = config.evaluation
+    if config.reads_only:
+        return no_dataset(problem, Path())
     if options.data is not None:
-        return open_dataset(options.data, problem)
+        dataset = open_dataset(options.data, problem)
+        if not dataset.has_solutions:
+            raise ConfigurationError(
+                f"evaluation.data: {options.data} holds inputs without solutions; expected evaluation.data_kind none "
+                "in its place, which draws the same"
+            )
+        return dataset
     return ensure_dataset(
         problem,
         samples=options.validation + options.test,
@@ -205,6 +305,17 @@ def resolve_dataset(config: RunConfig, problem: Problem, progress: ProgressCallb
     )
 
 
+def with_known_target(config: RunConfig, dataset: DataSet) -> RunConfig:
+    """Return the configuration with the data as target where its samples have no reference solution.
+
+    Raises `DataError` where the data set has too few samples.
+    """
+    splits = splits_of(config, dataset)
+    if has_reference_solution(dataset, [*splits.validation, *splits.test]):
+        return config
+    return config.model_copy(update={"target": "data"})
+
+
 def with_absolute_paths(config: RunConfig) -> RunConfig:
     """Return the configuration with absolute names of files: its run can be resumed from any directory."""
     for section, key in OPTIONAL_FILES:
@@ -212,7 +323,8 @@ def with_absolute_paths(config: RunConfig) -> RunConfig:
         if (path := getattr(options, key)) is not None:
             changed = options.model_copy(update={key: path.absolute()})
             config = config.model_copy(update={section: changed})
-    return config
+    start = tuple(path.absolute() for path in config.genesis.start)
+    return config.model_copy(update={"genesis": config.genesis.model_copy(update={"start": start})})
 
 
 def amended(run: RunDirectory, budgets: Iterable[str] = (), servers: Iterable[str] = ()) -> RunDirectory:

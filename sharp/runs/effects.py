@@ -88,6 +88,12 @@ class JournaledEffects:
         reply = await self._perform("evaluate", path, request.to_json(), call)
         return Evaluation.from_json(reply)
 
+    async def probe(self, request: EvaluationRequest) -> Evaluation:
+        """Run a program that is no candidate: nothing of it is recorded or counts."""
+        with self._parking.active():
+            await self._parking.wait_admitted()
+            return await self._patiently("environment", request)
+
     def checkpoint(self, barrier: str, state: Tournament) -> None:
         """Keep the state and the ledger up to here; the last state is also at hand as `state`."""
         self.state = state

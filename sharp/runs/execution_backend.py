@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from hpc.quiescence import QuiescenceTracker
 from hpc.sandbox import SandboxPolicy
-from sharp.config import EvaluationOptions, Models
+from sharp.config import EvaluationOptions
 from sharp.evaluation import (
     CachedEvaluator,
     EvaluationCache,
@@ -84,12 +84,7 @@ def backend(run: RunDirectory, card: ModelCard) -> ChatBackend:
     options = run.config.models
     if options.replay_from is not None:
         return ReplayOnlyBackend()
-    return make_backend(card, **patience_of(options))
-
-
-def patience_of(options: Models) -> dict[str, Any]:
-    """Return how long a model is waited for, and how many calls are in flight."""
-    return options.model_dump(include={"deadline_s", "attempt_timeout_s", "concurrency"})
+    return make_backend(card, **options.patience)
 
 
 def local_evaluator(run: RunDirectory) -> LocalEvaluator:

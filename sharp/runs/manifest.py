@@ -11,7 +11,7 @@ import yaml
 from hpc.errors import RunDirectoryError, RunVersionError
 from sharp.version import __version__
 
-FORMAT = 2
+FORMAT = 3
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

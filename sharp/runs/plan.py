@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sharp.config import RunConfig, to_plain
@@ -13,22 +14,38 @@ from sharp.llm import (
     CostModel,
     Estimate,
     EstimateRange,
+    Message,
     ModelCard,
     PdeSharp,
     Price,
     Purpose,
     Sampled,
+    abridged,
+    as_served,
     cepo,
+    count_tokens,
+    listed_functions,
     mixture_of_agents,
+    shared_functions,
     single_call,
 )
-from sharp.llm.estimate import estimate
-from sharp.runs.creation import load_cards
+from sharp.llm.estimate import INSTRUCTION_TOKENS, PROGRAM_TOKENS, estimate
+from sharp.runs.configure import problem_of
+from sharp.runs.creation import load_cards, resolve_dataset, with_known_target
+
+NO_REFERENCE = "The data have no reference solution: programs are ranked by their error against the data."
 
 
 def plan(config: RunConfig) -> dict[str, Any]:
-    """Return the resolved configuration with an estimate of calls, tokens, dollars and evaluations."""
-    cards = load_cards(config)
+    """Return the resolved configuration with an estimate of calls, tokens, dollars and evaluations.
+
+    Servers that can be reached are asked for their context, which costs nothing. A data file that the configuration
+    names is looked at if it is there: raises `DataError` where it does not fit.
+    """
+    cards = {name: as_served(card, ask_model=False) for name, card in load_cards(config).items()}
+    wanted = config.target
+    if config.evaluation.data is not None and config.evaluation.data.is_file():
+        config = with_known_target(config, resolve_dataset(config, problem_of(config)))
     guess = estimate(size_of(config))
     prices = prices_of(config, cards)
     spent = guess.dollars(prices)
@@ -36,13 +53,16 @@ def plan(config: RunConfig) -> dict[str, Any]:
     extra = guess.dollars({purpose: listed for purpose, listed in prices.items() if purpose != "genesis"})
     return {
         "config": to_plain(config),
+        "no_reference": config.target != wanted,
         "calls": {purpose: vars(span) for purpose, span in guess.calls.items()},
         "prompt_tokens": _total(guess.prompt_tokens),
         "completion_tokens": _total(guess.completion_tokens),
         "dollars": None if spent is None else vars(spent),
         "evaluations": vars(guess.evaluations),
+        "smoke_runs": config.genesis.candidates if config.genesis.smoke_run else 0,
         "budgets": _budgets(config, guess, spent),
         "break_even": _break_even(config, guess, extra),
+        "context": [*context_plan(config, cards)],
         "assumptions": list(guess.assumptions),
     }
 
@@ -60,21 +80,63 @@ def format_plan(planned: dict[str, Any]) -> str:
     lines = [
         "Configuration",
         *(f"  {line}" for line in safe_dump(planned["config"], sort_keys=False).splitlines()),
+        *([NO_REFERENCE] if planned["no_reference"] else []),
         "Language-model calls",
         *calls,
         _range("Prompt tokens", planned["prompt_tokens"]),
         _range("Completion tokens", planned["completion_tokens"]),
         "Dollars: unknown, a model has no price" if dollars is None else _range("Dollars", dollars),
         _range("Evaluations", planned["evaluations"]),
+        *([f"Smoke runs before judging: {planned['smoke_runs']}"] if planned["smoke_runs"] else []),
         *(
             f"Budget of {budget['limit']:g} {budget['unit']}: {budget['verdict']}"
             for budget in planned["budgets"]
         ),
         *([] if planned["break_even"] is None else [f"Break-even: {planned['break_even']}"]),
+        *planned["context"],
         "Assumptions",
         *(f"  - {text}" for text in planned["assumptions"]),
     ]
     return "\n".join(lines)
+
+
+_INSTEAD = {
+    "error": "the run will stop there (context.policy: error)",
+    "drop-code": "each judge leaves out others (context.policy: drop-code)",
+    "summaries": "summaries stand in place of the others, at one call a candidate (context.policy: summaries)",
+    "sittings": "each judge reads them in several sittings (context.policy: sittings)",
+}
+
+
+def context_plan(
+    config: RunConfig, cards: Mapping[str, ModelCard], codes: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield a line for each judges' model: the tokens of a first turn, and whether its context holds them.
+
+    Programs count with their typical length, or those of genesis, once there are `codes`, with their own.
+    """
+    if config.method != "pde-sharp" or config.synthesis.mode != "tournament":
+        return
+    number = len(codes) or config.genesis.candidates
+    for name, judges in Counter(config.models.judges).items():
+        card = cards[name]
+        answer = config.sampling.judge.max_tokens or card.sampling_for("judge").max_tokens
+        programs = PROGRAM_TOKENS.expected * number
+        if codes:
+            shared = shared_functions(codes)
+            shown = [
+                Message("user", text)
+                for text in (listed_functions(shared), *(abridged(c, shared) for c in codes))
+            ]
+            programs = count_tokens(shown, card.bytes_per_token)
+        needed, room = INSTRUCTION_TOKENS.expected + programs, card.context - answer
+        asked = f"First turn of {judges} judge{'s' * (judges > 1)}, {name}"
+        line = f"{asked}: about {needed:,.0f} tokens for {number} programs; "
+        if needed <= room:
+            yield f"{line}{room:,} fit beside the answer"
+            continue
+        fit = max(0, int((room - INSTRUCTION_TOKENS.expected) / (programs / number)))
+        yield f"{line}only {room:,} fit beside the answer, about {fit} programs: {_INSTEAD[config.context.policy]}"
 
 
 def _budgets(config: RunConfig, guess: Estimate, dollars: EstimateRange | None) -> list[dict[str, Any]]:
@@ -142,21 +204,23 @@ def _size_of_pde_sharp(config: RunConfig) -> PdeSharp:
         derivation=config.genesis.two_step,
         tournament=synthesis.mode == "tournament",
         judges=config.n_judges,
-        rounds=synthesis.max_rounds,
-        cycles=1 if synthesis.next_cycle == "never" else synthesis.max_cycles,
+        rounds=1 if config.reads_only else synthesis.max_rounds,
+        cycles=1 if config.reads_only or synthesis.next_cycle == "never" else synthesis.max_cycles,
         analysis_steps=_checks(config) * (config.genesis.candidates if analysis.per_candidate else 1)
         + analysis.written,
         repairs=synthesis.repairs,
         patch_retries=synthesis.patch_retries,
         written_criteria=synthesis.criteria == "self-generated",
         prior_run=config.genesis.prior_run is not None,
+        smoke_run=config.genesis.smoke_run,
+        reading_only=config.reads_only,
     )
 
 
 def prices_of(config: RunConfig, cards: Mapping[str, ModelCard]) -> dict[Purpose, list[Price | None]]:
     """Return the prices of the models that are asked for each purpose, each as often as its share of the calls."""
     models, options = config.models, config.cepo
-    genesis = [models.generator]
+    genesis = [*models.authors]
     asked: dict[Purpose, list[str]] = {"genesis": genesis, "search": genesis, "debug": genesis}
     if config.method == "pde-sharp":
         writer = [models.writer] if config.analysis.written else []
@@ -164,12 +228,12 @@ def prices_of(config: RunConfig, cards: Mapping[str, ModelCard]) -> dict[Purpose
             "analysis": [*[models.analyst] * _checks(config), *writer],
             "genesis": genesis,
             "judge": list(models.judges),
-            "debug": [models.generator, *models.judges],
+            "debug": [*models.authors, *models.judges],
             "reporter": [models.reporter],
         }
     elif config.method == "cepo" and options.rating_model is not None and options.best_of > 1:
         ratings = options.best_of - 1 if options.rating == "pairwise" else 1
-        asked["genesis"] = genesis * (2 * options.plans + 2) + [options.rating_model] * ratings
+        asked["genesis"] = genesis * (2 * options.plans + 2) + [options.rating_model] * ratings * len(genesis)
     return {purpose: [cards[name].price for name in names] for purpose, names in asked.items()}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from hpc.sandbox import SandboxPolicy
 from sharp.config import EvaluationOptions, RunConfig
-from sharp.errors import ConfigurationError, InputError
+from sharp.errors import ConfigurationError
 from sharp.evaluation import (
     Evaluation,
     EvaluationRequest,
@@ -70,16 +70,6 @@ class SolverEvaluation:
             "evaluation": self.evaluation.to_json(),
             "study": self.study and self.study.to_json(),
         }
-
-
-def read_solver(path: Path) -> str:
-    """Read the text of a program; raises `InputError` where there is none."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: expected a program, found no UTF-8 text") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def evaluate_solver(

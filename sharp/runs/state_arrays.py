@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from math import nan
 from operator import attrgetter
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 
 from hpc.journal import StateArray, natural_sort_key
 from sharp.llm import Effect, TokenUsage, execution_kind
-from sharp.tournament import JudgeTurn, Tournament
+from sharp.tournament import Execution, JudgeTurn, Tournament
 
 Make = Callable[[Iterable[Any], str, str], StateArray]
 Field = str | Callable[[Any], Any]
@@ -37,6 +38,7 @@ def state_arrays(state: Tournament, effects: Iterable[Effect] = ()) -> dict[str,
         ),
         "discarded_id": _text(state.discarded.keys(), "replies without a usable program", "discarded"),
         "discarded_reason": _text(state.discarded.values(), "why", "discarded"),
+        **_columns("smoke", "smoke_run", tuple(state.smoke.values()), _SMOKE),
         **_columns("selection", "selection", state.selections, _SELECTIONS),
         **_columns("execution", "execution", state.executions, _EXECUTIONS),
         "round_metric": StateArray(
@@ -92,6 +94,11 @@ def _score(name: str) -> Callable[[Any], float | None]:
     return value
 
 
+def _failure_kind(execution: Execution) -> str | None:
+    failure = execution.evaluation.failure
+    return failure.kind if failure else None
+
+
 _CANDIDATES: Columns = (
     ("id", _text, "id", "id of the program"),
     ("origin", _text, "origin", "genesis, hybrid, search or debug"),
@@ -108,12 +115,31 @@ _CANDIDATES: Columns = (
         "changes: what, why, sources",
     ),
     ("changed_share", _real, "changed_share", "share of lines that differ from the base"),
+    (
+        "assignment",
+        _json,
+        lambda c: c.assignment and vars(c.assignment),
+        "method that was asked for, part by part",
+    ),
+)
+_SMOKE: Columns = (
+    ("candidate", _text, "candidate", "program that had a short run before judging"),
+    (
+        "failure",
+        _text,
+        _failure_kind,
+        "class of failure, empty if it passed",
+    ),
+    ("reused_from", _text, "reused_from", "equal program whose run it was"),
+    ("run_time_s", _real, "evaluation.run_time_s", "seconds of the solver call"),
 )
 _SELECTIONS: Columns = (
     ("cycle", _whole, "cycle", "judging cycle"),
     ("judge", _whole, "judge", "judge"),
     ("model", _text, "model", "the judge's model card"),
-    ("shown", _json, "shown", "pool in the order shown"),
+    ("shown", _json, "shown", "programs read in full, in the order shown"),
+    ("summarised", _json, "summarised", "programs of which a summary was read"),
+    ("unread", _json, "unread", "programs left out for want of room"),
     ("criteria", _json, "criteria", "criteria"),
     ("shortlist", _json, "shortlist", "ranked ids with reasons"),
     ("nominee", _text, "nominee", "the nominee"),
@@ -125,7 +151,7 @@ _EXECUTIONS: Columns = (
     (
         "failure",
         _text,
-        lambda e: e.evaluation.failure and e.evaluation.failure.kind,
+        _failure_kind,
         "class of failure, empty if it ran",
     ),
     ("reused_from", _text, "reused_from", "twin whose result was reused"),
@@ -161,6 +187,7 @@ _SEARCH: Columns = (
     ("candidate", _text, "candidate", "program that was written"),
     ("metric", _real, "metric", "its metric, +inf if it failed"),
     ("note", _text, "note", "particulars of the method"),
+    ("author", _text, "author", "model card of the author, empty for steps that write nothing"),
 )
 
 
@@ -198,6 +225,7 @@ def _outcome(state: Tournament) -> dict[str, Any]:
         "best": state.best,
         "best_per_judge": {str(judge): name for judge, name in state.best_per_judge.items()},
         "test": state.test.to_json() if state.test else None,
+        "convergence": asdict(state.convergence) if state.convergence else None,
         "x64": {name: precise.to_json() for name, precise in state.x64.items()},
         "prose": vars(state.prose) if state.prose else None,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ from sharp.runs.manifest import read_manifest, search_steps
 class Status:
     """A run at a glance. `controller` says who works on it, if anyone does; errors are of validation runs.
 
-    `dollars` is None where a call has no known price; `budgets` are those that are set.
+    `dollars` is None where a call has no known price; `budgets` are those that are set. Without reference data the best
+    is that with the smallest residual, and `verified` says what is known of the winner's error; None with such data.
     """
 
     run: str
@@ -42,6 +43,8 @@ class Status:
     best: str | None
     best_nrmse: float | None
     best_nrmse_reference: float | None
+    best_residual: float | None
+    verified: str | None
     budgets: tuple[BudgetStatus, ...]
     warnings: tuple[str, ...]
 
@@ -63,7 +66,7 @@ def view(path: Path, spent: ClusterUsage | None = None) -> Status:
     ledger = recorded_ledger(manifest, record.effects.values()) if costs else None
     chats = [effect.reply for effect in record.effects.values() if effect.kind == "chat"]
     runs = [effect for effect in record.effects.values() if effect.kind == "evaluate"]
-    best = _best(runs)
+    best = _best(runs, "nrmse" if config.get("target") == "data" else "nrmse_reference")
     scores = best.reply["scores"] if best else {}
     return Status(
         run=str(path),
@@ -84,6 +87,8 @@ def view(path: Path, spent: ClusterUsage | None = None) -> Status:
         best=candidate_of(best.path) if best else None,
         best_nrmse=scores.get("nrmse"),
         best_nrmse_reference=scores.get("nrmse_reference"),
+        best_residual=scores.get("residual"),
+        verified=_verdict(record) if manifest.get("data", {}).get("kind") == "none" else None,
         budgets=_budgets(manifest, record, ledger, spent) if ledger else (),
         warnings=record.warnings,
     )
@@ -121,6 +126,10 @@ def _facts(status: Status) -> Iterator[tuple[str, str]]:
         truth = status.best_nrmse_reference
         against = f", against reference {truth:.3e}" if truth is not None else ""
         yield "best", f"{status.best}: error {status.best_nrmse:.3e}{against}"
+    if status.verified is not None:
+        if status.best is not None and status.best_residual is not None:
+            yield "smallest residual", f"{status.best}: {status.best_residual:.3e}"
+        yield "error", status.verified
     if status.budgets:
         yield "budget", ", ".join(budget.in_words() for budget in status.budgets)
     yield from (("warning", text) for text in status.warnings)
@@ -155,13 +164,31 @@ def _stage(config: Mapping[str, Any], record: RunRecord) -> str:
     return f"at {last.rpartition('/')[0] or last}{step}"
 
 
-def _best(runs: Iterable[EffectRecord]) -> EffectRecord | None:
+def _best(runs: Iterable[EffectRecord], error: str) -> EffectRecord | None:
     scored = [
         effect
         for effect in runs
         if not effect.path.startswith("finalize/")
         and effect.request["split"] == "validation"
         and effect.reply["scores"]
-        and isfinite(effect.reply["scores"]["nrmse"])
+        and isfinite(_rank(effect, error))
     ]
-    return min(scored, key=lambda effect: effect.reply["scores"]["nrmse"], default=None)
+    return min(scored, key=lambda effect: _rank(effect, error), default=None)
+
+
+def _rank(effect: EffectRecord, error: str) -> float:
+    """Return the error of a run that ranks it, or its residual where there are no reference data."""
+    scores = effect.reply["scores"]
+    value = scores["residual"] if scores["nrmse"] is None else scores[error]
+    return inf if value is None else float(value)
+
+
+def _verdict(record: RunRecord) -> str:
+    """Return what is known of the error of the winner of a run without reference data."""
+    test = record.effects.get("finalize/test")
+    if test is None or not test.reply["scores"]:
+        return "unverified"
+    from sharp.evaluation import Evaluation
+
+    scores = Evaluation.from_json(test.reply).scores
+    return str(scores and scores.verification)

@@ -3,26 +3,38 @@
     FOLDER/session-<hash>/synthesis-<hash>/     an ordinary run directory: `sharp status`, `sharp report` open it
 
 The hash is that of the problem and of the effort; models and seed are the session's. The directory holds all
-that a tool needs to go on: a run that was broken off is carried on, a finished one is opened without a call.
+that a tool needs to go on: a run that was broken off is carried on, a finished one is opened without a call. What these
+runs take counts in the session's budget.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from hpc.errors import ReplayMiss
-from hpc.journal import read_run
-from sharp.agent import OpenSynthesis, Role, SolverProgram, SynthesisArgs, SynthesisUsage, ToolError
-from sharp.config import RunConfig
+from hpc.journal import EffectRecord, Journal, read_run
+from sharp.agent import (
+    ModelCalls,
+    OpenSynthesis,
+    Role,
+    SolverProgram,
+    SynthesisArgs,
+    SynthesisUsage,
+    ToolError,
+)
+from sharp.config import BudgetOptions, Connections, RunConfig, TeamOptions
 from sharp.errors import InputError
+from sharp.llm import ClusterUsage, Ledger, ModelCard, build_ledger, load_card, make_backend, used_of
 from sharp.problems import Problem
-from sharp.runs.budget_status import recorded_ledger
-from sharp.runs.creation import create_run, write_specification
+from sharp.runs.budget import BudgetGuard
+from sharp.runs.budget_status import as_effect, recorded_ledger
+from sharp.runs.creation import create_run, with_servers, write_specification
 from sharp.runs.directory import RunDirectory, load_run
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.execute import finish, replayed
@@ -34,10 +46,31 @@ PREFIX = "synthesis-"
 WriteReport = Callable[[RunDirectory, Tournament], object]
 
 
-def synthesis_by_runs(write_report: WriteReport) -> OpenSynthesis:
+def synthesis_by_runs(write_report: WriteReport, options: TeamOptions | None = None) -> OpenSynthesis:
     """Return what has solver programs written by runs, whose reports `write_report` writes."""
 
-    return partial(RunSynthesis, write_report)
+    return partial(RunSynthesis, write_report, options or TeamOptions())
+
+
+def model_calls(
+    connections: Connections, budget: BudgetOptions, cards: Iterable[ModelCard], warn: Callable[[str], None]
+) -> ModelCalls:
+    """Return how a session calls models: where and how patiently, within the budget."""
+    known = {card.name: card for card in cards}
+
+    def guard_of(journal: Journal) -> BudgetGuard:
+        def paid() -> list[EffectRecord]:
+            runs = (read_run(run).effects.values() for run in _runs(journal.run_dir))
+            return [*journal.effects.values(), *chain.from_iterable(runs)]
+
+        return BudgetGuard(budget, known, paid, warn)
+
+    return ModelCalls(lambda card: make_backend(card, **connections.patience), guard_of)
+
+
+def _runs(session: Path) -> list[Path]:
+    """Return the runs that have written programs for a session."""
+    return [path for path in sorted(session.glob(f"{PREFIX}*")) if (path / "run.yaml").exists()]
 
 
 @dataclass(frozen=True)
@@ -49,6 +82,7 @@ class RunSynthesis:
     """
 
     write_report: WriteReport
+    options: TeamOptions
     folder: Path
     models: Mapping[Role, str]
     seed: int = 0
@@ -90,23 +124,45 @@ class RunSynthesis:
 
     def _run(self, problem: Problem, effort: SynthesisArgs) -> RunDirectory:
         path = self.run_folder(problem, effort)
-        if self.recorded or (path / "run.yaml").exists():
+        if self.recorded:
             return load_run(path)
+        if (path / "run.yaml").exists():
+            begun = load_run(path)
+            models = begun.config.models.model_copy(update={"servers": self.options.models.servers})
+            config = begun.config.model_copy(update={"models": models, "budget": self._left(path)})
+            return replace(begun, config=config, cards=with_servers(begun.cards, config))
         stated = write_specification(problem, path)
         try:
-            return create_run(self._configuration(stated, effort), path, self._tell_of_data)
+            return create_run(self._configuration(stated, effort, self._left(path)), path, self._tell_of_data)
         except InputError as error:
             stated.unlink()
             path.rmdir()
             raise ToolError(f"synthesize_solver: {error}") from None
 
-    def _configuration(self, problem: Path, effort: SynthesisArgs) -> RunConfig:
+    def _left(self, run: Path) -> BudgetOptions:
+        """Return what the session and its other runs have left of the budget."""
+        limits = self.options.budget
+        if limits == BudgetOptions():
+            return limits
+        prices = {card.name: card.price for card in map(load_card, set(self.models.values()))}
+        ledgers = [build_ledger(map(as_effect, read_run(self.folder).effects.values()), prices)]
+        ledgers += [_ledger(path) for path in _runs(self.folder) if path != run]
+        left = limits.model_dump()
+        for used in (used_of(ledger, ClusterUsage()) for ledger in ledgers):
+            for name, amount in used.items():
+                if amount and left[name] is not None:
+                    left[name] = max(left[name] - amount, 0)
+        return BudgetOptions(**left)
+
+    def _configuration(self, problem: Path, effort: SynthesisArgs, budget: BudgetOptions) -> RunConfig:
         models = self.models
         return RunConfig.model_validate(
             {
                 "problem": str(problem),
                 "seed": self.seed,
+                "budget": budget,
                 "models": {
+                    **self.options.models.model_dump(),
                     "analyst": models["planner"],
                     "generator": models["programmer"],
                     "judges": [models["solver"], models["orchestrator"], models["programmer"]],
@@ -143,10 +199,7 @@ class RunSynthesis:
     def spending(self) -> SynthesisUsage:
         """Return what all runs of the session have taken, by their records; those that were given up are among them."""
         total = SynthesisUsage()
-        for path in sorted(self.folder.glob(f"{PREFIX}*")):
-            if not (path / "run.yaml").exists():
-                continue
-            ledger = recorded_ledger(read_manifest(path), read_run(path).effects.values())
+        for ledger in map(_ledger, _runs(self.folder)):
             total = SynthesisUsage(
                 total.runs + 1,
                 total.calls + ledger.total.calls,
@@ -154,3 +207,7 @@ class RunSynthesis:
                 total.evaluations + ledger.evaluations,
             )
         return total
+
+
+def _ledger(run: Path) -> Ledger:
+    return recorded_ledger(read_manifest(run), read_run(run).effects.values())

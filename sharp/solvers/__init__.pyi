@@ -34,6 +34,7 @@ from .sample_points import sample_times as sample_times
 from .solution import MethodResult as MethodResult
 from .solution import Solution as Solution
 from .system import FirstOrderSystem as FirstOrderSystem
+from .system import factors_of as factors_of
 from .system import system_of as system_of
 from .user_solution import Candidate as Candidate
 from .user_solution import verify_solution as verify_solution

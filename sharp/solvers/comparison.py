@@ -2,17 +2,20 @@
 
 The points at which resolutions are compared are too few to meet every place where one of two solutions is wrong. Here
 many places are compared at some times, some places at many times, the neighbourhoods of the data's narrow features by
-shells, and where the difference is largest it is looked at more closely, in boxes that shrink.
+shells, and where the difference is largest it is looked at more closely, in boxes that shrink. A function that is known
+by its values alone may hold a needle anywhere: it is scanned more densely, in space where it is least smooth.
 """
 
 from __future__ import annotations
 
+import time
 from itertools import chain
 from math import inf
 
 import numpy as np
 
-from sharp.problems import Problem
+from sharp.plugins import plugin_names
+from sharp.problems import Problem, has_accepted_jump
 from sharp.solvers.data_features import (
     DataFeature,
     boundary_features,
@@ -40,6 +43,11 @@ FEW_PLACES, MANY_MOMENTS = 48, 400
 WORST, LEVELS, SHRINKING = 6, 4, 3.0
 IN_A_BOX, TIMES_OF_A_BOX = 150, 6
 _FIRST = 50021
+# What comes from no method of ours is scanned for needles at so many moments: by so many points in the plane, and in
+# space on a lattice of so many points along each axis, of which each block of so many a side names its least smooth.
+SCANNED_MOMENTS, IN_THE_PLANE, ALONG_AN_AXIS, BLOCK = 3, 40000, 160, 8
+# A function that would take longer to scan, in seconds, is not told apart from one with a needle.
+SCAN_SECONDS = 30.0
 # Where initial and boundary values may differ in a corner, no grid resolves what follows at once: solutions are
 # compared after this share of the time.
 AFTER_A_JUMP = 0.02
@@ -63,7 +71,7 @@ def solution_distance(problem: Problem, first: DiscreteSolution, second: Discret
 
 def compared_after(problem: Problem) -> float:
     """Return the share of the time interval after which solutions are compared: none, unless a jump is accepted."""
-    return AFTER_A_JUMP if "corner-jump" in problem.specification.allow else 0.0
+    return AFTER_A_JUMP if has_accepted_jump(problem) else 0.0
 
 
 class _Difference:
@@ -88,6 +96,7 @@ class _Difference:
             each(self._problem) for each in (equation_features, initial_features, boundary_features)
         )
         near = max(map(self._about, dict.fromkeys(features)), default=0.0)
+        searched += [self._scanned(each) for each in (self._first, self._second) if _is_black_box(each)]
         total = max(found) + max(searched) + near
         return float(np.sqrt(total)) if np.isfinite(total) else inf
 
@@ -109,13 +118,33 @@ class _Difference:
 
     def _searched(self, points: Array, times: Array, squares: Array) -> float:
         """Return the mean square that boxes about the worst points contribute."""
+        return self._about_worst(points, times, squares, 0.5 * len(points) ** (-1 / points.shape[1]))
+
+    def _about_worst(self, points: Array, times: Array, squares: Array, share: float) -> float:
         worst = np.argsort(squares, axis=None)[::-1][:WORST]
         late, which = np.unravel_index(worst, squares.shape)
-        share = 0.5 * len(points) ** (-1 / points.shape[1])
         brief = 0.5 / len(times) if self._problem.time is not None else 1.0
         return max(
             self._in_boxes(points[place], times[moment], share, brief)
             for moment, place in dict.fromkeys(zip(late.tolist(), which.tolist(), strict=True))
+        )
+
+    def _scanned(self, solution: DiscreteSolution) -> float:
+        """Return the mean square that needles of a function contribute which is known by its values alone."""
+        dimension, times = len(self._problem.space), self._moments(SCANNED_MOMENTS)
+        if dimension == 1:
+            return 0.0  # where many places are dense enough
+        if dimension == 2:
+            points = interior_points(self._problem, IN_THE_PLANE, start=_FIRST)
+            return self._searched(points, times, self._squares(points, times))
+        found = [_least_smooth(self._problem, solution, moment) for moment in times]
+        if any(points is None for points in found):
+            return inf
+        share = 1 / ALONG_AN_AXIS
+        return max(
+            self._about_worst(points, times[[k]], self._squares(points, times[[k]]), share)
+            for k, points in enumerate(found)
+            if points is not None
         )
 
     def _in_boxes(self, center: Array, moment: float, share: float, brief: float) -> float:
@@ -134,19 +163,56 @@ class _Difference:
             if not len(points):
                 return most
             squares = self._squares(points, times)
+            here = self._squares(center[None], np.array([moment]))[0, 0]
             volume = (2 * share) ** len(center) * min(1.0, 2 * brief if time is not None else 1.0)
             most = max(most, float(squares.mean()) * volume)
             late, place = np.unravel_index(np.argmax(squares), squares.shape)
-            center, moment = points[place], float(times[late])
+            if squares[late, place] > here:
+                center, moment = points[place], float(times[late])
             share, brief = share / SHRINKING, brief / SHRINKING if time is not None else brief
         return most
 
     def _about(self, feature: DataFeature) -> float:
         """Return the mean square that the neighbourhood of a feature contributes."""
         problem = self._problem
-        shells = Shells(np.array(feature.place), lengths(problem), feature.width)
+        shells = Shells.about(np.array(feature.place), lengths(problem), feature.width)
         inside = problem.domain.inside(shells.points)
         times, weights = event_times(problem, feature)
         order = np.argsort(times)
         squares = self._squares(shells.points[inside], times[order])
         return float(weights[order] @ squares @ shells.volumes[inside])
+
+
+def _is_black_box(solution: DiscreteSolution) -> bool:
+    return solution.method not in plugin_names("sharp.solvers")
+
+
+def _least_smooth(problem: Problem, solution: DiscreteSolution, moment: float) -> Array | None:
+    """Return from each block of a lattice of a box the point [m, 3] with the largest fourth difference along an axis.
+
+    None where the function is too slow to be scanned.
+    """
+    low, high = np.transpose([problem.bounds[axis] for axis in problem.space])
+    shares = (np.arange(ALONG_AN_AXIS) + 0.5) / ALONG_AN_AXIS
+    x, y, z = (start + (end - start) * shares for start, end in zip(low, high, strict=True))
+    plane = np.stack([each.ravel() for each in np.meshgrid(y, z, indexing="ij")], axis=1)
+    planes, begin = [], time.monotonic()
+    for along in x:
+        if time.monotonic() - begin > SCAN_SECONDS:
+            return None
+        planes.append(solution.at(np.insert(plane, 0, along, axis=1), moment))
+    values = np.stack(planes, axis=1).reshape(-1, *[ALONG_AN_AXIS] * 3)
+    levels = np.sqrt(np.mean(values**2, axis=(1, 2, 3)))
+    roughness = np.zeros(values.shape[1:])
+    for field, level in zip(values, levels, strict=True):
+        for axis in range(3):
+            # An odd continuation has no kink at the ends.
+            width = [(2, 2) if each == axis else (0, 0) for each in range(3)]
+            padded = np.pad(field, width, mode="reflect", reflect_type="odd")
+            np.maximum(roughness, np.abs(np.diff(padded, 4, axis)) / (level or 1.0), out=roughness)
+    count = ALONG_AN_AXIS // BLOCK
+    blocks = roughness.reshape([part for _ in range(3) for part in (count, BLOCK)])
+    in_blocks = blocks.transpose(0, 2, 4, 1, 3, 5).reshape(count**3, BLOCK**3)
+    which = np.stack(np.unravel_index(np.argmax(np.nan_to_num(in_blocks, nan=inf), axis=1), [BLOCK] * 3))
+    corner = BLOCK * np.stack(np.unravel_index(np.arange(count**3), [count] * 3))
+    return np.stack([axis[index] for axis, index in zip((x, y, z), corner + which, strict=True)], axis=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf, isfinite
 
 from sharp.problems import Diagnostic, Problem, check_well_posedness
 from sharp.solvers.comparison import compared_after
@@ -148,9 +148,11 @@ def _task(problem: Problem, options: SolveOptions, listener: Listener) -> _Task:
 def _judged(task: _Task, tried: Solution, choice: MethodRanking, best: MethodResult) -> Solution:
     """Return the best solution with its checks, those against a second method included."""
     other = None
+    foreign = _is_foreign(choice, best.refinement)
     if task.options.cross_check:
         best, other = _agreed(task, choice, tried.trials, best)
-    best = replace(best, checks=(*best.checks, *cross_check_result(other, task.limits)))
+    compared = cross_check_result(other, task.limits, needed=foreign)
+    best = replace(best, checks=(*best.checks, *compared))
     others = _alternatives(task, best)
     norm = norm_of(task.system.problem)
     reason = error_sentence(best.refinement, best.checks, other, len(others), norm)
@@ -302,12 +304,17 @@ def _second_opinion(
     return second_opinion(
         task.system,
         untried,
-        chosen.seconds,
+        inf if _is_foreign(choice, chosen) else chosen.seconds,
         task.limits.accuracy,
         task.deadline,
         task.say,
         lambda found: _checked(task, found).usable_for_cross_check,
     )
+
+
+def _is_foreign(choice: MethodRanking, study: RefinementStudy) -> bool:
+    """Return whether a solution comes from none of the methods here: then a second one is all that is known of it."""
+    return study.method not in {each.method.name for each in choice.recommendations}
 
 
 def _stepping_otherwise(task: _Task, method: NumericalMethod) -> NumericalMethod:

@@ -8,11 +8,13 @@ scale counts by the volume that it takes.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 import sympy
+from numpy.typing import NDArray
 
 from sharp.problems import BoxDomain, Problem
 from sharp.solvers.data_features import (
@@ -35,6 +37,9 @@ _LEAST = 1e-7
 # Where points of a shell lie, as shares of its radius, and the steps of differences there: stencils reach four steps.
 _INSIDE = (0.55, 0.8)
 _STEPS = (1 / 8, 1 / 32)
+# By these factors steps are finer where more than this share of the terms does not balance.
+_FINER = (1 / 16, 1 / 256)
+_BALANCED = 1e-4
 # Moments at which a feature that lasts is looked at, as shares of the time; and steps of differences in time there.
 _MOMENTS = (0.23, 0.67)
 _TIME_STEPS = (0.008, 0.0004)
@@ -46,10 +51,17 @@ _USUAL = 48
 _ON_A_PART = 2000
 
 
+@dataclass(frozen=True)
 class Shells:
     """Points [m, d] about a feature, the radius [m] of the shell of each, and the volume [m] that it stands for."""
 
-    def __init__(self, center: Array, extents: Array, width: float) -> None:
+    points: Array
+    radii: Array
+    volumes: Array
+
+    @classmethod
+    def about(cls, center: Array, extents: Array, width: float) -> Shells:
+        """Return the shells about a place [d] in a domain of some extents [d], down to an eighth of a width."""
         dimension = len(center)
         # A jump is as narrow as can be: the half of the shells that are wider than it tell what stands beside it.
         smallest = max(width / 8, _LEAST)
@@ -60,9 +72,12 @@ class Shells:
         shares = radii[:, None, None] * np.array(_INSIDE)[None, :, None] * np.ones(len(directions))
         offsets = shares[..., None] * directions
         each = len(_INSIDE) * len(directions)
-        self.points: Array = center + extents * offsets.reshape(-1, dimension)
-        self.radii: Array = np.repeat(radii, each)
-        self.volumes: Array = np.repeat(volumes / each, each)
+        points = center + extents * offsets.reshape(-1, dimension)
+        return cls(points, np.repeat(radii, each), np.repeat(volumes / each, each))
+
+    def at(self, chosen: NDArray[np.bool_]) -> Shells:
+        """Return some of the points."""
+        return Shells(self.points[chosen], self.radii[chosen], self.volumes[chosen])
 
 
 def equations_at_features(problem: Problem, solution: DiscreteSolution) -> float | None:
@@ -93,11 +108,11 @@ def _imbalance(
     usual: Array,
     feature: DataFeature,
 ) -> float:
-    shells = Shells(np.array(feature.place), lengths(problem), feature.width)
+    shells = Shells.about(np.array(feature.place), lengths(problem), feature.width)
     left, size = np.zeros(len(usual)), np.zeros(len(usual))
     for times, time_steps, weights in _moments(problem, feature):
         residual, terms = _best_residual(
-            problem, solution, program, owners, feature, shells, times, time_steps
+            problem, solution, program, owners, usual, feature, shells, times, time_steps
         )
         weight = weights[:, None] * shells.volumes
         sound = np.isfinite(residual).all(axis=0)
@@ -122,7 +137,7 @@ def _moments(problem: Problem, feature: DataFeature) -> Iterator[tuple[Array, tu
             np.full(len(times), 1 / len(times)),
         )
         return
-    shells = Shells(np.array([feature.time]), np.array([end - start]), feature.duration)
+    shells = Shells.about(np.array([feature.time]), np.array([end - start]), feature.duration)
     for radius in np.unique(shells.radii)[::-1]:
         chosen = (shells.radii == radius) & (shells.points[:, 0] > start) & (shells.points[:, 0] < end)
         if np.any(chosen):
@@ -135,14 +150,51 @@ def _best_residual(
     solution: DiscreteSolution,
     program: DerivativeProgram,
     owners: Array,
+    usual: Array,
     feature: DataFeature,
     shells: Shells,
     times: Array,
     time_steps: tuple[float, ...],
 ) -> tuple[Array, Array]:
-    """Return the residual and the size of the terms [equations, k, m], by the steps that leave the least residual."""
+    """Return the residual and the size of the terms [equations, k, m], by the steps that leave the least residual.
+
+    Where nothing balances, a narrower feature may be near: finer steps are tried there.
+    """
+    left, size = _least_residual(
+        problem, solution, program, owners, feature, shells, times, [*product(_STEPS, time_steps)]
+    )
+    inside = problem.domain.inside(shells.points)
+    for finer in () if feature.jump else _FINER:
+        enough = _BALANCED * np.fmax(size, usual[:, None, None])
+        open_ = inside & ~(left <= enough).all(axis=(0, 1))
+        if not np.any(open_):
+            break
+        steps = [
+            (share * by, time_step * late)
+            for share, time_step in product(_STEPS, time_steps)
+            for by, late in ((finer, 1.0), (1.0, finer), (finer, finer))
+        ]
+        again, sizes_again = _least_residual(
+            problem, solution, program, owners, feature, shells.at(open_), times, steps
+        )
+        better = ~(again >= left[:, :, open_]) & np.isfinite(again) | ~np.isfinite(left[:, :, open_])
+        left[:, :, open_] = np.where(better, again, left[:, :, open_])
+        size[:, :, open_] = np.where(better, sizes_again, size[:, :, open_])
+    return left, size
+
+
+def _least_residual(
+    problem: Problem,
+    solution: DiscreteSolution,
+    program: DerivativeProgram,
+    owners: Array,
+    feature: DataFeature,
+    shells: Shells,
+    times: Array,
+    steps: Sequence[tuple[float, float]],
+) -> tuple[Array, Array]:
     best = size = None
-    for share, time_step in product(_STEPS, time_steps):
+    for share, time_step in steps:
         # Away from a feature the data may be as narrow again, as waves are; a jump has no width to be resolved.
         reach = shells.radii if feature.jump else np.minimum(shells.radii, 2 * feature.width)
         step = share * reach[:, None] * lengths(problem)
@@ -225,7 +277,7 @@ def initial_state_at_features(problem: Problem, solution: DiscreteSolution) -> f
             continue
         field, wanted = problem.fields.index(name), compile_function(problem, state.expression)
         for feature in features:
-            shells = Shells(np.array(feature.place), lengths(problem), feature.width)
+            shells = Shells.about(np.array(feature.place), lengths(problem), feature.width)
             inside = problem.domain.inside(shells.points)
             points, volumes = shells.points[inside], shells.volumes[inside]
             given = wanted(points, start)[0]
@@ -267,7 +319,7 @@ def _on_boundary(problem: Problem, part: str, feature: DataFeature) -> tuple[Arr
         return points, np.full(len(points), 1 / len(points))
     axis = problem.space.index(part[:-1])
     along = [index for index in range(len(problem.space)) if index != axis]
-    shells = Shells(np.array(feature.place)[along], lengths(problem)[along], feature.width)
+    shells = Shells.about(np.array(feature.place)[along], lengths(problem)[along], feature.width)
     points = np.full(
         (len(shells.points), len(problem.space)), problem.bounds[part[:-1]]["-+".index(part[-1])]
     )
@@ -285,6 +337,6 @@ def event_times(problem: Problem, feature: DataFeature) -> tuple[Array, Array]:
     if not feature.short:
         times = sample_times(problem, _MOMENTS)
         return times, np.full(len(times), 1 / len(times))
-    shells = Shells(np.array([feature.time]), np.array([end - start]), feature.duration)
+    shells = Shells.about(np.array([feature.time]), np.array([end - start]), feature.duration)
     inside = (shells.points[:, 0] >= start) & (shells.points[:, 0] <= end)
     return shells.points[inside, 0], shells.volumes[inside]

@@ -58,6 +58,8 @@ class FiniteElements(Stepping):
     name = "fem"
     # Constraints and fluxes need them; see `recommend`.
     weak_forms = True
+    # In the plane one mesh is no division of the one before; see `refine`.
+    uneven_meshes = True
 
     def unsupported_reason(self, system: FirstOrderSystem) -> str | None:
         """Return what stands in the way: the domain, the order of the equations, or the boundary conditions."""
@@ -82,8 +84,8 @@ class FiniteElements(Stepping):
         if len(system.space) == 1:
             return _LINES
         if isinstance(system.problem.domain, PlaneDomain):
-            return 4, 8, 16, 32
-        return (4, 6, 9, 13, 20, 30) if system.steady else (4, 6, 9, 13, 20)
+            return 4, 8, 16, 32, 64
+        return (4, 6, 9, 13, 20, 30, 45, 65) if system.steady else (4, 6, 9, 13, 20, 30)
 
     def solve(
         self, system: FirstOrderSystem, resolution: int, accuracy: float, deadline: Deadline

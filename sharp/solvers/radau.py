@@ -38,9 +38,9 @@ _ITERATIONS = 12
 _CONVERGED = 0.05
 # A step shorter than this share of the interval means that there is no solution to follow.
 _SHORTEST = 1e-13
-# The first step where rates are not known, as a share of the interval.
 # Groups of unknowns of less than this share of the largest have no size of their own.
 _NO_SIZE = 1e-12
+# The first step where rates are not known, as a share of the interval.
 _FIRST = 0.02
 # Stages keep off the ends of a step by this share of it, where given functions of time may jump.
 _INSET = 1e-12

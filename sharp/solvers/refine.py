@@ -31,6 +31,10 @@ STEPPING = 1e-3
 # The share of the last difference that an extrapolation may bring the estimate down to, and its factor of safety.
 LEAST_SHARE = 0.1
 SAFETY = 1.25
+# That of meshes of which one is no division of the one before, whose errors do not fall evenly; from this ratio of
+# their sizes on it is one.
+UNEVEN_SAFETY = 3.0
+DIVIDED = 1.9
 # Above this an observed order only says that the method is of none.
 CREDIBLE = 12.0
 # How the cost of a method grows, per space dimension, with the resolution: at least like sparse factorisations in
@@ -150,6 +154,7 @@ class _Course:
         self._highest = JUMPS_ORDER if norm_of(system.problem) == "L1" else math.inf
         self._reached: list[float | None] = []
         self._least = ROUNDING if system.steady else max(ROUNDING, STEPPING * accuracy)
+        self._uneven = getattr(method, "uneven_meshes", False) and len(system.space) > 1
 
     @property
     def finest(self) -> int:
@@ -165,7 +170,7 @@ class _Course:
 
     def refinement(self) -> RefinementStudy:
         """Return what has been found."""
-        error, order = estimate_error(self._attempts, self._least, self._highest)
+        error, order = estimate_error(self._attempts, self._least, self._highest, self._uneven)
         agreed = error <= self._accuracy
         attempts = tuple(self._attempts)
         return RefinementStudy(
@@ -321,7 +326,10 @@ def eigenvalue_distance(values: Sequence[float] | Array, reference: Sequence[flo
 
 
 def estimate_error(
-    attempts: Sequence[ResolutionAttempt], least: float = ROUNDING, highest: float = math.inf
+    attempts: Sequence[ResolutionAttempt],
+    least: float = ROUNDING,
+    highest: float = math.inf,
+    uneven: bool = False,
 ) -> tuple[float, float | None]:
     """Return the estimated relative error of the last solution, `least` at least, and the observed order.
 
@@ -330,32 +338,34 @@ def estimate_error(
     an observed order, Verification and Validation in Computational Science and Engineering, 1998, ch. 5). The order p
     comes from the last two differences; without it the error is taken to be the last difference. Where it cannot be
     above `highest`, one that is observed by chance does not count as more, and one that is not known is taken to be
-    three quarters of it.
+    three quarters of it. `uneven` meshes of the plane are as fine as the root of their number of unknowns, whatever was
+    asked for, and an order that is observed on them has Roache's larger factor of safety.
     """
     known = [attempt for attempt in attempts if attempt.difference is not None]
     if not known:
         return math.inf, None
     last = float(known[-1].difference or 0.0)
     chain = [attempt for attempt in attempts if attempt.unknowns is not None][-3:]
-    order = _order(chain) if len(chain) == 3 else None
+    sizes = [math.sqrt(each.unknowns or 0) if uneven else float(each.resolution) for each in chain]
+    order = _order(chain, sizes) if len(chain) == 3 else None
     share = 1.0
     assumed = USUAL * highest if order is None and highest < math.inf else order
     if assumed is not None and len(chain) > 1:
-        ratio = chain[-1].resolution / chain[-2].resolution
+        ratio = sizes[-1] / sizes[-2]
         growth = ratio ** min(assumed, highest, 60.0) - 1.0
-        share = max(SAFETY / growth, LEAST_SHARE)
+        safety = UNEVEN_SAFETY if uneven and ratio < DIVIDED else SAFETY
+        share = max(safety / growth, LEAST_SHARE)
     return max(last * share, least), order
 
 
-def _order(chain: Sequence[ResolutionAttempt]) -> float | None:
+def _order(chain: Sequence[ResolutionAttempt], sizes: Sequence[float]) -> float | None:
     """Return p of `C n**-p` by two differences of three solutions; None where they do not fall or vanish."""
-    coarse, middle, fine = chain
-    if not (coarse.resolution < middle.resolution < fine.resolution):
+    a, b, c = sizes
+    if not a < b < c:
         return None
-    earlier, later = middle.difference or 0.0, fine.difference or 0.0
+    earlier, later = chain[1].difference or 0.0, chain[2].difference or 0.0
     if not (0.0 < later < earlier < math.inf):
         return None
-    a, b, c = (float(attempt.resolution) for attempt in chain)
     return _bisect(lambda p: (a**-p - b**-p) / (b**-p - c**-p) - earlier / later)
 
 

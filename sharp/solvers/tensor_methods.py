@@ -13,12 +13,15 @@ from sharp.solvers.discontinuities import has_discontinuous_flux_coefficient
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import Deadline, Stepping
 from sharp.solvers.system import SINGULAR_AXIS, FirstOrderSystem, symmetry_axis
+from sharp.solvers.traits import SolutionRegularity
 
 _SPECTRAL = {
     1: (12, 18, 27, 40, 60, 90, 135, 200, 300),
     2: (8, 12, 18, 27, 40, 60, 90, 135),
     3: (6, 8, 10, 12, 14, 16, 20, 25, 32),
 }
+# What else is affordable where systems are solved by small matrices, one an axis.
+_ALONG_AXES = {1: (), 2: (200, 300), 3: (40, 50, 64)}
 _UNIFORM = {1: (20, 40, 80, 160, 320, 640, 1280), 2: (12, 24, 48, 96, 192), 3: (10, 14, 20, 28, 40)}
 # Rounding errors of high derivatives grow with the eighth power of the number of Chebyshev nodes.
 _HIGH_ORDER = (10, 14, 18, 24, 32, 40)
@@ -71,7 +74,7 @@ class Chebyshev(_OnBoxes):
         """Nodes along each axis."""
         orders = (jet.by[system.space.index(axis)] for jet in system.jets for axis in _ends(system))
         highest = max(orders, default=0)
-        counts = _SPECTRAL[len(system.space)]
+        counts = _spectral(system)
         return tuple(n for n in _HIGH_ORDER if n <= counts[-1]) if highest > 2 else counts
 
 
@@ -88,7 +91,7 @@ class Fourier(_OnBoxes):
 
     def resolution_sequence(self, system: FirstOrderSystem) -> tuple[int, ...]:
         """Nodes along each axis."""
-        return _SPECTRAL[len(system.space)]
+        return _spectral(system)
 
 
 class Differences(_OnBoxes):
@@ -100,6 +103,12 @@ class Differences(_OnBoxes):
     def resolution_sequence(self, system: FirstOrderSystem) -> tuple[int, ...]:
         """Nodes along each axis."""
         return _UNIFORM[len(system.space)]
+
+
+def _spectral(system: FirstOrderSystem) -> tuple[int, ...]:
+    dimension = len(system.space)
+    more = _ALONG_AXES[dimension] if SolutionRegularity(system).acts_along_axes else ()
+    return (*_SPECTRAL[dimension], *more)
 
 
 def _ends(system: FirstOrderSystem) -> list[str]:

@@ -10,7 +10,16 @@ from typing import Literal
 
 import numpy as np
 
-from sharp.problems import Apply, BoxDomain, Node, Problem, compile_expressions, names_in, walk
+from sharp.problems import (
+    Apply,
+    BoxDomain,
+    Node,
+    Problem,
+    compile_expressions,
+    has_accepted_jump,
+    names_in,
+    walk,
+)
 from sharp.solvers.breaking import breaking_time
 from sharp.solvers.data_features import equation_features, initial_features
 from sharp.solvers.grid import Array
@@ -71,7 +80,7 @@ class SolutionRegularity:
     @cached_property
     def nonsmooth_reason(self) -> str:
         """What keeps the solution from being smooth, in words; empty where nothing is seen to."""
-        if "corner-jump" in self.system.problem.specification.allow:
+        if has_accepted_jump(self.system.problem):
             return "initial and boundary values differ where they meet"
         for text, tree in _given(self.system.problem):
             if _is_rough(tree):

@@ -241,8 +241,13 @@ def condition_checks(
     yield from _worst(MEAN, mean_residuals(problem, solution), limits.value(), limits)
 
 
-def cross_check_result(other: CrossCheck | None, limits: CheckTolerances) -> Iterator[VerificationCheck]:
-    """Yield the comparison with another method."""
+def cross_check_result(
+    other: CrossCheck | None, limits: CheckTolerances, needed: bool = False
+) -> Iterator[VerificationCheck]:
+    """Yield the comparison with another method; a doubt where it is `needed` and there is none."""
+    if other is None and needed:
+        note = "no method here gave a solution to compare with"
+        yield VerificationCheck(CROSS_CHECK, inf, limits.cross_check(0.0)[0], inf, note)
     if other is not None:
         note = f"{other.method} at resolution {other.resolution}; it differs from itself by {other.own:.1e}"
         yield VerificationCheck(CROSS_CHECK, other.distance, *limits.cross_check(other.own), note)

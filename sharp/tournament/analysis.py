@@ -5,26 +5,73 @@ A model can write the prompts of the checks itself (appendix B.2.1).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sharp.errors import ReplyError, SpecificationError
-from sharp.llm import Conversation, Message, Strategy, read_verdict, render
+from sharp.evaluation import Environment
+from sharp.llm import (
+    BOOLEAN,
+    INTEGER,
+    REASONING,
+    TEXT,
+    Allowed,
+    Conversation,
+    JsonSchema,
+    Message,
+    Strategy,
+    allowed_by,
+    explanation,
+    extract_json,
+    form,
+    listing,
+    one_of,
+    read_verdict,
+    render,
+)
 from sharp.problems import Scope, evaluate_tree, names_in, parse_tree
 from sharp.tournament.run_context import RunContext, ask_and_read, system_prompt
 from sharp.tournament.state import Analysis, AnalysisStep, GeneratedPrompts, StabilityBound
 
-YES_NO = ("yes", "no")
-VERDICTS: Mapping[str, Mapping[str, Any]] = {
-    "classification": {"type": ("hyperbolic", "parabolic", "elliptic", "mixed")},
-    "analytical": {"verdict": YES_NO},
-    "transformation": {"verdict": YES_NO},
-    "hybrid": {"verdict": YES_NO},
-    "stability": {"bounds": list},
+_YES_NO = one_of(("yes", "no"))
+_PART = form(term=TEXT, treatment=one_of(("exact", "numerical")), how=TEXT)
+_TYPES = one_of(("hyperbolic", "parabolic", "elliptic", "mixed"))
+_LINEARITY = one_of(("linear", "semilinear", "quasilinear", "nonlinear"))
+FORMS: Mapping[str, Mapping[str, JsonSchema]] = {
+    "classification": {
+        "order": INTEGER,
+        "linearity": _LINEARITY,
+        "type": _TYPES,
+        "boundary": TEXT,
+        "properties": listing(TEXT),
+    },
+    "analytical": {"verdict": _YES_NO, "solution": TEXT, "reason": TEXT},
+    "transformation": {"verdict": _YES_NO, "transformation": TEXT, "reason": TEXT},
+    "hybrid": {"verdict": _YES_NO, "parts": listing(_PART), "reason": TEXT},
+    "stability": {
+        "bounds": listing(form(scheme=TEXT, bound=TEXT)),
+        "recommended": listing(TEXT),
+        "stiff": BOOLEAN,
+        "reason": TEXT,
+    },
 }
+"""The keys of each check's verdict, with their schemas."""
+_DECISIVE = {"classification": "type", "stability": "bounds"}
+VERDICTS: Mapping[str, Mapping[str, Allowed]] = {
+    name: {key: allowed_by(keys[key])}
+    for name, keys in FORMS.items()
+    for key in [_DECISIVE.get(name, "verdict")]
+}
+"""The key of each check's verdict without which it cannot be used, and what its value may be."""
 SINGLE = "analysis"
 """The name of the one prompt that asks for everything."""
+
+_LONGEST = 1000
+"""Characters of a check's reasoning that later prompts show."""
+
+_DEPENDS = "depends on the solution"
 
 # A "yes" of these checks sends genesis down a branch of its own and ends the search for a better one.
 BRANCHES: Mapping[str, Strategy] = {
@@ -63,8 +110,7 @@ async def analyse(
     prompts = written.prompts if written else {}
     dialogue = await (_merged if options.single else _one_by_one)(session, path, prompts)
     stability = next((step.verdict for step in dialogue.steps if step.name == "stability"), {})
-    listed = stability.get("bounds", ())
-    bounds = tuple(_bound(session, item) for item in listed if isinstance(item, Mapping))
+    bounds = tuple(_bound(item, bound_names(session)) for item in _bounds_in(stability))
     return Analysis(dialogue.steps, dialogue.branch or "numerical", bounds, written)
 
 
@@ -79,10 +125,24 @@ async def _one_by_one(session: RunContext, path: str, prompts: Mapping[str, str]
     return dialogue
 
 
-def bound_names(session: RunContext) -> list[str]:
-    """Return the names that a stability bound may use."""
-    names = ["dx", "u_max", *session.problem.parameters]
-    return names if session.problem.time is None else [*names, "dt"]
+def bound_names(session: RunContext) -> dict[str, float | None]:
+    """Return the names that a bound may use, with their values on the data's grid as far as they are known.
+
+    Extremes are those of what the solver is given, on the samples of the short run; they are known once it was looked
+    where programs run.
+    """
+    problem, found = session.problem, session.environment or Environment()
+    counts = {axis: "N" if len(problem.space) == 1 else f"N{axis}" for axis in problem.space}
+    extremes: dict[str, float | None] = {}
+    for port in problem.interface.inputs:
+        extremes |= {f"{port.field}_max": found.largest.get(port.name)}
+        extremes |= {f"{port.field}_min": found.smallest.get(port.name)}
+    return {
+        **{f"d{axis}": gap for axis, gap in problem.spacing.items()},
+        **{name: float(problem.grid.points[axis]) for axis, name in counts.items()},
+        **extremes,
+        **problem.parameters,
+    }
 
 
 async def _step(
@@ -91,21 +151,40 @@ async def _step(
     prompt = render(
         f"analysis/{name}",
         written=prompts.get(name),
-        description=session.description,
+        **session.told,
         steps=5 if session.config.analysis.stability else 4,
         step=len(dialogue.steps) + 1,
-        names=bound_names(session),
+        names=list(bound_names(session)),
     )
+    if len(dialogue.conversation) == 1:
+        # The first check, or one after checks whose answers all stayed unreadable: the problem is not told of yet.
+        prompt = f"{session.description}\n\n{prompt}"
     asked = (*dialogue.conversation, Message("user", prompt))
-    verdict, conversation = await _verdict(session, f"{path}/{name}", asked, VERDICTS[name])
+    schema = form(reasoning=REASONING, **FORMS[name])
+    verdict, conversation = await _verdict(session, f"{path}/{name}", asked, VERDICTS[name], schema)
     step = AnalysisStep(name, _answered(conversation), verdict)
     # What stays unreadable is left out of the dialogue: models copy what they see in it.
     return _Dialogue(conversation if step.text else dialogue.conversation, (*dialogue.steps, step))
 
 
 async def _verdict(
-    session: RunContext, path: str, conversation: Conversation, schema: Mapping[str, Any]
+    session: RunContext,
+    path: str,
+    conversation: Conversation,
+    needed: Mapping[str, Allowed],
+    schema: JsonSchema,
 ) -> tuple[Mapping[str, Any], Conversation]:
+    """Return the verdict and the conversation that led to it; bounds in other names are sent back once."""
+    names, complained = bound_names(session), False
+
+    def read(text: str) -> Mapping[str, Any]:
+        nonlocal complained
+        verdict = read_verdict(text, needed)
+        if not complained and (faults := _faults_of_bounds(verdict, names)):
+            complained = True
+            raise ReplyError(f"{'; '.join(faults)}. Bounds may use these names: {', '.join(names)}.")
+        return verdict
+
     try:
         return await ask_and_read(
             session,
@@ -113,10 +192,28 @@ async def _verdict(
             session.config.models.analyst,
             "analysis",
             conversation,
-            lambda text: read_verdict(text, schema),
+            read,
+            schema=schema,
         )
     except ReplyError as error:
         return {"verdict": "no", "unreadable": str(error)}, conversation
+
+
+def _bounds_in(verdict: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the bounds of a verdict on stability, or of one on everything."""
+    part = verdict.get("stability", verdict)
+    listed = part.get("bounds") if isinstance(part, Mapping) else None
+    return [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
+
+
+def _faults_of_bounds(verdict: Mapping[str, Any], names: Mapping[str, float | None]) -> list[str]:
+    made = [_bound(item, names) for item in _bounds_in(verdict)]
+    return [f"`{bound.expression}` cannot be used: {bound.note}" for bound in made if not is_usable(bound)]
+
+
+def is_usable(bound: StabilityBound) -> bool:
+    """Whether a bound can be read and, as far as its names have values, evaluated."""
+    return bound.note in ("", _DEPENDS)
 
 
 def _answered(conversation: Conversation) -> str:
@@ -128,12 +225,20 @@ async def _merged(session: RunContext, path: str, prompts: Mapping[str, str]) ->
     prompt = render(
         "analysis/merged",
         written=prompts.get(SINGLE),
-        description=session.description,
-        names=bound_names(session),
+        **session.told,
+        names=list(bound_names(session)),
         stability=session.config.analysis.stability,
     )
     conversation: Conversation = (system_prompt(), Message("user", prompt))
-    verdict, conversation = await _verdict(session, f"{path}/merged", conversation, {"classification": dict})
+    checks = {
+        name: form(**keys)
+        for name, keys in FORMS.items()
+        if name != "stability" or session.config.analysis.stability
+    }
+    schema = form(reasoning=REASONING, **checks)
+    verdict, conversation = await _verdict(
+        session, f"{path}/merged", conversation, {"classification": dict}, schema
+    )
     text = _answered(conversation)
     steps = tuple(
         AnalysisStep(name, text, verdict[name]) for name in VERDICTS if isinstance(verdict.get(name), Mapping)
@@ -141,37 +246,62 @@ async def _merged(session: RunContext, path: str, prompts: Mapping[str, str]) ->
     return _Dialogue(conversation, steps)
 
 
-def _bound(session: RunContext, item: Mapping[str, Any]) -> StabilityBound:
-    """Parse a bound and evaluate it on the data's grid; u_max has no value before data are seen."""
+def _bound(item: Mapping[str, Any], names: Mapping[str, float | None]) -> StabilityBound:
+    """Parse a bound, and evaluate it where its names have values; `note` says why it cannot be read."""
     scheme, text = str(item.get("scheme", "unnamed scheme")), str(item.get("bound", ""))
+    values = {name: value for name, value in names.items() if value is not None}
     try:
-        tree = parse_tree(text, Scope.of(bound_names(session)))
-        values = {"dx": min(session.problem.spacing.values()), **session.problem.parameters}
-        if names_in(tree) <= set(values):
+        tree = parse_tree(text, Scope.of(names))
+        known = names_in(tree) <= set(values)
+        if known:
             return StabilityBound(scheme, text, evaluate_tree(tree, values))
-        return StabilityBound(scheme, text, None, "depends on the solution")
+        return StabilityBound(scheme, text, None, _DEPENDS)
     except SpecificationError as error:
         return StabilityBound(scheme, text, None, str(error))
 
 
-def findings(analysis: Analysis) -> list[dict[str, str]]:
-    """Return one line for each check, for the prompts that follow."""
-    listed = []
+def findings(analysis: Analysis) -> list[dict[str, Any]]:
+    """Return for each check what was found, its parts one by one, and the reasoning, for the prompts that follow.
+
+    An answer to all checks at once gives its reasoning with the first.
+    """
+    listed, told = [], set[str]()
     for step in analysis.steps:
-        told = (
-            f"{key}: {_inline(value)}" for key, value in step.verdict.items() if key != "bounds" and value
-        )
-        finding = "no readable verdict" if "unreadable" in step.verdict else "; ".join(told)
-        listed.append({"name": step.name, "finding": finding})
+        reasoning = "" if step.text in told else _reasoning(step.text)
+        told.add(step.text)
+        items = {
+            key: value
+            for key, value in step.verdict.items()
+            if key not in ("bounds", "reasoning", "unreadable") and value
+        }
+        if step.text and "verdict" in items:
+            items.pop("reason", None)  # a summary of the reasoning
+        parts = [part for value in items.values() if isinstance(value, list) for part in value]
+        parts = [_joined(part) for part in parts if isinstance(part, Mapping)]
+        plain = {key: value for key, value in items.items() if not _has_parts(value)}
+        finding = "no readable verdict" if "unreadable" in step.verdict else _joined(plain)
+        listed.append({"name": step.name, "finding": finding, "parts": parts, "reasoning": reasoning})
     return listed
 
 
-def _inline(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_inline(item)}" for key, item in value.items())
-    if isinstance(value, list):
-        return ", ".join(_inline(item) for item in value)
-    return str(value)
+def _reasoning(text: str) -> str:
+    """Return what a model wrote before its verdict, as text that cannot pass for headings of the prompt."""
+    told = explanation(text) if text else ""
+    if told.startswith("{"):  # an answer by a schema has its reasoning in a key
+        told = str(extract_json(text).get("reasoning", ""))
+    words = re.sub(r"^#+ *", "", told, flags=re.MULTILINE)
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST].rsplit(' ', 1)[0]} …"
+
+
+def _has_parts(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(item, Mapping) for item in value)
+
+
+def _joined(items: Mapping[str, Any]) -> str:
+    texts = {
+        key: ", ".join(map(str, value)) if isinstance(value, list) else value for key, value in items.items()
+    }
+    return "; ".join(f"{key}: {text}" for key, text in texts.items())
 
 
 async def generate_prompts(session: RunContext, path: str, checks: Sequence[str]) -> GeneratedPrompts:
@@ -184,7 +314,7 @@ async def generate_prompts(session: RunContext, path: str, checks: Sequence[str]
     names = (SINGLE,) if options.single else tuple(checks)
     prompt = render(
         "analysis/write",
-        description=session.description,
+        **session.told,
         single=options.single,
         stability="stability" in checks,
         names=names,

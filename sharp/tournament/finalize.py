@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
-from math import inf, isfinite
 
 from sharp.evaluation import Evaluation, canonical_hash
+from sharp.tournament.ranking import Aim, best_runs
 from sharp.tournament.run_context import RunContext, gather_all
 from sharp.tournament.state import Tournament
 
@@ -20,13 +20,13 @@ async def finalize(
     """Choose the best executed program, or the best of those named, and open the test split, once, for it alone.
 
     With `x64_check` the finalists are scored once more on validation data in 64-bit mode; with `convergence_check` the
-    winner's order of accuracy is measured, which the report reads from the record. Where nothing ran successfully there
+    winner's order of accuracy is measured. Where nothing ran successfully there
     is no winner and the test data stay closed.
     """
     best = choose(session, state, among)
     if best is None:
         return state
-    state = replace(state, best=best, best_per_judge=best_per_judge(state))
+    state = replace(state, best=best, best_per_judge=best_per_judge(Aim.of(session.config), state))
     if session.config.evaluation.x64_check and session.config.evaluation.x64 is None:
         state = replace(state, x64=await _in_64_bit_mode(session, state))
     code = state.candidates[best].code
@@ -36,44 +36,37 @@ async def finalize(
 
         if has_smooth_inputs(session.problem):
             request = study_request(session.evaluation(code, "validation"))
-            await session.effects.evaluate("finalize/convergence", request)
+            study = await session.effects.evaluate("finalize/convergence", request)
+            state = replace(state, convergence=study.convergence)
     request = session.evaluation(code, "test")
     return replace(state, test=await session.effects.evaluate("finalize/test", request))
 
 
 def choose(session: RunContext, state: Tournament, among: Collection[str] | None = None) -> str | None:
-    """Return the id of the best executed program, or of the best of those named; None if nothing ran successfully.
+    """Return the id of the program that wins by the objective, of all or of those named; None if nothing worked.
 
     Without feedback the programs that most judges ended with win.
     """
-    names = [name for name in best_first(state) if among is None or name in among]
+    runs = [run for run in best_runs(state) if among is None or run.candidate in among]
+    names = [run.candidate for run in runs]
     if names and "none" in session.config.feedback.metrics:
         last = {e.judge: e.candidate for e in state.entries if e.candidate in names}
         votes = Counter(last.values())
         return min(
             (name for name in names if name in votes or not votes), key=lambda name: (-votes[name], name)
         )
-    return names[0] if names else None
+    winner = Aim.of(session.config).preferred(runs)
+    return None if winner is None else winner.candidate
 
 
-def best_first(state: Tournament) -> list[str]:
-    """Return the programs that ran successfully, best first.
-
-    Lowest validation metric; ties by length of code, then id, and not by run time, whose noise would make two runs
-    with the same errors differ.
-    """
-    runs = [e for e in state.executions if e.split != "test" and e.evaluation.ok and isfinite(e.metric)]
-    runs.sort(key=lambda run: (run.metric, len(state.candidates[run.candidate].code), run.candidate))
-    return list(dict.fromkeys(run.candidate for run in runs))
-
-
-def best_per_judge(state: Tournament) -> dict[int, str]:
+def best_per_judge(aim: Aim, state: Tournament) -> dict[int, str]:
     """Return each judge's best program by its entries."""
-    best: dict[int, tuple[float, str]] = {}
-    for entry in state.entries:
-        if entry.candidate is not None and entry.metric < best.get(entry.judge, (inf, ""))[0]:
-            best[entry.judge] = (entry.metric, entry.candidate)
-    return {judge: name for judge, (_, name) in sorted(best.items())}
+    runs, best = best_runs(state), dict[int, str]()
+    for judge in sorted({entry.judge for entry in state.entries}):
+        own = {entry.candidate for entry in state.entries if entry.judge == judge}
+        if (run := aim.preferred([run for run in runs if run.candidate in own])) is not None:
+            best[judge] = run.candidate
+    return best
 
 
 def finalists(state: Tournament) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from sharp.errors import ConfigurationError, ReplyError
 from sharp.llm import (
@@ -17,9 +17,19 @@ from sharp.llm import (
     render,
     said,
 )
-from sharp.tournament.analysis import analyse, findings
-from sharp.tournament.run_context import RunContext, ask, ask_and_read, gather_all, system_prompt, texts_apart
-from sharp.tournament.state import Analysis, Candidate
+from sharp.tournament.analysis import analyse, findings, is_usable
+from sharp.tournament.assignments import assign
+from sharp.tournament.authors import in_turn
+from sharp.tournament.run_context import (
+    RunContext,
+    StartingProgram,
+    ask,
+    ask_and_read,
+    gather_all,
+    system_prompt,
+    texts_apart,
+)
+from sharp.tournament.state import Analysis, Assignment, Candidate
 
 # Branches whose programs rest on a derivation, which gets a call of its own before the code (paper section 3.2).
 TWO_STEP = ("analytical", "transformed")
@@ -33,6 +43,26 @@ class Genesis:
     discarded: tuple[tuple[str, str], ...]
 
 
+def starting_ids(session: RunContext) -> Iterator[tuple[str, StartingProgram]]:
+    """Yield the user's own solvers with their ids."""
+    return ((f"u{number:03d}", given) for number, given in enumerate(session.start, start=1))
+
+
+def starting_candidates(session: RunContext) -> tuple[Candidate, ...]:
+    """Return the user's own solvers as candidates."""
+    return tuple(
+        Candidate(
+            id=name,
+            origin="start",
+            strategy=read_strategy(given.code, "numerical"),
+            author="",
+            code=given.code,
+            explanation="",
+        )
+        for name, given in starting_ids(session)
+    )
+
+
 async def generate(session: RunContext, analysis: Analysis) -> Genesis:
     """Write the configured number of candidates, concurrently and unexecuted."""
     options = session.config.genesis
@@ -41,7 +71,16 @@ async def generate(session: RunContext, analysis: Analysis) -> Genesis:
         ids[start : start + options.samples_per_call]
         for start in range(0, len(ids), options.samples_per_call)
     ]
-    results = await gather_all(_write(session, analysis, batch) for batch in batches)
+    assignments: list[Assignment | None] = [None] * len(batches)
+    if options.assignments == "plan":
+        packages = session.environment.packages if session.environment else {}
+        assignments[:] = assign(session.problem, analysis, session.config.seed, len(batches), [*packages])
+    results = await gather_all(
+        _write(
+            replace(session, author=in_turn(session.config, int(batch[0][1:]))), analysis, batch, assignment
+        )
+        for batch, assignment in zip(batches, assignments, strict=True)
+    )
     drafts = [draft for batch in results for draft in batch]
     discarded = tuple(draft for draft in drafts if not isinstance(draft, Candidate))
     if len(discarded) == len(drafts):
@@ -62,16 +101,12 @@ def refuse_all_cut(discarded: Mapping[str, str]) -> None:
 
 
 async def _write(
-    session: RunContext, analysis: Analysis, ids: list[str]
+    session: RunContext, analysis: Analysis, ids: list[str], assignment: Assignment | None
 ) -> list[Candidate | tuple[str, str]]:
-    path, model = f"genesis/{ids[0]}", session.config.models.generator
+    path, model = f"genesis/{ids[0]}", session.generator
     if session.config.analysis.per_candidate:
         analysis = await analyse(session, f"{path}/analysis", analysis.written)
-    common = {
-        "description": session.description,
-        "steps": findings(analysis),
-        "strategy": analysis.strategy,
-    }
+    common = {**session.told, "steps": findings(analysis), "strategy": analysis.strategy}
     conversation: Conversation = (system_prompt(),)
     if analysis.strategy in TWO_STEP and session.config.genesis.two_step:
         conversation = (*conversation, Message("user", render("genesis/derive", **common)))
@@ -80,22 +115,32 @@ async def _write(
     prompt = render(
         "genesis/generate",
         **common,
-        bounds=analysis.bounds,
+        derived=len(conversation) > 1,
+        bounds=[bound for bound in analysis.bounds if is_usable(bound)],
+        start=[{"id": name, "code": given.code.strip()} for name, given in starting_ids(session)],
         prior=session.prior,
         template=session.template.strip(),
-        function=session.problem.interface.function,
     )
+    if assignment is not None:
+        # At the end, so that all authors' prompts begin alike.
+        steady = session.problem.time is None
+        prompt = f"{prompt}\n{render('genesis/assignment', **vars(assignment), steady=steady)}"
     conversation = (*conversation, Message("user", prompt))
     reply = await ask(session, f"{path}/code", model, "genesis", conversation, n=len(ids))
     drafts = (
-        _draft(session, analysis, name, conversation, text)
+        _draft(session, analysis, name, conversation, text, assignment)
         for name, text in zip(ids, texts_apart(reply), strict=True)
     )
     return await gather_all(drafts)
 
 
 async def _draft(
-    session: RunContext, analysis: Analysis, name: str, conversation: Conversation, reply: ChatReply
+    session: RunContext,
+    analysis: Analysis,
+    name: str,
+    conversation: Conversation,
+    reply: ChatReply,
+    assignment: Assignment | None,
 ) -> Candidate | tuple[str, str]:
     """Return the program of a reply, which is sent back once where it holds none; else its id and why."""
 
@@ -108,9 +153,10 @@ async def _draft(
             author=model,
             code=code,
             explanation=explanation(text),
+            assignment=assignment,
         )
 
-    model = session.config.models.generator
+    model = session.generator
     try:
         path = f"genesis/{name}/code"
         candidate, _ = await ask_and_read(session, path, model, "genesis", conversation, read, given=reply)

@@ -1,6 +1,7 @@
 """What an earlier run on the same problem tried and found, in words for those who write programs (paper section 3).
 
-Nothing here derives from test data: the winner was chosen by validation runs, and no others are told of.
+Nothing here derives from test data: the winner was chosen by validation runs, and no others are told of. The report's
+prose is left out, as its author knew the test result.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from math import inf
 from sharp.config import RunConfig
 from sharp.evaluation import feedback_described, feedback_text
 from sharp.llm import render
-from sharp.tournament.finalize import best_first
+from sharp.tournament.execution import clipped
+from sharp.tournament.ranking import best_first
 from sharp.tournament.state import Execution, Tournament
 
 _MOST = 12
 """Programs of a list; of longer ones the best are told of."""
 _LONGEST = 240
-"""Characters that are told of a program's changes, and of a finding."""
+"""Characters that are told of a program's changes."""
 
 
 def digest(config: RunConfig, state: Tournament) -> str:
@@ -44,9 +46,10 @@ def digest(config: RunConfig, state: Tournament) -> str:
         failed=failed.total(),
         failures=", ".join(f"{count} by {kind}" for kind, count in sorted(failed.items())),
         ranking=feedback_described(options.metrics, options.weights)[-1],
-        findings=[_line(finding) for finding in state.prose.findings[:_MOST]] if state.prose else [],
         best=state.best,
-        feedback=feedback_text(best_run.evaluation, options.metrics, None, options.weights),
+        feedback=feedback_text(
+            best_run.evaluation.seen_from(config.target), options.metrics, None, options.weights
+        ),
         code=state.candidates[state.best].code.strip(),
         leaders=[_trial(config, state, name) for name in leaders[-_MOST:]],
         others=[_trial(config, state, name) for name in others[:_MOST]],
@@ -69,10 +72,4 @@ def _trial(config: RunConfig, state: Tournament, name: str) -> str:
     result = "passed" if "none" in config.feedback.metrics else f"{run.metric:.3e}"
     parents = f", from {' and '.join(candidate.parents)}" if candidate.parents else ""
     said = "; ".join(map(str, candidate.changes)) or candidate.explanation
-    return f"`{name}` ({candidate.strategy}{parents}): {result}. {_line(said)}".rstrip()
-
-
-def _line(text: str) -> str:
-    """Return a model's words as part of one line, so that they cannot pass for headings or fences of the prompt."""
-    words = " ".join(text.replace("```", "").split())
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST].rsplit(' ', 1)[0]} …"
+    return f"`{name}` ({candidate.strategy}{parents}): {result}. {clipped(said, _LONGEST)}".rstrip()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from sharp.errors import ReplyError
 from sharp.evaluation import canonical_hash
 from sharp.llm import (
+    NO_REASON,
     Conversation,
     Message,
     PatchFailure,
     Revision,
+    abridged,
     apply_patch,
     explanation,
     failure_text,
@@ -18,14 +22,20 @@ from sharp.llm import (
     read_strategy,
     refuse_cut,
     render,
+    render_diff,
     said,
+    written_out,
 )
+from sharp.tournament.execution import checks_told, repairs_told
+from sharp.tournament.ranking import Aim, best_runs, front
 from sharp.tournament.run_context import RunContext, ask
 from sharp.tournament.selection import Judge
-from sharp.tournament.state import Action, Candidate, Change, JudgeTurn, Tournament
+from sharp.tournament.state import OTHERS, Action, Candidate, Change, Execution, JudgeTurn, Tournament
 
 # A patch that rewrites more than this share of the lines is no longer incremental: the report says so.
 LARGE_CHANGE = 0.6
+# A program is shown as a diff of its base where that is shorter than this share of the program.
+SHORT_DIFF = 0.7
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class TurnResult:
 
 @dataclass(frozen=True)
 class RevisionBases:
-    """What a judge may build on: its latest program, its best, the best of all, and every executed one."""
+    """What a judge may build on: its latest program, and of all that it saw and that ran the best and the others."""
 
     latest: str
     own_best: str
@@ -49,17 +59,23 @@ class RevisionBases:
     bases: tuple[str, ...]
 
 
-def revision_bases(state: Tournament, cycle: int, number: int) -> RevisionBases:
-    """Return where a judge stands before its turn."""
+def revision_bases(
+    aim: Aim, state: Tournament, cycle: int, number: int, seen: Collection[str]
+) -> RevisionBases:
+    """Return where a judge that has seen some programs stands before its turn.
+
+    As long as nothing works, the judge's own are the best.
+    """
     own = [e for e in state.entries if e.cycle == cycle and e.judge == number and e.candidate is not None]
     names = [e.candidate for e in own if e.candidate is not None]
-    metrics = {e.candidate: e.metric for e in state.executions if e.split != "test"}
-    best = min(metrics, key=lambda name: metrics[name])
+    runs = [run for run in best_runs(state) if run.candidate in seen]
+    best, own_best = aim.preferred(runs), aim.preferred([run for run in runs if run.candidate in names])
+    global_best = best.candidate if best else names[0]
     return RevisionBases(
         latest=names[-1],
-        own_best=min(names, key=lambda name: metrics.get(name, float("inf"))),
-        global_best=best,
-        bases=tuple(dict.fromkeys([*names[::-1], best, *metrics])),
+        own_best=own_best.candidate if own_best else names[0],
+        global_best=global_best,
+        bases=tuple(dict.fromkeys([names[-1], global_best, *(run.candidate for run in runs)])),
     )
 
 
@@ -71,35 +87,45 @@ async def revise(
     A patch that fails is sent back with the failing hunk and the nearest lines of the base; the last retry asks for
     the whole file. A judge that still gives no usable answer forfeits the round, and everything stays as it was.
     """
-    place = revision_bases(state, cycle, judge.number)
     last = [e for e in state.entries if e.cycle == cycle and e.round == round_ - 1]
-    shown = {name for s in state.selections if s.cycle == cycle for name in s.shown}
+    others = _others(state, cycle) if round_ == 2 else []
+    seen = judge.known.union(others, (e.candidate for e in last if e.candidate is not None))
+    place = revision_bases(Aim.of(session.config), state, cycle, judge.number, seen)
     prompt = render(
         "synthesis/revise",
         round=round_ - 1,
+        turns=session.config.synthesis.max_rounds - round_ + 1,
         cycle=cycle,
         judge=judge.number,
-        results=[_result(session, state, entry, shown) for entry in last],
+        results=[
+            *_results(session, state, judge, last),
+            *(_of_others(session, state, judge, name) for name in others),
+        ],
+        aim=Aim.of(session.config).sentence,
+        standing=[_standing(run) for run in front(best_runs(state))],
         notice=notice,
         bases=place.bases,
         latest=place.latest,
         own_best=place.own_best,
         global_best=place.global_best,
     )
-    conversation = (*judge.conversation, Message("user", prompt))
+    told = (*judge.conversation, Message("user", prompt))
+    judge = replace(judge, known=seen)
     path = f"cycle-{cycle}/round-{round_}/judge-{judge.number}"
-    keep = {item for s in state.selections if s.cycle == cycle for item, _ in s.shortlist} | {*place.bases}
-    problems: list[str] = []
+    keep = {place.latest, place.own_best, place.global_best}
+    spare = {item for s in state.selections if s.cycle == cycle for item, _ in s.shortlist} | {*place.bases}
+    conversation, problem = told, ""
     retries = session.config.synthesis.patch_retries
     for attempt in range(retries + 1):
         name = path if attempt == 0 else f"{path}/retry-{attempt}"
-        reply = await ask(session, name, judge.model, "judge", conversation, keep=keep)
-        conversation = (*conversation, Message("assistant", said(reply.text)))
+        reply = await ask(session, name, judge.model, "judge", conversation, keep=keep, spare=spare)
+        answer = Message("assistant", said(reply.text))
+        applied = False
         try:
             if reply.finish_reasons[0] == "length":
                 refuse_cut(reply.text, reply.usage.completion)
             revision = read_revision(
-                reply.text,
+                written_out(reply.text, judge.shared),
                 place.bases,
                 default_base=place.latest,
                 donors=tuple(state.candidates),
@@ -108,16 +134,17 @@ async def revise(
         except ReplyError as error:
             problem = str(error)
         else:
-            made = _apply(state, judge, revision, cycle, round_, conversation)
+            # What failed before is left out of what the judge remembers: it would be paid for again, and copied.
+            made = _apply(state, judge, revision, cycle, round_, (*told, answer))
             if isinstance(made, TurnResult):
                 return made
-            problem = made
-        problems.append(problem)
-        again = render("synthesis/patch_failed", failure=problem, last_try=attempt == retries - 1)
-        conversation = (*conversation, Message("user", again))
-    return TurnResult(
-        replace(judge, conversation=conversation[:-1]), "forfeit", place.latest, None, problems[-1]
-    )
+            problem, applied = made, True
+        last_try = attempt == retries - 1
+        again = render("synthesis/patch_failed", failure=problem, applied=applied, last_try=last_try)
+        conversation = (*conversation, answer, Message("user", again))
+    silence = json.dumps({"action": "keep", "base_id": place.latest, "reason": NO_REASON})
+    judge = replace(judge, conversation=(*told, Message("assistant", f"```json\n{silence}\n```")))
+    return TurnResult(judge, "forfeit", place.latest, None, problem)
 
 
 def _apply(
@@ -157,24 +184,74 @@ def _apply(
     return TurnResult(judge, action, base.id, candidate, "; ".join(notes))
 
 
-def _result(session: RunContext, state: Tournament, entry: JudgeTurn, shown: set[str]) -> dict[str, object]:
-    if entry.candidate is None or entry.action in ("keep", "no-op", "forfeit"):
-        return {
-            "id": entry.candidate or "no program",
-            "judge": entry.judge,
-            "base": None,
-            "changes": f"{entry.action}: {entry.note}",
-            "feedback": "No new result.",
-            "code": "",
+def _results(
+    session: RunContext, state: Tournament, judge: Judge, entries: Sequence[JudgeTurn]
+) -> list[dict[str, object]]:
+    """Return what a prompt tells of a round's entries, a program that several judges came to once."""
+    groups: dict[object, list[JudgeTurn]] = {}
+    for entry in entries:
+        groups.setdefault(entry.candidate if _is_new(entry) else entry.judge, []).append(entry)
+    return [
+        {
+            "judges": [entry.judge for entry in group],
+            **(
+                _measured(session, state, judge, str(group[0].candidate))
+                if _is_new(group[0])
+                else _unmeasured(group[0])
+            ),
         }
-    candidate = state.candidates[entry.candidate]
-    execution = state.execution_of(candidate.id)
+        for group in groups.values()
+    ]
+
+
+def _is_new(entry: JudgeTurn) -> bool:
+    return entry.candidate is not None and entry.action not in ("keep", "no-op", "forfeit")
+
+
+def _unmeasured(entry: JudgeTurn) -> dict[str, object]:
+    return {
+        "id": entry.candidate or "no program",
+        "base": None,
+        "changes": f"{entry.action}: {entry.note}",
+        "feedback": "No new result.",
+        "diff": "",
+        "code": "",
+    }
+
+
+def _of_others(session: RunContext, state: Tournament, judge: Judge, name: str) -> dict[str, object]:
+    return {"judges": [], **_measured(session, state, judge, name)}
+
+
+def _others(state: Tournament, cycle: int) -> list[str]:
+    """Return the programs that were run in a cycle because no nominee works, as last repaired."""
+    place = f"cycle-{cycle}/{OTHERS}/"
+    names = [e.candidate for e in state.executions if e.path.startswith(place)]
+    bases = {base for name in names for base in state.candidates[name].parents}
+    return [name for name in dict.fromkeys(names) if name not in bases]
+
+
+def _standing(run: Execution) -> str:
+    return f"`{run.candidate}`: error {run.metric:.3e} in {run.evaluation.steady_time_s:.3g} s"
+
+
+def _measured(session: RunContext, state: Tournament, judge: Judge, name: str) -> dict[str, object]:
+    candidate, execution = state.candidates[name], state.execution_of(name)
     assert execution is not None
+    base = candidate.parents[0] if candidate.parents else None
+    changes = [f"- {change}" for change in candidate.changes]
+    measured = [session.feedback(execution.evaluation), *checks_told(session, state, candidate)]
+    code, diff = abridged(candidate.code.strip(), judge.shared), ""
+    if candidate.id in judge.known:
+        code = ""
+    elif base in judge.known:
+        diff = render_diff(state.candidates[str(base)].code.strip(), candidate.code.strip(), "solver.py")
+        code, diff = ("", diff) if len(diff) < SHORT_DIFF * len(code) else (code, "")
     return {
         "id": candidate.id,
-        "judge": entry.judge,
-        "base": candidate.parents[0] if candidate.parents else None,
-        "changes": "\n".join(f"- {change}" for change in candidate.changes),
-        "feedback": session.feedback(execution.evaluation),
-        "code": "" if candidate.id in shown else candidate.code.strip(),
+        "base": base,
+        "changes": "\n".join([*changes, *repairs_told(session, state, candidate)]),
+        "feedback": "\n".join(measured),
+        "diff": diff,
+        "code": code,
     }

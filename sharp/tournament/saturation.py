@@ -8,13 +8,6 @@ from sharp.config import SynthesisOptions
 from sharp.tournament.state import Saturation
 
 
-def relative_gain(before: float, after: float) -> float:
-    """Return how much of the best metric so far a round took away: 0 for none, 1 for the first finite value."""
-    if not isfinite(before):
-        return 1.0 if isfinite(after) else 0.0
-    return max(0.0, (before - after) / before) if before > 0 else 0.0
-
-
 def decide(
     options: SynthesisOptions,
     *,
@@ -22,17 +15,18 @@ def decide(
     round_: int,
     before: float,
     after: float,
+    gain: float,
     stale_before: int,
     all_kept: bool,
 ) -> Saturation:
     """Decide whether a cycle stops after a round.
 
-    `before` and `after` are the best metrics over everything executed, without and with this round; `stale_before`
-    counts the stale rounds that led up to it. The nominees' round of the first cycle has nothing to be compared with
-    and is never stale; in later cycles it is compared with the incumbent. A round in which nothing finite was known
-    before or after is not stale either: there is nothing yet to be saturated.
+    `before` and `after` are the best metrics over everything executed, without and with this round, and `gain` is what
+    it gained by the run's objective; `stale_before` counts the stale rounds that led up to it. The nominees' round of
+    the first cycle has nothing to be compared with and is never stale; in later cycles it is compared with the
+    incumbent. A round before which nothing worked is not stale either. Where every judge keeps its program the cycle
+    ends, even if none works: by then every candidate has been run.
     """
-    gain = relative_gain(before, after)
     comparable = isfinite(before) and not (cycle == 1 and round_ == 1)
     stale = stale_before + 1 if comparable and gain < options.min_relative_gain else 0
     patience = options.patience if cycle == 1 else options.later_patience

@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from sharp.evaluation import Evaluation
+from sharp.evaluation import Convergence, Evaluation
 from sharp.llm import Strategy
 
 Action = Literal["nominee", "patch", "rewrite", "no-op", "keep", "forfeit"]
 SearchAction = Literal["refine", "evolve", "reset", "draft", "improve", "debug"]
+
+
+OTHERS = "others"
+"""Where in a cycle candidates run that no judge nominated, because no nominee works."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +73,33 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Assignment:
+    """The method that the author of a candidate was asked for, part by part; for steady problems the integrator is what
+    solves the discrete equations.
+    """
+
+    discretisation: str
+    integrator: str
+    transformation: str
+    library: str
+
+    def __str__(self) -> str:
+        return "; ".join(vars(self).values())
+
+
+@dataclass(frozen=True)
 class Candidate:
     """One solver program.
 
-    Ids: `c017` (genesis), `h1.2.3` (hybrid of cycle 1, round 2, judge 3), `s023` (step 23 of a search without judges),
-    with `d1`, `d2`, … appended by repairs.
-    `parents` names the base first, then the donors of ideas. `changed_share` is the share of lines that differ from
-    the base; `patch_match_level` the step of the application ladder that succeeded.
+    Ids: `u001` (given as a start), `c017` (genesis), `h1.2.3` (hybrid of cycle 1, round 2, judge 3), `s023` (step 23 of
+    a search without judges), with `d1`, `d2`, … appended by repairs. `author` is a model card, empty for a program that
+    was given. `parents` names the base first, then the donors of ideas. `changed_share` is the share of lines that
+    differ from the base; `patch_match_level` the step of the application ladder that succeeded. `assignment` is the
+    method that was asked for, if one was.
     """
 
     id: str
-    origin: Literal["genesis", "hybrid", "search", "debug"]
+    origin: Literal["start", "genesis", "hybrid", "search", "debug"]
     strategy: Strategy
     author: str
     code: str
@@ -91,6 +111,7 @@ class Candidate:
     changes: tuple[Change, ...] = ()
     changed_share: float | None = None
     patch_match_level: str | None = None
+    assignment: Assignment | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +128,11 @@ class Execution:
 
 @dataclass(frozen=True)
 class Selection:
-    """One judge's reading of the pool: ranked short list with reasons, and the nominee."""
+    """One judge's reading of the pool: ranked short list with reasons, and the nominee.
+
+    `shown` are the programs that it has read in full, in its order; of the `summarised` it has read a summary, and of
+    the `unread` nothing, as its context does not hold more.
+    """
 
     cycle: int
     judge: int
@@ -117,6 +142,8 @@ class Selection:
     shortlist: tuple[tuple[str, str], ...]
     nominee: str
     nominee_reason: str
+    summarised: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -139,7 +166,8 @@ class SearchStep:
     """One step of a search without judges (CodePDE-R, FunSearch, AIDE).
 
     `parents` are the programs that the prompt showed, `candidate` the one that was written (None where the reply held
-    none, and for steps that write none); `metric` is +inf where it failed. `note` tells the method's own particulars.
+    none, and for steps that write none); `metric` is +inf where it failed. `note` tells the method's own particulars,
+    `author` the model that wrote, empty for steps that write nothing.
     """
 
     number: int
@@ -148,6 +176,7 @@ class SearchStep:
     candidate: str | None
     metric: float
     note: str = ""
+    author: str = ""
 
 
 @dataclass(frozen=True)
@@ -167,25 +196,32 @@ class Saturation:
 
 @dataclass(frozen=True)
 class ReporterText:
-    """What the reporter model wrote about a finished run. It is a model's text: no figure is taken from it."""
+    """What the reporter model wrote about a finished run. It is a model's text: no figure is taken from it.
+
+    `unfounded` are the figures in it that are none of those that it was given.
+    """
 
     summary: str
     findings: tuple[str, ...]
     efficiency: str
     conclusions: str
+    unfounded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Tournament:
     """The whole state of a run: a value, replaced and never changed in place.
 
-    `x64` has the finalists' scores in 64-bit mode on validation data, the winner's first.
+    `smoke` has the short runs that candidates had before they were judged, of which only that they passed counts. `x64`
+    has the finalists' scores in 64-bit mode on validation data, the winner's first, `convergence` the winner's order of
+    accuracy, where it was measured.
     """
 
     problem: str
     analysis: Analysis | None = None
     candidates: Mapping[str, Candidate] = field(default_factory=dict)
     discarded: Mapping[str, str] = field(default_factory=dict)
+    smoke: Mapping[str, Execution] = field(default_factory=dict)
     selections: tuple[Selection, ...] = ()
     entries: tuple[JudgeTurn, ...] = ()
     executions: tuple[Execution, ...] = ()
@@ -194,12 +230,18 @@ class Tournament:
     best: str | None = None
     best_per_judge: Mapping[int, str] = field(default_factory=dict)
     test: Evaluation | None = None
+    convergence: Convergence | None = None
     x64: Mapping[str, Evaluation] = field(default_factory=dict)
     prose: ReporterText | None = None
 
     def with_candidates(self, *new: Candidate) -> Tournament:
         """Add candidates."""
         return replace(self, candidates={**self.candidates, **{c.id: c for c in new}})
+
+    def latest_version(self, name: str) -> str:
+        """Return the id of a program as last repaired."""
+        repairs = [c.id for c in self.candidates.values() if c.origin == "debug" and c.parents == (name,)]
+        return self.latest_version(repairs[-1]) if repairs else name
 
     def execution_of(self, candidate: str) -> Execution | None:
         """Return the validation (or smoke-only) run that stands for a candidate, the last if there are several."""

@@ -2,46 +2,61 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf, isfinite
 
 from sharp.evaluation import canonical_hash, ranking
 from sharp.tournament.execution import CandidateRuns, execute, find_duplicate_run, with_outcome
+from sharp.tournament.ranking import Aim, best_runs
 from sharp.tournament.revision import TurnResult, revise
 from sharp.tournament.run_context import RunContext, gather_all
 from sharp.tournament.saturation import another_cycle, best_metric, decide
 from sharp.tournament.selection import Judge, nominees, select
-from sharp.tournament.state import Candidate, Execution, JudgeTurn, Tournament
+from sharp.tournament.state import OTHERS, Candidate, Execution, JudgeTurn, Tournament
 
 
 async def tournament(session: RunContext, state: Tournament) -> Tournament:
     """Play judging cycles until the rules say that no further one follows."""
+    summaries: Mapping[str, str] = {}
     for cycle in range(1, session.config.synthesis.max_cycles + 1):
-        state = await _play_cycle(session, state, cycle)
+        state, summaries = await _play_cycle(session, state, cycle, summaries)
         session.effects.checkpoint(f"cycle-{cycle}", state)
         if not another_cycle(session.config.synthesis, state.saturations[-1]):
             break
     return state
 
 
+async def run_start(session: RunContext, state: Tournament) -> Tournament:
+    """Run the user's own solvers, so that judges see their results and the report says what was gained on them."""
+    given = [program for program in state.candidates.values() if program.origin == "start"]
+    if not given:
+        return state
+    runs = (execute(session, "start", program, smoke=state.smoke.get(program.id)) for program in given)
+    for outcome in await gather_all(runs):
+        state = with_outcome(session, state, outcome)
+    session.effects.checkpoint("start", state)
+    return state
+
+
 async def best_of_n(session: RunContext, state: Tournament) -> Tournament:
     """Run every candidate and keep the best: the mode without a tournament (paper appendix B.2.5)."""
     drafts = list(state.candidates.values())
-    outcomes = await gather_all(execute(session, "best-of-n", draft) for draft in drafts)
+    outcomes = await gather_all(
+        execute(session, "best-of-n", draft, smoke=state.smoke.get(draft.id)) for draft in drafts
+    )
     for outcome in outcomes:
-        state = with_outcome(state, outcome)
+        state = with_outcome(session, state, outcome)
     session.effects.checkpoint("best-of-n", state)
     return state
 
 
-async def _play_cycle(session: RunContext, state: Tournament, cycle: int) -> Tournament:
-    numbers = range(1, session.config.n_judges + 1)
-    chosen = await gather_all(select(session, state, cycle, number) for number in numbers)
-    state = replace(state, selections=(*state.selections, *(selection for selection, _ in chosen)))
-    session.effects.checkpoint(f"cycle-{cycle}/selection", state)
-    judges = [judge for _, judge in chosen]
-    names = nominees(session, [selection for selection, _ in chosen])
+async def _play_cycle(
+    session: RunContext, state: Tournament, cycle: int, summaries: Mapping[str, str]
+) -> tuple[Tournament, Mapping[str, str]]:
+    state, judges, summaries = await _select(session, state, cycle, summaries)
+    names = nominees(session, [selection for selection in state.selections if selection.cycle == cycle])
     turns = [
         TurnResult(judge, "nominee", name, state.candidates[name], "")
         for judge, name in zip(judges, names, strict=True)
@@ -53,14 +68,18 @@ async def _play_cycle(session: RunContext, state: Tournament, cycle: int) -> Tou
                 revise(session, state, judge, cycle, round_, _notice(state, judge)) for judge in judges
             )
             judges = [turn.judge for turn in turns]
-        before = _best(state)
+        known = len(state.executions)
         state = await _play_round(session, state, cycle, round_, turns)
+        state = await _run_the_others(session, state, cycle)
+        # Ranked as they now are: where programs are compared with each other, new ones change the rank of the old.
+        earlier = replace(state, executions=state.executions[:known])
         verdict = decide(
             session.config.synthesis,
             cycle=cycle,
             round_=round_,
-            before=before,
+            before=_best(earlier),
             after=_best(state),
+            gain=Aim.of(session.config).gain(best_runs(earlier), best_runs(state)),
             stale_before=stale,
             all_kept=round_ > 1 and all(turn.action == "keep" for turn in turns),
         )
@@ -69,7 +88,17 @@ async def _play_cycle(session: RunContext, state: Tournament, cycle: int) -> Tou
         session.effects.checkpoint(f"cycle-{cycle}/round-{round_}", state)
         if verdict.stop:
             break
-    return state
+    return state, summaries
+
+
+async def _select(
+    session: RunContext, state: Tournament, cycle: int, summaries: Mapping[str, str]
+) -> tuple[Tournament, list[Judge], Mapping[str, str]]:
+    """Let every judge of a cycle read the pool and choose."""
+    chosen, summaries = await select(session, state, cycle, summaries)
+    state = replace(state, selections=(*state.selections, *(selection for selection, _ in chosen)))
+    session.effects.checkpoint(f"cycle-{cycle}/selection", state)
+    return state, [judge for _, judge in chosen], summaries
 
 
 async def _play_round(
@@ -83,13 +112,42 @@ async def _play_round(
             fresh.setdefault(canonical_hash(turn.candidate.code), turn.candidate)
     path = f"cycle-{cycle}/round-{round_}"
     limit = _hopeless(session, state)
-    outcomes = await gather_all(execute(session, path, candidate, limit) for candidate in fresh.values())
+    outcomes = await gather_all(
+        execute(session, path, candidate, limit, smoke=state.smoke.get(candidate.id))
+        for candidate in fresh.values()
+    )
     by_hash = dict(zip(fresh, outcomes, strict=True))
     for outcome in outcomes:
-        state = with_outcome(state, outcome)
+        state = with_outcome(session, state, outcome)
     for turn in turns:
         state = _with_entry(state, turn, by_hash, cycle, round_)
     return state
+
+
+async def _run_the_others(session: RunContext, state: Tournament, cycle: int) -> Tournament:
+    """Run candidates that no judge nominated as long as nothing works: best ranked first, one a judge at a time."""
+    path, distinct = f"cycle-{cycle}/{OTHERS}", dict[str, Candidate]()
+    if isfinite(_best(state)):
+        return state
+    for candidate in _by_rank(state):
+        if find_duplicate_run(state, candidate.code) is None:
+            distinct.setdefault(canonical_hash(candidate.code), candidate)
+    waiting = list(distinct.values())
+    while waiting and not isfinite(_best(state)):
+        batch, waiting = waiting[: session.config.n_judges], waiting[session.config.n_judges :]
+        runs = (execute(session, path, candidate, smoke=state.smoke.get(candidate.id)) for candidate in batch)
+        for outcome in await gather_all(runs):
+            state = with_outcome(session, state, outcome)
+    return state
+
+
+def _by_rank(state: Tournament) -> list[Candidate]:
+    """Return the candidates by their places on all short lists (Borda's count), those on none last."""
+    points: Counter[str] = Counter()
+    for selection in state.selections:
+        for place, (name, _) in enumerate(selection.shortlist):
+            points[name] += len(selection.shortlist) - place
+    return sorted(state.candidates.values(), key=lambda candidate: -points[candidate.id])
 
 
 def _with_entry(
@@ -102,13 +160,16 @@ def _with_entry(
         metric = inf if known is None or turn.action == "forfeit" else known.metric
     elif (outcome := by_hash.get(canonical_hash(turn.candidate.code))) is not None:
         state = _with_twin(state, turn.candidate, outcome.executions[0].candidate)
-        name, metric, repairs = outcome.final.id, outcome.deciding_run.metric, len(outcome.repaired)
+        name, repairs = outcome.final.id, len(outcome.repaired)
+        own = state.execution_of(name)
+        assert own is not None
+        metric = own.metric
     else:
         twin = find_duplicate_run(state, turn.candidate.code)
         assert twin is not None
         if turn.action == "nominee":
             # One that an earlier cycle repaired is represented by its repaired version.
-            name, note = _latest_repair(state, twin.candidate), "run before; result reused"
+            name, note = state.latest_version(twin.candidate), "run before; result reused"
             known = state.execution_of(name)
             assert known is not None
             metric = known.metric
@@ -118,11 +179,6 @@ def _with_entry(
             note = f"same program as {twin.candidate}, which was run before; result reused"
     entry = JudgeTurn(cycle, round_, turn.judge.number, action, name, turn.base, metric, note, repairs)
     return replace(state, entries=(*state.entries, entry))
-
-
-def _latest_repair(state: Tournament, name: str) -> str:
-    children = [c.id for c in state.candidates.values() if c.origin == "debug" and c.parents == (name,)]
-    return _latest_repair(state, children[-1]) if children else name
 
 
 def _with_twin(state: Tournament, candidate: Candidate, twin: str) -> Tournament:
@@ -157,3 +213,10 @@ def _hopeless(session: RunContext, state: Tournament) -> float | None:
 
 def _best(state: Tournament) -> float:
     return best_metric([execution.metric for execution in state.executions if execution.split != "test"])
+
+
+async def choose_by_reading(session: RunContext, state: Tournament) -> Tournament:
+    """Let the judges choose and run nothing: the winner is the first choice of most, ties by places on short lists."""
+    state, _, _ = await _select(session, state, 1, {})
+    votes = Counter(selection.nominee for selection in state.selections)
+    return replace(state, best=max(_by_rank(state), key=lambda candidate: votes[candidate.id]).id)

@@ -24,6 +24,7 @@ server:/home /home nfs4 rw 0 0
 /dev/sdb /home/a\\040b xfs rw 0 0
 mds@tcp:/lustre /scratch lustre rw 0 0
 """
+TORCH_FOUND = """print('{"version": "2.0", "seconds": 3.0, "threads": 1, "gpus": 1}')"""
 
 
 def levels(findings: Iterable[Finding]) -> dict[str, str]:
@@ -173,6 +174,31 @@ def test_jax_must_compute_on_the_gpus_asked_for(tmp_path: Path, monkeypatch: pyt
     assert (gpu.level, gpu.found) == ("ok", "NVIDIA H100, 81559 MiB, 550.54")
     assert (jax.level, jax.found) == ("failure", "1 GPUs asked for, JAX has cpu 1")
     assert "jax[cuda12]" in jax.remedy
+
+
+@pytest.mark.parametrize(
+    ("script", "gpus", "level", "found"),
+    [
+        ("print('null')", 0, "note", "PyTorch is not installed"),
+        (
+            "import no_such_library_of_torch",
+            0,
+            "failure",
+            "cannot be imported in rlimits: ModuleNotFoundError",
+        ),
+        ("import os; os.abort()", 0, "failure", "cannot be imported in rlimits"),
+        (TORCH_FOUND, 0, "ok", "PyTorch 2.0, imported in rlimits in 3.0 s; threads: 1, GPUs: 1"),
+        (TORCH_FOUND, 1, "ok", "GPUs: 1"),
+        (TORCH_FOUND, 2, "failure", "2 GPUs asked for; PyTorch 2.0"),
+    ],
+)
+def test_torch_is_looked_for_where_programs_run(
+    script: str, gpus: int, level: str, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "_TORCH", script)
+    (finding,) = machine.check_torch(CheckRequest("/", gpus=gpus, sandbox_tier="rlimits"))
+    assert (finding.level, found in finding.found) == (level, True), finding
+    assert not list(machine.check_torch(CheckRequest("/", jax=False)))
 
 
 def test_a_broken_driver_and_missing_gpus_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import Field, model_validator
 
-from sharp.agent.tools import Parameters, ToolContext, ToolError, ToolPort, ToolResult, tool
+from sharp.agent.tools import Fits, Parameters, ToolContext, ToolError, ToolPort, ToolResult, tool
 from sharp.problems import (
     Boundary,
     Coordinates,
@@ -21,44 +21,47 @@ from sharp.problems import (
     Outputs,
     QuantitySpec,
     Shape,
+    build_problem,
     check_syntax,
     diagnose,
 )
 from sharp.solvers.problem_summary import problem_summary
-from sharp.yaml_source import show
+from sharp.yaml_source import InvalidSpecification, Path, ValidationIssue, read_yaml, show
 
 
 class EquationArgs(Parameters):
     """The unknowns and what they obey, in the expression grammar of specifications."""
 
     coordinates: Coordinates
-    fields: Annotated[tuple[Identifier, ...], Field(min_length=1)]
-    parameters: dict[Identifier, GivenQuantity] = Field(default_factory=dict)
-    coefficients: dict[Identifier, GivenFunction] = Field(default_factory=dict)
-    units: dict[Identifier, Expression] = Field(default_factory=dict)
-    definitions: dict[Identifier, Expression] = Field(default_factory=dict)
-    equations: Annotated[tuple[Expression, ...], Field(min_length=1)]
+    fields: Annotated[tuple[Identifier, ...], Field(min_length=1)] = Field(
+        description="the unknown real functions, by name; a complex one is two fields"
+    )
+    parameters: dict[Identifier, GivenQuantity] = Field(
+        default_factory=dict, description="given numbers, or expressions of other parameters, with units"
+    )
+    coefficients: dict[Identifier, GivenFunction] = Field(
+        default_factory=dict, description="given functions of the space coordinates, as expressions"
+    )
+    units: dict[Identifier, Expression] = Field(
+        default_factory=dict, description="units of coordinates, fields and coefficients, such as m, s, degC"
+    )
+    definitions: dict[Identifier, Expression] = Field(
+        default_factory=dict,
+        description="short names for expressions, of those before them too, that the equations use",
+    )
+    equations: Annotated[tuple[Expression, ...], Field(min_length=1)] = Field(
+        description="left = right, one for each field"
+    )
     eigenvalue: Eigenvalue | None = None
-
-    @model_validator(mode="after")
-    def _readable(self) -> EquationArgs:
-        unknown = [self.eigenvalue.name] if self.eigenvalue else []
-        names = [*self.parameters, *self.coefficients, *unknown]
-        functions = (*self.fields, *self.coefficients)
-        for text in self.equations:
-            check_syntax(text, names, functions, self.coordinates.names, equation=True)
-        for quantity in self.parameters.values():
-            check_syntax(quantity.value, self.parameters)
-        for given in self.coefficients.values():
-            check_syntax(given.expression or "0", [*self.parameters, *self.coordinates.space])
-        return self
 
 
 class DomainArgs(Parameters):
     """Where the problem is posed, and for how long."""
 
     domain: Shape
-    time: tuple[Expression, Expression] | None = None
+    time: tuple[Expression, Expression] | None = Field(
+        None, description="first and last time, where there is time"
+    )
 
     @model_validator(mode="after")
     def _readable(self) -> DomainArgs:
@@ -70,8 +73,8 @@ class DomainArgs(Parameters):
 class InitialConditionArgs(Parameters):
     """The state at the initial time: `u`, and `u_t` for an equation of second order in time."""
 
-    field: Identifier
-    value: Expression
+    field: Identifier = Field(description="a field, or its time derivative as u_t")
+    value: Expression = Field(description="an expression of the space coordinates and parameters")
 
     @model_validator(mode="after")
     def _readable(self) -> InitialConditionArgs:
@@ -127,6 +130,71 @@ class AssembleArgs(Parameters):
     allow: tuple[Literal["corner-jump"], ...] = ()
 
 
+# How a tool's parameters are written in a specification.
+_AS_WRITTEN: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
+    "define_equations": dict,
+    "define_domain": lambda given: {"time": None, **given},
+    "define_initial_condition": lambda given: {"initial": {given["field"]: given["value"]}},
+    "define_boundary_condition": lambda given: {"boundary": [given]},
+    "define_mean": lambda given: {"mean": {given["field"]: given["value"]}},
+    "define_reference_solution": lambda given: {"reference": {"kind": "exact", **given}},
+    "define_outputs": lambda given: {"outputs": given},
+    "define_quantity": lambda given: {
+        "quantities": {given["name"]: {key: value for key, value in given.items() if key != "name"}}
+    },
+}
+
+
+def _fits(name: str) -> Fits:
+    """Return what compares a tool's parameters with equations and domain, by the checks of whole specifications."""
+
+    def found(given: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]]) -> str:
+        equations = others.get("define_equations", given if name == "define_equations" else None)
+        domain = others.get("define_domain", _any_domain(given) if name == "define_equations" else None)
+        written = _AS_WRITTEN[name](given)
+        if equations is None or (domain is None and name != "define_domain"):
+            return ""
+        whole = {**_FRAME, "boundary": [], **equations, **(domain or {}), **written}
+        try:
+            build_problem(read_yaml(_yaml(whole), "problem"))
+        except InvalidSpecification as error:
+            # What lacks in a section that many steps write is not this one's fault.
+            own: set[Path] = {(key,) for key in written.keys() - _MANY}
+            own |= {(key, part) for key in written.keys() & _MANY for part in _parts(written[key])}
+            return "; ".join(
+                _sentence(fault) for fault in error.faults if {fault.path[:1], fault.path[:2]} & own
+            )
+        return ""
+
+    return found
+
+
+_FRAME = {"pde_spec": 1, "id": "stated-problem", "title": "Stated problem"}
+_MANY = {"initial", "boundary", "mean", "quantities"}
+
+
+def _any_domain(equations: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a domain for equations to be read with while none is known."""
+    coordinates = equations["coordinates"]
+    box = {"type": "box", "bounds": {name: ["1", "2"] for name in coordinates["space"]}}
+    return {"domain": box, **({"time": ["0", "1"]} if coordinates.get("time") else {})}
+
+
+def _parts(section: Any) -> Iterable[str | int]:
+    return section if isinstance(section, Mapping) else range(len(section))
+
+
+def _sentence(fault: ValidationIssue) -> str:
+    question = (
+        f" ({fault.question} If the statement does not say it, ask the user.)" if fault.question else ""
+    )
+    return f"{show(fault.path)}: {fault.message}{question}"
+
+
+def _yaml(document: Mapping[str, Any]) -> str:
+    return str(yaml.safe_dump(document, allow_unicode=True, sort_keys=False))
+
+
 _EQUATIONS = ToolPort("equations", "equations", "unknowns, coordinates, parameters and equations")
 _DOMAIN = ToolPort("domain", "domain", "the region and the time interval")
 _INITIAL = ToolPort("initial", "initial", "one initial value")
@@ -143,8 +211,7 @@ PROBLEM = ToolPort("problem", "problem", "the checked problem")
     (),
     (_EQUATIONS,),
     EquationArgs,
-    limits="Equations in Cartesian coordinates, one for each field. Derivatives are u_t, u_xx, D(u, x), lap(u), "
-    "div(a*grad(u)); products are written with *; numbers are used as written, so units have to agree.",
+    limits="One equation for each field, in the coordinates' system. Numbers are used as written: units have to agree.",
     examples=(
         {
             "coordinates": {"space": ["x"], "time": "t"},
@@ -153,6 +220,7 @@ PROBLEM = ToolPort("problem", "problem", "the checked problem")
             "equations": ["u_t = alpha*u_xx"],
         },
     ),
+    fits=_fits("define_equations"),
 )
 def define_equations(call: ToolContext) -> ToolResult:
     """Names the coordinates and unknown fields and gives the equations, with parameters and their units."""
@@ -165,11 +233,12 @@ def define_equations(call: ToolContext) -> ToolResult:
     (),
     (_DOMAIN,),
     DomainArgs,
-    limits="Boxes of one to three dimensions, and in the plane disks, annuli and polygons.",
+    limits="Boxes of one to three dimensions; in the plane disks, annuli, sectors, polygons, unions, holes.",
     examples=(
         {"domain": {"type": "box", "bounds": {"x": ["0", "1"]}}, "time": ["0", "2"]},
         {"domain": {"type": "disk", "radius": "2"}},
     ),
+    fits=_fits("define_domain"),
 )
 def define_domain(call: ToolContext) -> ToolResult:
     """Gives the region, and the time interval of a problem that depends on time."""
@@ -182,6 +251,7 @@ def define_domain(call: ToolContext) -> ToolResult:
     (_INITIAL,),
     InitialConditionArgs,
     examples=({"field": "u", "value": "sin(pi*x)"}, {"field": "u_t", "value": "0"}),
+    fits=_fits("define_initial_condition"),
 )
 def define_initial_condition(call: ToolContext) -> ToolResult:
     """Gives the value of a field at the initial time, or of its time derivative (field u_t)."""
@@ -193,27 +263,34 @@ def define_initial_condition(call: ToolContext) -> ToolResult:
     (),
     (_BOUNDARY,),
     BoundaryConditionArgs,
-    limits="where is all, one end of an axis such as x = 0, or inner, outer, edge 2. Normal derivatives point "
-    "outward. robin means a*field + b*(outward normal derivative) = value: cooling k*du/dn = -h*(u - T) is a: h, b: k, "
-    "value: h*T. periodic takes an axis and nothing else.",
+    limits="du/dn is the derivative along the outward normal: -u_x at the low end of x. robin: a*u + b*du/dn = value, "
+    "so cooling k*du/dn = -h*(u - T) has a: h, b: k, value: h*T.",
     examples=(
         {"type": "dirichlet", "where": "x = 0", "field": "u", "value": "0"},
         {"type": "robin", "where": "x = 1", "field": "u", "a": "1", "b": "2", "value": "t"},
         {"type": "periodic", "axis": "x"},
     ),
+    fits=_fits("define_boundary_condition"),
 )
 def define_boundary_condition(call: ToolContext) -> ToolResult:
     """Gives one condition on a part of the boundary, or on all of it."""
     return _told("boundary", _fragment(call))
 
 
-@tool("parser", (), (_MEAN,), MeanArgs, examples=({"field": "u", "value": "0"},))
+@tool("parser", (), (_MEAN,), MeanArgs, examples=({"field": "u", "value": "0"},), fits=_fits("define_mean"))
 def define_mean(call: ToolContext) -> ToolResult:
     """Fixes the mean of a field over the domain, where equations and conditions leave a constant open."""
     return _told("mean", {call.parameters.field: call.parameters.value})
 
 
-@tool("parser", (), (_REFERENCE,), ReferenceArgs, examples=({"value": {"u": "exp(-t)*sin(x)"}},))
+@tool(
+    "parser",
+    (),
+    (_REFERENCE,),
+    ReferenceArgs,
+    examples=({"value": {"u": "exp(-t)*sin(x)"}},),
+    fits=_fits("define_reference_solution"),
+)
 def define_reference_solution(call: ToolContext) -> ToolResult:
     """Gives an exact solution that the result is to be compared with."""
     return _told("reference", _fragment(call))
@@ -229,6 +306,7 @@ def define_reference_solution(call: ToolContext) -> ToolResult:
         {"grid": "cells", "points": {"x": 240}, "times": 41},
         {"at": {"t": ["0", "60", "3600"]}, "probes": {"sensor": {"x": "L/2"}}},
     ),
+    fits=_fits("define_outputs"),
 )
 def define_outputs(call: ToolContext) -> ToolResult:
     """Says where the solution is wanted: a grid of cells or nodes, own points and times, probe points."""
@@ -247,6 +325,7 @@ def define_outputs(call: ToolContext) -> ToolResult:
         {"name": "face", "value": "u", "at": {"x": "L", "t": "3600"}, "unit": "degC"},
         {"name": "loss", "value": "-k*u_x*normal_x", "take": "integral", "over": "x = L"},
     ),
+    fits=_fits("define_quantity"),
 )
 def define_quantity(call: ToolContext) -> ToolResult:
     """Asks for one number of the solution, which comes back with its error: a value at a point, a mean, a flux."""
@@ -277,8 +356,7 @@ def define_quantity(call: ToolContext) -> ToolResult:
 )
 def assemble_problem(call: ToolContext) -> ToolResult:
     """Puts the pieces together and checks that they fit: names, numbers of conditions, units."""
-    document = _assembled(call.parameters, call.inputs)
-    found = diagnose(yaml.safe_dump(document, allow_unicode=True, sort_keys=False), "problem")
+    found = diagnose(_yaml(_assembled(call.parameters, call.inputs)), "problem")
     if found.problem is None:
         raise ToolError(f"assemble_problem: {objections(found.concerns)}")
     told = [f"{name}: {value}" for name, value in problem_summary(found.problem)]
@@ -311,8 +389,7 @@ def _assembled(parameters: AssembleArgs, inputs: Mapping[str, Any]) -> dict[str,
     """Return the specification of fragments as a document; raises `ToolError` where two give the same value."""
     reference = inputs["reference"]
     return {
-        "pde_spec": 1,
-        "id": "stated-problem",
+        **_FRAME,
         "title": parameters.title,
         **inputs["equations"],
         **inputs["domain"],

@@ -10,6 +10,8 @@ from functools import cache, cached_property
 from hashlib import sha256
 from typing import Any, get_args
 
+from pydantic import BaseModel
+
 from hpc.journal import canonical_json
 from sharp.config import Method, RunConfig
 from sharp.experiments.sweeps.prefix_graph import CellFingerprint
@@ -27,6 +29,8 @@ _DECISIVE = (
     *("name", "served_name", "context", "max_output", "bytes_per_token", "sampling", "sampling_by_purpose"),
     "api",
 )
+# What prompts say of the place where programs run.
+_PLACE = ("validation", "smoke", "shards", "wall_s", "memory_mb", "threads", "x64")
 # What of it decides what it is asked.
 _ASKED = ("name", "served_name", "context", "bytes_per_token", "sampling", "sampling_by_purpose")
 
@@ -96,6 +100,7 @@ def _analysis(
     writer = [_part(cards[config.models.writer], _ASKED)] if config.analysis.written else []
     return [
         problem.label,
+        _part(config.evaluation, _PLACE),
         config.seed,
         config.analysis.model_dump(mode="json"),
         config.sampling.analysis.model_dump(mode="json"),
@@ -108,9 +113,10 @@ def _analysis(
 
 def _genesis(config: RunConfig, cards: Mapping[str, ModelCard], prompts: Mapping[str, str]) -> Iterable[Any]:
     """Yield what decides the requests of genesis beside the analysis; a candidate does not know how many there are."""
-    options = config.genesis.model_dump(mode="json", exclude={"candidates", "replay_from", "replay_repairs"})
+    unasked = {"candidates", "replay_from", "replay_repairs", "smoke_run"}
+    options = config.genesis.model_dump(mode="json", exclude=unasked)
     yield from (options, config.sampling.genesis.model_dump(mode="json"))
-    yield _part(cards[config.models.generator], _ASKED)
+    yield [_part(cards[name], _ASKED) for name in config.models.authors]
     yield _of_stages(prompts, ("genesis",))
 
 
@@ -120,10 +126,13 @@ def _sampling(
     """Yield what decides the requests of the programs that a method without analysis begins with."""
     technique = config.method if config.method in _TECHNIQUES else "codepde"
     yield from (technique, problem.label, config.seed, config.context.model_dump(mode="json"))
+    yield _part(config.evaluation, _PLACE)
+    yield [config.feedback.model_dump(mode="json"), config.target, config.objective, config.error_below]
     yield config.sampling.genesis.model_dump(mode="json")
     if technique != "codepde":
         options = getattr(config, technique.replace("-", "_"))
         yield options.model_dump(mode="json")
+    yield config.models.authors
     yield from (_part(card, _ASKED) for _, card in sorted(cards.items()))
     yield _of_stages(prompts, ("common", "codepde", technique))
 
@@ -133,6 +142,7 @@ def _repairs(genesis: str, config: RunConfig, prompts: Mapping[str, str]) -> lis
     return [
         genesis,
         config.evaluation.model_dump(mode="json"),
+        (config.target, config.objective),
         config.feedback.model_dump(mode="json"),
         config.sampling.debug.model_dump(mode="json"),
         config.synthesis.repairs,
@@ -144,7 +154,7 @@ def _of_stages(prompts: Mapping[str, str], stages: tuple[str, ...]) -> dict[str,
     return {name: digest for name, digest in prompts.items() if name.partition("/")[0] in stages}
 
 
-def _part(card: ModelCard, fields: tuple[str, ...]) -> dict[str, Any]:
+def _part(card: BaseModel, fields: tuple[str, ...]) -> dict[str, Any]:
     return card.model_dump(mode="json", include=set(fields))
 
 

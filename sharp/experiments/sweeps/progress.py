@@ -95,4 +95,4 @@ def _outcome(row: RunSummary) -> str:
         return f"failed: {row.note}"
     if row.state == "unfinished":
         return "stopped"
-    return row.note or f"finished, {row.winner}: error on test data {error_text(row.nrmse)}"
+    return row.note or f"finished, {row.winner}: error on test data {error_text(row.test_error)}"

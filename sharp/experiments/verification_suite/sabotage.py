@@ -22,9 +22,8 @@ from sharp.solvers import (
 Route = Literal["solver output", "claim"]
 # Errors of wrong solutions are log-uniform between so many accuracies and this share of the solution.
 _LEAST, _LARGEST = 30.0, 0.5
-# Narrow perturbations, as shares of the domain, by its dimension, and short ones, of the time. Of a function that is
-# known by its values alone, narrower ones in the plane or in space are found by nobody.
-_WIDTHS = {1: (0.002, 0.05), 2: (0.008, 0.05), 3: (0.04, 0.1)}
+# Narrow perturbations, as shares of the domain, and short ones, of the time.
+_WIDTHS = (0.002, 0.05)
 _BRIEF = (0.003, 0.05)
 _NODES = {1: 33, 2: 17, 3: 9}
 
@@ -102,7 +101,7 @@ def _perturbation(
 ) -> tuple[Values, tuple[Place, ...]]:
     """Return the shape of a perturbation [fields, k, m], and where it is narrow."""
     stated = problem.problem
-    widths = _BRIEF if kind == "brief" else _WIDTHS[problem.dimension]
+    widths = _BRIEF if kind == "brief" else _WIDTHS
     width = float(np.exp(random.uniform(*np.log(widths))))
     sample = interior_points(stated, 20, start=int(random.integers(1000)))
     center = sample[int(random.integers(len(sample)))]

@@ -39,7 +39,7 @@ from sharp.reference import DataSet, Splits
 from sharp.runs.cluster.pilot import entry_options, evaluate_entries
 from sharp.runs.cluster.profiles import render_script
 from sharp.runs.directory import RunDirectory
-from sharp.runs.execution_backend import RunResources, backend, cached, open_backends, patience_of, policy_of
+from sharp.runs.execution_backend import RunResources, backend, cached, open_backends, policy_of
 
 _SCORING_S = 60.0
 METER_S = 60.0
@@ -221,7 +221,7 @@ class SlurmBackend:
         options = run.config.models
         if options.replay_from is not None or not is_hosted(card):
             return backend(run, card)
-        return ClusterChatBackend(card, self._pool, **patience_of(options))
+        return ClusterChatBackend(card, self._pool, **options.patience)
 
     def _spent(self) -> ClusterUsage:
         used = self._meter.usage(self._submission_log.state)

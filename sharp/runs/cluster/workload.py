@@ -69,7 +69,11 @@ class RunWorkload:
         result = "No candidate ran successfully."
         if state.best is not None:
             scores = state.test.scores if state.test is not None else None
-            error = "" if scores is None else f", error {scores.nrmse:.3e} on test data"
+            error = (
+                "" if scores is None or scores.nrmse is None else f", error {scores.nrmse:.3e} on test data"
+            )
+            if scores is not None and scores.verification is not None:
+                error = f", {scores.verification}"
             result = f"Winner: {state.best}{error}."
         return WorkloadProgress(True, sentence=f"{result} Report: {report}")
 

@@ -134,7 +134,10 @@ def wait_for(happened: Callable[[], Any], process: subprocess.Popen[str]) -> Non
 
 
 def evaluating(path: Path) -> bool:
-    """Whether an evaluation of a run is being worked on."""
+    """Whether an evaluation of a run's program is worked on; the environment is probed before that."""
+    record = path / "run.yaml"
+    if not record.exists() or "\nenvironment:" not in record.read_text(encoding="utf-8"):
+        return False
     return any(not (task.parent / "result.json").exists() for task in path.glob("tasks/*/request.json"))
 
 
@@ -166,6 +169,7 @@ def tournament(path: Path) -> dict[str, Any]:
     same = {name: array[...].tolist() for name, array in state.arrays() if name not in measured}
     outcome = json.loads(state["outcome"][...].tolist()[0])
     scores = {"test": (outcome["test"] or {}).get("scores")}
+    scores["convergence"] = (outcome["convergence"] or {}).get("convergence")
     scores["x64"] = {name: precise["scores"] for name, precise in outcome["x64"].items()}
     return {name: repr(value) for name, value in {**same, **outcome, **scores, "prose": None}.items()}
 

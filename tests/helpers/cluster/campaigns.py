@@ -160,11 +160,12 @@ class Place:
         return Counter(self.ledger.read_text().splitlines())
 
     def assert_paid_once(self) -> None:
-        """All that is recorded was paid for, and nothing twice."""
+        """All that is recorded was paid for, and nothing twice; beside it the look at where programs run."""
         twice = [what for what, count in self.paid().items() if count > 1]
         assert not twice, f"{twice}\n{self.story()}"
         recorded = Counter(effect.kind for effect in read_run(self.run).effects.values())
-        assert Counter(what.split()[0] for what in self.paid()) == recorded
+        paid = Counter(what.split()[0] for what in self.paid())
+        assert paid in (recorded, recorded + Counter(evaluate=1)), "the latter where that is in no cache"
 
     def story(self) -> str:
         """What the campaign's jobs printed, and its submission log."""

@@ -33,7 +33,7 @@ def made_run(path: Path, **budget: Any) -> Path:
     """A run directory that nobody has worked in."""
     path.mkdir(parents=True)
     manifest = {
-        "format": 2,
+        "format": 3,
         "problem": {"id": "advection", "hash": "0"},
         "models": {"rule-based": load_card("rule-based").model_dump(mode="json")},
         "config": {"budget": BudgetOptions(**budget).model_dump(mode="json")},

@@ -42,8 +42,9 @@ def poison(state: Tournament, text: str) -> Tournament:
 
 def _candidate(item: Candidate, text: str) -> Candidate:
     changes = tuple(Change(text, text, change.sources) for change in item.changes)
+    # What parses would be the same program for all ids.
     return replace(
-        item, code=f"{text}\n# {item.id}", explanation=text, changes=changes, patch_match_level=text
+        item, code=f"{text}\n# {item.id}\n)", explanation=text, changes=changes, patch_match_level=text
     )
 
 

@@ -138,10 +138,10 @@ def manifest(played: Any) -> dict[str, Any]:
     """The part of `run.yaml` that does not come from the effects."""
     problem = played.problem
     return {
-        "format": 2,
+        "format": 3,
         "software": "0.1.0",
         "created": "2026-01-02T03:04:05+00:00",
-        "python": "3.11.0",
+        "provenance": {"python": "3.11.0", "platform": "Linux", "git": None},
         "config": to_plain(played.config),
         "problem": {"id": problem.id, "hash": problem.hash},
         "data": {"path": "/data/advection.hdf5", "label": "data@1", "kind": "pdebench", "samples": 200},

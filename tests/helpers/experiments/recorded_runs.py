@@ -132,10 +132,10 @@ def _answers(world: World) -> Any:
 def _write(path: Path, played: Any, world: World) -> None:
     problem = played.problem
     manifest = {
-        "format": 2,
+        "format": 3,
         "software": "0.1.0",
         "created": "2026-01-02T03:04:05+00:00",
-        "python": "3.11.0",
+        "provenance": {"python": "3.11.0", "platform": "Linux", "git": None},
         "config": to_plain(played.config),
         "problem": {"id": problem.id, "hash": problem.hash},
         "data": {"path": "/data/advection.hdf5", "label": world.data, "kind": "pdebench", "samples": 200},

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sharp.config import RunConfig
+from sharp.evaluation import Environment
 from sharp.evaluation.protocol import CandidateFailure, Convergence, Evaluation, EvaluationRequest, Scores
 from sharp.llm.cards import load_card
 from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
-from sharp.problems import load_problem
+from sharp.problems import Problem, load_problem
 from sharp.runs.directory import models_of
 from sharp.tournament.run_context import RunContext
 
@@ -91,6 +92,12 @@ def simulated_evaluation(
     return Evaluation(failure, None if failure else scores, dtype="float64", **nothing, **known)
 
 
+def evaluation_with(error: float, **changes: Any) -> Evaluation:
+    """An evaluation with this error against data and reference alike."""
+    scores = Scores(error, (error,), error, error, (error,), None)
+    return simulated_evaluation(scores, None, **changes)
+
+
 @dataclass
 class ScriptedEffects:
     """Answers by script and remembers what was asked."""
@@ -123,10 +130,16 @@ class ScriptedEffects:
         return [p for p, r in self.runs.items() if r.split == "validation" and not p.startswith("finalize")]
 
 
-def session(effects: ScriptedEffects, **options: Any) -> RunContext:
-    config = RunConfig.model_validate({"problem": "advection", **options})
+def session(
+    effects: ScriptedEffects,
+    problem: str | Problem = "advection",
+    environment: Environment | None = None,
+    **options: Any,
+) -> RunContext:
+    loaded = load_problem(problem) if isinstance(problem, str) else problem
+    config = RunConfig.model_validate({"problem": loaded.id, "target": "data", **options})
     cards = {name: load_card(name) for name in models_of(config)}
-    return RunContext(config, load_problem("advection"), cards, "data@1", effects)
+    return RunContext(config, loaded, cards, "data@1", effects, environment=environment)
 
 
 ANALYSIS = {

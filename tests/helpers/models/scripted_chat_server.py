@@ -46,7 +46,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.models is None:
             self.reply(404, error("no such page"))
         else:
-            self.reply(200, {"object": "list", "data": [{"id": name} for name in self.server.models]})
+            listed = [{"id": model} if isinstance(model, str) else model for model in self.server.models]
+            self.reply(200, {"object": "list", "data": listed})
 
     def reply(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
         payload = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -72,7 +73,7 @@ class ScriptedChatServer(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.script: list[Act] = [answer(completion("hello"))]
-        self.models: list[str] | None = ["tiny"]
+        self.models: list[Any] | None = ["tiny"]
         self.bodies: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.failures: list[Exception] = []
@@ -117,6 +118,22 @@ def answer(body: Any, status: int = 200, **headers: str) -> Act:
 def as_many_as_asked(handler: Handler, body: dict[str, Any]) -> None:
     """Answer with n choices that name the seed."""
     handler.reply(200, completion(*[f"{body.get('seed')}/{i}" for i in range(body.get("n", 1))]))
+
+
+def streamed(*events: Any, pause_s: float = 0.0) -> Act:
+    """Answer in parts, with a pause before each, and hang up."""
+
+    def act(handler: Handler, _: dict[str, Any]) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        handler.end_headers()
+        for event in (*map(json.dumps, events), "[DONE]"):
+            handler.server.stopping.wait(pause_s)
+            handler.wfile.write(f"data: {event}\n\n".encode())
+            handler.wfile.flush()
+        handler.close_connection = True
+
+    return act
 
 
 def slow(seconds: float) -> Act:

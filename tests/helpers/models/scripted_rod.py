@@ -29,12 +29,19 @@ PLAN = [
     },
     {"id": "c", "tool": "check_problem", "inputs": {"problem": "w.problem"}},
 ]
+SOLVING = [
+    {"id": "m", "tool": "choose_method", "inputs": {"problem": "c.validated_problem"}},
+    {"id": "g", "tool": "discretise", "inputs": {"problem": "c.validated_problem", "method": "m.method"}},
+    {"id": "s", "tool": "solve_in_time", "inputs": {"discretisation": "g.discretisation"}},
+]
 PARAMETERS: dict[str, Any] = {
     "e": {"coordinates": {"space": ["x"], "time": "t"}, "fields": ["u"], "equations": ["u_t = 0.1*u_xx"]},
     "d": {"domain": {"type": "box", "bounds": {"x": ["0", "1"]}}, "time": ["0", "1"]},
     "i": {"field": "u", "value": "sin(pi*x/2)"},
     "l": {"type": "dirichlet", "where": "x = 0", "field": "u", "value": "0"},
-    "w": {"title": "A rod"},
+    "w": {"title": "A rod", "accuracy": 1e-4},
+    "m": {},
+    "g": {},
 }
 INSULATED = {"type": "neumann", "where": "x = 1", "field": "u", "value": "0"}
 
@@ -68,7 +75,7 @@ def answer_of(prompt: str) -> str:
 def _content(prompt: str) -> dict[str, Any]:
     task = prompt.partition("## Your task: ")[2].splitlines()[0]
     if task == "a plan":
-        return {"steps": PLAN}
+        return {"steps": PLAN if "it is solved elsewhere" in prompt else [*PLAN, *SOLVING]}
     if task == "a verdict":
         return {"verdict": "valid", "reason": "as stated"}
     step = task.removeprefix("parameters of step ")

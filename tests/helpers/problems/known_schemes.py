@@ -90,7 +90,7 @@ def burgers(kind: str):
     """Return a solver of Burgers' equation for u > 0."""
 
     def solver(u0: Array, t: Array, nu: float) -> Array:
-        dx, viscosity = 1 / u0.shape[1], nu / np.pi
+        dx, viscosity = 1 / u0.shape[1], nu
         largest = min(dx, dx**2 / (2 * viscosity))
         slopes = {
             "central-2": lambda u: -central2(u**2 / 2, dx) + viscosity * second2(u, dx),

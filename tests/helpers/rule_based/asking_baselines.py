@@ -7,17 +7,12 @@ from typing import Any
 
 from sharp.llm.prompts import render
 from sharp.llm.protocol import Message
-from sharp.problems import load_problem, render_description, render_template
-from tests.helpers.rule_based.conversations import Shown, report
+from sharp.problems import load_problem, render_template
+from tests.helpers.rule_based.conversations import Shown, report, told
 
 
-def described(problem: str) -> dict[str, str]:
-    loaded = load_problem(problem)
-    return {
-        "description": render_description(loaded),
-        "template": render_template(loaded).strip(),
-        "function": "solver",
-    }
+def described(problem: str) -> dict[str, Any]:
+    return {**told(problem), "template": render_template(load_problem(problem)).strip()}
 
 
 def question(problem: str = "burgers") -> str:
@@ -45,8 +40,10 @@ def answered(code: str) -> str:
 def about(prompt: str, codes: Sequence[str], problem: str = "burgers") -> list[Message]:
     """Return a prompt about several answers, with a program in each."""
     answers = [answered(code) for code in codes]
-    text = render(prompt, question=question(problem), answers=answers, attempts=answers, critique="")
-    return asked(text)
+    if prompt == "cepo/compare":
+        own = render("cepo/attempts", attempts=answers)
+        return [Message("assistant", own), Message("user", render(prompt, question=question(problem)))]
+    return asked(render(prompt, question=question(problem), answers=answers, critique=""))
 
 
 def planning(problem: str = "burgers") -> list[Message]:
@@ -58,11 +55,20 @@ def carrying_out(plan: str, problem: str = "burgers") -> list[Message]:
 
 
 def final(solution: str, problem: str = "burgers") -> list[Message]:
-    return asked(render("cepo/final", question=question(problem), solution=solution))
+    return [
+        Message("assistant", solution),
+        Message("user", render("cepo/final", question=question(problem))),
+    ]
 
 
 def rating(answer: str, problem: str = "burgers") -> list[Message]:
-    return asked(render("cepo/rate", question=question(problem), answer=answer))
+    told = render("cepo/rater", system=render("codepde/system").strip())
+    return [
+        Message("system", told),
+        Message("user", question(problem)),
+        Message("assistant", answer),
+        Message("user", render("cepo/rate")),
+    ]
 
 
 def pair(first: str, second: str, problem: str = "burgers") -> list[Message]:
@@ -100,5 +106,5 @@ def remembered(designs: Sequence[str]) -> list[dict[str, str]]:
 
 def complaint(failure: str, *, non_finite: bool = False) -> Message:
     """Return CodePDE's prompt after a failure, which goes on with the conversation."""
-    values = {"stdout": "", "stderr": "Traceback", "function": "solver"}
+    values = {"stdout": "", "stderr": "Traceback", "function": "solver", "in_time": True}
     return Message("user", render("codepde/debug", failure=failure, non_finite=non_finite, **values))

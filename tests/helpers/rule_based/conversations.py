@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from sharp.evaluation import Environment
 from sharp.evaluation.feedback import feedback_described
 from sharp.llm.prompts import render
 from sharp.llm.protocol import Message
-from sharp.problems import load_problem, render_description
+from sharp.problems import Problem, load_problem, render_description
+
+ENVIRONMENT = Environment("3.12.1", {"numpy": "2.1.0", "scipy": "1.14.1", "jax": "0.4.35"})
+
+
+def told(problem: str | Problem = "burgers") -> dict[str, Any]:
+    """Return what prompts that ask for programs, or judge them, say alike."""
+    loaded = load_problem(problem) if isinstance(problem, str) else problem
+    return {
+        "description": render_description(loaded),
+        "function": loaded.interface.function,
+        "environment": ENVIRONMENT,
+        "in_time": loaded.time is not None,
+        "scored": feedback_described(("nrmse",)),
+    }
 
 
 @dataclass(frozen=True)
@@ -37,14 +53,19 @@ def selection(
 ) -> Message:
     text = render(
         "synthesis/select",
-        description=render_description(load_problem(problem)),
+        **told(problem),
+        turns=3,
+        runs=True,
         criteria=criteria,
         own_criteria=["accuracy"],
-        feedback=feedback_described(("nrmse",)),
         candidates=[
             {"id": name, "strategy": "numerical", "code": shown.code.strip(), "history": report(shown)}
             for name, shown in programs.items()
         ],
+        shared="",
+        summaries=[],
+        unread=[],
+        sittings=0,
         cycle=cycle,
         shortlist=max(3, len(programs) // 2),
     )
@@ -60,24 +81,29 @@ def results(
     own_best: str,
     best: str,
     bases: Sequence[str],
+    aim: str = "",
 ) -> Message:
     text = render(
         "synthesis/revise",
         round=round_,
+        turns=3,
         cycle=1,
         judge=judge,
         results=[
             {
                 "id": name,
-                "judge": shown.judge,
+                "judges": [shown.judge],
                 "base": shown.base or None,
                 "changes": shown.changes,
                 "feedback": report(shown),
+                "diff": "",
                 "code": shown.code.strip(),
             }
             for name, shown in programs.items()
         ],
         notice="",
+        aim=aim,
+        standing=["`c001`: error 1.000e-03 in 1 s"],
         bases=bases,
         latest=latest,
         own_best=own_best,
@@ -87,7 +113,12 @@ def results(
 
 
 def round_of(
-    programs: Mapping[str, Shown], problem: str = "burgers", *, judge: int = 1, own: str | None = None
+    programs: Mapping[str, Shown],
+    problem: str = "burgers",
+    *,
+    judge: int = 1,
+    own: str | None = None,
+    aim: str = "",
 ) -> list[Message]:
     """Return a judge's conversation after a round in which all programs were run; `own` is the judge's only one."""
     best = min(programs, key=lambda name: programs[name].error or 0.0)
@@ -95,20 +126,12 @@ def round_of(
     return [
         selection({"c099": Shown("pass\n")}, problem),
         Message("assistant", '```json\n{"nominee": "c099"}\n```'),
-        results(1, programs, judge=judge, latest=mine, own_best=mine, best=best, bases=list(programs)),
+        results(
+            1, programs, judge=judge, latest=mine, own_best=mine, best=best, bases=list(programs), aim=aim
+        ),
     ]
 
 
 def repair(code: str, failure: str, problem: str = "burgers") -> Message:
-    description = render_description(load_problem(problem))
-    return Message(
-        "user",
-        render(
-            "debug/repair",
-            description=description,
-            code=code.strip(),
-            failure=failure,
-            timed_out=False,
-            function="solver",
-        ),
-    )
+    values = {"code": code.strip(), "failure": failure, "output": "", "attempts": [], "too_costly": False}
+    return Message("user", render("debug/repair", **told(problem), **values))

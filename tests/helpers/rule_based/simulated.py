@@ -96,7 +96,7 @@ def simulate(
     problem: str, *, cards: Mapping[str, ModelCard] | None = None, floor: float = 1e-4, **options: Any
 ) -> tuple[RunContext, Simulation]:
     """Return a session on the simulated world and the world; `options` are keys of the configuration."""
-    config = RunConfig.model_validate({"problem": problem, **options})
+    config = RunConfig.model_validate({"problem": problem, "target": "data", **options})
     models = config.models
     names = {models.analyst, models.generator, models.reporter, *models.judges}
     loaded = load_problem(problem)

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from sharp.agent import judged
-from sharp.agent.export import export_course, read_answers, with_answers
+from sharp.agent.export import export_course
+from sharp.agent.questions import take_answers
 from sharp.agent.sessions import run_session
 from sharp.agent.settings import AgentConfig
 from sharp.errors import ConfigurationError
@@ -49,28 +50,29 @@ def test_a_specification_that_is_written_reads_as_the_same_problem(name: str) ->
     assert parse_problem(to_yaml(problem), "again.yaml").hash == problem.hash
 
 
-def test_questions_are_written_and_their_answers_become_part_of_the_statement(tmp_path: Path) -> None:
+def test_questions_are_written_and_have_to_be_answered(tmp_path: Path) -> None:
     statement = load_ill_posed("rod-one-end").statements[0].text
     finished = run_session(tmp_path, AgentConfig(statement))
     export_course(finished, tmp_path)
     path = tmp_path / "questions.yaml"
     with pytest.raises(ConfigurationError, match="expected an answer to each question; missing: "):
-        read_answers(path)
+        take_answers(path, tmp_path)
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert document["session"] == finished.folder.name
     document["questions"][0]["answer"] = "insulated"
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    said, answers = read_answers(path)
-    assert said == statement
-    assert with_answers(said, answers).endswith(
-        f"Asked and answered:\n- {finished.course.questions[0]} insulated"
-    )
+    assert take_answers(path, tmp_path) == statement
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "statement: x", "statement: x\nquestions: none", "{", "questions: [1]\nstatement: x"]
+    "text",
+    [
+        *("", "[]", "{", "statement: x", "statement: x\nquestions: []"),
+        *("statement: x\nsession: s\nquestions: none", "questions: [1]\nstatement: x\nsession: s"),
+    ],
 )
 def test_a_file_of_answers_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "answers.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigurationError, match=r"answers\.yaml: "):
-        read_answers(path)
+        take_answers(path, tmp_path)

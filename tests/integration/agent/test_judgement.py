@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from sharp.agent import AgentConfig, headline, judged, run_session
-from sharp.agent.export import with_answers
-from sharp.api import run_agents
+from sharp.api import run_agents, solve
+from sharp.errors import ClarificationNeeded
 from sharp.problems import load_case, load_ill_posed
 from sharp.solvers import SolveOptions
 
@@ -39,18 +39,25 @@ def test_asked_numbers_come_back_with_their_error(tmp_path: Path) -> None:
     written = json.loads((tmp_path / "solve_result.json").read_text())
     assert written["answer"]["quantities"][0]["unit"] == "K"
     assert "asked1" in (tmp_path / "quantities.csv").read_text()
-    assert "What was asked for" in (tmp_path / "report.md").read_text()
+    report = (tmp_path / "report.md").read_text()
+    found_by, asked, stated = (
+        report.index(text) for text in ("Verified: ", "## What was asked for", "## The problem")
+    )
+    assert found_by < asked < stated
+    assert "asked1" in report[asked:stated]
+    assert " K " in report[asked:stated]
 
 
-def test_a_quenched_rod_whose_jump_is_meant_is_solved(tmp_path: Path) -> None:
+def test_a_quenched_rod_whose_jump_is_meant_is_solved_by_the_same_call_with_the_answer(
+    tmp_path: Path,
+) -> None:
     statement = load_ill_posed("quenched-plate").statements[0].text
-    asked = run_session(tmp_path, AgentConfig(statement))
-    assert asked.course.ending == "needs_clarification"
-    answers = dict.fromkeys(asked.course.questions, "a jump is meant")
-    finished = run_session(tmp_path, AgentConfig(with_answers(statement, answers), wall_s=20.0))
-    assert finished.course.ending == "solved"
-    assert finished.problem is not None
-    assert finished.problem.specification.allow == ("corner-jump",)
+    with pytest.raises(ClarificationNeeded) as asked:
+        solve(statement, output=tmp_path)
+    answers = dict.fromkeys(asked.value.questions, "a jump is meant")
+    found = solve(statement, output=tmp_path, answers=answers, time_limit=20.0)
+    assert found.problem.specification.allow == ("corner-jump",)
+    assert len(list(tmp_path.glob("session-*"))) == 1
 
 
 def test_nothing_is_called_verified_that_nobody_judged(tmp_path: Path) -> None:

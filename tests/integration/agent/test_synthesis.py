@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from sharp.agent.sessions import SessionResult, replay_session, run_session, ses
 from sharp.agent.settings import ROLES, AgentConfig
 from sharp.agent.synthesis import SolverProgram, SynthesisArgs
 from sharp.agent.tools import ToolError
-from sharp.errors import ModelUnavailable
+from sharp.config import BudgetOptions, TeamOptions
+from sharp.errors import BudgetExceeded, ModelUnavailable
 from sharp.llm.protocol import ChatReply, ChatRequest
 from sharp.problems import parse_problem
 from sharp.report import write_report
@@ -78,7 +80,8 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Written:
         [sys.executable, "-m", synthesis_process.__name__, str(folder)], env=finding_helpers()
     )
     deadline = time.monotonic() + WAIT_S
-    while not list(folder.glob("session-*/synthesis-*/tasks/*/request.json")):
+    # The first task probes the place where programs will run, the second is a program.
+    while len(list(folder.glob("session-*/synthesis-*/tasks/*/request.json"))) < 2:
         assert killed.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -115,7 +118,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> type[Counted]:
 
 def commission(folder: Path, **options: Any) -> RunSynthesis:
     """Let the rule-based model play everybody."""
-    return RunSynthesis(write_report, folder, dict.fromkeys(ROLES, "rule-based"), **options)
+    return RunSynthesis(write_report, TeamOptions(), folder, dict.fromkeys(ROLES, "rule-based"), **options)
 
 
 def test_after_a_kill_the_run_goes_on_and_nothing_is_paid_for_twice(course: Written) -> None:
@@ -247,6 +250,24 @@ def test_problems_without_data_are_refused_and_leave_nothing(
     with pytest.raises(ToolError, match=f"^synthesize_solver: .*{says}"):
         asyncio.run(commission(tmp_path).solver(plate, SMALL))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_runs_are_called_and_limited_like_their_session(course: Written, tmp_path: Path) -> None:
+    problem, spent = course.finished.problem, course.finished.calls + course.finished.synthesis.calls
+    assert problem is not None
+    session = shutil.copytree(course.finished.folder, tmp_path / "session")
+    server = {"base_url": "http://127.0.0.1:1/v1"}
+    options = TeamOptions.model_validate(
+        {"models": {"deadline_s": 9, "servers": {"rule-based": server}}, "budget": {"calls": spent}}
+    )
+    ours = RunSynthesis(write_report, options, session, dict.fromkeys(ROLES, "rule-based"))
+    with pytest.raises(BudgetExceeded, match="the budget of 0 calls is used up"):
+        asyncio.run(ours.solver(problem, SMALL))
+    config = load_run(ours.run_folder(problem, SMALL)).config
+    assert (config.models.deadline_s, config.models.servers["rule-based"].base_url) == (9, server["base_url"])
+    more = options.model_copy(update={"budget": BudgetOptions(calls=spent + 2)})
+    with pytest.raises(BudgetExceeded, match="the budget of 2 calls is used up"):
+        asyncio.run(replace(ours, options=more).solver(problem, SMALL))
 
 
 def test_each_effort_has_a_run_of_its_own(course: Written) -> None:

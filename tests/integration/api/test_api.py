@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
+import tarfile
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +19,7 @@ import pytest
 
 import sharp
 from hpc.errors import RunDirectoryError
+from sharp import api
 from sharp.config import RunConfig
 from sharp.errors import ClarificationNeeded, ConfigurationError, InputError, SpecificationError
 from sharp.event_loop import run_coroutine
@@ -164,6 +167,45 @@ def test_a_run_in_a_notebook_ends_with_a_program_and_its_error(finished: sharp.R
     assert (finished.config.seed, finished.config.genesis.candidates) == (3, 2)
     assert f"best {finished.best}, test error" in repr(finished)
     assert any(line.startswith("winner ") for line in lines)
+
+
+def test_a_bundle_replays_without_its_run_and_tells_what_made_it(finished: sharp.Run, tmp_path: Path) -> None:
+    file = api.bundle(finished.path, tmp_path / "first.tar.gz")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "sharp.cli", "replay", str(file)],
+        cwd=elsewhere,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    with tarfile.open(file) as archive:
+        facts = json.load(archive.extractfile("bundle.json") or pytest.fail("no contents"))
+    assert facts["data"]["label"] == finished.directory.manifest["data"]["label"]
+    assert facts["made_by"] == facts["bundled_by"]
+    assert facts["made_by"]["packages"]["numpy"] == np.__version__
+    assert {
+        "run/journal.jsonl",
+        "run/solver/solver.py",
+        "source/sharp/api.py",
+        "source/prompts/common/system.md",
+    } <= {*facts["files"]}
+
+
+def test_a_damaged_bundle_is_refused(finished: sharp.Run, tmp_path: Path) -> None:
+    file = api.bundle(finished.path, tmp_path / "first.tar.gz")
+    with tarfile.open(file) as archive:
+        archive.extractall(tmp_path / "open", filter="data")
+    solver = tmp_path / "open" / "run" / "solver" / "solver.py"
+    solver.write_text(solver.read_text() + "# better\n")
+    with tarfile.open(tmp_path / "changed.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "open", ".")
+    with pytest.raises(RunDirectoryError, match=r"not as it was bundled: run/solver/solver\.py$"):
+        sharp.replay(tmp_path / "changed.tar.gz")
+    (tmp_path / "cut.tar.gz").write_bytes(file.read_bytes()[:50_000])
+    with pytest.raises(RunDirectoryError, match="is no bundle of a run, or it is damaged"):
+        sharp.replay(tmp_path / "cut.tar.gz")
 
 
 def test_a_finished_run_is_resumed_replayed_and_compared(finished: sharp.Run) -> None:

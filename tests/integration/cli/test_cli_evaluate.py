@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+from hashlib import sha256
 from pathlib import Path
 
 import h5py
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from sharp.cli import evaluate as module
+from sharp.reference import openings
 from tests.helpers.cli.sharp_command import Sharp, end
 
 SHIFT = """
@@ -90,6 +92,23 @@ def test_smoke_checks_the_interface(sharp: Sharp, data: Path, solver) -> None:
     shown = rows(sharp(*solver(SHIFT), "--data", data, "--split", "smoke"))
     assert shown["check of second grid"] == "passed"
     assert shown["further calls"] == "not timed"
+
+
+def test_test_samples_are_opened_after_a_question_and_the_log_says_who_did(
+    sharp: Sharp, data: Path, solver
+) -> None:
+    asked = (*solver(SHIFT), "--data", data, "--samples", 1, "--split", "test")
+    refused = sharp(*asked)
+    assert refused.returncode == 130
+    assert "Open them?" in refused.stderr
+    assert openings(data) == []
+    shown = [rows(sharp(*asked, "--yes"))["test samples opened"] for _ in range(2)]
+    first, second = openings(data)
+    assert shown[0].startswith(f"once, last by {first.user} on {first.host} at ")
+    assert shown[1].startswith("2 times, last by ")
+    assert first.code == second.code == sha256(SHIFT.encode()).hexdigest()
+    sharp.ok(*solver(SHIFT), "--data", data, "--samples", 1)
+    assert len(openings(data)) == 2
 
 
 def test_failed_program_has_its_own_exit_code(sharp: Sharp, data: Path, solver) -> None:

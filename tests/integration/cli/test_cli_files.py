@@ -25,6 +25,6 @@ def test_a_run_leaves_two_files_an_evaluation_and_few_others(sharp: Sharp, tmp_p
     of_evaluations = [path for path in left if path.is_relative_to(run / "tasks")]
     evaluations = sum(effect.kind == "evaluate" for effect in read_run(run).effects.values())
     assert {path.name for path in of_evaluations} == NAMES
-    assert 0 < len(of_evaluations) <= 2 * evaluations
+    assert 0 < len(of_evaluations) <= 2 * (evaluations + 1)  # and the look at where programs run
     assert max(int(path.name[:4]) for path in (run / "checkpoints").glob("*.zarr.zip")) > 8
     assert len(left) - len(of_evaluations) <= 50

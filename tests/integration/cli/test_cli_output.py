@@ -63,6 +63,7 @@ def test_watching_a_run_at_work(sharp: Sharp, tmp_path: Path) -> None:
 def test_run_and_resume(sharp: Sharp, finished: Path, copied: Path) -> None:
     facts = sharp.json("resume", copied)
     assert shape(facts) == {
+        "verified": "NoneType",
         **dict.fromkeys(("run", "best", "report", "solver"), "str"),
         **dict.fromkeys(("test_nrmse", "test_nrmse_reference", "test_data_error"), "float"),
     }
@@ -142,7 +143,9 @@ def test_every_help_has_examples_that_begin_with_the_command(sharp: Sharp, words
 
 def test_the_examples_of_run_are_understood(sharp: Sharp, tmp_path: Path) -> None:
     for line in sharp("run", "--help").stdout.splitlines():
-        if line.startswith("    sharp run ") and not {"my-run.yaml", "qwen3-32b"} & {*line.split()}:
+        if line.startswith("    sharp run ") and not {"my-run.yaml", "my-problem.yaml", "qwen3-32b"} & {
+            *line.split()
+        }:
             assert sharp(*line.split()[1:], "--dry-run").returncode == 0
 
 

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any
 
 import pytest
+import yaml
 
 from hpc.journal import read_run
 from sharp.llm.protocol import ChatRequest, Message
@@ -91,7 +92,38 @@ def test_a_run_by_a_server_ends_as_one_by_the_embedded_rule_based_model(
 
 def test_every_call_reached_the_server_once(served: tuple[Path, list[dict[str, Any]]]) -> None:
     run, bodies = served
-    assert len(bodies) == sum(effect.kind == "chat" for effect in read_run(run).effects.values())
+    question, *asked = bodies
+    assert len(asked) == sum(effect.kind == "chat" for effect in read_run(run).effects.values())
+    assert question["max_tokens"] == 16
+
+
+def test_answers_that_are_json_are_held_to_schemas_that_the_record_holds(
+    served: tuple[Path, list[dict[str, Any]]],
+) -> None:
+    """The server took a schema when the run began."""
+    run, (_, *bodies) = served
+    assert "structured_output: 'on'" in (run / "run.yaml").read_text()
+    chats = {path: effect for path, effect in read_run(run).effects.items() if effect.kind == "chat"}
+    held = {path for path, effect in chats.items() if "schema" in effect.request}
+    assert {path for path in chats if path.startswith(("analysis/", "cycle-1/select/"))} <= held
+    assert not [path for path in held if "/code" in path or "/round-" in path]
+    sent = [body["response_format"]["json_schema"]["schema"] for body in bodies if "response_format" in body]
+    recorded = [chats[path].request["schema"] for path in held]
+    assert sorted(map(str, sent)) == sorted(map(str, recorded))
+    for path in held:
+        assert "Answer with that JSON object alone" in chats[path].request["messages"][-1]["content"]
+
+
+def test_a_smaller_context_of_the_server_is_frozen_into_the_run(
+    sharp: Sharp, server: ScriptedChatServer, tmp_path: Path
+) -> None:
+    server.models = [{"id": "tiny", "max_model_len": 9000}]
+    done = begin(sharp.with_variables(MY_KEY=KEY), tmp_path / "run", server, budget__calls="1")
+    assert done.returncode == 6
+    card = yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())["models"]["local"]
+    assert (card["context"], card["sampling"]["max_tokens"]) == (9000, 4500)
+    assert "First turn of 2 judges, local: about " in done.stderr
+    assert "4,500 fit beside the answer" in done.stderr
 
 
 def test_no_file_holds_the_key(served: tuple[Path, Any]) -> None:
@@ -103,7 +135,7 @@ def test_no_file_holds_the_key(served: tuple[Path, Any]) -> None:
 def test_a_server_that_misbehaves_changes_nothing(
     sharp: Sharp, served: tuple[Path, Any], server: ScriptedChatServer, tmp_path: Path
 ) -> None:
-    server.script = [act for fault in FAULTS for act in (play, play, fault)] + [play]
+    server.script = [play, *(act for fault in FAULTS for act in (play, play, fault)), play]
     sharp = sharp.with_variables(MY_KEY=KEY)
     done = begin(sharp, tmp_path / "run", server, models__attempt_timeout_s="15")
     assert done.returncode == 0, done.stderr
@@ -125,7 +157,7 @@ def test_a_dead_server_ends_the_run_and_another_goes_on(
     sharp: Sharp, served: tuple[Path, Any], server: ScriptedChatServer, tmp_path: Path
 ) -> None:
     run, sharp = tmp_path / "run", sharp.with_variables(MY_KEY=KEY)
-    server.script = [play, play, play, answer(error("overloaded"), status=503)]
+    server.script = [play, play, play, play, answer(error("overloaded"), status=503)]
     dead = begin(sharp, run, server, models__deadline_s="15")
     assert dead.returncode == 4
     assert "HTTP 503: overloaded" in dead.stderr
@@ -134,7 +166,7 @@ def test_a_dead_server_ends_the_run_and_another_goes_on(
     with serving() as other:
         other.script = [play]
         sharp.ok("resume", run, "--server", f"local={other.url}")
-        assert len(other.bodies) == len(served[1]) - 3
+        assert len(other.bodies) == len(served[1]) - 4
     assert tournament(run) == tournament(served[0])
     assert other.url in (run / "run.yaml").read_text()
 
@@ -147,7 +179,7 @@ def test_genesis_is_reused_without_a_call(
     changes = {"genesis__replay_from": str(served[0]), "budget__calls": str(len(own) + 1)}
     done = begin(sharp.with_variables(MY_KEY=KEY), tmp_path / "run", server, **changes)
     assert done.returncode == 0, done.stderr
-    assert len(server.bodies) == len(own)
+    assert len(server.bodies) == 1 + len(own)
     assert tournament(tmp_path / "run") == tournament(served[0])
 
 
@@ -157,7 +189,7 @@ def test_only_the_same_question_is_answered_by_another_run(
     changes = {"genesis__replay_from": str(served[0]), "sampling__genesis__temperature": "0.1"}
     done = begin(sharp.with_variables(MY_KEY=KEY), tmp_path / "run", server, budget__calls="1", **changes)
     assert done.returncode == 6
-    assert len(server.bodies) == 1
+    assert len(server.bodies) == 2
     recorded = read_run(tmp_path / "run").effects
     assert {path.split("/")[0] for path in recorded} == {"analysis", "genesis"}
     assert len([path for path in recorded if path.startswith("genesis")]) == 1

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,11 @@ import yaml
 from click.testing import CliRunner, Result
 
 from hpc.errors import RunDirectoryError, RunVersionError
-from sharp.agent.settings import AgentConfig
-from sharp.agent.team import AgentLimits
 from sharp.cli.exits import exit_code
 from sharp.cli.report import replay
 from sharp.cli.run import run
 from sharp.cli.solve import solve
-from sharp.errors import ConfigurationError, DataError
+from sharp.errors import ConfigurationError, DataError, ModelUnavailable
 from sharp.problems.cases import load_case, load_ill_posed
 from tests.helpers.cli.sharp_command import Sharp, end, wait_for
 from tests.helpers.models.scripted_chat_server import Act, Handler, ScriptedChatServer, completion, serving
@@ -213,7 +212,7 @@ def test_a_course_of_words_is_replayed_and_compared(here: Path) -> None:
     assert done.exit_code == 3
     assert json.loads(done.stdout) == {"same": False, "missing": None, "differing": ["ending", "error"]}
     (settings,) = (here / "f").glob("session-*/agent.yaml")
-    settings.write_text(settings.read_text(encoding="utf-8").replace("format: 2\n", ""), encoding="utf-8")
+    settings.write_text(settings.read_text(encoding="utf-8").replace("format: 3\n", ""), encoding="utf-8")
     old = CliRunner().invoke(replay, ["f"]).exception
     assert isinstance(old, RunVersionError)
     assert str(old).startswith("agent.yaml was written in session format 1; this is pde-sharp ")
@@ -221,23 +220,125 @@ def test_a_course_of_words_is_replayed_and_compared(here: Path) -> None:
     assert "has the session ended?" in str(CliRunner().invoke(replay, ["f"]).exception)
 
 
-def test_all_calls_used_up_is_a_code_of_its_own_and_leaves_a_report(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    short = lambda words, *_, **__: replace(AgentConfig(words), allowance=AgentLimits(calls=5))  # noqa: E731
-    monkeypatch.setattr("sharp.cli.solve._team_config", short)
-    done = CliRunner().invoke(solve, [ROD, "--dir", "f"])
+def test_all_calls_used_up_is_a_code_of_its_own_and_leaves_a_report_and_more_go_on(here: Path) -> None:
+    done = solving(ROD, "--dir", "f", "--set", "budget.calls=5")
     assert done.exit_code == 6
     assert done.stdout.startswith("Not solved: all 5 model calls that this problem may take are used up.")
     found = json.loads((here / "f" / "solve_result.json").read_text(encoding="utf-8"))
     assert (found["ending"], found["calls"], len(found["plan"])) == ("unsolved", 5, 15)
     assert "define_domain" in (here / "f" / "report.md").read_text(encoding="utf-8")
+    more = solving(ROD, "--dir", "f", "--set", "budget.calls=40")
+    assert more.exit_code == 0, more.output
+    assert "plan-1: asked" in done.stderr
+    assert "plan-1: asked" not in more.stderr
+    assert len(list((here / "f").glob("session-*"))) == 1
+
+
+def solving(*arguments: str) -> Result:
+    return CliRunner().invoke(solve, arguments)
+
+
+def test_the_command_of_a_hint_goes_on_with_the_session_when_it_is_pasted(
+    sharp: Sharp, server: ScriptedChatServer
+) -> None:
+    options = ("--set", "models.deadline_s=60", "--set", "sampling.parser.max_tokens=900", "--seed", "3")
+    done = sharp("solve", WORDS, *served(server), "--dir", "my answers", *options)
+    assert done.returncode == 9, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("To be answered: ")]
+    answered(sharp.folder / "my answers" / "questions.yaml", "it is insulated")
+    before, hint = len(server.bodies), line.partition("; then: ")[2]
+    pasted = subprocess.run(
+        hint.replace("sharp", f"{sys.executable} -P -m sharp.cli", 1),
+        shell=True,
+        cwd=sharp.folder,
+        env=sharp.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert pasted.returncode == 0, pasted.stderr
+    assert "Verified: " in pasted.stdout
+    asked = [json.dumps(body, sort_keys=True) for body in server.bodies]
+    assert len({*asked}) == len(asked), "nothing is asked twice"
+    assert not any("it is insulated" in body for body in asked[:before])
+    assert all("it is insulated" in body for body in asked[before:])
+    assert len(list((sharp.folder / "my answers").glob("session-*"))) == 1
+    report = (sharp.folder / "my answers" / "report.md").read_text(encoding="utf-8")
+    assert "local, served by tiny" in report
+    parser = [body for body in server.bodies if "parameters of step e" in body["messages"][1]["content"]]
+    assert [body["max_tokens"] for body in parser] == [900]
+
+
+def test_answers_under_other_settings_are_refused_before_anything_is_paid(
+    here: Path, server: ScriptedChatServer
+) -> None:
+    assert solving(WORDS, *served(server), "--dir", "f").exit_code == 9
+    answered(here / "f" / "questions.yaml", "it is insulated")
+    before = len(server.bodies)
+    done = solving("--answers", "f/questions.yaml", *served(server), "--seed", "5")
+    assert isinstance(done.exception, ConfigurationError)
+    assert "begun with other settings than session-" in str(done.exception)
+    assert len(server.bodies) == before
+    assert len(list((here / "f").glob("session-*"))) == 1
+
+
+def test_a_budget_stops_a_team_with_a_report_and_a_larger_one_goes_on(
+    here: Path, server: ScriptedChatServer
+) -> None:
+    words = f"{WORDS} The right end is insulated."
+    done = solving(words, *served(server), "--dir", "f", "--set", "budget.tokens=50")
+    assert done.exit_code == 6, done.output
+    assert "the budget of 50 tokens is used up (60)" in done.stdout
+    before = len(server.bodies)
+    assert solving(words, *served(server), "--dir", "f", "--set", "budget.tokens=5000").exit_code == 0
+    assert before == 4
+    assert len({*prompts(server)[:before]} & {*prompts(server)[before:]}) == 0
+
+
+def test_a_server_that_hangs_is_given_up_after_the_stated_deadline(
+    here: Path, server: ScriptedChatServer
+) -> None:
+    server.script = [holding(1)]
+    done = solving(
+        WORDS, *served(server), "--set", "models.deadline_s=0.5", "--set", "models.attempt_timeout_s=0.4"
+    )
+    assert isinstance(done.exception, ModelUnavailable)
+    assert "gave no usable answer within 0.5 s" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("sampling.genesis.max_tokens=9", "Valid: planner, parser, solver, orchestrator, programmer"),
+        ("models.analyst=local", "Valid: servers, deadline_s, attempt_timeout_s, concurrency"),
+        ("models.deadline_s=0", "models.deadline_s"),
+        ("models.servers.other.base_url=http://127.0.0.1:1/v1", "no role is played by 'other'"),
+        ("genesis.candidates=3", "Valid: models, sampling, budget"),
+    ],
+)
+def test_options_that_a_team_does_not_have_are_refused_with_those_that_it_has(
+    here: Path, option: str, says: str
+) -> None:
+    done = solving(WORDS, "--model", "local", "--set", option)
+    assert isinstance(done.exception, ConfigurationError)
+    assert says in str(done.exception)
+    assert not list(here.iterdir())
+
+
+def test_what_cuts_off_every_answer_is_told_with_an_option_that_the_command_has(
+    here: Path, server: ScriptedChatServer
+) -> None:
+    server.script = [lambda handler, _: handler.reply(200, completion("I think", finish="length"))]
+    done = solving(WORDS, *served(server), "--dir", "f", "--set", "sampling.planner.max_tokens=32")
+    assert done.exit_code == 3
+    assert "raise `sampling.planner.max_tokens`" in done.stdout
 
 
 def test_a_server_is_asked_and_a_model_that_writes_no_plan_leaves_a_report(
     here: Path, server: ScriptedChatServer
 ) -> None:
-    done = CliRunner().invoke(solve, [ROD, *served(server), "--dir", "f", "--time-limit", "20"])
+    server.script = [lambda handler, _: handler.reply(200, completion("There is no plan."))]
+    done = solving(ROD, *served(server), "--dir", "f", "--time-limit", "20")
     assert done.exit_code == 3, done.output
     assert "## The tools" in prompts(server)[0]
     assert "no answer of the Planner could be read as a plan" in (here / "f" / "report.md").read_text("utf-8")

@@ -6,11 +6,13 @@ import asyncio
 import io
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import h5py
@@ -21,6 +23,7 @@ import pytest_asyncio
 from hpc.errors import InfrastructureError
 from hpc.processes import descendants
 from sharp.errors import DataError
+from sharp.evaluation.environment import LIBRARIES, Environment, probe_program
 from sharp.evaluation.local import LocalEvaluator
 from sharp.evaluation.protocol import EvaluationRequest
 from sharp.evaluation.task_folder import read_picture, task_folder
@@ -484,3 +487,21 @@ async def test_exact_shift_scores_what_is_published_on_real_data(tmp_path, start
     assert result.scores.nrmse == pytest.approx(1.0e-3, rel=0.5)  # 0.97e-3 to 1.03e-3 over 100 samples
     folder = task_folder(tmp_path / "run", replace(request, code=SHIFT, split="validation"))
     assert 0 < len(read_picture(folder)) < 100_000
+
+
+async def test_the_probe_tells_what_programs_find_in_the_sandbox(evaluate, ask):
+    found = Environment.told_by(await evaluate(ask(code=probe_program(PROBLEM.interface), split="smoke")))
+    assert found.python == platform.python_version()
+    assert found.packages["numpy"] == np.__version__
+    assert {*found.packages} == {name for name in LIBRARIES if find_spec(name)}
+    assert (found.device, found.devices) == ("CPU", 1)
+    assert found.dtypes == {"u0_batch": "float32"}
+    assert found.largest["u0_batch"] == pytest.approx(2.5, abs=1e-2)
+    assert found.smallest["u0_batch"] == pytest.approx(0.5, abs=1e-2)
+
+
+async def test_of_a_probe_that_was_stopped_is_known_what_it_told_before(evaluate, ask):
+    limits = replace(LIMITS, wall_s=0.01)
+    stopped = await evaluate(ask(code=probe_program(PROBLEM.interface), split="smoke", limits=limits))
+    assert stopped.failure.kind == "timeout"
+    assert Environment.told_by(stopped).dtypes == {}

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hpc.errors import InfrastructureError
+from sharp.evaluation.machine import _BACKEND
 from sharp.evaluation.task import evaluate
 from sharp.evaluation.worker_context import WorkerContext
 from sharp.problems.limits import ResourceLimits
@@ -320,7 +321,7 @@ def test_a_gpu_that_only_the_candidate_has_not_found_is_its_own_affair(run, monk
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     monkeypatch.delenv("JAX_PLATFORMS", raising=False)
     monkeypatch.setattr("sharp.evaluation.machine.gpu_devices", lambda: ("/dev/nvidia0",))
-    monkeypatch.setattr("sharp.evaluation.machine._BACKEND", "print('gpu')")
+    monkeypatch.setitem(_BACKEND, "JAX", "print('gpu')")
     result = run(JAX, split="smoke")
     assert result.ok
     assert result.environment["device"] == "cpu"

@@ -37,11 +37,13 @@ def keys(**options: object) -> CellFingerprint:
     "options",
     [
         {"feedback": {"metrics": ["residual"]}},
-        {"evaluation": {"validation": 8}},
+        {"evaluation": {"early_stop_factor": 2}},
         {"synthesis": {"mode": "best-of-n"}},
         {"models": {"judges": ["o3"], "reporter": "gpt-4o"}},
         {"sampling": {"judge": {"temperature": 0.1}}},
         {"genesis": {"candidates": 3}},
+        {"genesis": {"smoke_run": True}},
+        {"synthesis": {"duplicates": "names"}},
         {"models": {"servers": {"rule-based": {"base_url": "http://elsewhere:1/v1"}}}},
         {"budget": {"calls": 3}},
     ],
@@ -57,6 +59,7 @@ def test_what_comes_after_genesis_leaves_it_the_same(options: dict[str, object])
     [
         ({"problem": "burgers"}, False),
         ({"seed": 1}, False),
+        ({"evaluation": {"validation": 8}}, False),
         ({"models": {"analyst": "o3"}}, False),
         ({"analysis": {"stability": False}}, False),
         ({"analysis": {"prompting": "written-multi"}}, False),
@@ -67,6 +70,8 @@ def test_what_comes_after_genesis_leaves_it_the_same(options: dict[str, object])
         ({"sampling": {"genesis": {"temperature": 0.1}}}, True),
         ({"genesis": {"samples_per_call": 2}}, True),
         ({"genesis": {"two_step": False}}, True),
+        ({"genesis": {"assignments": "plan"}}, True),
+        ({"models": {"generators": ["o3", "rule-based"]}}, True),
     ],
 )
 def test_what_decides_the_requests_tells_prefixes_apart(
@@ -103,6 +108,7 @@ ALIKE = {"method": "codepde"}
         {**ALIKE, "refine": {"parents": [1]}},
         {**ALIKE, "sampling": {"search": {"temperature": 0.1}}},
         {**ALIKE, "budget": {"calls": 3}},
+        {**ALIKE, "models": {"allocation": "thompson"}},
     ],
 )
 def test_methods_that_begin_with_the_same_programs_debug_them_alike(options: dict[str, object]) -> None:

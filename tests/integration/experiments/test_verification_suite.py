@@ -17,7 +17,7 @@ from sharp.experiments.verification_suite.sabotage import draw_sabotage
 from sharp.experiments.verification_suite.spectra import draw_spectrum, square_well_eigenvalues
 from sharp.experiments.verification_suite.suite import WRONG, counts, list_trials, run_suite
 from sharp.experiments.verification_suite.trials import VerificationResult, run_trial, true_error
-from sharp.solvers import Deadline, SolveOptions, solve_problem, system_of
+from sharp.solvers import Deadline, SolveOptions, comparison, solve_problem, system_of
 from sharp.solvers.comparison import solution_distance
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.eigenvalue_count import count_eigenvalues
@@ -133,6 +133,24 @@ def test_solutions_that_differ_in_a_narrow_place_or_for_a_short_time_are_told_ap
     rod = boxed(["u_t = u_xx"], {"x": [0, 1]}, HELD, time=[0, 1], initial={"u": "sin(pi*x)"})
     assert solution_distance(rod, brief(0.4321, 4e-3), brief(9.0, 4e-3)) > 0.03
     assert solution_distance(rod, brief(9.0, 4e-3), brief(9.0, 4e-3)) == 0
+
+
+@pytest.mark.parametrize("axes", ["xy", "xyz"])
+def test_a_needle_of_a_function_that_is_known_by_its_values_alone_is_found(axes: str) -> None:
+    box = boxed(["-lap(u) = 1"], {axis: [0, 1] for axis in axes}, ["all: dirichlet u = 0"])
+    width, height = 0.002, 100.0
+    norm = height * (width * math.sqrt(math.pi / 2)) ** (len(axes) / 2) / math.sqrt(0.5)
+    own = replace(bump(0.4321, width, 0.0), method="chebyshev")
+    assert solution_distance(box, bump(0.4321, width, height), own) == pytest.approx(norm, rel=0.8)
+    assert solution_distance(box, bump(0.4321, width, 0.0), own) == 0
+
+
+def test_a_function_that_is_too_slow_to_be_scanned_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "SCAN_SECONDS", 0.0)
+    box = boxed(["-lap(u) = 1"], {axis: [0, 1] for axis in "xyz"}, ["all: dirichlet u = 0"])
+    own = replace(bump(0.4321, 0.1), method="chebyshev")
+    assert solution_distance(box, bump(0.4321, 0.1), own) == math.inf
+    assert solution_distance(box, own, own) == 0
 
 
 @pytest.mark.parametrize("kind", ["smooth well", "square wells", "ring", "round drum"])

@@ -1,13 +1,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from sharp.errors import ConfigurationError, ModelRefused
-from sharp.llm.cards import Api, ModelCard, SamplingParams
+from sharp.llm.backends import as_served
+from sharp.llm.cards import Api, ModelCard, SamplingParams, load_card
 from sharp.llm.completions import is_same_model
 from sharp.llm.protocol import ChatReply, ChatRequest, Message, TokenUsage
-from sharp.llm.server import OpenAIBackend
+from sharp.llm.server import OpenAIBackend, ServerOffer
 from tests.helpers.models.scripted_chat_server import (
     ScriptedChatServer,
     answer,
@@ -15,6 +17,7 @@ from tests.helpers.models.scripted_chat_server import (
     completion,
     error,
     serving,
+    streamed,
 )
 
 CARD = ModelCard(
@@ -24,6 +27,7 @@ CARD = ModelCard(
     context=4096,
     sampling=SamplingParams(temperature=0.7, max_tokens=512),
 )
+LLAMA_CPP = {"id": "three", "meta": {"n_ctx": 4096, "n_ctx_train": 32768}}
 Ask = Callable[..., "asyncio.Future[ChatReply]"]
 
 
@@ -61,6 +65,8 @@ async def test_what_is_sent(server: ScriptedChatServer, ask: Ask) -> None:
             "max_tokens": 100,
             "temperature": 0.5,
             "seed": 7,
+            "stream": True,
+            "stream_options": {"include_usage": True},
         }
     ]
 
@@ -68,7 +74,8 @@ async def test_what_is_sent(server: ScriptedChatServer, ask: Ask) -> None:
 async def test_parameters_a_server_does_not_take_are_left_out(server: ScriptedChatServer, ask: Ask) -> None:
     style = Api(length_parameter="max_completion_tokens", supports_seed=False, supports_temperature=False)
     await ask(api=style)
-    assert set(server.bodies[0]) == {"model", "messages", "max_completion_tokens"}
+    streaming = {"stream", "stream_options"}
+    assert set(server.bodies[0]) == {"model", "messages", "max_completion_tokens"} | streaming
     assert server.bodies[0]["max_completion_tokens"] == 100
 
 
@@ -211,13 +218,93 @@ async def test_without_served_name_several_models_are_a_question(
 
 
 async def test_models_are_listed(server: ScriptedChatServer) -> None:
-    server.models = ["one", "two"]
+    server.models = ["one", {"id": "two", "max_model_len": 8192}, LLAMA_CPP]
     backend = OpenAIBackend(CARD, base_url=f"{server.url}/")
-    assert await backend.models() == ("one", "two")
+    listed = await backend.models()
     await backend.aclose()
+    assert listed == {"one": None, "two": 8192, "three": 4096}
+
+
+async def test_what_comes_as_a_stream_is_put_together(server: ScriptedChatServer, ask: Ask) -> None:
+    pieces = [
+        {"choices": [{"index": 1, "delta": {"role": "assistant", "content": "se"}}]},
+        {"choices": [{"index": 0, "delta": {"reasoning_content": "hmm, "}}]},
+        {"choices": [{"index": 0, "delta": {"reasoning_content": "yes"}}]},
+        {"choices": [{"index": 0, "delta": {"content": "first"}, "finish_reason": "stop"}], "model": "tiny"},
+        {"choices": [{"index": 1, "delta": {"content": "cond"}, "finish_reason": "length"}]},
+        {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 18}},
+    ]
+    server.script = [streamed(*pieces)]
+    reply = await ask(request(n=2))
+    assert reply.texts == ("first", "second")
+    assert reply.finish_reasons == ("stop", "length")
+    assert reply.usage == TokenUsage(7, 0, 18, 8)  # 8 of 19 letters are reasoning
+    assert reply.served_by == "tiny"
+
+
+async def test_a_stream_that_breaks_off_is_asked_for_again(server: ScriptedChatServer, ask: Ask) -> None:
+    began = {"choices": [{"index": 0, "delta": {"content": "so"}}]}
+    server.script = [
+        streamed(began),
+        streamed(began, {"error": {"message": "engine died"}}),
+        answer(completion("whole")),
+    ]
+    assert (await ask()).text == "whole"
+    assert len(server.bodies) == 3
+
+
+async def test_reasoning_within_the_text_is_counted(server: ScriptedChatServer, ask: Ask) -> None:
+    text = "<think>" + "a" * 85 + "</think>12345678"  # 108 letters, of which 8 are the answer
+    usage = {"prompt_tokens": 9, "completion_tokens": 54}
+    server.script = [answer(completion(text, usage=usage))]
+    assert (await ask()).usage.reasoning == 50
+
+
+async def test_a_server_that_does_not_stream_is_asked_without(server: ScriptedChatServer, ask: Ask) -> None:
+    server.script = [answer(error("unknown field: stream_options"), 400), answer(completion("whole"))]
+    assert (await ask()).text == "whole"
+    assert [body.get("stream") for body in server.bodies] == [True, None]
+
+
+async def test_a_schema_is_sent_and_left_out_once_it_is_refused(server: ScriptedChatServer) -> None:
+    schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
+    asked = replace(request(), schema=schema)
+    server.script = [
+        answer(completion('{"ok": true}')),
+        answer(error("Grammar error: unimplemented keys"), 400),
+        answer(completion("anything")),
+    ]
+    backend = OpenAIBackend(CARD, base_url=server.url, backoff_s=0.01)
+    texts = [(await backend.complete(asked)).text for _ in range(3)]
+    await backend.aclose()
+    assert texts == ['{"ok": true}', "anything", "anything"]
+    sent = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+    assert [body.get("response_format") for body in server.bodies] == [sent, sent, None, None]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+async def test_what_a_server_offers(server: ScriptedChatServer, refused: bool) -> None:
+    server.models = [{**LLAMA_CPP, "id": "tiny"}]
+    ok = answer(completion('{"ok": true}'))
+    server.script = [answer(error("response_format is not supported"), 400), ok] if refused else [ok]
+    backend = OpenAIBackend(CARD, base_url=server.url, backoff_s=0.01)
+    offer = await backend.offer()
+    await backend.aclose()
+    assert offer == ServerOffer(4096, structured_output=not refused)
+    assert server.bodies[0]["max_tokens"] == 16
 
 
 def test_a_key_that_no_header_can_carry_is_refused_unseen() -> None:
     with pytest.raises(ConfigurationError, match="cannot carry") as caught:
         OpenAIBackend(CARD, base_url="http://127.0.0.1:1/v1", api_key="gehéim")
     assert "geh" not in str(caught.value)
+
+
+@pytest.mark.parametrize("served_name", [None, "served"])
+def test_a_server_that_is_not_there_yet_leaves_the_card_as_it_is(served_name: str | None) -> None:
+    # Port 9 of loopback refuses connections.
+    card = load_card("local").model_copy(
+        update={"base_url": "http://127.0.0.1:9/v1", "served_name": served_name}
+    )
+    assert as_served(card, ask_model=True) == card
+    assert as_served(card, ask_model=False) == card

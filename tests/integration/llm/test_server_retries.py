@@ -22,6 +22,7 @@ from tests.helpers.models.scripted_chat_server import (
     hang_up,
     serving,
     slow,
+    streamed,
     truncated,
 )
 
@@ -150,6 +151,24 @@ async def test_a_slow_attempt_is_cut_and_repeated(server: ScriptedChatServer, ma
     assert len(server.bodies) == 2
 
 
+async def test_the_clock_watches_for_silence_not_for_the_whole(
+    server: ScriptedChatServer, make: BackendMaker
+) -> None:
+    pieces = [{"choices": [{"index": 0, "delta": {"content": f"{number} "}}]} for number in range(8)]
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    server.script = [streamed(*pieces, end, pause_s=0.1)]
+    assert (await make(attempt_timeout_s=0.5).complete(REQUEST)).text == "0 1 2 3 4 5 6 7 "
+    assert len(server.bodies) == 1
+
+
+async def test_a_stream_that_falls_silent_is_asked_for_again(
+    server: ScriptedChatServer, make: BackendMaker
+) -> None:
+    piece = {"choices": [{"index": 0, "delta": {"content": "so"}}]}
+    server.script = [streamed(piece, piece, pause_s=1.0), answer(completion("quick"))]
+    assert (await make(attempt_timeout_s=0.3).complete(REQUEST)).text == "quick"
+
+
 async def test_the_deadline_bounds_everything(server: ScriptedChatServer, make: BackendMaker) -> None:
     server.script = [answer(error("overloaded"), 503)]
     start = time.monotonic()
@@ -172,7 +191,7 @@ async def test_nobody_listens(make: BackendMaker) -> None:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
     with pytest.raises(ModelUnavailable, match="the connection failed") as caught:
-        await make(base_url=url, deadline_s=0.4).complete(REQUEST)
+        await make(base_url=url, deadline_s=1.0).complete(REQUEST)
     assert url in str(caught.value)
 
 

@@ -24,7 +24,7 @@ from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
 from sharp.methods import run_method
 from sharp.runs.effects import JournaledEffects
 from sharp.tournament.state import Tournament
-from tests.helpers.models.scripted import evaluation, fenced, program, session
+from tests.helpers.models.scripted import evaluation, fenced, program, session, verdict
 
 METHODS: dict[str, dict[str, Any]] = {
     "codepde": {},
@@ -35,6 +35,15 @@ METHODS: dict[str, dict[str, Any]] = {
     "codepde-refine": {"refine": {"parents": [1, 2], "generations": 2}},
     "funsearch": {"funsearch": {"initial": 4, "iterations": 6, "islands": 2, "reset_every": 3}},
     "aide": {"aide": {"steps": 10, "drafts": 3}},
+    "aide of two models": {
+        "aide": {"steps": 10, "drafts": 3},
+        "models": {"generators": ["rule-based", "local"], "allocation": "thompson"},
+    },
+    "pde-sharp varied by plan": {
+        "genesis": {"candidates": 4, "assignments": "plan", "smoke_run": True},
+        "synthesis": {"repairs": 2, "duplicates": "names", "max_cycles": 1, "max_rounds": 2},
+        "models": {"generators": ["rule-based", "local"], "judges": ["rule-based", "rule-based"]},
+    },
 }
 FEW = {"genesis": {"candidates": 4}, "synthesis": {"repairs": 2}}
 
@@ -58,6 +67,8 @@ class World:
         await self._live(request)
         self.requests.append(request)
         drawn = [said(Random(f"{request.seed}/{number}")) for number in range(request.n)]
+        if request.purpose == "analysis":
+            drawn = [(verdict(type="hyperbolic", verdict="no", bounds=[]), "stop")]
         texts, reasons = zip(*drawn, strict=True)
         return ChatReply(texts, reasons, TokenUsage(100, 0, 10, 0), request.model)
 
@@ -92,7 +103,7 @@ async def lived(name: str, recorder: Any, world: World) -> Tournament:
     """Play a method on a record and a world, to the end or until the world dies."""
     effects = JournaledEffects(
         recorder,
-        {"rule-based": world},
+        {"rule-based": world, "local": world},
         world,
     )
     options = {"method": name.split()[0], **FEW, **METHODS[name]}

@@ -12,6 +12,7 @@ from sharp.report.configuration import command
 from sharp.report.document import build_report
 from sharp.report.figures import error_panel, lineage_of
 from sharp.report.report_summary import headline
+from sharp.report.rounds import strategies
 from sharp.runs.configure import load_config
 from tests.helpers.documents.report_blocks import (
     blocks_of,
@@ -155,6 +156,15 @@ def test_strategies_and_the_agreement_of_short_lists(report):
     assert agreement[3] == "Cycle 1, judges 2 and 3 share 1 of 3 programs (33%)."
 
 
+def test_what_a_judge_did_not_read_in_full_is_named(evidence):
+    first, *others = evidence.state.selections
+    partly = replace(first, shown=("c001",), summarised=("c002",), unread=("c003",))
+    told = strategies(replace(evidence, state=replace(evidence.state, selections=(partly, *others))))
+    table, reading, _ = (block for block in told.blocks if isinstance(block, Table | Bullets))
+    assert [row["shown"] for row in rows_of(table)] == ["1", "3", "3"]
+    assert reading.items == ("Cycle 1, judge 1: read a summary of c002; left out for want of room: c003",)
+
+
 def _section(report, anchor):
     return next(section for section in report.sections if section.anchor == anchor).blocks
 
@@ -220,8 +230,9 @@ def test_prompts_that_a_model_wrote_stand_in_the_report_with_its_name(tmp_path):
     assert set(prompts.values()) <= shown
     setting = facts_of(report, "setting")
     assert setting["Prompts of the analysis"] == "written-multi"
-    roles = {row["model"]: row["roles"] for row in rows_of(blocks_of(report, "setting", Table)[0])}
-    assert "writer of the analysis" in roles["rule-based"]
+    (row,) = rows_of(blocks_of(report, "setting", Table)[0])
+    assert "writer of the analysis" in row["roles"]
+    assert row["served as"] == "rule-based"
 
 
 def test_prompts_that_could_not_be_read_are_reported_as_such(tmp_path):

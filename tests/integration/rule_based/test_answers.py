@@ -20,7 +20,7 @@ from sharp.llm.replies import (
     read_strategy,
     read_verdict,
 )
-from sharp.problems import load_problem, render_description, render_template
+from sharp.problems import load_problem, render_template
 from sharp.rule_based.authoring import FOLLOWS
 from sharp.rule_based.backend import RuleBasedBackend
 from sharp.rule_based.composer import compose
@@ -37,7 +37,7 @@ from tests.helpers.rule_based.asking_baselines import (
     refinement,
 )
 from tests.helpers.rule_based.asking_baselines import generation as unguided
-from tests.helpers.rule_based.conversations import Shown, repair, round_of, selection
+from tests.helpers.rule_based.conversations import Shown, repair, round_of, selection, told
 from tests.helpers.rule_based.programs import PROBLEMS, said
 
 KEYS = {"transformation": {"transformation": str}, "analytical": {"solution": str}, "hybrid": {"parts": list}}
@@ -48,9 +48,8 @@ def asked(*contents: str) -> list[Message]:
 
 
 def analysis(name: str, problem: str, names: Sequence[str], written: str = "") -> list[Message]:
-    description = render_description(load_problem(problem))
-    values = {"description": description, "written": written, "steps": 5, "step": 5, "names": names}
-    return asked(description, render(f"analysis/{name}", **values))
+    values = {**told(problem), "written": written, "steps": 5, "step": 5, "names": names}
+    return asked(values["description"], render(f"analysis/{name}", **values))
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -77,13 +76,14 @@ def generation(problem: str, strategy: Strategy) -> list[Message]:
     loaded = load_problem(problem)
     text = render(
         "genesis/generate",
-        description=render_description(loaded),
+        **told(problem),
+        derived=False,
         steps=[],
         bounds=[],
         prior="",
+        start=[],
         strategy=strategy,
         template=render_template(loaded).strip(),
-        function="solver",
     )
     return asked(text)
 
@@ -107,6 +107,16 @@ def test_what_the_description_fixes_is_written_into_the_program() -> None:
     assert "GAMMA = 5.0 / 3.0\n" in extract_code(said(other))
 
 
+def summary_prompt(course: str) -> str:
+    values = {
+        "winner": "w",
+        "feedback": "Status: passed",
+        "facts": ["Programs that failed: none"],
+        "code": "pass",
+    }
+    return render("reporter/summary", description="d", course=course, **values)
+
+
 def test_the_summary_gives_no_number_that_does_not_stand_in_the_course() -> None:
     course = (
         "- cycle 1, round 1, judge 1: nominee c003, 2.100e-03\n"
@@ -115,13 +125,11 @@ def test_the_summary_gives_no_number_that_does_not_stand_in_the_course() -> None
         "- cycle 1, round 2: saturated: gain below 1.00% in 2 consecutive round(s)"
     )
     for text in (course, "Every candidate was run; the best was kept."):
-        prompt = render("reporter/summary", description="d", course=text, winner="w", code="pass")
+        prompt = summary_prompt(text)
         prose = read_prose(said(asked(prompt)))
         assert prose.findings
         assert prose.conclusions
-    first = read_prose(
-        said(asked(render("reporter/summary", description="d", course=course, winner="w", code="x")))
-    )
+    first = read_prose(said(asked(summary_prompt(course))))
     assert "2.100e-03" in first.summary
     assert "4.000e-04" in first.summary
 

@@ -35,9 +35,7 @@ def scheme(code: str, family: str = "burgers") -> str:
 def elsewhere(messages: Sequence[Message]) -> list[Message]:
     """Return a conversation about an equation that the library does not know."""
     return [
-        Message(
-            m.role, m.content.replace("u_t + (u**2/2)_x = nu/pi*u_xx", "u_t + sinh(u_t) = nu*u_xx - u**3")
-        )
+        Message(m.role, m.content.replace("u_t + (u**2/2)_x = nu*u_xx", "u_t + sinh(u_t) = nu*u_xx - u**3"))
         for m in messages
     ]
 

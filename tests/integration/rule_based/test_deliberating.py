@@ -107,7 +107,7 @@ def test_headings_in_an_answer_do_not_change_what_is_asked() -> None:
 
 
 def test_an_answer_about_an_unknown_equation_is_not_called_right() -> None:
-    foreign = question().replace("u_t + (u**2/2)_x = nu/pi*u_xx", "u_t + sinh(u_t) = nu*u_xx - u**3")
+    foreign = question().replace("u_t + (u**2/2)_x = nu*u_xx", "u_t + sinh(u_t) = nu*u_xx - u**3")
     messages = [Message(m.role, m.content.replace(question(), foreign)) for m in rating(answered(STRONG))]
     assert "none that I know" in said(messages)
     assert rated(said(messages)) == "0"

@@ -15,6 +15,7 @@ from sharp.rule_based.answers import answer
 from sharp.rule_based.authoring import UNKNOWN
 from sharp.rule_based.equation_analysis import analysis_of
 from sharp.rule_based.prompt_problem import task
+from tests.helpers.rule_based.conversations import told
 from tests.helpers.rule_based.described_problems import asked, case, family, stated
 
 READ = (
@@ -73,11 +74,7 @@ def test_what_cannot_be_written_is_refused_with_the_reason(name: str) -> None:
 
 def test_a_refusal_gives_the_template_and_the_reason() -> None:
     problem = case("heat-brick")
-    values = {
-        "description": render_description(problem),
-        "template": render_template(problem).strip(),
-        "function": "solver",
-    }
+    values = {**told(problem), "template": render_template(problem).strip()}
     said = answer([Message("user", render("codepde/generate", **values).strip())], random.Random(0))
     assert UNKNOWN in said
     assert "three space dimensions" in said

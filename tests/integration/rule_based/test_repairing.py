@@ -159,7 +159,13 @@ def test_the_kind_of_failure_decides_the_repair_in_a_conversation_too() -> None:
 
 
 def test_a_program_of_the_tree_is_repaired_by_its_output() -> None:
-    values = {"id": "s003", "code": FAULTY.strip(), "feedback": FAILURE, "output": "Traceback"}
+    values = {
+        "id": "s003",
+        "code": FAULTY.strip(),
+        "feedback": FAILURE,
+        "output": "Traceback",
+        "too_costly": False,
+    }
     assert canonical_hash(said(in_tree("debug", **values))) == canonical_hash(SOUND)
 
 

@@ -131,7 +131,7 @@ def test_a_program_of_unknown_parts_is_tuned_or_given_back() -> None:
     assert any("CFL = 0.4" in code for code in codes)
     empty = Shown("def solver(u):\n    return u\n", 0.3)
     foreign = [
-        Message(m.role, m.content.replace("nu/pi*u_xx", "nu*u_xx - sinh(u_t)")) for m in improvement(empty)
+        Message(m.role, m.content.replace("nu*u_xx", "nu*u_xx - sinh(u_t)")) for m in improvement(empty)
     ]
     text = said(foreign)
     assert "return the program as it is" in text

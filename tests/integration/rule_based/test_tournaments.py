@@ -36,6 +36,11 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "many cycles": {
         "synthesis": {"next_cycle": "fixed", "max_cycles": 3, "pool": "all", "distinct_nominees": True}
     },
+    "methods asked for": {"genesis": {"candidates": 6, "assignments": "plan"}},
+    "short runs and equal programs once": {
+        "genesis": {"candidates": 6, "smoke_run": True},
+        "synthesis": {"duplicates": "names", "next_cycle": "always"},
+    },
     "one judge": {
         "models": {"judges": ["rule-based"]},
         "synthesis": {"next_cycle": "always", "shuffle": False},
@@ -90,12 +95,20 @@ async def test_a_patch_that_fails_is_mended_and_fails_at_the_stated_rate() -> No
     assert 0 < failed <= 2 * SLOPPY_PATCH_RATE * patches
 
 
-async def test_code_that_was_dropped_for_want_of_room_is_no_trouble() -> None:
-    card = load_card("rule-based").model_copy(update={"context": 36_000})
+@pytest.mark.parametrize("policy", ["drop-code", "summaries", "sittings"])
+async def test_candidates_for_which_there_is_no_room_are_no_trouble(policy: str) -> None:
+    card = load_card("rule-based").model_copy(update={"context": 24_000})
     cards, options = {"rule-based": card}, {"shortlist": 2, "max_rounds": 2, "max_cycles": 1}
-    state, world = await play("burgers", cards=cards, genesis={"candidates": 24}, synthesis=options)
-    prompts = [last_prompt(world, path) for path in world.chats if path.endswith("select/judge-1")]
-    assert "is left out here" in prompts[0]
+    state, world = await play(
+        "burgers", cards=cards, genesis={"candidates": 24}, synthesis=options, context={"policy": policy}
+    )
+    everyone = {f"c{number:03d}" for number in range(1, 25)}
+    for chosen in state.selections:
+        assert {*chosen.shown, *chosen.summarised, *chosen.unread} == everyone
+        assert bool(chosen.summarised) == (policy == "summaries")
+        assert bool(chosen.unread) == (policy == "drop-code")
+    read = {name for chosen in state.selections for name in chosen.shown}
+    assert read == everyone or (policy == "summaries" and len(read) > 12)
     assert not unreadable(state, world)
 
 

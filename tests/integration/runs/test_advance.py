@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,8 @@ from hpc.journal import Journal
 from hpc.quiescence import QuiescenceTracker
 from sharp.config import BudgetOptions, RunConfig
 from sharp.errors import BudgetExceeded
-from sharp.evaluation.protocol import Evaluation, EvaluationRequest, Scores
+from sharp.evaluation import Environment
+from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRequest, Scores
 from sharp.llm.budgets import ClusterUsage
 from sharp.llm.cards import load_card
 from sharp.llm.protocol import ChatReply, ChatRequest
@@ -28,6 +31,7 @@ from sharp.runs import advance as module
 from sharp.runs.advance import RunOutcome, advance
 from sharp.runs.directory import RunDirectory
 from sharp.runs.execution_backend import RunResources
+from sharp.runs.manifest import FORMAT
 
 SMALL: dict[str, Any] = {
     "problem": "advection",
@@ -37,10 +41,16 @@ SMALL: dict[str, Any] = {
 }
 
 
-def a_run(path: Path, **changes: Any) -> RunDirectory:
+FOUND = Environment("3.12.1", {"numpy": "2.1.0"}, dtypes={"u0_batch": "float32"})
+
+
+def a_run(path: Path, environment: Environment | None = FOUND, **changes: Any) -> RunDirectory:
     config = RunConfig.model_validate({**SMALL, **changes})
     cards = {"rule-based": load_card("rule-based")}
-    return RunDirectory(path, config, load_problem("advection"), cards, {"data": {"label": "data@1"}})
+    manifest = {"data": {"label": "data@1"}, "format": FORMAT}
+    if environment is not None:
+        manifest["environment"] = environment.to_json()
+    return RunDirectory(path, config, load_problem("advection"), cards, manifest)
 
 
 def scored(request: EvaluationRequest) -> Evaluation:
@@ -54,7 +64,8 @@ def scored(request: EvaluationRequest) -> Evaluation:
 class Office:
     """Evaluates by jobs that outlive whoever asks: a step finds what an earlier one has submitted."""
 
-    def __init__(self) -> None:
+    def __init__(self, score: Callable[[EvaluationRequest], Evaluation] = scored) -> None:
+        self.score = score
         self.submitted: list[str] = []
         self.results: dict[str, Evaluation] = {}
         self.open: dict[str, EvaluationRequest] = {}
@@ -69,7 +80,7 @@ class Office:
 
     def work(self) -> None:
         """Let all jobs end."""
-        self.results |= {key: scored(request) for key, request in self.open.items()}
+        self.results |= {key: self.score(request) for key, request in self.open.items()}
         self.open.clear()
         self.worked.set()
 
@@ -160,6 +171,59 @@ async def test_step_by_step_a_run_ends_as_without_a_break(tmp_path: Path) -> Non
     assert Counter(office.submitted) == Counter(whole.submitted)
     assert Counter(office.chats) == Counter(whole.chats)
     assert max(Counter(office.submitted + office.chats).values()) == 1
+
+
+def told_by_the_probe(request: EvaluationRequest) -> Evaluation:
+    """Return what the probe would come to where programs find `FOUND`, and the score of any other program."""
+    if "tell(" not in request.code:
+        return scored(request)
+    lines = [{"python": "3.12.1"}, {"packages": {"numpy": "2.1.0"}}, {"dtypes": {"u0_batch": "float32"}}]
+    failure = CandidateFailure("exception", "This is all that was asked.")
+    return replace(
+        scored(request),
+        failure=failure,
+        scores=None,
+        stdout="\n".join(f"found: {json.dumps(line)}" for line in lines),
+    )
+
+
+async def test_what_programs_find_is_looked_for_once_before_anything_is_asked_and_then_kept(
+    tmp_path: Path,
+) -> None:
+    office, run = Office(told_by_the_probe), a_run(tmp_path / "run", environment=None)
+    assert (await step(run, OfficeSite(office))).state is None
+    assert (len(office.submitted), office.chats, run.environment) == (1, [], None)
+    office.work()
+    assert (await step(run, OfficeSite(office))).state is None
+    assert run.environment == FOUND, "it stands in run.yaml, though this run was read before"
+    assert office.chats
+    assert not any("tell(" in request.code for request in office.open.values())
+    with Journal.open(run.path) as journal:
+        assert "environment" not in journal.effects, "it is no effect of the run"
+
+
+async def test_other_versions_than_prompts_tell_of_are_said_once(tmp_path: Path) -> None:
+    def elsewhere(request: EvaluationRequest) -> Evaluation:
+        return replace(scored(request), environment={"python": "3.12.1", "numpy": "1.26.4"})
+
+    office, run, said = Office(elsewhere), a_run(tmp_path / "run"), list[str]()
+    await step(run, OfficeSite(office), warn=said.append)
+    office.work()
+    await step(run, OfficeSite(office), warn=said.append)
+    assert said == [
+        "Programs run with other versions than the prompts of this run say: numpy 1.26.4 and not 2.1.0."
+    ]
+
+
+async def test_a_run_whose_answers_serve_lends_what_it_found(tmp_path: Path) -> None:
+    donor = a_run(tmp_path / "donor", environment=None)
+    with Journal.open(donor.path):
+        donor.with_environment(FOUND)
+    genesis = {"candidates": 4, "replay_from": donor.path}
+    office, run = Office(), a_run(tmp_path / "run", environment=None, genesis=genesis)
+    await step(run, OfficeSite(office))
+    assert run.environment == FOUND
+    assert office.chats
 
 
 async def test_a_step_that_changes_nothing_costs_nothing(tmp_path: Path) -> None:

@@ -91,7 +91,9 @@ class Place:
 
     @property
     def prompts(self) -> str:
-        return "\n".join(message.content for request in self.asked for message in request.messages)
+        """All prompts but those for the report's prose, whose author is told how the run ended."""
+        asked = (request for request in self.asked if request.purpose != "reporter")
+        return "\n".join(message.content for request in asked for message in request.messages)
 
     @property
     def for_programs(self) -> list[str]:

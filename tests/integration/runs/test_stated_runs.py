@@ -130,10 +130,8 @@ def test_a_series_solves_a_stated_problem_to_the_accuracy_of_its_data(torus: Pro
     assert found.scores is not None
     assert found.scores.nrmse == found.scores.nrmse_reference < 1e-4
     assert found.scores.data_error == 0
-    assert (found.scores.residual, found.scores.residual_note) == (
-        None,
-        "no residual is defined for the family other",
-    )
+    assert found.scores.residual < 1e-3
+    assert "differences on 9 points along each axis" in found.scores.residual_note
     assert found.scores.measures["two_grid"] < 1e-4
 
 
@@ -159,7 +157,7 @@ def test_a_run_ends_with_a_report_that_says_what_was_not_measured(played: Callab
     for sentence in (
         "It was not measured: no smooth solutions are known for the family other on a grid of nodes.",
         "The data are the self-converged solution itself, whose error is estimated at",
-        "Residual: none is defined for the family other",
+        "Residual: differences on 9 points along each axis of the output grid",
     ):
         assert sentence in text
     assert "u at t = 0.5" in files.html.read_text()
@@ -178,7 +176,7 @@ def test_a_run_without_a_working_program_ends_with_a_report_and_the_exit_code_th
         print_run(continue_run(run), as_json=False)
     assert left.value.exit_code == NO_SOLVER
     assert "No winner: no candidate ran successfully" in (run.path / "report.md").read_text()
-    assert json.loads((run.path / "audit.json").read_text())["residual"] == []
+    assert json.loads((run.path / "audit.json").read_text())["residual"][0] < 1e-3
 
 
 def test_a_file_of_ones_own_is_scored_against_without_a_truth(
@@ -200,9 +198,9 @@ def test_a_file_of_ones_own_is_scored_against_without_a_truth(
 def test_feedback_that_a_problem_has_none_of_is_refused_before_anything_is_made(
     specification: Path, tmp_path: Path
 ) -> None:
-    config = RunConfig.model_validate({"problem": str(specification), "feedback": {"metrics": ["residual"]}})
+    config = RunConfig.model_validate({"problem": str(specification), "feedback": {"metrics": ["cfl"]}})
     with pytest.raises(
-        ConfigurationError, match=r"no feedback kind 'residual' for warm-torus\. Valid: nrmse, two_grid"
+        ConfigurationError, match=r"no feedback kind 'cfl' for warm-torus\. Valid: nrmse, residual"
     ):
         create_run(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -173,6 +173,27 @@ def test_a_solution_that_missed_a_source_is_told_so() -> None:
     assert missed > 0.3
 
 
+def test_a_narrow_front_beside_a_broad_feature_raises_no_false_alarm() -> None:
+    # Where the sine vanishes, shells about that place meet the front with steps that are wider than it.
+    front = "tanh(800*(x - 0.2))"
+    source = f"1280000*{front}*(1 - {front}**2) + 81*sin(9*(x - 0.23))"
+    problem = boxed([f"-u_xx = {source}"], {"x": [0, 1]}, HELD)
+    assert any(abs(each.place[0] - 0.23) < 1e-6 for each in equation_features(problem))
+    right, wrong = (equations_at_features(problem, _front(steep)) for steep in (800, 200))
+    assert right is not None
+    assert wrong is not None
+    assert right < 1e-6
+    assert wrong > 0.3
+
+
+def _front(steep: float) -> DiscreteSolution:
+    def found(points: Array, times: Array) -> Array:
+        x = points[:, 0]
+        return (np.tanh(steep * (x - 0.2)) + np.sin(9 * (x - 0.23)))[None, None].repeat(len(times), 1)
+
+    return DiscreteSolution("given", 1, found, 1)
+
+
 @pytest.mark.parametrize(
     ("source", "place", "width"),
     [

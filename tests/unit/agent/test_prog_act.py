@@ -197,6 +197,54 @@ async def test_a_cry_for_help_goes_to_the_orchestrator(tmp_path: Path) -> None:
     assert "asks for help: no number in sight" in script.told("orchestrator")[0]
 
 
+async def test_an_answer_to_a_cry_for_help_is_advice_and_no_verdict_on_checks(tmp_path: Path) -> None:
+    calm = {"verdict": "valid", "reason": "nine is in the statement"}
+    answers = {
+        **SOUND,
+        "b": [{"need_help": "no number in sight"}, {"parameters": {"value": 9}}],
+        "orchestrator": [calm, VALID],
+    }
+    course, script = await play(tmp_path, answers)
+    assert (course.ending, root(course)) == ("solved", 4.0)
+    assert script.order == ["planner", "a", "b", "orchestrator", "b", "orchestrator"]
+    asked = script.told("orchestrator")[0]
+    assert "A step needs help: what has to change?" in asked
+    assert "The checks say" not in asked
+    assert "## What is wrong with it\n\nnine is in the statement" in script.told("b")[1]
+
+
+async def test_who_cries_for_help_again_and_again_leads_to_another_plan(tmp_path: Path) -> None:
+    answers = {
+        "planner": [
+            PLAN,
+            {"steps": [PLAN["steps"][0], {**PLAN["steps"][3], "inputs": {"number": ["a.number"]}}]},
+        ],
+        "a": [{"parameters": {"value": 9}}],
+        "b": [{"need_help": "no number in sight"}] * 3,
+        "orchestrator": [{"verdict": "valid", "reason": "look again"}] * 3 + [VALID],
+    }
+    course, script = await play(tmp_path, answers)
+    assert (course.ending, root(course)) == ("solved", 3.0)
+    assert "It was given up: b (give_number) asks for help: no number in sight" in script.told("planner")[1]
+
+
+async def test_a_new_plan_knows_what_was_tried_and_why_it_failed(tmp_path: Path) -> None:
+    useless = {"verdict": "invalid", "reason": "still negative", "fixes": [{"step": "a", "advice": "other"}]}
+    answers = {
+        **SOUND,
+        "planner": [PLAN, PLAN],
+        "a": [{"parameters": {"value": value}} for value in (-70, -71, -72, 7)],
+        "orchestrator": [VALID, useless, useless, useless, VALID],
+    }
+    course, script = await play(tmp_path, answers)
+    assert (course.ending, root(course)) == ("solved", 4.0)
+    again = script.told("planner")[1]
+    assert '  - before: {"value": -71.0}: {"value": -71.0}' in again
+    assert "- root (square_root) failed: square_root: expected a number of at least 0, found -61" in again
+    assert "- still negative (a: other)" in again
+    assert '- {"value": -71.0}: {"value": -71.0}' in script.told("a")[3]
+
+
 async def test_the_orchestrator_can_refuse(tmp_path: Path) -> None:
     refused = {"verdict": "reject", "reason": "there is no such root"}
     course, _ = await play(tmp_path, {**SOUND, "orchestrator": [refused]})

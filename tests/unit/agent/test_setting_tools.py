@@ -11,6 +11,7 @@ from sharp.agent.plans import check_plan, read_plan
 from sharp.agent.toolkit.problem_tools import TOOLS
 from sharp.agent.tools import ToolContext, ToolError, ToolResult, toolkit_of
 from sharp.problems import Problem
+from sharp.problems.spec import Specification
 
 TOOLKIT = toolkit_of(*TOOLS)
 ROD: dict[str, Any] = {
@@ -81,6 +82,132 @@ def test_a_value_that_is_given_twice_is_an_error() -> None:
 def test_a_condition_with_the_keys_of_another_type_is_refused_at_once() -> None:
     with pytest.raises(ToolError, match="a dirichlet condition has the keys type, where, field, value"):
         use("define_boundary_condition", {"type": "dirichlet", "axis": "x"})
+
+
+PULSE = {
+    "coordinates": {"space": ["x"], "time": "t"},
+    "fields": ["v", "w"],
+    "parameters": {"eps": "0.08"},
+    "definitions": {"cubic": "v - v**3/3 - w"},
+    "equations": ["v_t = v_xx + cubic", "w_t = eps*v"],
+}
+CABLE = {"domain": {"type": "box", "bounds": {"x": ["0", "60"]}}, "time": ["0", "40"]}
+HEAT = {
+    "coordinates": {"space": ["x"], "time": "t"},
+    "fields": ["u"],
+    "units": {"x": "m", "t": "s", "u": "K"},
+    "equations": ["u_t = k*u_xx"],
+}
+SET = {"define_equations": PULSE, "define_domain": CABLE}
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "says"),
+    [
+        (
+            "define_equations",
+            {**PULSE, "parameters": {"D": "1", "eps": "0.08"}},
+            "parameters.D: 'D' is a word of",
+        ),
+        ("define_equations", {**PULSE, "parameters": {}}, "equations[1]: column"),
+        ("define_equations", {**PULSE, "definitions": {"cubic": "v - v^"}}, "definitions.cubic: column"),
+        ("define_equations", {**HEAT, "parameters": {"k": {"value": 1, "unit": "m/s"}}}, "equations[0]: "),
+        (
+            "define_equations",
+            {**HEAT, "parameters": {"k": {"value": 1, "unit": "furl"}}},
+            "parameters.k.unit: ",
+        ),
+        (
+            "define_domain",
+            {"domain": CABLE["domain"]},
+            "time: expected a value, as the problem depends on the time t",
+        ),
+        (
+            "define_domain",
+            {"domain": {"type": "box", "bounds": {"y": ["0", "1"]}}, "time": ["0", "40"]},
+            "domain.bounds.y: 'y' is not",
+        ),
+        ("define_initial_condition", {"field": "u", "value": "0"}, "initial.u: "),
+        ("define_initial_condition", {"field": "v", "value": "sin(k*x)"}, "unknown name 'k'"),
+        (
+            "define_boundary_condition",
+            {"type": "neumann", "field": "v", "where": "right", "value": "0"},
+            "boundary[0].where: expected one of the places all, x = 0, x = 60; found 'right'",
+        ),
+        (
+            "define_boundary_condition",
+            {"type": "neumann", "field": "w", "where": "x = 0", "value": "0"},
+            "expected no condition for 'w' at x = 0",
+        ),
+        ("define_boundary_condition", {"type": "periodic", "axis": "y"}, "'y' is not a space coordinate"),
+        ("define_mean", {"field": "u", "value": "0"}, "mean.u: 'u' is not a field"),
+        (
+            "define_reference_solution",
+            {"value": {"v": "0"}},
+            "reference.value: expected an entry for each of v, w",
+        ),
+        ("define_outputs", {"points": {"y": 240}}, "outputs.points.y: "),
+        ("define_quantity", {"name": "tip", "value": "u", "at": {"x": "0", "t": "1"}}, "quantities.tip"),
+    ],
+)
+def test_what_contradicts_equations_and_domain_is_told_where_it_is_given(
+    tool: str, given: dict[str, Any], says: str
+) -> None:
+    others = {name: checked(name, known) for name, known in SET.items() if name != tool}
+    assert says in TOOLKIT[tool].fits(checked(tool, given), others)
+
+
+def checked(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return literals as they are kept."""
+    return TOOLKIT[tool].checked(given).model_dump(mode="json", exclude_defaults=True)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("define_equations", PULSE),
+        ("define_domain", CABLE),
+        ("define_initial_condition", {"field": "v", "value": "exp(-x**2)"}),
+        ("define_boundary_condition", {"type": "neumann", "field": "v", "where": "x = 60", "value": "0"}),
+        ("define_reference_solution", {"value": {"v": "0", "w": "0"}}),
+        ("define_outputs", {"grid": "cells", "points": {"x": 240}, "times": 41}),
+        ("define_quantity", {"name": "tip", "value": "v", "at": {"x": "0", "t": "1"}}),
+    ],
+)
+def test_what_fits_is_taken_though_other_pieces_lack(tool: str, given: dict[str, Any]) -> None:
+    others = {name: checked(name, known) for name, known in SET.items() if name != tool}
+    assert TOOLKIT[tool].fits(checked(tool, given), others) == ""
+    assert TOOLKIT[tool].fits(checked(tool, given), {}) == ""
+
+
+def test_a_question_that_the_statement_may_answer_goes_with_what_lacks() -> None:
+    said = TOOLKIT["define_domain"].fits({"domain": CABLE["domain"]}, SET)
+    assert "From when to when is the solution wanted" in said
+    assert said.endswith("If the statement does not say it, ask the user.)")
+
+
+def test_every_part_of_a_specification_that_a_user_may_state_has_a_tool() -> None:
+    told = {
+        "coordinates",
+        "fields",
+        "parameters",
+        "coefficients",
+        "units",
+        "definitions",
+        "equations",
+        "eigenvalue",
+    }
+    told |= {"domain", "time", "initial", "boundary", "mean", "reference", "outputs", "quantities"}
+    told |= {"title", "accuracy", "allow"}
+    fields = {name for tool in TOOLS for name in tool.parameters.model_fields} | {
+        "initial",
+        "boundary",
+        "mean",
+    }
+    assert told <= fields | {"reference", "outputs", "quantities"}
+    # What remains is for programs, catalogues and tests, or follows from the rest.
+    rest = {"pde_spec", "id", "family", "statement", "notes", "interface", "data", "limits", "statements"}
+    assert set(Specification.model_fields) - told == rest | {"published", "tags", "expected"}
 
 
 def test_every_example_on_a_card_is_right() -> None:

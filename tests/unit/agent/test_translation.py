@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from hpc.journal import read_run
-from sharp.agent.export import QUESTIONS, with_answers, without_answers, write_questions
+from sharp.agent.questions import QUESTIONS, Questions, take_answers, write_questions
 from sharp.agent.replay import replay_and_compare
-from sharp.agent.sessions import session_folder
+from sharp.agent.sessions import ROUNDS, session_folder
 from sharp.agent.settings import ROLES, AgentConfig
-from sharp.agent.translation import ROUNDS, Answering, Translation, load_answers, translate
+from sharp.agent.translation import Answering, Translation, translate
 from sharp.errors import ConfigurationError, ModelUnavailable
 from sharp.llm.cards import ModelCard, load_card
 from sharp.problems import load_problem
@@ -33,7 +33,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
 
     def begin(**options: Any) -> ScriptedRod:
         script = ScriptedRod(**options)
-        monkeypatch.setattr("sharp.agent.sessions.make_backend", lambda _: script)
+        monkeypatch.setattr("sharp.agent.sessions.make_backend", lambda _, **__: script)
         return script
 
     return begin
@@ -93,7 +93,8 @@ def test_what_is_missing_is_asked_for_and_not_invented(tmp_path: Path) -> None:
     assert not found.understood
     assert found.finished.course.ending == "needs_clarification"
     asked = yaml.safe_load((tmp_path / QUESTIONS).read_text(encoding="utf-8"))
-    assert without_answers(asked["statement"]) == statement.strip()
+    assert asked["statement"] == statement
+    assert asked["session"] == found.finished.folder.name
     assert [entry["answer"] for entry in asked["questions"]] == [None]
 
 
@@ -127,14 +128,31 @@ def test_answers_in_the_file_are_taken_by_the_same_words(tmp_path: Path, start: 
     assert go(tmp_path).understood
 
 
-def test_a_second_round_in_the_file_begins_with_the_answers_of_the_first(
-    tmp_path: Path, start: Start
-) -> None:
+def test_answers_go_on_with_the_session_from_where_it_asked(tmp_path: Path, start: Start) -> None:
+    first = start()
+    asked = go(tmp_path).finished
+    fill_in(tmp_path / QUESTIONS, "insulated")
+    rest = start()
+    found = go(tmp_path)
+    assert found.finished.folder == asked.folder
+    assert found.finished.answered == ((QUESTION, "insulated"),)
+    assert "insulated" not in "".join(first.asked)
+    assert all("Asked and answered:\n- What holds at x = 1? insulated" in prompt for prompt in rest.asked)
+    assert not set(first.asked) & set(rest.asked)
+    assert len(first.asked) + len(rest.asked) == found.finished.calls
+    assert not (tmp_path / QUESTIONS).exists(), "what was answered is in the record"
+    assert "Asked and answered" in found.report.read_text(encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sharp.agent.sessions.load_card", lambda _: SCRIPTED)
+        assert replay_and_compare(tmp_path).same
+
+
+def test_a_second_round_in_the_file_asks_what_is_still_open(tmp_path: Path, start: Start) -> None:
     start()
     go(tmp_path)
     fill_in(tmp_path / QUESTIONS, "no idea")
     second = go(tmp_path)
-    assert "no idea" in second.finished.settings.statement
+    assert second.finished.answered == ((QUESTION, "no idea"),)
     script = start()
     assert go(tmp_path).finished.course == second.finished.course
     assert script.asked == []
@@ -145,14 +163,17 @@ def test_a_second_round_in_the_file_begins_with_the_answers_of_the_first(
 
 def test_a_file_of_answers_from_elsewhere_is_put_into_the_folder(tmp_path: Path, start: Start) -> None:
     start()
-    write_questions(tmp_path, WORDS, {QUESTION: "insulated"})
-    assert load_answers(tmp_path / QUESTIONS, tmp_path / "run") == WORDS
+    go(tmp_path / "run")
+    elsewhere = (tmp_path / "run" / QUESTIONS).rename(tmp_path / "mine.yaml")
+    fill_in(elsewhere, "insulated")
+    assert take_answers(elsewhere, tmp_path / "run") == WORDS
     assert go(tmp_path / "run").understood
 
 
 def test_a_file_of_answers_that_lacks_one_is_refused_and_kept(tmp_path: Path, start: Start) -> None:
     start()
-    write_questions(tmp_path, WORDS, {"How long?": "1 s", QUESTION: None})
+    session = go(tmp_path).finished.folder.name
+    write_questions(tmp_path, Questions(WORDS, session, {"How long?": "1 s", QUESTION: ""}))
     before = (tmp_path / QUESTIONS).read_bytes()
     with pytest.raises(ConfigurationError, match=r"missing: What holds at x = 1\?"):
         go(tmp_path)
@@ -161,8 +182,18 @@ def test_a_file_of_answers_that_lacks_one_is_refused_and_kept(tmp_path: Path, st
 
 def test_answers_to_other_words_are_not_taken(tmp_path: Path, start: Start) -> None:
     start()
-    write_questions(tmp_path, "Other words.", {QUESTION: "insulated"})
+    write_questions(tmp_path, Questions("Other words.", "session-1", {QUESTION: "insulated"}))
     assert go(tmp_path).finished.course.questions == (QUESTION,)
+
+
+def test_answers_to_a_session_with_other_settings_are_refused_and_kept(tmp_path: Path, start: Start) -> None:
+    start()
+    write_questions(tmp_path, Questions(WORDS, "session-1", {QUESTION: "insulated"}))
+    with pytest.raises(
+        ConfigurationError, match="answers to session-1, which was begun with other settings than"
+    ):
+        go(tmp_path)
+    assert "insulated" in (tmp_path / QUESTIONS).read_text(encoding="utf-8")
 
 
 def test_questions_end_after_the_last_round(tmp_path: Path, start: Start) -> None:
@@ -175,9 +206,7 @@ def test_questions_end_after_the_last_round(tmp_path: Path, start: Start) -> Non
 
     found = go(tmp_path, useless)
     assert (found.finished.course.ending, len(rounds)) == ("needs_clarification", ROUNDS)
-    told = found.finished.settings.statement
-    assert without_answers(told) == WORDS
-    assert all(f"no idea, {number}" in told for number in range(1, ROUNDS + 1))
+    assert found.finished.answered == tuple((QUESTION, f"no idea, {n}") for n in range(1, ROUNDS + 1))
 
 
 @pytest.mark.parametrize("calls", [1, 4, 6])
@@ -213,9 +242,3 @@ def test_every_role_is_played_by_the_one_model_and_the_course_lies_in_the_folder
     found = played(statement, tmp_path)
     settings = AgentConfig(statement, dict.fromkeys(ROLES, "rule-based"), policy="translation")
     assert found.finished.folder == session_folder(tmp_path, settings)
-
-
-def test_a_statement_with_answers_is_told_from_the_one_before() -> None:
-    once = with_answers("Two words.", {"Which?": "These."})
-    twice = with_answers(once, {"Really?": "Yes."})
-    assert without_answers(twice) == without_answers(once) == without_answers("Two words.") == "Two words."

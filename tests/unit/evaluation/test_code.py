@@ -10,6 +10,7 @@ from sharp.evaluation.code import (
     libraries_imported,
     library_shares,
     line_counts,
+    signature_fault,
 )
 
 SOLVER = '''"""A solver."""
@@ -143,3 +144,24 @@ def test_line_counts():
     assert line_counts("x = '''a\n\nb'''\n") == LineCounts(total=3, code=3, comment=0)
     assert line_counts("def f(:\n\n# odd") == LineCounts(total=3, code=2, comment=0)
     assert line_counts("") == LineCounts(0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("def solver(a, b):\n    pass\n", ""),
+        ("def solver(x, y, more=1):\n    pass\n", ""),
+        ("def solver(*arrays):\n    pass\n", ""),
+        ("import jax\ndef _solve(a, b):\n    pass\nsolver = jax.jit(_solve)\n", ""),
+        ("from mine import solver\n", ""),
+        ("def solver(a):\n    pass\n", "expected solver(a, b), which is called by position; found solver(a)"),
+        ("def solver(a, b, *, c):\n    pass\n", "expected solver(a, b), which is called by position"),
+        ("def solve(a, b):\n    pass\n", "expected a function solver(a, b), found solve(a, b)"),
+        ("", "expected a function solver(a, b), found none"),
+        ("def solver(\n", "it is no Python program: "),
+    ],
+)
+def test_whether_a_program_can_be_called_is_read_off_its_text(source: str, fault: str) -> None:
+    found = signature_fault(source, "solver", ("a", "b"))
+    assert found.startswith(fault)
+    assert bool(found) == bool(fault)

@@ -142,7 +142,7 @@ def test_foreign_files_are_refused_with_what_was_found(
 @pytest.mark.parametrize(
     ("attrs", "message"),
     [
-        ({"Nu": 0.001}, "expected data with nu = 0.01, found nu = 0.001"),
+        ({"Nu": 0.001}, "expected data with Nu = 0.01, found Nu = 0.001"),
         (
             {"problem": "advection@0123456789ab"},
             "expected data of the problem burgers, found data of advection",

@@ -52,7 +52,7 @@ FAILED = replace(PASSED, failure=FAILURE, scores=None, internal_dt=None, interna
 def test_nrmse_report():
     assert feedback_text(PASSED, ("nrmse",)) == (
         "Status: passed\n"
-        "nRMSE: 1.234e-03 (mean of 2 samples, worst 1.369e-03)\n"
+        "nRMSE: 1.234e-03 (mean of 2 samples, worst 1.369e-03 at index 1)\n"
         "Maximum error: 7.770e-02\n"
         "Internal time step: 0.00025\n"
         "Internal steps: 8000\n"

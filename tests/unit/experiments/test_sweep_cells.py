@@ -156,6 +156,7 @@ budget: {{dollars: 2.5, wall_time: 90min}}
         ("analysis", 60, 0),
         ("cycles", 15, 0),
         ("structure", 110, 105),
+        ("variety", 12, 9),
     ],
 )
 def test_the_shipped_sweeps_can_be_planned(tmp_path: Path, name: str, cells: int, sharing: int) -> None:

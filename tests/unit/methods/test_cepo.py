@@ -94,38 +94,42 @@ async def test_what_each_step_is_told() -> None:
     assert execution.messages[:2] == plan.messages
     assert execution.messages[2].content == "Plan of genesis/c001/answer-2/attempt-3/plan"
     assert headings(execution) == ["## Carrying out the plan"]
-    assert roles(comparison) == roles(answer) == roles(rating) == ["user"]
-    for later in (comparison, answer, rating):
+    # The model meets its own attempts, and then its own solution, as what it said itself.
+    assert roles(comparison) == roles(answer) == ["assistant", "user"]
+    for later in (comparison, answer):
         assert prompt(later).startswith(question.content.strip())
     attempts = [f"Outcome of genesis/c001/answer-2/attempt-{number}/execution" for number in (1, 2, 3)]
-    assert all(attempt in prompt(comparison) for attempt in attempts)
+    assert all(attempt in comparison.messages[0].content for attempt in attempts)
     assert headings(comparison)[-1] == "## Comparison of the attempts"
-    assert "Solution of genesis/c001/answer-2/comparison" in prompt(answer)
-    assert not any(attempt in prompt(answer) for attempt in attempts)
+    assert answer.messages[0].content == "Solution of genesis/c001/answer-2/comparison"
     assert headings(answer)[-1] == "## Final answer"
-    assert program(0.2, "answer 2") in prompt(rating)
-    assert headings(rating)[-1] == "## Rating"
+    assert roles(rating) == ["system", "user", "assistant", "user"]
+    assert rating.messages[0].content.startswith(system.content.strip())
+    assert rating.messages[1] == question
+    assert rating.messages[2].content == final(2).strip()
+    assert headings(rating) == ["## Rating"]
+
+
+async def test_where_a_server_wants_the_user_first_the_attempts_are_quoted() -> None:
+    _, effects = await deliberated(models={"generator": "gemma-3-27b"})
+    comparison, answer = (effects.chats[f"genesis/c001/answer-1/{step}"] for step in ("comparison", "final"))
+    assert roles(comparison) == roles(answer) == ["user"]
+    assert "Outcome of genesis/c001/answer-1/attempt-3/execution" in prompt(comparison)
+    assert prompt(answer).startswith("Solution of genesis/c001/answer-1/comparison")
 
 
 async def test_plans_are_attempted_until_there_are_enough_and_what_was_cut_off_does_not_count() -> None:
     rules = {
-        r"answer-1/attempt-[13]/execution$": Cut("Outcome that"),
-        r"answer-1/attempt-4/execution$": "",
+        r"answer-1/attempt-1/plan$": Cut("First,"),
+        r"answer-1/attempt-[34]/execution$": Cut("Outcome that"),
     }
     _, effects = await deliberated(rules)
     attempts = {path.split("/")[1] for path in asked(effects) if path.startswith("answer-1/attempt")}
     assert attempts == {f"attempt-{number}" for number in range(1, 7)}
+    assert "answer-1/attempt-1/execution" not in asked(effects)
     assert not [path for path in asked(effects) if path.startswith("answer-2/attempt-4")]
-    said = prompt(effects.chats["genesis/c001/answer-1/comparison"])
+    said = effects.chats["genesis/c001/answer-1/comparison"].messages[0].content
     assert [n for n in range(1, 7) if f"attempt-{n}/execution" in said] == [2, 5, 6]
-
-
-async def test_a_plan_that_was_cut_off_is_carried_out_and_an_empty_one_is_not() -> None:
-    rules = {r"answer-1/attempt-1/plan$": Cut("First,"), r"answer-1/attempt-2/plan$": " "}
-    _, effects = await deliberated(rules)
-    assert "answer-1/attempt-1/execution" in asked(effects)
-    assert "answer-1/attempt-2/execution" not in asked(effects)
-    assert "answer-1/attempt-4/execution" in asked(effects)
 
 
 async def test_a_program_takes_45_calls_at_most() -> None:
@@ -135,24 +139,23 @@ async def test_a_program_takes_45_calls_at_most() -> None:
     assert chosen(state) == "answer 1"
 
 
-async def test_without_any_attempt_the_final_answer_is_asked_for_straight_away() -> None:
-    _, effects = await deliberated({r"answer-1/attempt-\d/execution$": Cut("Outcome that")})
-    steps = [path for path in asked(effects) if path.startswith("answer-1")]
-    assert len(steps) == 13
-    assert steps[-1] == "answer-1/final"
-    said = prompt(effects.chats["genesis/c001/answer-1/final"])
-    assert "## Solution" not in said
-    assert "Use the solution above" not in said
-    assert "## Solution" in prompt(effects.chats["genesis/c001/answer-2/final"])
+@pytest.mark.parametrize(
+    ("last", "stands"),
+    [
+        ({r"answer-1/attempt-\d/execution$": Cut("Outcome that")}, "Outcome that"),
+        ({r"answer-1/attempt-\d/plan$": Cut("First,")}, "First,"),
+    ],
+)
+async def test_without_a_complete_attempt_the_last_one_stands(last: dict[str, Any], stands: str) -> None:
+    _, effects = await deliberated(last)
+    quoted = effects.chats["genesis/c001/answer-1/comparison"].messages[0].content
+    assert quoted.count("### Attempt") == 1
+    assert stands in quoted
 
 
-@pytest.mark.parametrize("useless", [Cut("Solution that"), ""])
-async def test_where_the_comparison_cannot_be_had_the_first_attempt_is_the_solution(useless: str) -> None:
-    rules = {r"answer-1/comparison$": useless, r"answer-1/attempt-1/execution$": Cut("Outcome that")}
-    _, effects = await deliberated(rules)
-    said = prompt(effects.chats["genesis/c001/answer-1/final"])
-    assert "Outcome of genesis/c001/answer-1/attempt-2/execution" in said
-    assert "Solution that" not in said
+async def test_the_comparison_is_used_as_it_came() -> None:
+    _, effects = await deliberated({r"answer-1/comparison$": Cut("Solution that")})
+    assert effects.chats["genesis/c001/answer-1/final"].messages[0].content == "Solution that"
 
 
 @pytest.mark.parametrize(

@@ -68,11 +68,13 @@ def populations(state: Tournament, effects: ScriptedEffects, **options: Any) -> 
     return history
 
 
-async def test_samples_that_ran_are_dealt_out_to_the_islands_with_replacement() -> None:
+async def test_all_islands_begin_with_the_same_draws_with_replacement_from_samples_that_ran() -> None:
     _, effects = await funsearch()
     islands = seed_islands(session(effects, method="funsearch"), effects.states["best-of-n"])
-    assert [len(island) for island in islands] == [3, 3, 3, 3]
-    counts = Counter(m.id for island in islands for m in island)
+    assert len(islands) == 4
+    assert len(set(islands)) == 1
+    counts = Counter(m.id for m in islands[0])
+    assert counts.total() == 12
     assert "c003" not in counts
     assert max(counts.values()) > 1
     written = [path for path in effects.chats if path.startswith("genesis/")]

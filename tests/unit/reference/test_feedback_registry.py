@@ -15,7 +15,7 @@ from sharp.reference.feedback import all_metrics, compute, metrics_for
 from sharp.reference.metrics import FeedbackMetric, MetricInput, MetricValue
 
 FAMILIES = {load_problem(name).family for name in list_problems()}
-GENERAL = {"nrmse", "residual", "two_grid"}
+GENERAL = {"nrmse", "residual", "agreement", "two_grid"}
 EVOLVING = {"initial_condition", "periodic_wrap", "cfl"}
 
 
@@ -59,7 +59,7 @@ def test_every_problem_has_the_general_measures_and_its_own(name: str) -> None:
 
 def test_a_problem_of_no_family_has_what_needs_none() -> None:
     text = list_problems()["advection"].read_text().replace("family: advection", "family: other")
-    assert set(metrics_for(parse_problem(text, "other"))) == {"nrmse", "two_grid"}
+    assert set(metrics_for(parse_problem(text, "other"))) == GENERAL
 
 
 def test_an_unknown_name_lists_the_valid_ones() -> None:

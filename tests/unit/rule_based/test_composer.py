@@ -4,6 +4,8 @@ import ast
 
 import pytest
 
+from sharp.rule_based import prompt_markers as marks
+from sharp.rule_based.assigned import asked_method
 from sharp.rule_based.code_faults import code_faults
 from sharp.rule_based.composer import compose, strategies
 from sharp.rule_based.library import FAMILIES, family_named
@@ -73,3 +75,45 @@ def test_unknown_family_and_strategy_are_named() -> None:
         compose("maxwell", 0)
     with pytest.raises(ValueError, match=r"no 'magic' recipe of level 'any'; it has numerical"):
         compose("burgers", 0, strategy="magic")
+
+
+@pytest.mark.parametrize(
+    ("family", "asked", "found"),
+    [
+        (
+            "burgers",
+            "Discretisation: finite volumes with WENO reconstruction\n- Arrays: JAX, compiled",
+            "weno",
+        ),
+        (
+            "burgers",
+            "Discretisation: Fourier pseudo-spectral\n- Time integration: exponential\n- Arrays: NumPy",
+            "spectral",
+        ),
+        (
+            "burgers",
+            "Time integration: adaptive steps of SciPy's solve_ivp\n- Arrays: NumPy and SciPy",
+            "solve-ivp",
+        ),
+        ("advection", "Discretisation: the closed form, trigonometric\n- Arrays: NumPy", "exact-shift"),
+        (
+            "darcy-2d",
+            "Solution of the discrete equations: preconditioned conjugate gradients\n- Arrays: JAX, compiled",
+            "conjugate-gradients",
+        ),
+    ],
+)
+def test_a_program_comes_as_near_to_the_method_asked_for_as_the_library_can(
+    family: str, asked: str, found: str
+) -> None:
+    method = asked_method(f"{marks.METHOD_ASKED}\n- {asked}\n")
+    assert method is not None
+    programs = [compose(family, seed, asked=method, fault_rate=0.0) for seed in range(12)]
+    assert all(found in " ".join(program.choices.values()) for program in programs)
+    assert len({program.code for program in programs}) > 3
+    if method.library != "scipy":
+        assert {program.choices["library"] for program in programs} == {method.library}
+
+
+def test_a_prompt_without_a_method_leaves_the_choice() -> None:
+    assert asked_method("## Template\n\nFourier, JAX") is None

@@ -38,8 +38,8 @@ def test_the_shipped_problems_are_recognised_by_their_equations(problem: str) ->
 @pytest.mark.parametrize(
     ("problem", "before", "after"),
     [
-        ("burgers", "nu/pi*u_xx", "nu*u_xx"),  # the library's programs divide by pi
-        ("burgers", "= nu/pi*u_xx", "= nu/pi*u_xx - u"),
+        ("burgers", "nu*u_xx", "nu/pi*u_xx"),  # the library's programs do not divide by pi
+        ("burgers", "= nu*u_xx", "= nu*u_xx - u"),
         ("advection", "u_t + beta*u_x = 0", "u_t - beta*u_x = 0"),
         ("reaction-diffusion", "u*(1 - u)", "u*(1 - u**2)"),
         ("darcy", "  beta: 1", "  beta: 2"),
@@ -69,7 +69,7 @@ def test_code_in_a_prompt_does_not_decide_what_is_asked() -> None:
 
 def test_complaints_about_the_form_lead_back_to_the_question() -> None:
     asked = selection({"c001": Shown("pass\n")})
-    again = Message("user", render("common/retry", problem="no JSON: ## What happened"))
+    again = Message("user", render("common/retry", problem="no JSON: ## What happened", form=""))
     messages = [asked, Message("assistant", "I think so."), again]
     assert open_question(messages) == ("select", asked.content)
     assert open_question([Message("user", "Good morning.")]) == (None, "Good morning.")

@@ -13,12 +13,13 @@ from sharp.llm.prompts import render
 from sharp.llm.protocol import Message
 from sharp.llm.replies import Revision, read_revision
 from sharp.rule_based.composer import compose
-from sharp.rule_based.conversation_state import SeenProgram
+from sharp.rule_based.conversation_state import ConversationState, SeenProgram
 from sharp.rule_based.library import FAMILIES
 from sharp.rule_based.patching import SLOPPY_PATCH_RATE
 from sharp.rule_based.program_analysis import read
 from sharp.rule_based.proposed_changes import options
-from sharp.rule_based.revising import retry_patch, revise
+from sharp.rule_based.revising import promising_changes, retry_patch, revise
+from sharp.tournament.ranking import Aim
 from tests.helpers.rule_based.conversations import Shown, results, round_of, selection
 from tests.helpers.rule_based.programs import FOREIGN, PROBLEM_OF, program, understood
 
@@ -212,7 +213,9 @@ def test_a_patch_that_failed_is_given_again_with_the_same_change(whole: bool) ->
     programs = {"c001": Shown(MINMOD, 3e-3)}
     messages = round_of(programs)
     first = revise(messages, "burgers", random.Random(1))
-    complaint = render("synthesis/patch_failed", failure="block 1 was not found", last_try=whole)
+    complaint = render(
+        "synthesis/patch_failed", failure="block 1 was not found", applied=True, last_try=whole
+    )
     again = [*messages, Message("assistant", first), Message("user", complaint)]
     revision = read_revision(
         retry_patch(again, "burgers", random.Random(2), whole=whole), ["c001"], default_base="c001"
@@ -226,7 +229,7 @@ def test_a_patch_that_failed_is_given_again_with_the_same_change(whole: bool) ->
     "said", ["", "I am not sure.", "```json\n{broken\n```", '```json\n{"base_id": "c404"}\n```']
 )
 def test_an_answer_that_cannot_be_made_out_is_replaced_by_a_new_one(said: str) -> None:
-    complaint = render("synthesis/patch_failed", failure="no patch", last_try=False)
+    complaint = render("synthesis/patch_failed", failure="no patch", applied=False, last_try=False)
     messages = [
         *round_of({"c001": Shown(MINMOD, 3e-3)}),
         Message("assistant", said),
@@ -242,3 +245,33 @@ def test_nothing_known_is_a_reason_to_keep() -> None:
     messages = [selection({"c001": Shown("x\n")})]
     revision = read_revision(revise(messages, "burgers", random.Random(0)), ["c001"], default_base="c001")
     assert revision.kind == "keep"
+
+
+@pytest.mark.parametrize(
+    ("aim", "judge", "faster"),
+    [
+        (Aim("time", 1e-2), 1, True),
+        (Aim("time", 1e-6), 1, False),
+        (Aim("front"), 2, True),
+        (Aim("front"), 1, False),
+        (Aim(), 2, False),
+    ],
+    ids=["reached", "not reached", "both, given up", "both, kept", "error alone"],
+)
+def test_time_is_saved_where_the_error_is_small_enough(aim: Aim, judge: int, faster: bool) -> None:
+    programs = {"c001": Shown(MINMOD, 1e-4)}
+    messages = round_of(programs, judge=judge, aim=aim.sentence)
+    revision = answered(messages, ["c001"])
+    assert any("times as long" in why for _, why, _ in revision.changes) == faster
+    if faster:
+        code = patched(messages, programs)
+        before, after = understood(MINMOD).scheme, understood(code).scheme
+        assert after.seconds < before.seconds or "fori_loop" in code
+
+
+def test_a_converged_reference_is_not_imitated() -> None:
+    entry = SeenProgram("c001", program("exact-shift", family="advection"), 1e-3)
+    for converged in (False, True):
+        memory = ConversationState({"c001": entry}, converged=converged)
+        found = promising_changes(entry, memory, "advection", random.Random(0))
+        assert any("as such references are often made" in option.why for option in found) != converged

@@ -14,4 +14,4 @@ def test_a_run_of_the_first_format_is_refused_in_one_line(tmp_path: Path) -> Non
         read_manifest(tmp_path)
     (line,) = str(refused.value).splitlines()
     assert "written in run format 1 (pde-sharp 0.1.0)" in line
-    assert "reads format 2" in line
+    assert "reads format 3" in line

@@ -7,6 +7,10 @@ import pty
 import subprocess
 import sys
 
+from sharp.runs.effects import ProgressEvent
+from sharp.runs.progress import ProgressView
+from sharp.tournament import Tournament
+
 CODE = """
 from sharp.runs.progress import progress_view
 with progress_view() as view:
@@ -36,3 +40,16 @@ def test_lines_are_plain_where_there_is_no_terminal() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     assert done.stderr.splitlines()[0] == f"data: samples {'x' * 200} (1/3)"
     assert "\x1b" not in done.stderr
+
+
+def test_why_answers_could_not_be_used_is_said_once_for_each_reason() -> None:
+    lines: list[str] = []
+    state = Tournament(
+        problem="heat", discarded={"c001": "It was cut.", "c002": "No program.", "c003": "It was cut."}
+    )
+    ProgressView(None, lines.append).on_effect(ProgressEvent("barrier", "checkpoint", "genesis", state))
+    assert [line.strip() for line in lines] == [
+        "genesis: 0 programs, 3 unusable answers",
+        "2 x It was cut.",
+        "1 x No program.",
+    ]

@@ -66,7 +66,7 @@ class World:
 def prepared(path: Path, played: RunContext) -> RunDirectory:
     """Make the directory of a run, with as much of its record as watching needs."""
     manifest = {
-        "format": 2,
+        "format": 3,
         "problem": {"id": played.problem.id},
         "config": to_plain(played.config),
         "models": {name: card.model_dump(mode="json") for name, card in played.cards.items()},

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from sharp.errors import ConfigurationError
-from sharp.solvers.driver import SolveOptions, solve_problem
+from sharp.solvers.driver import SolveOptions, solve_problem, verify_study
+from sharp.solvers.refine import RefinementStudy, ResolutionAttempt
 from sharp.solvers.solution import Solution
 from sharp.solvers.verification import CROSS_CHECK, EXACT, REFINEMENT, RESIDUAL, VerificationCheck
-from tests.helpers.solvers.solving_fakes import HEAT, Invented, problem_of
+from tests.helpers.solvers.solving_fakes import HEAT, Invented, exact_solution, problem_of
 
 GOOD = Invented("chebyshev", lambda n: n**-6.0)
 SECOND_BEST = Invented("fd", lambda n: n**-2.0)
@@ -91,6 +92,18 @@ def test_methods_that_differ_raise_doubts() -> None:
     found = solved(GOOD, Invented("fd", lambda n: 0.001 + n**-2.0))
     assert found.verdict.status == "inconclusive"
     assert "cross-check" in found.verdict.reason
+
+
+def test_a_solution_of_unknown_origin_is_not_verified_without_a_second_method() -> None:
+    attempts = (ResolutionAttempt("given", 1, 0.0, 1), ResolutionAttempt("given", 2, 0.0, 2, 1e-8))
+    solution = exact_solution(problem_of(HEAT), 0.0, "given")
+    given = RefinementStudy("given", attempts, solution, 1e-8, None, True)
+    hurried = verify_study(problem_of(HEAT), given, SolveOptions(time_limit=1e-9)).verdict
+    assert (hurried.status, {each.name for each in hurried.checks if each.verdict != "verified"}) == (
+        "inconclusive",
+        {CROSS_CHECK},
+    )
+    assert verify_study(problem_of(HEAT), given).verdict.verified
 
 
 def test_without_any_solution_the_reasons_are_told() -> None:

@@ -136,8 +136,12 @@ def test_weak_solutions_are_expected_where_data_are_rough_or_jumps_may_form() ->
     assert not traits(HEAT).needs_weak_form
     assert not traits(ADVECTION).needs_weak_form
     assert traits(ADVECTION, **{"u_t + u_x = 0": "u_t + u*u_x = 0"}).needs_weak_form
-    rough = traits(HEAT + "allow: [corner-jump]\n")
+    accepted = HEAT + "allow: [corner-jump]\n"
+    quenched = {"initial: {u: sin(pi*x) + 2*x}": 'initial: {u: "1"}', HEAT[HEAT.index("reference") :]: ""}
+    rough = traits(accepted, **quenched)
     assert (rough.situation, rough.needs_weak_form) == ("nonsmooth", True)
+    # What is accepted and is not there makes nothing rough.
+    assert traits(accepted).situation == "smooth"
 
 
 def test_a_network_that_nothing_else_replaces_and_that_cannot_be_trained_is_told_of(

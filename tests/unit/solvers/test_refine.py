@@ -78,6 +78,20 @@ def test_the_estimate_is_never_far_below_the_last_difference_nor_below_rounding(
     assert estimate_error(attempts(1e-3, 1e-9, 1e-9))[0] == ROUNDING
 
 
+def test_orders_on_uneven_meshes_are_measured_by_their_unknowns_and_trusted_less() -> None:
+    # Elements about a re-entrant corner, refined in steps of 1.5: unknowns, and errors against the exact solution.
+    plate = (841, 2.5794e-5, None), (2981, 8.479e-7, 2.4547e-5), (7025, 2.0149e-7, 7.655e-7)
+    sizes = (4, 6, 9)
+    tried = [
+        ResolutionAttempt("fem", size, 0.1, unknowns, difference)
+        for size, (unknowns, _, difference) in zip(sizes, plate, strict=True)
+    ]
+    assert estimate_error(tried)[0] < plate[-1][1] / 2
+    found, order = estimate_error(tried, uneven=True)
+    assert plate[-1][1] < found < 2 * plate[-1][1]
+    assert order == pytest.approx(5.4, abs=0.2)
+
+
 def test_differences_that_grow_are_no_sign_of_convergence() -> None:
     tried = [
         ResolutionAttempt("fd", 10, 0, 10),

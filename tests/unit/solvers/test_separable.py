@@ -8,7 +8,10 @@ from scipy import sparse
 
 from sharp.solvers import separable
 from sharp.solvers.axes import ChebyshevAxis
+from sharp.solvers.method import load_method
 from sharp.solvers.separable import Diagonalised, Separable, Triangular, separated
+from sharp.solvers.system import system_of
+from tests.helpers.solvers.boxed import boxed
 
 
 def line(count: int, speed: float = 0.0) -> np.ndarray:
@@ -25,6 +28,12 @@ def summed(*parts: np.ndarray) -> sparse.csr_array:
             term = sparse.kron(term, factor)
         total = term if total is None else total + term
     return sparse.csr_array(total)
+
+
+@pytest.mark.parametrize(("equation", "finest"), [("-lap(u) = 1", 64), ("-div((1 + x*y)*grad(u)) = 1", 32)])
+def test_resolutions_go_further_where_systems_are_cheap(equation: str, finest: int) -> None:
+    problem = boxed([equation], {axis: [0, 1] for axis in "xyz"}, ["all: dirichlet u = 0"])
+    assert load_method("chebyshev").resolution_sequence(system_of(problem))[-1] == finest
 
 
 def found(whole: sparse.csr_array, counts: tuple[int, ...], fields: int = 1) -> Separable:

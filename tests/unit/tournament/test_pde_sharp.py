@@ -129,7 +129,8 @@ async def test_a_cycle_that_hits_its_limit_is_judged_again_on_the_expanded_pool_
     }
     state, effects = await play(more, synthesis={"max_cycles": 3})
     shown = state.selections[3].shown
-    assert {"h1.2.1", "h1.4.3", "c001"} <= set(shown)
+    assert {"h1.2.1", "h1.4.2", "c001"} <= set(shown)
+    assert "h1.4.3" not in shown  # the same program as h1.4.1
     assert "c004" not in shown
     request = effects.chats["cycle-2/select/judge-1"]
     assert [m.role for m in request.messages] == ["system", "user"]
@@ -233,6 +234,14 @@ async def test_unreadable_verdict_is_asked_once_more_then_counts_as_continue():
     assert "analysis/analytical/retry-2" not in effects.chats
     assert state.analysis.strategy == "numerical"
     assert "unreadable" in state.analysis.steps[1].verdict
+
+
+async def test_after_an_unreadable_classification_the_next_check_is_told_of_the_problem():
+    _, effects = await play({r"analysis/classification": "It is an equation."})
+    system, asked = effects.chats["analysis/analytical"].messages
+    assert (system.role, asked.role) == ("system", "user")
+    assert "## Equation" in asked.content
+    assert "## Equation" not in effects.chats["analysis/transformation"].messages[-1].content
 
 
 async def test_an_analytical_answer_skips_the_rest_and_derives_before_coding():
@@ -494,3 +503,100 @@ async def test_only_the_nrmse_shows_that_a_run_is_hopeless(feedback):
 
 def test_every_scripted_step_of_the_analysis_is_known():
     assert set(ANALYSIS) == {"classification", "analytical", "transformation", "hybrid", "stability"}
+
+
+def reversed_by_data(request):
+    """Programs that come closer to the solution the farther from the data they are; one second a call."""
+    known = evaluation(request)
+    if known.scores is None:
+        return known
+    error = known.scores.nrmse
+    scores = replace(
+        known.scores, nrmse=1e-2 / error, nrmse_reference=error, nrmse_reference_per_sample=(error, error)
+    )
+    return replace(known, scores=scores)
+
+
+async def test_the_reference_is_the_target_and_the_data_are_only_told_of():
+    state, effects = await play(score=reversed_by_data, target="reference")
+    assert state.best == "h1.4.1"
+    assert state.execution_of(state.best).metric == pytest.approx(0.1 / 8)
+    assert state.saturations[-1].best_by_evaluation == pytest.approx(0.1 / 8)
+    assert {request.target for request in effects.runs.values()} == {"reference"}
+    data, _ = await play(score=reversed_by_data, target="data")
+    assert data.best == "c002"
+
+
+@pytest.mark.parametrize(("target", "seen", "unseen"), [("data", "2", "5"), ("reference", "5", "2")])
+async def test_judges_see_the_error_against_the_target_alone(target, seen, unseen):
+    _, effects = await play(target=target)
+    text = effects.chats["cycle-1/round-2/judge-1"].messages[-1].content
+    exponents = {"2": "-01", "5": "-02"}
+    assert f"nRMSE: {seen}.000e{exponents[seen]} (mean of 2 samples" in text
+    assert f"nRMSE: {unseen}.000e{exponents[unseen]}" not in text
+
+
+def broken(name):
+    return program(1.0, name).replace("    return u0_batch", f"    raise RuntimeError('{name}')")
+
+
+async def test_where_no_nominee_works_the_others_are_run_by_rank_until_one_does():
+    more = {
+        r"^genesis/c00[1235]/code$": lambda path, _: fenced(broken(path[8:12])),
+        r"debug-\d(/retry-1)?$": "No idea.",
+        r"select/judge-1$": selection(["c001", "c005", "c003"]),
+        r"select/judge-2$": selection(["c002", "c003"]),
+        r"select/judge-3$": selection(["c001", "c005"]),
+        r"round-\d+/judge-\d+$": keep(),
+    }
+    state, effects = await play(more, genesis={"candidates": 8}, synthesis={"max_cycles": 1, "max_rounds": 2})
+    others = [path for path in effects.runs if path.startswith("cycle-1/others/")]
+    assert list(dict.fromkeys(path.split("/")[2] for path in others)) == ["c005", "c003", "c004"]
+    assert state.best == "c004"
+    prompt = effects.chats["cycle-1/round-2/judge-1"].messages[-1].content
+    assert "### c005 (no judge)" in prompt
+    assert "the best of all `c004`" in prompt
+    assert state.saturations[0].best_by_evaluation == pytest.approx(0.4)
+
+
+async def test_keeping_programs_that_all_fail_ends_the_run_once_all_were_run():
+    more = {
+        r"^genesis/c\d+/code$": lambda path, _: fenced(broken(path[8:12])),
+        r"debug-\d(/retry-1)?$": "No idea.",
+        r"round-\d+/judge-\d+$": keep(),
+    }
+    state, effects = await play(more)
+    assert state.best is None
+    assert {path.split("/")[2] for path in effects.runs} == {"c001", "c002", "c003", "c004"}
+    assert [(s.cycle, s.round, s.stop) for s in state.saturations] == [(1, 1, False), (1, 2, True)]
+
+
+def slow_where_accurate(request):
+    known = evaluation(request)
+    if known.scores is None:
+        return known
+    return replace(known, run_time_s=9.0, repeat_times_s=(1e-2 / known.scores.nrmse,) * 2)
+
+
+async def test_the_fastest_below_an_error_wins_and_judges_are_told_what_counts():
+    state, effects = await play(score=slow_where_accurate, objective="time", error_below=0.06)
+    assert state.execution_of(state.best).metric == pytest.approx(0.05)
+    assert all(r.repeats == 3 for r in effects.runs.values() if (r.split, r.study) == ("validation", "score"))
+    chosen, revised = (
+        effects.chats[f"cycle-1/{place}/judge-1"].messages[-1].content for place in ("select", "round-2")
+    )
+    for prompt in (chosen, revised):
+        assert "An error of at most 0.06 is enough" in prompt
+    assert "- `c001`: error 1.000e-01 in 0.1 s" in revised
+    assert "Run time: 0.10 s\nFirst call: 9.00 s" in revised
+    unreached, _ = await play(score=slow_where_accurate, objective="time", error_below=1e-6)
+    assert unreached.execution_of(unreached.best).metric == pytest.approx(0.1 / 8)
+
+
+async def test_a_front_is_sought_and_the_most_accurate_of_it_wins():
+    state, effects = await play(score=slow_where_accurate, objective="front")
+    assert state.execution_of(state.best).metric == pytest.approx(0.1 / 8)
+    assert (
+        "no other beats in both error and run time"
+        in effects.chats["cycle-1/select/judge-1"].messages[-1].content
+    )

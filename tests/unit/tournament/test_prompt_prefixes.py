@@ -56,7 +56,7 @@ async def test_judges_of_a_cycle_share_everything_before_the_first_candidate() -
         first = [prompts[0] for (place, _), prompts in judges.items() if place == cycle]
         shared = common_beginning(first)
         assert "## Criteria" in shared
-        assert "What will be measured" in shared
+        assert "## How programs are scored" in shared
         # Each judge has its own order of candidates, so the first one's name ends what is the same.
         assert shared.count("### Candidate ") == 1
         assert "\n" not in shared[shared.index("### Candidate ") :]

@@ -87,6 +87,8 @@ async def test_branches_failures_and_repairs_render_too():
         r"debug-1$": fenced(program(0.1)),
         r"round-2/judge-1": patch("c002", "NO SUCH LINE", "x"),
         r"round-2/judge-2$": keep(),
+        r"round-2/judge-3$": patch("c001d1", "ERROR = 0.1", "ERROR = 0.01"),
+        r"round-[34]/judge-\d$": keep(),
         r"select/judge-2": "no JSON",
     }
     sent = await asked(rules)
@@ -140,5 +142,6 @@ def test_a_users_prompt_hides_the_shipped_one(tmp_path, monkeypatch):
 
 def test_code_is_never_escaped():
     code = "a < b & c > 'd'"
-    text = render("debug/repair", description="d", code=code, failure="f", timed_out=False, function="solver")
+    values = {"attempts": [], "output": "", "too_costly": False, "function": "solver"}
+    text = render("debug/repair", description="d", code=code, failure="f", **values)
     assert "a < b & c > 'd'" in text

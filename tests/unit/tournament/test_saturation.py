@@ -3,7 +3,8 @@ from math import inf, nan
 import pytest
 
 from sharp.config import SynthesisOptions
-from sharp.tournament.saturation import another_cycle, best_metric, decide, relative_gain
+from sharp.tournament.ranking import relative_gain
+from sharp.tournament.saturation import another_cycle, best_metric, decide
 
 DEFAULTS = SynthesisOptions()
 
@@ -16,7 +17,14 @@ def play(
     for number, metric in enumerate(metrics, start=1):
         after = min(best, metric)
         decision = decide(
-            options, cycle=cycle, round_=number, before=best, after=after, stale_before=stale, all_kept=False
+            options,
+            cycle=cycle,
+            round_=number,
+            before=best,
+            after=after,
+            gain=relative_gain(best, after),
+            stale_before=stale,
+            all_kept=False,
         )
         decisions.append(decision)
         stale, best = decision.stale_rounds, after
@@ -57,10 +65,13 @@ def test_fixed_plays_all_rounds():
     assert len(play([0.1] * 4, options=options)) == 4
 
 
-def test_all_judges_keeping_saturates():
-    decision = decide(DEFAULTS, cycle=1, round_=2, before=1.0, after=1.0, stale_before=0, all_kept=True)
+@pytest.mark.parametrize("best", [1.0, inf])
+def test_all_judges_keeping_saturates(best):
+    decision = decide(
+        DEFAULTS, cycle=1, round_=2, before=best, after=best, gain=0.0, stale_before=0, all_kept=True
+    )
     assert decision.stop
-    assert "every judge keeps" in decision.reason
+    assert decision.reason == "saturated: every judge keeps its program"
 
 
 @pytest.mark.parametrize(

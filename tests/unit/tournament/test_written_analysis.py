@@ -1,12 +1,16 @@
 """Prompts of the analysis that a model writes: who is asked what, and what happens when it writes none."""
 
+import json
+
 import pytest
 
 from sharp.config import RunConfig
+from sharp.llm import form
 from sharp.runs.directory import models_of
 from sharp.runs.plan import plan
-from sharp.tournament.analysis import analyse
+from sharp.tournament.analysis import FORMS, VERDICTS, analyse, findings
 from sharp.tournament.genesis import generate
+from sharp.tournament.state import Analysis, AnalysisStep
 from tests.helpers.models.scripted import ANALYSIS, ScriptedEffects, fenced, program, script, session, verdict
 
 PROMPTS = {name: f"What about the {name} of this equation?" for name in ANALYSIS}
@@ -67,7 +71,7 @@ async def test_one_written_prompt_asks_for_everything():
     assert '{"analysis": "…"}' in asked(chats, "analysis/write")
     assert "Look at it from all sides." in asked(chats, "analysis/merged")
     assert "Analyse this problem in one answer" not in asked(chats, "analysis/merged")
-    assert "dx, u_max, beta, dt" in asked(chats, "analysis/merged")
+    assert "dx, N, u_max, u_min, beta" in asked(chats, "analysis/merged")
     assert found.steps[0].verdict == {"type": "hyperbolic"}
 
 
@@ -117,6 +121,36 @@ async def test_analyses_of_single_candidates_use_the_prompts_that_were_written_o
     await generate(played, await analyse(played))
     assert [path for path in effects.chats if "write" in path] == ["analysis/write"]
     assert PROMPTS["hybrid"] in asked(effects.chats, "genesis/c002/analysis/hybrid")
+
+
+async def test_a_copied_choice_is_sent_back_with_its_values_and_the_form_and_does_not_stay():
+    copied = verdict(order=1, linearity="linear | semilinear | quasilinear", type="hyperbolic")
+    rules = {r"analysis/classification$": copied, r"classification/retry": ANALYSIS["classification"]}
+    effects = ScriptedEffects(script(rules=rules))
+    found = await analyse(session(effects))
+    complaint = asked(effects.chats, "analysis/classification/retry-1")
+    assert '"linearity" must be one of linear, semilinear, quasilinear, found all of them' in complaint
+    assert '"boundary": "periodic | dirichlet | neumann | robin | mixed"' in complaint
+    assert found.steps[0].verdict["linearity"] == "linear"
+    later = effects.chats["analysis/analytical"].messages
+    assert [message.role for message in later] == ["system", "user", "assistant", "user"]
+    assert "semilinear | quasi" not in later[2].content
+
+
+def test_the_reasoning_of_an_answer_by_a_schema_reaches_genesis():
+    answer = {"reasoning": "## The flux is linear.", "verdict": "no", "solution": "", "reason": "no"}
+    step = AnalysisStep("analytical", json.dumps(answer), answer)
+    (told,) = findings(Analysis((step,), "numerical"))
+    assert told["reasoning"] == "The flux is linear."
+    assert told["finding"] == "verdict: no"
+
+
+def test_schemas_ask_for_what_verdicts_need():
+    for name, needed in VERDICTS.items():
+        schema = form(**FORMS[name])
+        assert set(needed) <= set(schema["required"]) == set(FORMS[name])
+    assert VERDICTS["analytical"] == {"verdict": ["yes", "no"]}
+    assert VERDICTS["stability"] == {"bounds": list}
 
 
 def test_the_writer_belongs_to_a_run_only_where_it_is_asked():

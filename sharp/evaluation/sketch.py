@@ -1,0 +1,47 @@
+"""Sketches of what a program returned: small enough to record, and as far from each other as the arrays are.
+
+A sketch of a sample is a random projection (CountSketch: every value is added with a fixed random sign to one of 64
+sums; Charikar, Chen and Farach-Colton, ICALP 2002). Squared distances are kept in the mean, to a fifth or so, and two
+sketches are equal where the arrays are. Which sum and sign a value has depends on its place alone, so that sketches of
+the same samples by different programs can be compared wherever and whenever these were run.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+SAMPLES, SUMS = 8, 64
+
+
+def sketch_of(prediction: Mapping[str, NDArray[Any]]) -> str:
+    """Return the sketch of the first samples of arrays [n, ...], fields in the order given, as text."""
+    samples = min(SAMPLES, len(next(iter(prediction.values()))))
+    sums = np.zeros((samples, SUMS))
+    for number, values in enumerate(prediction.values()):
+        flat = np.asarray(values[:samples], np.float64).reshape(samples, -1)
+        draws = np.random.default_rng([SUMS, number]).integers(0, 2 * SUMS, flat.shape[1])
+        signed = flat * np.where(draws % 2, 1.0, -1.0)
+        for sample in range(samples):
+            sums[sample] += np.bincount(draws // 2, signed[sample], SUMS)
+    return b64encode(sums.astype("<f8").tobytes()).decode()
+
+
+def sketch_distance(one: str, other: str) -> float:
+    """Return the mean over samples of ||one - other||_2 over the mean of both norms; 0 where both are zero."""
+    left, right = _sums(one), _sums(other)
+    apart = np.linalg.norm(left - right, axis=1)
+    size = (np.linalg.norm(left, axis=1) + np.linalg.norm(right, axis=1)) / 2
+    return float(np.mean(np.divide(apart, size, out=np.zeros_like(apart), where=size > 0)))
+
+
+@lru_cache(maxsize=1024)
+def _sums(text: str) -> Array:
+    return np.frombuffer(b64decode(text), "<f8").reshape(-1, SUMS)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
 from typing import Any, TypeVar
+
+from hpc.interrupts import CHECK_S, deferred_interrupts
 
 T = TypeVar("T")
 
@@ -33,9 +35,12 @@ def _in_thread(work: Coroutine[Any, Any, T]) -> T:
         begun.append((asyncio.get_running_loop(), task))
         return await work
 
-    with ThreadPoolExecutor(1) as pool:
+    with deferred_interrupts() as check, ThreadPoolExecutor(1) as pool:
         future = pool.submit(copy_context().run, asyncio.run, main())
         try:
+            while not future.done():
+                wait([future], CHECK_S)
+                check()
             return future.result()
         except KeyboardInterrupt:
             if begun and not future.done():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, CancelledError, ThreadPoolExecutor, wait
 from typing import TypeVar
+
+from hpc.interrupts import CHECK_S, deferred_interrupts
 
 Progress = Callable[[int, int, str], None]
 Result = TypeVar("Result")
@@ -32,14 +34,17 @@ def map_blocks(
             raise
 
     done = 0
-    with ThreadPoolExecutor(_cores()) as pool:
+    with deferred_interrupts() as check, ThreadPoolExecutor(_cores()) as pool:
         futures = {pool.submit(attempt, block): block for block in blocks}
+        waiting = set(futures)
         try:
-            for future in as_completed(futures):
+            while waiting:
+                finished, waiting = wait(waiting, CHECK_S, FIRST_COMPLETED)
+                check()
                 if errors:
                     raise errors[0]
-                done += futures[future].stop - futures[future].start
-                if progress is not None:
+                done += sum(futures[future].stop - futures[future].start for future in finished)
+                if finished and progress is not None:
                     progress(done, n, message)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -9,65 +9,24 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sharp.rule_based.tables import table
+
 Document = Mapping[str, Any]
 
 _NUMBER = r"[-+]?\d+(?:[.,]\d+)?(?:e[-+]?\d+)?"
 _END = re.compile(r"(?<=[.?!])\s+|(?<=[。？！])\s*")
-_TAKEN: Mapping[str, str] = {
-    "mean": r"\b(?:mean|average)\b|\b(?:mittlere|durchschnittliche|gemittelte)\w*|平均",
-    "integral": r"\b(?:total|integral of|integrated)\b|\b(?:gesamte|Integral)\w*|总|积分",
-    "maximum": r"\b(?:largest|highest|maximum|hottest)\b|\b(?:größte|höchste|maximale)\w*|最大|最高",
-    "minimum": r"\b(?:smallest|lowest|minimum|coldest)\b|\b(?:kleinste|niedrigste|minimale)\w*|最小|最低",
-}
 _QUESTION = re.compile(
     r"^(?:what (?:is|will be|are)|how (?:large|high|hot|warm|cold|big) (?:is|will be)|give|find|compute|report|"
     r"wie (?:groß|hoch|warm|heiß|kalt) (?:ist|wird)|was ist|gib|bestimme|berechne|求|请给出|给出|计算)|多少",
     re.IGNORECASE,
 )
-_WORDS_FOR_FIELDS = (
-    r"temperature|value|concentration|displacement|Temperatur|Wert|Konzentration|Auslenkung|温度|浓度|位移"
-    r"|\bhot\b|\bwarm\b|\bcold\b|\bheiß\b|\bkalt\b|多热"
-)
 _SECONDS: Mapping[str, float] = {"s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0}
-_DURATIONS: Mapping[str, str] = {
-    "s": r"s|seconds?|Sekunden?|秒",
-    "min": r"min|minutes?|Minuten?|分钟?",
-    "h": r"h|hours?|Stunden?|小时",
-    "day": r"days?|Tagen?|Tages?|天",
-}
 _AFTER = re.compile(
     rf"(?:after|nach)\s+(an?|one|half an|einer|einem|{_NUMBER})\s*([^\W\d]+)\b"
     rf"|({_NUMBER}|一|半)\s*个?(秒|分钟?|小时|天)(?:后|之后)"
 )
-_ARTICLES = {
-    "a": 1.0,
-    "an": 1.0,
-    "one": 1.0,
-    "half an": 0.5,
-    "einer": 1.0,
-    "einem": 1.0,
-    "一": 1.0,
-    "半": 0.5,
-}
 _AT_END = re.compile(r"\bat the end\b|\bat last\b|\bam Ende\b|结束时|最后", re.IGNORECASE)
-_UNITS: Mapping[str, str] = {
-    "degC": r"degrees? Celsius|°\s*C|degC|Grad Celsius|摄氏度|℃",
-    "degF": r"degrees? Fahrenheit|°\s*F|degF|Grad Fahrenheit|华氏度",
-    "K": r"(?i:kelvins?)|K|开尔文",
-}
 _IN_UNIT = re.compile(r"(?:,\s*|\s+)in\s+([A-Za-z][\w*/()^]*)\s*[.?!]?$")
-_SIDES = {
-    "high": ("outer|right|far|upper", "äußere|rechte|obere", "外|右"),
-    "low": ("inner|left|near|lower", "innere|linke|untere", "内|左"),
-}
-_FACES: Mapping[str, str] = {
-    "middle": r"\b(?:middle|centre|center|midpoint)\b|\bMitte\b|中点|中心|中间",
-    **{
-        side: rf"\b(?:{english})\s+(?:face|end|side|surface|edge)\b"
-        rf"|\b(?:{german})[nr]?\s+(?:Fläche|Ende|Seite|Rand|Oberfläche)\w*|(?:{chinese})(?:表面|侧|端)"
-        for side, (english, german, chinese) in _SIDES.items()
-    },
-}
 
 
 def questions_after(text: str, document: Document) -> dict[str, dict[str, Any]] | None:
@@ -91,7 +50,12 @@ def quantity_of(sentence: str, document: Document) -> dict[str, Any] | None:
         return None
     value = _value(sentence, document)
     taken = next(
-        (take for take, words in _TAKEN.items() if re.search(words, sentence, re.IGNORECASE)), "value"
+        (
+            take
+            for take, words in table("words")["taken"].items()
+            if re.search(words, sentence, re.IGNORECASE)
+        ),
+        "value",
     )
     at = {**_place(sentence, document, taken), **_time(sentence, document)}
     wanted = {*_space(document), *([_time_name(document)] if _time_name(document) else [])}
@@ -123,7 +87,7 @@ def _value(sentence: str, document: Document) -> str | None:
     ]
     if len(named) == 1:
         return str(named[0])
-    single = len(fields) == 1 and not named and re.search(_WORDS_FOR_FIELDS, sentence, re.IGNORECASE)
+    single = len(fields) == 1 and not named and re.search(table("words")["fields"], sentence, re.IGNORECASE)
     return str(fields[0]) if single else None
 
 
@@ -139,7 +103,7 @@ def _place(sentence: str, document: Document, taken: str) -> dict[str, str]:
         return found
     ((name, (low, high)),) = bounds.items()
     places = {"high": str(high), "low": str(low), "middle": f"(({low}) + ({high}))/2"}
-    for place, words in _FACES.items():
+    for place, words in table("words")["faces"].items():
         if re.search(words, sentence, re.IGNORECASE):
             return {name: places[place]}
     return {}
@@ -154,11 +118,16 @@ def _time(sentence: str, document: Document) -> dict[str, str]:
     if match := _AFTER.search(sentence):
         count, word = (match[1], match[2]) if match[1] else (match[3], match[4])
         unit = next(
-            (unit for unit, words in _DURATIONS.items() if re.fullmatch(words, word, re.IGNORECASE)), None
+            (
+                unit
+                for unit, words in table("words")["durations"].items()
+                if re.fullmatch(words, word, re.IGNORECASE)
+            ),
+            None,
         )
         own = (document.get("units") or {}).get(name, "s")
         if unit and own in _SECONDS:
-            number = _ARTICLES.get(count.lower()) or float(count.replace(",", "."))
+            number = table("words")["articles"].get(count.lower()) or float(count.replace(",", "."))
             return {name: f"{number * _SECONDS[unit] / _SECONDS[own]:.12g}"}
     if _AT_END.search(sentence):
         return {name: str(document["time"][1])}
@@ -166,8 +135,8 @@ def _time(sentence: str, document: Document) -> dict[str, str]:
 
 
 def _unit(sentence: str) -> str | None:
-    for unit, words in _UNITS.items():
+    for unit, words in table("words")["units"].items():
         if re.search(rf"(?:\bin\s+|多少|以|用)\s*(?:{words})(?![A-Za-z/*])", sentence):
-            return unit
+            return str(unit)
     match = _IN_UNIT.search(sentence)
     return match[1] if match else None

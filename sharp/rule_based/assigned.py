@@ -8,33 +8,8 @@ from dataclasses import dataclass
 
 from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.library import CodeBlock, EquationFamily, Library, SolverRecipe
+from sharp.rule_based.tables import table
 
-# Words of what is asked for, and what names and summaries of fitting blocks, or names of recipes, hold.
-_WORDS: tuple[tuple[str, str], ...] = (
-    ("closed form, trigonometric", r"fourier-shift"),
-    ("closed form, spline", r"spline-characteristics|cubic-characteristics"),
-    ("differences of second order", r"central-2|second-order central|five-point|\bcentral\b"),
-    ("differences of fourth", r"central-4|central-6|fourth-order central"),
-    ("limited slopes", r"muscl"),
-    ("WENO", r"weno"),
-    ("harmonic means", r"harmonic"),
-    ("Fourier", r"pseudo-spectral|dealias|\bspectral\b"),
-    ("Chebyshev", r"collocation"),
-    ("finite elements", r"elements"),
-    ("semi-Lagrangian", r"characteristics"),
-    ("strong-stability", r"ssp-rk"),
-    ("classical Runge-Kutta", r"\brk4\b"),
-    ("exponential", r"integrating-factor|etd-rk4|fourier-exact"),
-    ("implicit-explicit", r"imex"),
-    ("Crank-Nicolson", r"crank-nicolson"),
-    ("L-stable", r"rosenbrock|implicit-euler|\bimplicit\b"),
-    ("Strang", r"strang"),
-    ("solve_ivp", r"solve-ivp"),
-    ("direct factorisation", r"factorization"),
-    ("conjugate gradients", r"conjugate-gradients|incomplete-factors"),
-    ("transformation that the analysis", r"cole-hopf|scaled-sine"),
-    ("twice the points", r"between the grids"),
-)
 _LIBRARIES: tuple[tuple[str, Library], ...] = (("JAX", "jax"), ("SciPy", "scipy"), ("NumPy", "numpy"))
 
 
@@ -63,7 +38,7 @@ def asked_method(prompt: str) -> AskedMethod | None:
     _, heading, asked = prompt.rpartition(marks.METHOD_ASKED)
     if not heading:
         return None
-    patterns = tuple(pattern for words, pattern in _WORDS if words in asked)
+    patterns = tuple(pattern for words, pattern in table("words")["methods"] if words in asked)
     return AskedMethod(patterns, next((library for name, library in _LIBRARIES if name in asked), "numpy"))
 
 

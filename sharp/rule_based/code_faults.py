@@ -8,10 +8,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import resources
 from typing import Any, Literal
 
-import yaml
+from sharp.rule_based.tables import table
 
 Change = Callable[[str], str | None]
 
@@ -35,8 +34,7 @@ class CodeFault:
 @cache
 def code_faults() -> tuple[CodeFault, ...]:
     """Return all kinds of mistakes."""
-    text = (resources.files("sharp.rule_based") / "code_faults.yaml").read_text(encoding="utf-8")
-    return tuple(_fault(**written) for written in yaml.safe_load(text))
+    return tuple(_fault(**written) for written in table("code_faults"))
 
 
 def _fault(edits: Sequence[Sequence[Any]] = (), change: str = "", **rest: Any) -> CodeFault:

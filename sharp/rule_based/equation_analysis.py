@@ -7,13 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib import resources
 from typing import TYPE_CHECKING, Any
-
-import yaml
 
 from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.library import FAMILIES
+from sharp.rule_based.tables import table
 
 if TYPE_CHECKING:
     from sharp.problems import DerivativeSymbol, LinearisedSystem
@@ -39,30 +37,20 @@ class FamilyAnalysis:
         return str(solved.get("solution") or transformed.get("transformation") or "")
 
 
-def nothing_found(reason: str, key: str) -> Verdict:
-    """Return the verdict of a check that found nothing under the key it asks for."""
-    return {"verdict": "no", key: "", "reason": reason}
-
-
-@cache
-def _table() -> dict[str, Any]:
-    text = (resources.files("sharp.rule_based") / "analyses.yaml").read_text(encoding="utf-8")
-    table: dict[str, Any] = yaml.safe_load(text)
-    return table
-
-
 @cache
 def analysis_of_family(family: str) -> FamilyAnalysis:
     """Return the analysis of a family of the library, the cautious one for any other name."""
-    found = _table()[family if family in FAMILIES else _OTHER]
+    found = table("analyses")[family if family in FAMILIES else _OTHER]
     return FamilyAnalysis({check: (found[check]["text"], found[check]["verdict"]) for check in CHECKS})
 
 
 def write_analysis(prompt: str, family: str) -> str:
     """Answer with the prompts of the analysis that a prompt asks for: one for each check, or one for all."""
-    focus = _table()[family if family in FAMILIES else _OTHER]["focus"]
+    focus = table("analyses")[family if family in FAMILIES else _OTHER]["focus"]
     questions = {
-        name: text.format(**focus) for name, text in _table()["questions"].items() if f"- `{name}`" in prompt
+        name: text.format(**focus)
+        for name, text in table("analyses")["questions"].items()
+        if f"- `{name}`" in prompt
     }
     numbered = " ".join(f"({number}) {text}" for number, text in enumerate(questions.values(), 1))
     # The last form of an answer that a prompt shows names what is to be written.
@@ -74,27 +62,20 @@ def write_analysis(prompt: str, family: str) -> str:
     return f"{known}; these are the questions that decide how it is solved.\n\n{form}\n"
 
 
-_NO_FORMULA = "No closed form covers arbitrary initial data on this domain."
-_NO_CHANGE = "I know no change of variables that solves this equation for arbitrary data."
-_LINES = "one operator by the method of lines"
-_ONE_OPERATOR = "The method of lines takes all terms together, so nothing has to be split."
-
-
 @cache
 def analysis_of(document: str) -> FamilyAnalysis:
     """Return the verdicts on the problem that a specification in JSON states; it is one that can be read."""
     from sharp.problems import linearised_system, parse_problem
 
     found = _Classified(linearised_system(parse_problem(document, "the description")))
-    return FamilyAnalysis(
-        {
-            "classification": (found.words, found.classification),
-            "analytical": (_NO_FORMULA, nothing_found("arbitrary initial data", "solution")),
-            "transformation": (_NO_CHANGE, nothing_found("none is known to me", "transformation")),
-            "hybrid": (_ONE_OPERATOR, {"verdict": "no", "parts": [], "reason": _LINES}),
-            "stability": (found.limits, found.stability),
-        }
-    )
+    by_lines = {
+        check: (told["text"], told["verdict"]) for check, told in table("analyses")["by_lines"].items()
+    }
+    read = {
+        "classification": (found.words, found.classification),
+        "stability": (found.limits, found.stability),
+    }
+    return FamilyAnalysis({check: {**by_lines, **read}[check] for check in CHECKS})
 
 
 @dataclass(frozen=True)

@@ -18,26 +18,11 @@ from functools import cached_property
 from math import log10
 
 from sharp.rule_based.library import CodeBlock
+from sharp.rule_based.tables import table
 
 # Typical error of a part by its rank, on the grids and steps that are usual for the shipped problems.
 ERROR_OF_RANK = (1e-1, 5e-3, 5e-4, 3e-5, 1e-6)
-# Parts that join or name others, or decide how fast rather than how accurately; by slot or by slot and name.
-NEUTRAL = frozenset(
-    {
-        *("solver", "groups", "step", "state", "inviscid", "reaction"),
-        *("matrix", "operator", "precondition"),
-        *(("space", "method-of-lines"), ("viscosity", "face-stress")),
-    }
-)
-# Ranks compare the blocks of one slot; beside those of other slots these parts do better than their rank says.
-BETTER_THAN_RANKED: Mapping[tuple[str, str], int] = {
-    ("nonlinear", "aliased"): 3,
-    ("convection", "pseudo-spectral"): 4,
-    ("advance", "filtered-rk4"): 3,
-    ("reconstruct", "third-order"): 3,
-    ("faces", "geometric"): 3,
-    ("faces", "one-sided"): 2,
-}
+NEUTRAL = frozenset(table("estimates")["neutral"])
 IN_SPACE = frozenset({"space", "convection", "nonlinear"})
 IN_TIME = frozenset({"advance", "transport", "viscous", "react", "heat"})
 UNREFINED = frozenset({"closure", "grid", "faces"})
@@ -49,39 +34,9 @@ SMOOTH = frozenset({"reaction-diffusion"})
 USUAL_STEP, USUAL_COURANT = 1e-3, 0.4
 ROUNDING, ROUNDING_OF_MANY_STEPS = 1e-5, 3e-3
 TOLERANCE_TO_ERROR = 3.0
-
-
-# Steps on the data's grid with the usual constants, by the rule for the step: number, constant, its usual value, and
-# the power of the grid's refinement that the number grows with.
-_STEPS: Mapping[str, tuple[float, str, float, int]] = {
-    "accuracy": (1000, "MAX_STEP", 1e-3, 0),
-    "output-interval": (200, "", 1.0, 0),
-    "cfl": (500, "CFL", 0.4, 1),
-    "convective": (5600, "CFL", 0.4, 1),
-    "acoustic": (7000, "CFL", 0.4, 1),
-    "stabilized": (7000, "CFL", 0.4, 1),
-    "explicit": (34e3, "", 1.0, 2),
-    "explicit-minimum": (33e3, "CFL", 0.4, 2),
-    "diffusive": (1.8e6, "DIFFUSION_NUMBER", 0.25, 2),
-}
 _VISCOUS_GAS = "navier-stokes-1d"
 # How many more steps than the table says the gas takes, and how much more each of them costs.
 _GAS_STEPS, _GAS_WORK = 7.0, 4.0
-_STAGES: Mapping[str, float] = {
-    "euler": 1,
-    "ssp-rk3": 3,
-    "rk4": 4,
-    "integrating-factor-rk4": 4,
-    "filtered-rk4": 5,
-}
-_RECONSTRUCTIONS: Mapping[str, float] = {"constant": 0.7, "third-order": 1.4, "weno5": 4.0}
-# Parts that cost more than a stage, in microseconds a step.
-_EXTRA: Mapping[tuple[str, str], float] = {
-    ("advance", "etd-rk4"): 1300,
-    ("heat", "legendre"): 1500,
-    ("viscous", "legendre"): 1500,
-    ("viscous", "implicit"): 700,
-}
 _STAGE_US, _COMPILED, _SAMPLES = 50.0, 0.2, 2.0
 
 
@@ -119,25 +74,26 @@ class Scheme:
     @property
     def steps(self) -> float:
         """About how many time steps it takes, 0 where it has no rule for them."""
-        if self._rule not in _STEPS:
+        if self._rule not in table("estimates")["steps"]:
             return 0.0
-        number, name, usual, power = _STEPS[self._rule]
+        number, name, usual, power = table("estimates")["steps"][self._rule]
         gas = _GAS_STEPS if self.family == _VISCOUS_GAS and self._rule.startswith("explicit") else 1.0
         finer = self.numbers.get("GRID_FACTOR", 1.0) ** power
-        return gas * number * usual / self.numbers.get(name, usual) * finer
+        return float(gas * number * usual / self.numbers.get(name, usual) * finer)
 
     @property
     def seconds(self) -> float:
         """About how long it runs, 0 where that cannot be told."""
+        costs = table("estimates")
         used = [self.blocks[slot].name for slot in ("advance", "transport") if slot in self.blocks]
-        stages = max((_STAGES.get(name, 2.0) for name in used), default=2.0)
-        reconstruction = _RECONSTRUCTIONS.get(self._name("reconstruct"), 1.0)
+        stages = max((costs["stages"].get(name, 2.0) for name in used), default=2.0)
+        reconstruction = costs["reconstructions"].get(self._name("reconstruct"), 1.0)
         work = _STAGE_US * stages * reconstruction * (_GAS_WORK if self.family == _VISCOUS_GAS else 1.0)
-        work += sum(_EXTRA.get((slot, block.name), 0.0) for slot, block in self.blocks.items())
+        work += sum(costs["extra"].get(f"{slot} {block.name}", 0.0) for slot, block in self.blocks.items())
         size = (
             _SAMPLES * max(self.numbers.get("GRID_FACTOR", 1.0), 0.5) * (_COMPILED if self.uses_jax else 1.0)
         )
-        return 1e-6 * work * size * self.steps
+        return float(1e-6 * work * size * self.steps)
 
     def _name(self, slot: str) -> str:
         return self.blocks[slot].name if slot in self.blocks else ""
@@ -148,7 +104,7 @@ class Scheme:
         return self._name("step")
 
     def _counts(self, slot: str, block: CodeBlock) -> bool:
-        if slot in NEUTRAL or (slot, block.name) in NEUTRAL:
+        if slot in NEUTRAL or f"{slot} {block.name}" in NEUTRAL:
             return False
         # Behind a good reconstruction the states at a face differ too little for the flux to matter.
         if slot == "flux":
@@ -156,7 +112,7 @@ class Scheme:
         return slot in IN_TIME or self.family not in SMOOTH
 
     def _error(self, block: CodeBlock) -> float:
-        rank = BETTER_THAN_RANKED.get((block.slot, block.name), block.rank)
+        rank = table("estimates")["better_than_ranked"].get(f"{block.slot} {block.name}", block.rank)
         error = ERROR_OF_RANK[rank] * self._refinement(block.slot) ** rank
         return float(min(max(error, ERROR_OF_RANK[-1]), 1.0))
 

@@ -18,6 +18,7 @@ from sharp.rule_based.estimates import merit
 from sharp.rule_based.library import family_of
 from sharp.rule_based.patching import whole_file
 from sharp.rule_based.program_analysis import ProgramAnalysis, parsed, read
+from sharp.rule_based.tables import table
 
 ASPECTS = ("accuracy", "stability", "cost", "precision", "doubt")
 # How judges differ: the weights they give an aspect, how far each trusts a method, and the noise of a verdict, the last
@@ -33,29 +34,6 @@ LONG = 5.0
 HOPELESS = -6.0
 # So many of the parts in which attempts disagree are named.
 NAMED = 6
-
-_CRITERIA = (
-    "order of accuracy of each part of the scheme, the weakest deciding",
-    "whether the step respects the stability bounds of every explicit part",
-    "number of steps and what is done in each",
-    "precision of the arithmetic against the size of the increments",
-    "functions, names and shapes that cannot work or cannot be verified",
-)
-
-# Words in the names of a program that is not built from the library: what they tell an analyst, in digits.
-_WORDS: tuple[tuple[str, str, float, str], ...] = (
-    ("rfft|fft", "accuracy", 0.8, "works in Fourier space"),
-    ("weno", "accuracy", 0.8, "WENO reconstruction"),
-    ("strang", "accuracy", 0.5, "symmetric splitting"),
-    ("rk4|rk45|k4", "accuracy", 0.5, "fourth-order Runge-Kutta stages"),
-    ("etd|integrating_factor|expm1", "accuracy", 0.4, "exponential integrator"),
-    ("minmod|limiter|muscl|van_leer|superbee", "accuracy", 0.2, "limited slopes"),
-    ("spsolve|splu|factorized", "accuracy", 0.6, "sparse direct solver"),
-    ("lax_friedrichs|upwind", "accuracy", -0.4, "a diffusive flux"),
-    ("euler|forward_euler", "accuracy", -0.4, "first-order steps"),
-    ("fori_loop|scan|while_loop|jit", "cost", 0.2, "compiled loops"),
-    ("cfl|courant|dt_max|stable_dt", "stability", 0.2, "the step follows from a bound"),
-)
 
 
 @dataclass(frozen=True)
@@ -177,7 +155,7 @@ def _blind(prompt: str) -> str:
 
 def _choice(words: str, shortlist: Mapping[str, str], nominee_reason: str) -> str:
     data = {
-        "criteria": list(_CRITERIA),
+        "criteria": table("words")["criteria"],
         "shortlist": [{"id": name, "reason": reason} for name, reason in shortlist.items()],
         "nominee": next(iter(shortlist), ""),
         "nominee_reason": nominee_reason,
@@ -193,7 +171,7 @@ def summarise(messages: Sequence[Message], family: str) -> str:
 
 def criteria() -> str:
     """Answer the request to write criteria."""
-    return f"```json\n{json.dumps({'criteria': list(_CRITERIA)}, indent=1)}\n```\n"
+    return f"```json\n{json.dumps({'criteria': table('words')['criteria']}, indent=1)}\n```\n"
 
 
 def judge(entry: SeenProgram, family: str, profile: JudgeProfile = NEUTRAL_PROFILE) -> ProgramAssessment:
@@ -254,7 +232,7 @@ def _foreign(code: str) -> Iterator[ProgramRemark]:
     names |= {node.id.lower() for node in ast.walk(tree) if isinstance(node, ast.Name)}
     names |= {node.name.lower() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     text = " ".join(sorted(names))
-    for pattern, aspect, worth, words in _WORDS:
+    for pattern, aspect, worth, words in table("words")["names"]:
         if re.search(rf"(?:{pattern})", text):
             yield ProgramRemark(aspect, worth, words)
 

@@ -8,39 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-# The first pattern that a prompt has outside its code names the question; formal complaints come first, as they quote.
-QUESTIONS = (
-    ("again", r"^Your last answer could not be used"),
-    ("patch-failed", r"^Your (?:patch could not be applied|answer could not be read)"),
-    ("write-analysis", r"^## Writing the analysis$"),
-    # What is said of answers comes before what is asked of them, as it quotes them.
-    ("rate", r"^## Rating$"),
-    ("rate-pair", r"^## Pairwise rating$"),
-    ("critique", r"^## Critique of the answers$"),
-    ("synthesise", r"^## Synthesis of the answers$"),
-    ("compare", r"^## Comparison of the attempts$"),
-    ("conclude", r"^## Final answer$"),
-    ("carry-out", r"^## Carrying out the plan$"),
-    ("plan", r"^## Plan$"),
-    ("refine", r"^## Programs and their results$"),
-    ("improve", r"^## Improvement$"),
-    ("debug", r"^## Debugging$"),
-    ("draft", r"^## Draft$"),
-    ("repair", r"^## What happened$"),
-    ("summary", r"^## Course of the tournament$"),
-    ("revise", r"^## Results of round \d+"),
-    ("summarise", r"^## Summary of a program$"),
-    ("select", r"^Rank the best \d+"),
-    ("criteria", r"write the criteria by which you will judge"),
-    ("generate", r"^## Template$"),
-    ("derive", r"^## Derivation$"),
-    ("merged", r"^## Analysis$"),
-    ("classification", r"^## Step \d+ of \d+: classification"),
-    ("analytical", r"^## Step \d+ of \d+: is there an analytical solution"),
-    ("transformation", r"^## Step \d+ of \d+: is there a helpful transformation"),
-    ("hybrid", r"^## Step \d+ of \d+: does the problem decompose"),
-    ("stability", r"^## Step \d+ of \d+: numerical stability"),
-)
 CODE = re.compile(r"^(```+|~~~+)[^\n]*\n.*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 PROGRAM = re.compile(r"^```python\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 JSON = re.compile(r"^```json\n(.*?)^```", re.MULTILINE | re.DOTALL)

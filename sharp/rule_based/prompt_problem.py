@@ -17,6 +17,7 @@ from sharp.problems import SAMPLED, Scope, evaluate_tree, parse_tree
 from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.derived_family import derive_family
 from sharp.rule_based.library import family_of
+from sharp.rule_based.tables import table
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,10 @@ class PromptProblem:
 def question(text: str) -> str | None:
     """Return the name of what a prompt asks, or None if it is nothing known."""
     prose = marks.CODE.sub("", text)
-    return next((name for name, pattern in marks.QUESTIONS if re.search(pattern, prose, re.MULTILINE)), None)
+    return next(
+        (name for name, pattern in table("words")["questions"] if re.search(pattern, prose, re.MULTILINE)),
+        None,
+    )
 
 
 def open_question(messages: Sequence[Message]) -> tuple[str | None, str]:

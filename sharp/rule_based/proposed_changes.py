@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf, log, log10
 
@@ -12,17 +12,8 @@ from sharp.rule_based.conversation_state import SeenProgram
 from sharp.rule_based.estimates import NEUTRAL, is_number
 from sharp.rule_based.library import CodeBlock, SolverRecipe
 from sharp.rule_based.program_analysis import read, understand
+from sharp.rule_based.tables import table
 
-# What finer tuning does: constant, factor, finest value, factor in run time where no estimate tells it, reason.
-_FINER: tuple[tuple[str, float, float, float, str], ...] = (
-    ("MAX_STEP", 0.5, 1.2e-4, 2.0, "a shorter step reduces the error of the splitting and of the stages"),
-    ("CFL", 0.5, 0.15, 2.0, "a smaller Courant number reduces the error of the time integration"),
-    ("RTOL", 0.1, 1e-8, 1.6, "a tighter tolerance reduces what the iteration or the step control leaves"),
-    ("GRID_FACTOR", 2.0, 2.0, 8.0, "a finer internal grid reduces the error of the scheme in space"),
-    ("ITERATIONS", 2.0, 4e3, 2.0, "more iterations leave less of the error"),
-    ("MOST_ITERATIONS", 2.0, 4e3, 2.0, "more iterations leave less of the error"),
-    ("SWEEPS", 2.0, 4e3, 2.0, "more sweeps leave less of the error"),
-)
 _COST_OF_DOUBLE = 1.5
 # A change has to save time by this factor to be made for it.
 _WORTH_TIME = 1.2
@@ -30,12 +21,6 @@ _WORTH_TIME = 1.2
 WORTH_COMPILING = 5.0
 # How far the rewriting of parts that cannot be verified may be trusted, in digits.
 _RESTORATION = 3.0
-# Where accurate schemes agree on an error, it is the reference's own, and a scheme of the kind that such references are
-# made with may come closer to them: recipes by family.
-REFERENCE_LIKE: Mapping[str, tuple[str, ...]] = {
-    "advection": ("muscl-predictor", "muscl"),
-    "burgers": ("muscl",),
-}
 # What is tried on a program that is not built from the library: names of constants that bound the step.
 _STEP_CONSTANT = re.compile(
     r"^(?P<name>\w*(?:CFL|COURANT|SAFETY|DT_FACTOR)\w*) = (?P<value>[\d.]+)", re.MULTILINE
@@ -93,7 +78,11 @@ def reference_like(base: SeenProgram, family: str) -> Iterator[ProposedChange]:
         "a limited finite-volume scheme, as such references are often made with, may come closer to it"
     )
     for recipe in choices.family.recipes if choices else ():
-        if choices and recipe.name in REFERENCE_LIKE.get(family, ()) and recipe is not choices.recipe:
+        if (
+            choices
+            and recipe.name in table("estimates")["reference_like"].get(family, ())
+            and recipe is not choices.recipe
+        ):
             yield from _moved(choices, recipe, why, "trial", 0.1)
 
 
@@ -136,7 +125,7 @@ def faster(choices: ProgramSpec, spare: float) -> Iterator[ProposedChange]:
 
 
 def _coarser(choices: ProgramSpec) -> Iterator[ProposedChange]:
-    for name, factor, _, cost, why in _FINER:
+    for name, factor, _, cost, why in table("estimates")["finer"]:
         now = choices.constants.get(name, "")
         for value in filter(is_number, choices.admissible_constants.get(name, ()) if is_number(now) else ()):
             finer = log(float(value) / float(now)) / log(factor)
@@ -220,7 +209,7 @@ def _moved(
 
 
 def _finer(choices: ProgramSpec) -> Iterator[ProposedChange]:
-    for name, factor, finest, cost, why in _FINER:
+    for name, factor, finest, cost, why in table("estimates")["finer"]:
         text = choices.constants.get(name, "")
         value = factor * float(text) if is_number(text) else inf
         if value <= finest if factor > 1 else finest <= value < inf:

@@ -1,0 +1,15 @@
+"""The tables that lie beside the rules as YAML."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
+
+
+@cache
+def table(name: str) -> Any:
+    """Return the content of `NAME.yaml` of this package; it is shared, not to be changed."""
+    return yaml.safe_load((resources.files("sharp.rule_based") / f"{name}.yaml").read_text(encoding="utf-8"))

@@ -128,7 +128,9 @@ def _measured(
     run: CandidateRun,
     evaluation: Evaluation,
 ) -> Scores:
-    """Return the scores with the measures that were asked for."""
+    """Return the scores with the measures that were asked for, on validation data with a sketch of the outputs."""
+    if request.split == "validation":
+        scores = replace(scores, sketch=sketch_of(run.first.arrays))
     if not request.measures:
         return scores
     case = MetricInput(
@@ -145,7 +147,6 @@ def _measured(
         scores,
         measures={name: value.value for name, value in found.items()},
         measure_notes={name: value.note for name, value in found.items() if value.note},
-        sketch=sketch_of(run.first.arrays) if AGREEMENT in request.measures else "",
     )
 
 

@@ -24,7 +24,6 @@ from hpc.slurm import current_job_id
 from sharp.evaluation.calls import CallPlan
 from sharp.evaluation.candidate import CandidateRun, internal_steps
 from sharp.evaluation.checks import check_grid, check_times, fault_of
-from sharp.evaluation.feedback import AGREEMENT
 from sharp.evaluation.protocol import (
     CandidateFailure,
     Convergence,

@@ -257,6 +257,11 @@ class ReplayJournal:
         self.barriers: tuple[CheckpointRecord, ...] = ()
         self._performed: dict[str, EffectRecord] = {}
 
+    @property
+    def unasked(self) -> tuple[str, ...]:
+        """The places of recorded effects that this replay has not asked for."""
+        return tuple(path for path in self.record.effects if path not in self._performed)
+
     async def perform(self, kind: str, path: str, request: Mapping[str, Any], call: Call) -> dict[str, Any]:
         """Return the recorded reply; `call` is never called.
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hpc.errors import ReplayMiss
 from sharp.agent.memory import ToolInvocation, ToolRecord
 from sharp.agent.tools import CheckResult, ToolContext, ToolError, Toolkit, ToolResult
+from sharp.errors import BudgetExceeded
 from sharp.llm import ChatBackend, ChatReply, ChatRequest, Effect, TokenUsage
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class RecordedEffects:
     The `path` of an effect says where in its session it is asked, and is unique there. `usage` counts the tokens of all
     answers, recorded ones included; `served_by` holds what the servers of models called themselves. `answers` are the
     user's to the questions that were open last. `guard` is entered while a model is asked, and may raise
-    `BudgetExceeded`.
+    `BudgetExceeded`; in a replay, `stopped` says that it did where the record ends.
     """
 
     recorder: Journal | ReplayJournal
@@ -98,16 +99,23 @@ class RecordedEffects:
     served_by: dict[str, tuple[str, ...]] = field(default_factory=dict)
     answers: Mapping[str, str] = field(default_factory=dict)
     guard: Guard = lambda _: nullcontext()
+    stopped: bool = False
 
     async def chat(self, path: str, request: ChatRequest) -> ChatReply:
-        """Ask a language model once."""
+        """Ask a language model once; raises `BudgetExceeded`."""
 
         async def call() -> JSONObject:
             with self.guard(Effect(path, "chat", request.to_json(), {}, {})):
                 self.tell(path, None)
                 return (await self.backends[request.model].complete(request)).to_json()
 
-        reply = ChatReply.from_json(await self.recorder.perform("chat", path, request.to_json(), call))
+        try:
+            recorded = await self.recorder.perform("chat", path, request.to_json(), call)
+        except ReplayMiss as miss:
+            if self.stopped:
+                raise BudgetExceeded(f"a budget was used up: {miss}") from None
+            raise
+        reply = ChatReply.from_json(recorded)
         self.usage += reply.usage
         known = self.served_by.get(request.model, ())
         self.served_by[request.model] = tuple(dict.fromkeys((*known, reply.served_by)))

@@ -49,6 +49,7 @@ def summary_dict(finished: SessionResult) -> dict[str, Any]:
     course, solution = finished.course, finished.solution
     return {
         "ending": course.ending,
+        "exhausted": course.exhausted,
         "sentence": headline(finished),
         "questions": list(course.questions),
         "answered": [list(pair) for pair in finished.answered],

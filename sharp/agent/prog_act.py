@@ -45,7 +45,7 @@ class SessionOutcome:
     """How it ended: `solved`, `unsolved`, `asks` (with questions to the user) or `refused` (with the reason).
 
     `understood` is the end where the problem was to be set up alone. `exhausted` says that an unsolved session has
-    ended because its model calls are used up.
+    ended because its model calls, or a budget, are used up.
     """
 
     memory: GraphMemory

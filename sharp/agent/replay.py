@@ -18,7 +18,7 @@ from sharp.agent.synthesis import OpenSynthesis
 
 # These come from the record, and are the same everywhere.
 _RECORDED = (
-    *("ending", "questions", "plan", "findings", "method"),
+    *("ending", "exhausted", "questions", "plan", "findings", "method"),
     *("calls", "prompt_tokens", "completion_tokens", "tool_uses"),
 )
 # An error is measured anew: it is a difference of two solutions, in which another machine's rounding shows.
@@ -50,7 +50,7 @@ def replay_and_compare(folder: Path, synthesis: OpenSynthesis | None = None) -> 
     written = _answer(folder)
     settings = _settings(folder, Path(written["session"]).name)
     try:
-        finished = replay_session(folder, settings, synthesis)
+        finished = replay_session(folder, settings, synthesis, stopped=written.get("exhausted") is True)
     except ReplayMiss as miss:
         return ReplayReport(missing=str(miss))
     found = summary_dict(finished)

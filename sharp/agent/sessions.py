@@ -113,16 +113,17 @@ def run_session(
 
 
 def replay_session(
-    folder: Path, settings: AgentConfig, synthesis: OpenSynthesis | None = None
+    folder: Path, settings: AgentConfig, synthesis: OpenSynthesis | None = None, *, stopped: bool = False
 ) -> SessionResult:
     """Carry out a finished session on its record alone: no model is asked, and values are made again from recipes.
 
-    Raises `ReplayMiss` where the record does not reach to the end.
+    `stopped` says that a budget ended it where its record ends. Raises `ReplayMiss` where the record does not reach to
+    the end.
     """
     path = session_folder(folder, settings)
     calls = ModelCalls(make_backend)
     session = _Session(path, settings, _cards(settings), lambda _: None, synthesis, calls)
-    return run_coroutine(session.play(ReplayJournal(path), {}))
+    return run_coroutine(session.play(ReplayJournal(path), {}, stopped=stopped))
 
 
 def _cards(settings: AgentConfig) -> dict[str, ModelCard]:
@@ -168,6 +169,8 @@ class _Session:
         backends: Mapping[str, ChatBackend],
         answers: Mapping[str, str] = MappingProxyType({}),
         guard: Guard = lambda _: nullcontext(),
+        *,
+        stopped: bool = False,
     ) -> SessionResult:
         settings, service = self.settings, None
         if settings.synthesis:
@@ -176,7 +179,9 @@ class _Session:
             service = self.synthesis(self.path, settings.models, settings.seed, recorded, self.say)
         toolkit = _toolkit(settings, service)
         pool = ResultStore(toolkit, settings.wall_s)
-        effects = RecordedEffects(recorder, backends, pool, self.tell, answers=answers, guard=guard)
+        effects = RecordedEffects(
+            recorder, backends, pool, self.tell, answers=answers, guard=guard, stopped=stopped
+        )
         cards: dict[Role, ModelCard] = {role: self.cards[model] for role, model in settings.models.items()}
         # The card says how long answers may be; agents choose parameters, so nothing is left to chance.
         roles = {

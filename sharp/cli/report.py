@@ -65,7 +65,8 @@ def replay(path: Path, as_json: bool) -> None:
 
     No model is asked and no program is run: the method is executed on the recorded answers, and the state at every
     barrier must be the recorded one, byte for byte. Exit code 3 if it is not. A bundle (`sharp bundle`) is unpacked
-    into a temporary folder, and its files must be those that it was made of. Of a problem in words, the folder of
+    into a temporary folder, and its files must be those that it was made of. A run that a budget stopped is re-run to
+    where it was stopped. Of a problem in words, the folder of
     `sharp solve "…"` (or RUN/translation of `sharp run "…"`) is taken: ending, plan, findings, tokens and, up to
     rounding, the error must be those of its solve_result.json.
 
@@ -78,7 +79,7 @@ def replay(path: Path, as_json: bool) -> None:
     from sharp.runs import Replay
 
     result = api.replay(path)
-    names = ["same", "missing", "differing", *(["digest"] if isinstance(result, Replay) else [])]
+    names = ["same", "missing", "differing", *(["stopped", "digest"] if isinstance(result, Replay) else [])]
     show(as_json, {name: getattr(result, name) for name in names}, _verdict(result))
     if not result.same:
         raise click.exceptions.Exit(DIFFERS)
@@ -115,11 +116,12 @@ def _verdict(result: Replay | ReplayReport) -> str:
     from sharp.runs import Replay
 
     if isinstance(result, Replay):
-        if result.missing is not None:
+        if result.missing is not None and result.stopped is None:
             return f"The record does not hold the whole run: {result.missing}"
         if result.differing is not None:
             return f"The state differs from the recorded one at barrier {result.differing!r}."
-        return f"Same state at every barrier, without a call: {result.digest}"
+        end = "" if result.stopped is None else f" The run was stopped there: {result.stopped}."
+        return f"Same state at every barrier, without a call: {result.digest}.{end}"
     if result.missing is not None:
         return f"The record does not hold the whole course: {result.missing}"
     if result.differing:

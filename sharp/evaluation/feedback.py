@@ -79,6 +79,8 @@ def feedback_text(
         lines.append(f"Combined score: {_number(metric(evaluation, kinds, weights))} ({_formula(weights)})")
     for kind in _ranked_first(kinds):
         lines += _lines(evaluation.scores, kind, reveal_data_error)
+    if AGREEMENT not in kinds and evaluation.scores.measures.get(AGREEMENT) is not None:
+        lines += _lines(evaluation.scores, AGREEMENT, None)
     return "\n".join(lines + _course(evaluation))
 
 

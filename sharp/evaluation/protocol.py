@@ -110,8 +110,8 @@ class Scores:
     the measures and `nrmse_over_time`: ||pred - ref||_2 / ||ref||_2 over all samples at times (at most eight, evenly
     spread, the last among them), empty for steady problems. The `*_per_sample` tuples have one entry a sample.
     `measures` has the value of each feedback measure asked for, None where it does not apply, and `measure_notes` says
-    why or what was restricted. `sketch` is a random projection of the outputs (`sharp.evaluation.sketch`) where
-    programs are to be compared with each other.
+    why or what was restricted. `sketch` is a random projection of the outputs on validation data
+    (`sharp.evaluation.sketch`), by which programs are compared with each other.
     """
 
     nrmse: float | None

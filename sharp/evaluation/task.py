@@ -24,7 +24,6 @@ from hpc.slurm import current_job_id
 from sharp.evaluation.calls import CallPlan
 from sharp.evaluation.candidate import CandidateRun, internal_steps
 from sharp.evaluation.checks import check_grid, check_times, fault_of
-from sharp.evaluation.feedback import AGREEMENT
 from sharp.evaluation.protocol import (
     CandidateFailure,
     Convergence,
@@ -128,7 +127,9 @@ def _measured(
     run: CandidateRun,
     evaluation: Evaluation,
 ) -> Scores:
-    """Return the scores with the measures that were asked for."""
+    """Return the scores with the measures that were asked for, on validation data with a sketch of the outputs."""
+    if request.split == "validation":
+        scores = replace(scores, sketch=sketch_of(run.first.arrays))
     if not request.measures:
         return scores
     case = MetricInput(
@@ -145,7 +146,6 @@ def _measured(
         scores,
         measures={name: value.value for name, value in found.items()},
         measure_notes={name: value.note for name, value in found.items() if value.note},
-        sketch=sketch_of(run.first.arrays) if AGREEMENT in request.measures else "",
     )
 
 

@@ -36,6 +36,13 @@ def paid_ledger(run: RunDirectory, effects: Mapping[str, EffectRecord]) -> Ledge
     return ledger_of(paid_effects(run.config, effects.values()), run.cards)
 
 
+def used_up(run: RunDirectory, effects: Mapping[str, EffectRecord]) -> str | None:
+    """Return in a sentence which budget of a run its record has used up, as far as the record alone tells."""
+    limits, minutes = BudgetLimits(**run.config.budget.model_dump()), worked_minutes(effects.values())
+    alerts = check_budget(paid_ledger(run, effects), limits, ClusterUsage(wall_time=minutes))
+    return next((alert.sentence for alert in alerts if alert.level == "stop"), None)
+
+
 def working_time(records: Iterable[EffectRecord], now: Callable[[], float] = time.monotonic) -> Clock:
     """Return the clock of a run without a cluster: the time worked before, as recorded, and that from now on."""
     before, began = worked_minutes(records), now()

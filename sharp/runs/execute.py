@@ -16,6 +16,7 @@ from hpc.journal import ReplayJournal
 from sharp.event_loop import run_coroutine
 from sharp.methods import run_method
 from sharp.runs.advance import acquire_run, advance, ignore, session_of
+from sharp.runs.budget import used_up
 from sharp.runs.directory import RunDirectory
 from sharp.runs.effects import JournaledEffects, ProgressListener
 from sharp.runs.execution_backend import LocalBackend
@@ -27,19 +28,20 @@ from sharp.tournament import Tournament
 class Replay:
     """What replaying the record gave: the state, and how far it agrees with what was recorded.
 
-    `missing` says which effect the record lacks (None if it holds the whole run); `differing` names the first barrier
-    whose state is not the recorded one; `digest` is that of the last state.
+    `missing` says which effect the record lacks (None if it holds the whole run), and `stopped` which budget was used up
+    there; `differing` names the first barrier whose state is not the recorded one; `digest` is that of the last state.
     """
 
     state: Tournament
     missing: str | None
+    stopped: str | None
     differing: str | None
     digest: str | None
 
     @property
     def same(self) -> bool:
-        """Whether the record gave the whole run again, byte for byte."""
-        return self.missing is None and self.differing is None
+        """Whether the record gave the run again, byte for byte, to its end or to where a budget stopped it."""
+        return self.differing is None and (self.missing is None or self.stopped is not None)
 
 
 def execute(
@@ -89,17 +91,18 @@ async def replayed(run: RunDirectory) -> Replay:
     journal = ReplayJournal(run.path)
     models = {name: ReplayOnlyBackend() for name in run.cards}
     effects = JournaledEffects(journal, models, ReplayOnlyBackend())
-    missing = None
+    missing = stopped = None
     try:
         state = await run_method(session_of(run, effects))
     except ReplayMiss as miss:
         missing = str(miss)
         state = effects.state or Tournament(problem=run.problem.label)
+        stopped = None if journal.unasked else used_up(run, journal.record.effects)
     pairs = zip_longest(journal.barriers, journal.record.barriers)
     unequal = (now or then for now, then in pairs if now is None or then is None or now.digest != then.digest)
     differing = next((barrier.name for barrier in unequal if barrier is not None), None)
     digest = journal.barriers[-1].digest if journal.barriers else None
-    return Replay(state, missing, differing, digest)
+    return Replay(state, missing, stopped, differing, digest)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from sharp.llm import ClusterUsage, Ledger
 from sharp.runs.budget_status import BudgetStatus, allowances, is_free, recorded_ledger, worked_minutes
 from sharp.runs.evaluations import candidate_of
 from sharp.runs.manifest import read_manifest, search_steps
+from sharp.runs.readings import readings
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Status:
 
     `dollars` is None where a call has no known price; `budgets` are those that are set. Without reference data the best
     is that with the smallest residual, and `verified` says what is known of the winner's error; None with such data.
+    `reading` says which judges have read how many of the programs of each cycle.
     """
 
     run: str
@@ -45,6 +47,7 @@ class Status:
     best_nrmse_reference: float | None
     best_residual: float | None
     verified: str | None
+    reading: tuple[str, ...]
     budgets: tuple[BudgetStatus, ...]
     warnings: tuple[str, ...]
 
@@ -89,6 +92,7 @@ def view(path: Path, spent: ClusterUsage | None = None) -> Status:
         best_nrmse_reference=scores.get("nrmse_reference"),
         best_residual=scores.get("residual"),
         verified=_verdict(record) if manifest.get("data", {}).get("kind") == "none" else None,
+        reading=tuple(readings(record.effects)),
         budgets=_budgets(manifest, record, ledger, spent) if ledger else (),
         warnings=record.warnings,
     )
@@ -122,6 +126,8 @@ def _facts(status: Status) -> Iterator[tuple[str, str]]:
     failures = f"; failures: {listed}" if listed else ""
     validation = f"{status.evaluations} on validation data{cached}{failures}"
     yield "runs", f"{status.executions}, of which {validation}"
+    if status.reading:
+        yield "reading", "; ".join(status.reading)
     if status.best is not None and status.best_nrmse is not None:
         truth = status.best_nrmse_reference
         against = f", against reference {truth:.3e}" if truth is not None else ""

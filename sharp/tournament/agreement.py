@@ -19,8 +19,12 @@ from sharp.tournament.state import Candidate, Execution, Tournament
 
 
 def with_agreement(session: RunContext, state: Tournament) -> Tournament:
-    """Return the state with every run's distance from the others as they now are, ranked by it where that counts."""
-    if AGREEMENT not in session.config.feedback.metrics:
+    """Return the state with every run's distance from the others as they now are, ranked by it where that counts.
+
+    Judges are always told of it, other methods where it is among the kinds of feedback that are configured.
+    """
+    kinds = session.config.feedback.metrics
+    if AGREEMENT not in kinds and (session.config.method != "pde-sharp" or "none" in kinds):
         return state
     sketches: defaultdict[str, list[str]] = defaultdict(list)
     for execution in state.executions:
@@ -59,11 +63,13 @@ def _compared(
     nearest = [min(sketch_distance(sketch, other) for other in others) for others in independent if others]
     if not nearest:
         return execution
-    count = "one independent program" if len(nearest) == 1 else f"{len(nearest)} independent programs"
+    note = "relative distance from one independent program"
+    if len(nearest) > 1:
+        note = f"median of the relative distances from {len(nearest)} independent programs"
     scores = replace(
         scores,
         measures={**scores.measures, AGREEMENT: median_low(nearest)},
-        measure_notes={**scores.measure_notes, AGREEMENT: f"compared with {count}"},
+        measure_notes={**scores.measure_notes, AGREEMENT: note},
     )
     evaluation = replace(execution.evaluation, scores=scores)
     return replace(execution, evaluation=evaluation, metric=session.metric(evaluation))

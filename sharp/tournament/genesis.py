@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -31,6 +32,7 @@ from sharp.tournament.run_context import (
 )
 from sharp.tournament.state import Analysis, Assignment, Candidate
 
+log = logging.getLogger(__name__)
 # Branches whose programs rest on a derivation, which gets a call of its own before the code (paper section 3.2).
 TWO_STEP = ("analytical", "transformed")
 
@@ -109,9 +111,11 @@ async def _write(
     common = {**session.told, "steps": findings(analysis), "strategy": analysis.strategy}
     conversation: Conversation = (system_prompt(),)
     if analysis.strategy in TWO_STEP and session.config.genesis.two_step:
-        conversation = (*conversation, Message("user", render("genesis/derive", **common)))
-        reply = await ask(session, f"{path}/derive", model, "genesis", conversation)
-        conversation = (*conversation, Message("assistant", said(reply.text)))
+        asked = (*conversation, Message("user", render("genesis/derive", **common)))
+        try:
+            _, conversation = await ask_and_read(session, f"{path}/derive", model, "genesis", asked, said)
+        except ReplyError as error:
+            log.warning("%s: the program is asked for without a derivation. %s", path, error)
     prompt = render(
         "genesis/generate",
         **common,

@@ -13,6 +13,7 @@ from sharp.llm import (
     Conversation,
     Message,
     PatchFailure,
+    ReplyCut,
     Revision,
     abridged,
     apply_patch,
@@ -28,7 +29,7 @@ from sharp.llm import (
 )
 from sharp.tournament.execution import checks_told, repairs_told
 from sharp.tournament.ranking import Aim, best_runs, front
-from sharp.tournament.run_context import RunContext, ask
+from sharp.tournament.run_context import RunContext, ask, told_of_cut
 from sharp.tournament.selection import Judge
 from sharp.tournament.state import OTHERS, Action, Candidate, Change, Execution, JudgeTurn, Tournament
 
@@ -114,7 +115,7 @@ async def revise(
     path = f"cycle-{cycle}/round-{round_}/judge-{judge.number}"
     keep = {place.latest, place.own_best, place.global_best}
     spare = {item for s in state.selections if s.cycle == cycle for item, _ in s.shortlist} | {*place.bases}
-    conversation, problem = told, ""
+    conversation, note = told, ""
     retries = session.config.synthesis.patch_retries
     for attempt in range(retries + 1):
         name = path if attempt == 0 else f"{path}/retry-{attempt}"
@@ -133,18 +134,20 @@ async def revise(
             )
         except ReplyError as error:
             problem = str(error)
+            note = told_of_cut(error, "judge") if isinstance(error, ReplyCut) else problem
         else:
             # What failed before is left out of what the judge remembers: it would be paid for again, and copied.
             made = _apply(state, judge, revision, cycle, round_, (*told, answer))
             if isinstance(made, TurnResult):
                 return made
             problem, applied = made, True
+            note = problem
         last_try = attempt == retries - 1
         again = render("synthesis/patch_failed", failure=problem, applied=applied, last_try=last_try)
         conversation = (*conversation, answer, Message("user", again))
     silence = json.dumps({"action": "keep", "base_id": place.latest, "reason": NO_REASON})
     judge = replace(judge, conversation=(*told, Message("assistant", f"```json\n{silence}\n```")))
-    return TurnResult(judge, "forfeit", place.latest, None, problem)
+    return TurnResult(judge, "forfeit", place.latest, None, note)
 
 
 def _apply(

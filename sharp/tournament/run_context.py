@@ -108,6 +108,7 @@ class RunContext:
             "function": self.problem.interface.function,
             "environment": self.environment or Environment(),
             "in_time": self.problem.time is not None,
+            "sampled": bool(self.problem.interface.inputs),
         }
 
     @cached_property
@@ -122,8 +123,10 @@ class RunContext:
             "common/environment",
             environment=self.environment or Environment(),
             limits=request_of(self.config, self.problem, self.data, "", "validation").limits,
-            batch=ceil(options.validation / options.shards) if self.problem.interface.inputs else 1,
-            smoke=options.smoke if self.problem.interface.inputs else 1,
+            runs=not self.config.reads_only,
+            sampled=bool(self.problem.interface.inputs),
+            batch=ceil(options.validation / options.shards),
+            smoke=options.smoke,
             in_time=self.problem.time is not None,
             x64=options.x64,
         )
@@ -292,8 +295,13 @@ async def ask_and_read(
     try:
         return await ask_until_valid(say, path, conversation, read, retries, given)
     except ReplyCut as error:
-        what, _, _advice_to_the_model = str(error).partition(". ")
-        raise ReplyCut(f"{what}. To allow longer answers, raise `sampling.{purpose}.max_tokens`.") from None
+        raise ReplyCut(told_of_cut(error, purpose)) from None
+
+
+def told_of_cut(error: ReplyCut, purpose: Purpose) -> str:
+    """Return what a user is told of an answer that was cut off: which limit to raise, in place of advice to the model."""
+    what, _, _advice_to_the_model = str(error).partition(". ")
+    return f"{what}. To allow longer answers, raise `sampling.{purpose}.max_tokens`."
 
 
 def texts_apart(reply: ChatReply) -> list[ChatReply]:

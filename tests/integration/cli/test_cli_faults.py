@@ -318,6 +318,9 @@ def test_a_budget_stops_and_a_larger_one_goes_on(
     assert stopped.returncode == 6
     assert f"sharp: the budget of {limit} {name} is used up" in stopped.stderr
     assert f"go on with: sharp resume {run} --budget NAME=VALUE" in stopped.stderr
+    replayed = sharp("replay", run)
+    assert replayed.returncode == 0, replayed.stdout
+    assert f"The run was stopped there: the budget of {limit} {name} is used up" in replayed.stdout
     spent = len(read_run(run).effects)
     assert sharp("resume", run).returncode == 6
     assert len(read_run(run).effects) == spent

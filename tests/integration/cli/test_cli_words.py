@@ -290,6 +290,13 @@ def test_a_budget_stops_a_team_with_a_report_and_a_larger_one_goes_on(
     assert done.exit_code == 6, done.output
     assert "the budget of 50 tokens is used up (60)" in done.stdout
     before = len(server.bodies)
+    again = CliRunner().invoke(replay, ["f"])
+    assert again.exit_code == 0, again.output
+    journal = next((here / "f").glob("session-*/journal.jsonl"))
+    whole = journal.read_bytes()
+    journal.write_bytes(b"".join(whole.splitlines(keepends=True)[:-1]))
+    assert CliRunner().invoke(replay, ["f"]).exit_code == 3, "an answer that is lost is no budget's end"
+    journal.write_bytes(whole)
     assert solving(words, *served(server), "--dir", "f", "--set", "budget.tokens=5000").exit_code == 0
     assert before == 4
     assert len({*prompts(server)[:before]} & {*prompts(server)[before:]}) == 0

@@ -48,7 +48,8 @@ def test_the_program_that_is_alone_with_its_result_is_furthest_from_the_others()
     ranks = {run.candidate: run.metric for run in state.executions}
     assert ranks["a"] == pytest.approx(0.01 + found["a"])
     run = next(run for run in state.executions if run.candidate == "a")
-    assert "(compared with 2 independent programs)" in feedback_text(run.evaluation, ("agreement",))
+    told = feedback_text(run.evaluation, ("agreement",))
+    assert "(median of the relative distances from 2 independent programs)" in told
 
 
 def test_relatives_and_copies_are_no_evidence() -> None:
@@ -68,6 +69,12 @@ def test_who_is_alone_is_ranked_by_the_rest() -> None:
     )
 
 
-def test_without_this_feedback_nothing_changes() -> None:
+def test_judges_are_told_of_it_in_every_run_and_rank_by_what_is_configured() -> None:
     state = state_of(a=(0.1, ()), b=(0.2, ()))
-    assert with_agreement(session(ScriptedEffects(script())), state) is state
+    plain = session(ScriptedEffects(script()), feedback={"metrics": ["residual"]})
+    run = with_agreement(plain, state).executions[0]
+    assert plain.feedback(run.evaluation).count("Disagreement: ") == 1
+    assert run.metric == 0.01
+    others = ({"feedback": {"metrics": ["none"]}}, {"method": "aide"})
+    for sections in others:
+        assert with_agreement(session(ScriptedEffects(script()), **sections), state) is state

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from hpc.journal import EffectRecord
 from sharp.config import RunConfig
 from sharp.errors import ContextExceeded
 from sharp.llm import ChatRequest, load_card
 from sharp.methods.pde_sharp import pde_sharp
 from sharp.runs.plan import context_plan
+from sharp.runs.readings import readings
 from sharp.tournament.reading import share_out
 from sharp.tournament.state import Tournament
 from tests.helpers.models.scripted import (
@@ -123,6 +125,24 @@ async def test_in_sittings_a_judge_reads_all_and_decides_among_those_it_short_li
     assert [message.role for message in last] == ["system", "user"]
     assert f"in {len(parts)} sittings" in last[-1].content
     assert last[-1].content.count("### Candidate ") == 2 * len(parts)
+
+
+def said(effects: ScriptedEffects) -> list[str]:
+    asked = {path: request.to_json() for path, request in effects.chats.items()}
+    return [*readings({path: EffectRecord(0, 0, "chat", path, "", asked[path], {}, {}) for path in asked})]
+
+
+@pytest.mark.parametrize("policy", ["drop-code", "summaries", "sittings"])
+async def test_the_record_alone_tells_what_judges_have_read(policy: str) -> None:
+    state, effects = await played(policy)
+    wanted = []
+    for chosen in state.selections:
+        line = f"cycle 1, judge {chosen.judge}: read {len(chosen.shown)} of 12 programs in full"
+        line += f", a summary of {len(chosen.summarised)}" if chosen.summarised else ""
+        wanted.append(line + (f", nothing of {len(chosen.unread)}" if chosen.unread else ""))
+    if policy == "sittings":
+        wanted = ["cycle 1: every judge has read all 12 programs in full"]
+    assert said(effects) == wanted
 
 
 def test_the_plan_says_whether_a_first_turn_fits():

@@ -136,7 +136,9 @@ async def test_every_prompt_says_where_programs_run_and_nothing_that_does_not_ho
         if "rating" not in path:
             assert "Python 3.12.1 with numpy 2.1.0, scipy 1.14.1, no other numerical library" in text, path
             assert f"may take {problem.limits.wall_s:g} s and {problem.limits.memory_mb} MB" in text, path
-            assert ("7 samples" if problem.interface.inputs else "its call has 1 sample.") in text, path
+            assert ("its call has 7 samples" in text) == bool(problem.interface.inputs), path
+            assert ("calls on a coarser grid" in text) == bool(problem.interface.inputs), path
+            assert problem.interface.inputs or not re.search(r"over the batch|any batch size", text), path
         assert not re.search(r"\b(jax|torch|pytorch|numba|cupy)\b", text, re.IGNORECASE), path
         if problem.time is None:
             found = re.search(
@@ -145,6 +147,16 @@ async def test_every_prompt_says_where_programs_run_and_nothing_that_does_not_ho
             assert not found, (path, found)
         assert "by the bounds above" not in text or "Bounds on the time step" in text, path
         assert not re.search(r"\b[chs]\d", "".join(re.findall(r"```json\n(.*?)```", text, re.DOTALL))), path
+
+
+async def test_where_nothing_is_run_prompts_name_what_was_found_and_no_limits_of_runs() -> None:
+    asked = await told(load_problem("burgers"), "numerical", synthesis={"execute": "never"})
+    assert asked
+    for path, request in asked.items():
+        text = conversation(request)
+        assert "with numpy 2.1.0, scipy 1.14.1" in text, path
+        assert "No program is run here: programs are chosen by reading their code." in text, path
+        assert not re.search(r"A run may take|short run", text, re.IGNORECASE), path
 
 
 async def test_bounds_are_named_only_where_there_are_some_and_govern_time_steps_only_in_time() -> None:

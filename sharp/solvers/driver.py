@@ -238,7 +238,7 @@ def _rank(trial: MethodResult) -> tuple[int, float]:
 
 def _trials(task: _Task, choice: MethodRanking) -> Iterator[MethodResult]:
     """Yield trials of one method after the other, until one is verified or time is over."""
-    able = choice.recommendations[:1] if task.options.method else choice.recommendations
+    able = choice.recommendations[:1] if task.options.method else choice.first_ones
     for number, recommended in enumerate(able, start=1):
         if task.deadline.remaining_s <= 0:
             return
@@ -342,6 +342,7 @@ _WORDS = {
     "fem": "finite elements",
     "fv": "finite volumes",
     "muscl": "finite volumes of second order",
+    "rbf": "differences on scattered nodes",
     "pinn": "a neural network",
 }
 

@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from sharp.experiments.agent_benchmark.pde_agent_bench.results import CaseResult, CaseTask
     from sharp.experiments.agent_benchmark.trials import Arm, BenchmarkTrial
     from sharp.experiments.publishing import ExperimentFiles
+    from sharp.solvers import ClockName
 
+_CLOCK = click.option(
+    "--clock",
+    type=click.Choice(["cpu", "wall"]),
+    default="cpu",
+    show_default=True,
+    help="What --time-limit counts: time of the processor, whatever else the machine does, or on the wall.",
+)
 _KEPT = "what has ended is kept; the same command goes on, --report-only shows what there is"
 _POLICIES = ("prog-act", "step-wise", "none")
 
@@ -144,6 +152,7 @@ def agent(
     show_default=True,
     help="Seconds for one problem.",
 )
+@_CLOCK
 @click.option(
     "--dir",
     "folder",
@@ -154,7 +163,13 @@ def agent(
 )
 @json_option
 def verify(
-    count: int, seed: int, workers: int | None, time_limit: float, folder: Path, as_json: bool
+    count: int,
+    seed: int,
+    workers: int | None,
+    time_limit: float,
+    clock: ClockName,
+    folder: Path,
+    as_json: bool,
 ) -> None:
     """Try to have wrong solutions called verified: random problems with known solutions, half of them sabotaged.
 
@@ -177,7 +192,7 @@ def verify(
         run_suite,
     )
 
-    trials = list_trials(seed, count, time_limit)
+    trials = list_trials(seed, count, time_limit, clock)
     with advice("what has ended is kept; the same command goes on"):
         cores = len(os.sched_getaffinity(0))
         rows = run_suite(folder, trials, workers or cores, lambda line: click.echo(line, err=True))
@@ -248,6 +263,7 @@ _KEPT_CASES = "what has been solved is kept; the same command goes on, --report-
     show_default=True,
     help="Seconds for each case.",
 )
+@_CLOCK
 @click.option("--accuracy", type=_SHARE, default=1e-5, show_default=True, help="Relative error to aim at.")
 @click.option("--gate", type=_SHARE, default=1e-4, show_default=True, help="Relative error that passes.")
 @click.option(
@@ -266,6 +282,7 @@ def pdeagent(
     families: tuple[str, ...],
     limit: int | None,
     time_limit: float,
+    clock: ClockName,
     accuracy: float,
     gate: float,
     folder: Path,
@@ -296,7 +313,7 @@ def pdeagent(
 
     if report_only and not log_file(folder).exists():
         raise ConfigurationError(f"--dir {folder}: no benchmark has been begun there")
-    tasks = list_tasks(file, CaseSettings(time_limit, accuracy, gate), families, limit)
+    tasks = list_tasks(file, CaseSettings(time_limit, accuracy, gate, clock), families, limit)
     if not tasks:
         raise ConfigurationError(f"{file}: expected cases, found none")
     if not report_only:

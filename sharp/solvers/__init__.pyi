@@ -15,6 +15,7 @@ from .fd_weights import fornberg_weights as fornberg_weights
 from .functions import compile_function as compile_function
 from .grid import Array as Array
 from .grid import Indices as Indices
+from .method import ClockName as ClockName
 from .method import Deadline as Deadline
 from .method import NumericalMethod as NumericalMethod
 from .method import all_methods as all_methods

@@ -52,10 +52,10 @@ def second_opinion(
     share = JUMPS_SHARE if norm_of(system.problem) == "L1" else 0.0
     for method in methods:
         enough = max(LEAST_SECONDS, COST * seconds, share * deadline.remaining_s)
-        limit = min(enough, deadline.remaining_s)
-        if limit <= 0:
+        limit = deadline.at_most(enough)
+        if limit.remaining_s <= 0:
             return None
-        found = refine(method, system, max(accuracy, ENOUGH), Deadline.within(limit), listener=listener)
+        found = refine(method, system, max(accuracy, ENOUGH), limit, listener=listener)
         if found.solution is not None and isfinite(found.error) and sound(found):
             return found
     return None

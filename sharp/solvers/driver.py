@@ -11,7 +11,14 @@ from sharp.problems import Diagnostic, Problem, check_well_posedness
 from sharp.solvers.comparison import compared_after
 from sharp.solvers.cross_check import ENOUGH, CrossCheck, compare_solutions, second_opinion
 from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.method import Deadline, NumericalMethod, all_methods, with_other_integrator
+from sharp.solvers.method import (
+    CLOCKS,
+    ClockName,
+    Deadline,
+    NumericalMethod,
+    all_methods,
+    with_other_integrator,
+)
 from sharp.solvers.other_solutions import other_solutions
 from sharp.solvers.quantities import compute_all, estimate_all
 from sharp.solvers.recommend import MethodRanking, recommend
@@ -52,6 +59,7 @@ _RANKS: tuple[CheckStatus, ...] = ("verified", "inconclusive", "failed")
 class SolveOptions:
     """What a user may ask for: a method, an accuracy, a resolution, a limit of time in seconds, fewer checks.
 
+    The limit counts seconds of `clock`: on the wall, or of the processor that this process has had.
     Without `compare` an exact solution in the specification is left aside, as if it were not known.
     """
 
@@ -59,6 +67,7 @@ class SolveOptions:
     accuracy: float | None = None
     resolution: int | None = None
     time_limit: float | None = None
+    clock: ClockName = "wall"
     cross_check: bool = True
     compare: bool = True
 
@@ -141,7 +150,7 @@ def verify_study(
 def _task(problem: Problem, options: SolveOptions, listener: Listener) -> _Task:
     system = system_of(problem)
     limits = limits_of(system, options.accuracy or aimed_accuracy(problem))
-    deadline = Deadline.within(options.time_limit or problem.limits.wall_s)
+    deadline = Deadline.within(options.time_limit or problem.limits.wall_s, CLOCKS[options.clock])
     return _Task(system, options, limits, deadline, listener)
 
 
@@ -174,8 +183,7 @@ def _alternatives(task: _Task, best: MethodResult) -> tuple[DiscreteSolution, ..
     solution = best.refinement.solution
     if solution is None or best.verdict == "failed":
         return ()
-    seconds = min(_OTHERS, task.deadline.remaining_s)
-    return other_solutions(task.system, solution, Deadline.within(seconds))
+    return other_solutions(task.system, solution, task.deadline.at_most(_OTHERS))
 
 
 def _agreed(
@@ -230,13 +238,13 @@ def _rank(trial: MethodResult) -> tuple[int, float]:
 
 def _trials(task: _Task, choice: MethodRanking) -> Iterator[MethodResult]:
     """Yield trials of one method after the other, until one is verified or time is over."""
-    able = choice.recommendations[:1] if task.options.method else choice.recommendations
+    able = choice.recommendations[:1] if task.options.method else choice.first_ones
     for number, recommended in enumerate(able, start=1):
         if task.deadline.remaining_s <= 0:
             return
         task.listener(f"{recommended.method.name}: {recommended.reason}")
         share = LAST if number == len(able) else SHARE
-        trial = _trial(task, recommended.method, Deadline.within(share * task.deadline.remaining_s))
+        trial = _trial(task, recommended.method, task.deadline.share(share))
         yield trial
         if trial.checks and trial.verdict == "verified":
             return
@@ -334,6 +342,7 @@ _WORDS = {
     "fem": "finite elements",
     "fv": "finite volumes",
     "muscl": "finite volumes of second order",
+    "rbf": "differences on scattered nodes",
     "pinn": "a neural network",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
 
@@ -28,6 +28,12 @@ class SolverFailed(Exception):
         self.reached = reached
 
 
+# What a limit of time counts: seconds on the wall, or those of processors that all threads of this process had, which
+# do not depend on what else the machine does.
+ClockName = Literal["wall", "cpu"]
+CLOCKS: Mapping[ClockName, Callable[[], float]] = {"wall": time.monotonic, "cpu": time.process_time}
+
+
 @dataclass(frozen=True)
 class Deadline:
     """A point in time, by a clock that counts seconds, after which work is given up."""
@@ -42,7 +48,11 @@ class Deadline:
 
     def share(self, part: float) -> Deadline:
         """Return the deadline after a part of the time that is left."""
-        return Deadline.within(part * self.remaining_s, self.clock)
+        return self.at_most(part * self.remaining_s)
+
+    def at_most(self, seconds: float) -> Deadline:
+        """Return the deadline that is some seconds from now, or this one where that is earlier."""
+        return Deadline.within(min(seconds, self.remaining_s), self.clock)
 
     @property
     def remaining_s(self) -> float:

@@ -34,6 +34,7 @@ _SUITS = {
     "fd": "finite differences are of a fixed order, but share nothing with global polynomials",
     "fv": "finite volumes are of low order, but robust",
     "muscl": "finite volumes of second order are the most robust",
+    "rbf": "differences on scattered nodes share nothing with elements but the outline of the domain",
     "pinn": "a network is trained, as nothing else can solve the problem",
 }
 _THOUGH = {
@@ -46,6 +47,7 @@ _THOUGH = {
     "fd": "differences look at few neighbours, so that errors stay where they arise",
     "fv": "finite volumes conserve what flows, and carry jumps without oscillations",
     "muscl": "finite volumes of second order smear jumps a little more, and hardly ever fail",
+    "rbf": "differences on scattered nodes share nothing with elements but the outline of the domain",
     "pinn": "a network is trained, as nothing else can solve the problem",
 }
 
@@ -76,6 +78,14 @@ class MethodRanking:
 
     recommendations: tuple[Recommendation, ...]
     refusals: Mapping[str, str]
+
+    @property
+    def first_ones(self) -> tuple[Recommendation, ...]:
+        """The methods that look for a solution: without those for comparisons, where there are others."""
+        found = tuple(
+            each for each in self.recommendations if not getattr(each.method, "compares_only", False)
+        )
+        return found or self.recommendations
 
     def named(self, name: str) -> Recommendation:
         """Return the recommendation of a method."""

@@ -21,7 +21,7 @@ from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.driver import Listener, SolveOptions, solve_problem
 from sharp.solvers.exact import exact_values, known_eigenvalues
 from sharp.solvers.grid import Array
-from sharp.solvers.method import all_methods
+from sharp.solvers.method import ClockName, all_methods
 from sharp.solvers.refine import eigenvalue_distance, norm_of
 from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
 from sharp.solvers.solution import Solution, within_time
@@ -108,13 +108,14 @@ def verify_solution(
     accuracy: float | None = None,
     time_limit: float | None = None,
     listener: Listener = lambda _: None,
+    clock: ClockName = "wall",
 ) -> Verdict:
     """Return the verdict on a solution, `verified` if its relative L2 error is shown to be at most `accuracy`.
 
     `candidate` is a `Solution`; a function of the space coordinates and, in problems that depend on time, the time,
     which takes arrays of one shape and returns the field, or a sequence or mapping of all fields; or a mapping of
     names to arrays in the form of solution.npz: coordinates [n], times [k], fields [k, n, …] or [n, …], or the
-    eigenvalues under their name. `time_limit` is in seconds.
+    eigenvalues under their name. `time_limit` is in seconds of `clock`, as in `SolveOptions`.
 
     Raises `InputError` for a candidate of another form, and `UnsupportedProblem` for equations that no method here
     can treat.
@@ -123,7 +124,7 @@ def verify_solution(
     used = candidate.method if isinstance(candidate, Solution) else None
     others = [method for method in all_methods() if method.name != used]
     prepared = _prepared(problem, candidate)
-    options = SolveOptions(accuracy=SHARPER * accuracy, time_limit=time_limit)
+    options = SolveOptions(accuracy=SHARPER * accuracy, time_limit=time_limit, clock=clock)
     own = solve_problem(problem, options, listener, methods=others)
     if own.verdict.status in ("rejected", "needs_clarification"):
         return own.verdict

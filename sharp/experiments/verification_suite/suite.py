@@ -25,14 +25,17 @@ from sharp.experiments.verification_suite.trials import (
     VerificationTrial,
     run_trial,
 )
+from sharp.solvers import ClockName
 
 CLASSES: tuple[str, ...] = (*get_args(Class), "failed")
 WRONG = "verified, wrong"
 
 
-def list_trials(seed: int, count: int, time_limit: float) -> tuple[VerificationTrial, ...]:
-    """Return the first trials of a seed."""
-    return tuple(VerificationTrial(seed, index, time_limit) for index in range(count))
+def list_trials(
+    seed: int, count: int, time_limit: float, clock: ClockName = "cpu"
+) -> tuple[VerificationTrial, ...]:
+    """Return the first trials of a seed, each with so many seconds of the clock."""
+    return tuple(VerificationTrial(seed, index, time_limit, clock) for index in range(count))
 
 
 def run_suite(
@@ -73,7 +76,7 @@ def format_row(row: VerificationResult) -> str:
     width = f" {row.width:.1e}" if row.width is not None else ""
     return (
         f"{row.key} {row.family}; {row.feature}{width}; {what}: {row.verdict}, true error {error} "
-        f"at accuracy {row.accuracy:.0e}, {row.seconds:.1f} s"
+        f"at accuracy {row.accuracy:.0e}, {row.cpu_seconds:.1f} s of processor"
         if row.accuracy
         else f"{row.key}: {row.verdict}: {row.sentence}"
     )

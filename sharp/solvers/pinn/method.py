@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -81,7 +82,7 @@ class Pinn:
     ) -> DiscreteSolution:
         """Train a network of so many neurons a layer; it is the best that was found until the deadline."""
         points = _POINTS[len(system.space) + (not system.steady)] * resolution**2 // 32**2
-        until = deadline.at - _RESERVE
+        until = time.monotonic() + deadline.remaining_s - _RESERVE
         settings = PinnConfig(resolution, max(points, 64), until, accuracy, self.adam, self.lbfgs)
         with tempfile.TemporaryDirectory(prefix="sharp-pinn-") as name:
             trained = self._trained(system, settings, Path(name), deadline)

@@ -86,7 +86,7 @@ def test_a_suite_counts_its_rows_and_goes_on_where_it_ended(tmp_path: Path) -> N
     assert len(rows) == len(lines) == 1
     assert run_suite(tmp_path, list_trials(3, 1, 5.0), 1, lines.append) == rows
     assert len(lines) == 1
-    bad = VerificationResult("1-1-5", 1, 1, verdict=WRONG)
+    bad = VerificationResult("1-1-5-cpu", 1, 1, verdict=WRONG)
     assert counts([*rows, bad])[WRONG] == 1
 
 
@@ -95,13 +95,13 @@ def test_the_command_writes_rows_and_fails_on_a_wrong_verdict(
 ) -> None:
     from sharp.experiments.verification_suite import suite
 
-    rows = (VerificationResult("0-0-20", 0, 0, accuracy=1e-3, error=0.5, verdict=WRONG),)
+    rows = (VerificationResult("0-0-20-cpu", 0, 0, accuracy=1e-3, error=0.5, verdict=WRONG),)
     monkeypatch.setattr(suite, "run_suite", lambda *_: rows)
     arguments = ["verify", "--count", "1", "--dir", str(tmp_path), "--json"]
     found = CliRunner().invoke(bench, arguments)
     assert found.exit_code == 3
     assert json.loads(found.stdout)["counts"][WRONG] == 1
-    assert (tmp_path / "verification.csv").read_text().splitlines()[1].startswith("0-0-20,0,0,")
+    assert (tmp_path / "verification.csv").read_text().splitlines()[1].startswith("0-0-20-cpu,0,0,")
 
 
 # What the suite has found, and what is to find it

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sharp.solvers.method import Deadline, SolverFailed
+from sharp.solvers.driver import SolveOptions, solve_problem
+from sharp.solvers.method import ClockName, Deadline, SolverFailed
 from sharp.solvers.refine import (
     ENDS,
     LEAST_SHARE,
@@ -286,3 +288,12 @@ def test_nothing_finer_is_tried_than_what_is_foreseen_to_take_too_long() -> None
     assert [attempt.resolution for attempt in found.attempts] == [40, 90, 120]
     told = "its next step would take about 120 s of the 100 s that are left"
     assert found.attempts[-1].failure == told
+
+
+@pytest.mark.parametrize(("clock", "all_tried"), [("cpu", True), ("wall", False)])
+def test_seconds_of_the_processor_do_not_pass_while_others_have_it(clock: ClockName, all_tried: bool) -> None:
+    waiting = Watched(before=lambda *_: time.sleep(0.3), error=lambda n: n**-1.0)
+    options = SolveOptions(time_limit=1.0, clock=clock, accuracy=1e-6, cross_check=False)
+    found = solve_problem(problem_of(HEAT), options, methods=[waiting])
+    solved = [each for each in found.trials[0].refinement.attempts if not each.failure]
+    assert (len(solved) == len(waiting.sizes)) == all_tried

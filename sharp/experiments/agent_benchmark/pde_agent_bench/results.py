@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from sharp.experiments.log import RecordWriter, read_log
 from sharp.experiments.run_summary import column
+from sharp.solvers import ClockName
 
 Outcome = Literal[
     "verified", "inconclusive", "failed", "unsolved", "rejected", "needs_clarification", "refused", "crashed"
@@ -24,11 +25,15 @@ Outcome = Literal[
 
 @dataclass(frozen=True)
 class CaseSettings:
-    """How cases are solved and judged: seconds for each, the relative error aimed at, and the one that passes."""
+    """How cases are solved and judged: seconds for each, the relative error aimed at, the one that passes, the clock.
+
+    Seconds are those of the `clock`, as in `SolveOptions`.
+    """
 
     time_limit: float = 30.0
     accuracy: float = 1e-5
     gate: float = 1e-4
+    clock: ClockName = "cpu"
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,9 @@ def _solved(row: CaseResult, task: CaseTask, solver: Solver) -> CaseResult:
         return replace(row, outcome="refused", reason=": ".join(filter(None, (found.reason, found.detail))))
     settings = task.settings
     row = replace(row, reference="exact" if found.problem.specification.reference.value else "none")
-    options = SolveOptions(accuracy=settings.accuracy, time_limit=settings.time_limit, compare=False)
+    options = SolveOptions(
+        accuracy=settings.accuracy, time_limit=settings.time_limit, clock=settings.clock, compare=False
+    )
     try:
         answer = solver(without_reference(found), options)
     except InputError as error:

@@ -34,6 +34,7 @@ QUESTIONS = (
     ("criteria", r"write the criteria by which you will judge"),
     ("generate", r"^## Template$"),
     ("derive", r"^## Derivation$"),
+    ("written", r"^## Prompt \d+ of \d+ of the analysis$"),
     ("merged", r"^## Analysis$"),
     ("classification", r"^## Step \d+ of \d+: classification"),
     ("analytical", r"^## Step \d+ of \d+: is there an analytical solution"),

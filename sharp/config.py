@@ -160,6 +160,15 @@ class AnalysisOptions(_Section):
     stability: bool = Field(True, description="derive symbolic time-step bounds (ablation B.2.2 omits it)")
     per_candidate: bool = Field(False, description="analyse once for each candidate instead of once a run")
 
+    @model_validator(mode="after")
+    def _written_prompts_are_the_writers(self) -> AnalysisOptions:
+        if self.written and not self.stability:
+            raise ValueError(
+                f"`stability: false` leaves one of our prompts out; with prompting '{self.prompting}' a model writes "
+                "them"
+            )
+        return self
+
     @property
     def written(self) -> bool:
         """Whether a model writes the prompts."""

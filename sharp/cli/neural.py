@@ -22,6 +22,7 @@ def neural() -> None:
     \b
     Examples:
       sharp neural list --problem burgers
+      sharp neural tables
       sharp neural train advection
     """
 
@@ -53,6 +54,31 @@ def list_(folders: tuple[Path, ...], problem: str | None, as_json: bool) -> None
     }
     rows = (*map(_published, published), *map(_trained, trained))
     show(as_json, facts, (block for row in rows for block in row))
+
+
+@neural.command()
+@json_option
+def tables(as_json: bool) -> None:
+    """Show the tables of neural solvers that the paper quotes from others, as printed.
+
+    \b
+    Examples:
+      sharp neural tables
+    """
+    from sharp.document import Heading, Paragraph, Table
+    from sharp.neural import paper_tables
+
+    found = paper_tables()
+    blocks = (
+        block
+        for each in found
+        for block in (
+            Heading(f"{each.table}: {each.title}"),
+            Table(each.columns, each.rows),
+            Paragraph(each.note),
+        )
+    )
+    show(as_json, [each.model_dump(mode="json") for each in found], blocks)
 
 
 @neural.command()

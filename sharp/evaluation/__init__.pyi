@@ -45,6 +45,7 @@ from .scratch import remove_tree as remove_tree
 from .scratch import scratch_folder as scratch_folder
 from .sketch import sketch_distance as sketch_distance
 from .sketch import sketch_of as sketch_of
+from .strategy import strategy_of as strategy_of
 from .structure import NormalForm as NormalForm
 from .structure import ProgramConstant as ProgramConstant
 from .structure import normal_form as normal_form

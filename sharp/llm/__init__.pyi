@@ -82,7 +82,6 @@ from .replies import explanation as explanation
 from .replies import extract_json as extract_json
 from .replies import read_revision as read_revision
 from .replies import read_selection as read_selection
-from .replies import read_strategy as read_strategy
 from .replies import read_verdict as read_verdict
 from .replies_code import extract_code as extract_code
 from .replies_text import CUT_OFF as CUT_OFF

@@ -34,7 +34,6 @@ _ID_KEYS = ("id", "candidate", "candidate_id", "name")
 _REASON_KEYS = ("reason", "why", "rationale", "justification")
 _DESCRIBED = 300
 _JSON = frozenset({"json", "json5", "jsonc"})
-_STRATEGY = re.compile(r"^[ \t#\"'*]*+strategy[ \t]*+:[ \t`'\"*]*+([a-z]++)", re.MULTILINE | re.IGNORECASE)
 _ENVELOPE = re.compile(r"^\*\*\* Begin Patch\n(.*?)^\*\*\* End Patch$", re.MULTILINE | re.DOTALL)
 _FILLER = re.compile(r"\b(?:candidate|solver|program|code|id|number|no)\b")
 # How prompts write what a value may be: models copy it in place of a value.
@@ -184,13 +183,6 @@ def read_patch(text: str, function: str) -> Revision | None:
     """Return the patch of a reply that needs no header, as one without a base; None for a whole program or neither."""
     kind, body, _ = _patch(answer(text), function)
     return None if kind in (None, "whole-file") else Revision("", (), kind, body)
-
-
-def read_strategy(code: str, default: Strategy) -> Strategy:
-    """Return the strategy that a program states in a docstring or comment line `Strategy: …`."""
-    stated = (match[1].lower() for match in _STRATEGY.finditer(code))
-    named = (strategy for word in stated for strategy in STRATEGIES if word.startswith(strategy[:7]))
-    return next(named, default)
 
 
 def _json_object(reply: str) -> dict[str, Any]:

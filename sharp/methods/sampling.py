@@ -8,13 +8,13 @@ from typing import Literal
 
 from sharp.config import SamplingParams
 from sharp.errors import ReplyError
+from sharp.evaluation import strategy_of
 from sharp.llm import (
     ChatReply,
     Conversation,
     Message,
     explanation,
     extract_code,
-    read_strategy,
     render,
 )
 from sharp.tournament import (
@@ -159,7 +159,7 @@ async def read_draft(
         return Candidate(
             id=name,
             origin=purpose,
-            strategy=read_strategy(code, "numerical"),
+            strategy=strategy_of(code),
             author=model,
             code=code,
             explanation=explanation(text),

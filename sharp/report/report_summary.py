@@ -242,11 +242,16 @@ def analysis(evidence: ReportData) -> Section:
     if found is None:
         return Section("analysis", title, (Paragraph("The analysis has not been finished."),))
     author = evidence.author(evidence.run.config.models.analyst)
-    branch = f"Branch taken: {found.strategy} ({BRANCH[found.strategy]}). The checks were made by {author}."
-    table = Table(("check", "verdict"), tuple((step.name, _verdict(step.verdict)) for step in found.steps))
+    branch = (
+        f"Branch taken: {found.strategy} ({BRANCH[found.strategy]}). The checks were made by {author}."
+        if found.strategy
+        else f"No branch was taken: {author} answered in prose."
+    )
+    verdicts = tuple((step.name, _verdict(step.verdict)) for step in found.steps if step.verdict)
+    table = (Table(("check", "verdict"), verdicts),) if verdicts else ()
     answers = (Details(f"{step.name}: whole answer", (ModelText(step.text, author),)) for step in found.steps)
     prompts, bounds = _prompts(evidence, found.written), _bounds(found.bounds)
-    return Section("analysis", title, (Paragraph(branch), *prompts, table, *bounds, *answers))
+    return Section("analysis", title, (Paragraph(branch), *prompts, *table, *bounds, *answers))
 
 
 def _prompts(evidence: ReportData, written: GeneratedPrompts | None) -> Iterator[Block]:
@@ -259,9 +264,9 @@ def _prompts(evidence: ReportData, written: GeneratedPrompts | None) -> Iterator
             f"{written.unreadable}"
         )
         return
-    yield Paragraph(f"The prompts were written by {author}; only the form of the answer was added to them.")
-    for name, text in written.prompts.items():
-        yield Details(f"{name}: prompt", (ModelText(text, author),))
+    yield Paragraph(f"The prompts were written by {author}, who knew the problem and none of our checks.")
+    for number, text in enumerate(written.prompts, 1):
+        yield Details(f"prompt-{number}: prompt", (ModelText(text, author),))
 
 
 def _bounds(bounds: tuple[StabilityBound, ...]) -> Iterator[Block]:

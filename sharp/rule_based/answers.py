@@ -19,6 +19,7 @@ from sharp.rule_based.equation_analysis import (
     Verdict,
     analysis_of,
     analysis_of_family,
+    answer_written,
     write_analysis,
 )
 from sharp.rule_based.prompt_problem import PromptProblem, open_question, task
@@ -125,6 +126,7 @@ def _block(data: Mapping[str, Any]) -> str:
 # Rules that build on programs in the prompt return None where they find none; then a program is written.
 _RULES: Mapping[str, Callable[[_Question], str]] = {
     "write-analysis": lambda q: write_analysis(q.prompt, q.problem.family),
+    "written": lambda q: answer_written(q.prompt, q.problem.family, q.analysis),
     "merged": _all_checks,
     "derive": _derive,
     "generate": _Question.program,

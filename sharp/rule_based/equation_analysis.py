@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.library import FAMILIES
 from sharp.rule_based.tables import table
 
@@ -45,21 +43,28 @@ def analysis_of_family(family: str) -> FamilyAnalysis:
 
 
 def write_analysis(prompt: str, family: str) -> str:
-    """Answer with the prompts of the analysis that a prompt asks for: one for each check, or one for all."""
-    focus = table("analyses")[family if family in FAMILIES else _OTHER]["focus"]
-    questions = {
-        name: text.format(**focus)
-        for name, text in table("analyses")["questions"].items()
-        if f"- `{name}`" in prompt
-    }
-    numbered = " ".join(f"({number}) {text}" for number, text in enumerate(questions.values(), 1))
-    # The last form of an answer that a prompt shows names what is to be written.
-    forms = marks.JSON.findall(prompt)
-    names = re.findall(r'"(\w+)":', forms[-1]) if forms else CHECKS
-    prompts = {name: questions.get(name) or numbered for name in names}
+    """Answer with the prompts of the analysis that a prompt asks for: one for each question, or one for all.
+
+    Splittings and bounds on the time step are overlooked, as the paper says of GPT-4o (appendix B.2.1).
+    """
+    questions = list(_questions(family).values())
+    if '"…", "…"' not in prompt:
+        questions = [" ".join(f"({number}) {text}" for number, text in enumerate(questions, 1))]
     known = "I know this equation" if family in FAMILIES else "This equation is none that I know"
-    form = f"```json\n{json.dumps(prompts, indent=1)}\n```"
+    form = f"```json\n{json.dumps({'prompts': questions}, indent=1)}\n```"
     return f"{known}; these are the questions that decide how it is solved.\n\n{form}\n"
+
+
+def _questions(family: str) -> dict[str, str]:
+    """Return what is asked of a family, by check."""
+    focus = table("analyses")[family if family in FAMILIES else _OTHER]["focus"]
+    return {name: text.format(**focus) for name, text in table("analyses")["questions"].items()}
+
+
+def answer_written(prompt: str, family: str, found: FamilyAnalysis) -> str:
+    """Answer a prompt of the analysis that was written before in prose: on what it asks, or else on the kind."""
+    asked = [name for name, text in _questions(family).items() if text in prompt] or ["classification"]
+    return "\n\n".join(found.checks[name][0] for name in asked)
 
 
 @cache

@@ -120,7 +120,7 @@ class ProgressView:
 
     def _barrier(self, name: str, state: Tournament) -> None:
         if name == "analysis" and state.analysis is not None:
-            self._line(f"analysis: strategy {state.analysis.strategy}")
+            self._line(f"analysis: strategy {state.analysis.strategy or 'left open'}")
         elif name == "genesis":
             number, different = (
                 len(state.candidates),

@@ -194,13 +194,12 @@ _SEARCH: Columns = (
 def _analysis(state: Tournament) -> dict[str, StateArray]:
     steps = state.analysis.steps if state.analysis else ()
     bounds = state.analysis.bounds if state.analysis else ()
-    written = state.analysis.written.prompts if state.analysis and state.analysis.written else {}
+    written = state.analysis.written.prompts if state.analysis and state.analysis.written else ()
     return {
         "analysis_step": _text((s.name for s in steps), "name of the check", "step"),
         "analysis_verdict": _json((dict(s.verdict) for s in steps), "verdict", "step"),
         "analysis_text": _text((s.text for s in steps), "the model's whole answer", "step"),
-        "written_name": _text(written, "check that a model wrote the prompt of", "written"),
-        "written_prompt": _text(written.values(), "the prompt it wrote", "written"),
+        "written_prompt": _text(written, "a prompt of the analysis that a model wrote", "written"),
         "bound_scheme": _text((b.scheme for b in bounds), "scheme of a time-step bound", "bound"),
         "bound_expression": _text((b.expression for b in bounds), "the bound as written", "bound"),
         "bound_value": _real((b.value for b in bounds), "the bound on the data's grid", "bound"),

@@ -30,9 +30,10 @@ from sharp.llm import (
     one_of,
     read_verdict,
     render,
+    said,
 )
 from sharp.problems import Scope, evaluate_tree, names_in, parse_tree
-from sharp.tournament.run_context import RunContext, ask_and_read, system_prompt
+from sharp.tournament.run_context import RunContext, ask, ask_and_read, system_prompt
 from sharp.tournament.state import Analysis, AnalysisStep, GeneratedPrompts, StabilityBound
 
 _YES_NO = one_of(("yes", "no"))
@@ -65,11 +66,11 @@ VERDICTS: Mapping[str, Mapping[str, Allowed]] = {
     for key in [_DECISIVE.get(name, "verdict")]
 }
 """The key of each check's verdict without which it cannot be used, and what its value may be."""
-SINGLE = "analysis"
-"""The name of the one prompt that asks for everything."""
+MOST_PROMPTS = 8
+"""Prompts of an analysis that a model may write."""
 
 _LONGEST = 1000
-"""Characters of a check's reasoning that later prompts show."""
+"""Characters of a check's reasoning that later prompts show; an answer without a verdict counts as four."""
 
 _DEPENDS = "depends on the solution"
 
@@ -101,27 +102,44 @@ async def analyse(
 
     The checks come in the paper's order; a positive analytical or transformation check skips the rest, and the
     stability analysis runs before hybrid and numerical generation. An answer that stays unreadable after one more
-    try counts as "continue" and is recorded as such.
+    try counts as "continue" and is recorded as such. Prompts that a model wrote are answered in prose, and take no
+    branch.
     """
     options = session.config.analysis
     if options.written and written is None:
-        checks = tuple(name for name in VERDICTS if name != "stability" or options.stability)
-        written = await generate_prompts(session, path, checks)
-    prompts = written.prompts if written else {}
-    dialogue = await (_merged if options.single else _one_by_one)(session, path, prompts)
+        written = await generate_prompts(session, path)
+    if written and written.prompts:
+        return Analysis(await _in_prose(session, path, written.prompts), None, (), written)
+    dialogue = await (_merged if options.single else _one_by_one)(session, path)
     stability = next((step.verdict for step in dialogue.steps if step.name == "stability"), {})
     bounds = tuple(_bound(item, bound_names(session)) for item in _bounds_in(stability))
     return Analysis(dialogue.steps, dialogue.branch or "numerical", bounds, written)
 
 
-async def _one_by_one(session: RunContext, path: str, prompts: Mapping[str, str]) -> _Dialogue:
+async def _in_prose(session: RunContext, path: str, prompts: Sequence[str]) -> tuple[AnalysisStep, ...]:
+    """Return the answers to prompts that a model wrote, asked one after the other in one conversation."""
+    conversation: Conversation = (system_prompt(),)
+    steps: list[AnalysisStep] = []
+    for number, prompt in enumerate(prompts, 1):
+        told = {"written": prompt, "step": number, "steps": len(prompts)}
+        asked = Message("user", render("analysis/written", **session.told, **told))
+        conversation = (*conversation, asked)
+        name = f"prompt-{number}"
+        reply = await ask(session, f"{path}/{name}", session.config.models.analyst, "analysis", conversation)
+        answer = said(reply.text)
+        conversation = (*conversation, Message("assistant", answer))
+        steps.append(AnalysisStep(name, answer, {}))
+    return tuple(steps)
+
+
+async def _one_by_one(session: RunContext, path: str) -> _Dialogue:
     dialogue = _Dialogue((system_prompt(),))
     for name in ("classification", "analytical", "transformation", "hybrid"):
-        dialogue = await _step(session, path, dialogue, name, prompts)
+        dialogue = await _step(session, path, dialogue, name)
         if dialogue.branch in ("analytical", "transformed"):
             return dialogue
     if session.config.analysis.stability:
-        dialogue = await _step(session, path, dialogue, "stability", prompts)
+        dialogue = await _step(session, path, dialogue, "stability")
     return dialogue
 
 
@@ -145,12 +163,9 @@ def bound_names(session: RunContext) -> dict[str, float | None]:
     }
 
 
-async def _step(
-    session: RunContext, path: str, dialogue: _Dialogue, name: str, prompts: Mapping[str, str]
-) -> _Dialogue:
+async def _step(session: RunContext, path: str, dialogue: _Dialogue, name: str) -> _Dialogue:
     prompt = render(
         f"analysis/{name}",
-        written=prompts.get(name),
         **session.told,
         steps=5 if session.config.analysis.stability else 4,
         step=len(dialogue.steps) + 1,
@@ -221,10 +236,9 @@ def _answered(conversation: Conversation) -> str:
     return conversation[-1].content if conversation[-1].role == "assistant" else ""
 
 
-async def _merged(session: RunContext, path: str, prompts: Mapping[str, str]) -> _Dialogue:
+async def _merged(session: RunContext, path: str) -> _Dialogue:
     prompt = render(
         "analysis/merged",
-        written=prompts.get(SINGLE),
         **session.told,
         names=list(bound_names(session)),
         stability=session.config.analysis.stability,
@@ -267,7 +281,8 @@ def findings(analysis: Analysis) -> list[dict[str, Any]]:
     """
     listed, told = [], set[str]()
     for step in analysis.steps:
-        reasoning = "" if step.text in told else _reasoning(step.text)
+        longest = _LONGEST if step.verdict else 4 * _LONGEST
+        reasoning = "" if step.text in told else _reasoning(step.text, longest)
         told.add(step.text)
         items = {
             key: value
@@ -284,13 +299,13 @@ def findings(analysis: Analysis) -> list[dict[str, Any]]:
     return listed
 
 
-def _reasoning(text: str) -> str:
+def _reasoning(text: str, longest: int) -> str:
     """Return what a model wrote before its verdict, as text that cannot pass for headings of the prompt."""
     told = explanation(text) if text else ""
     if told.startswith("{"):  # an answer by a schema has its reasoning in a key
         told = str(extract_json(text).get("reasoning", ""))
     words = re.sub(r"^#+ *", "", told, flags=re.MULTILINE)
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST].rsplit(' ', 1)[0]} …"
+    return words if len(words) <= longest else f"{words[:longest].rsplit(' ', 1)[0]} …"
 
 
 def _has_parts(value: Any) -> bool:
@@ -304,21 +319,14 @@ def _joined(items: Mapping[str, Any]) -> str:
     return "; ".join(f"{key}: {text}" for key, text in texts.items())
 
 
-async def generate_prompts(session: RunContext, path: str, checks: Sequence[str]) -> GeneratedPrompts:
-    """Let `models.writer` write a prompt for each check, or one for all of them.
+async def generate_prompts(session: RunContext, path: str) -> GeneratedPrompts:
+    """Let `models.writer` write the prompts of the analysis, or the one of all (appendix B.2.1).
 
-    It is told the problem and what the analysis has to find out, and none of our prompts. A reply that stays unreadable
-    after one more try gives no prompts, and the reason.
+    It is told the problem and that programs will be written by what the analysis says; none of our prompts, and nothing
+    of what these look for. A reply that stays unreadable after one more try gives no prompts, and the reason.
     """
-    options = session.config.analysis
-    names = (SINGLE,) if options.single else tuple(checks)
-    prompt = render(
-        "analysis/write",
-        **session.told,
-        single=options.single,
-        stability="stability" in checks,
-        names=names,
-    )
+    single = session.config.analysis.single
+    prompt = render("analysis/write", **session.told, single=single, most=MOST_PROMPTS)
     try:
         prompts, _ = await ask_and_read(
             session,
@@ -326,18 +334,19 @@ async def generate_prompts(session: RunContext, path: str, checks: Sequence[str]
             session.config.models.writer,
             "analysis",
             (system_prompt(), Message("user", prompt)),
-            lambda text: read_prompts(text, names),
+            lambda text: read_prompts(text, single=single),
         )
     except ReplyError as error:
         return GeneratedPrompts(unreadable=str(error))
     return GeneratedPrompts(prompts)
 
 
-def read_prompts(text: str, names: Sequence[str]) -> dict[str, str]:
-    """Return the prompts of a reply by name; raises ReplyError unless there is a text for each name."""
-    verdict = read_verdict(text, dict.fromkeys(names, str))
-    prompts = {name: str(verdict[name]).strip() for name in names}
-    empty = [f'"{name}"' for name, prompt in prompts.items() if not prompt]
-    if empty:
-        raise ReplyError(f"The prompts cannot be used: {', '.join(empty)} must not be empty.")
-    return prompts
+def read_prompts(text: str, *, single: bool) -> tuple[str, ...]:
+    """Return the prompts of a reply; raises ReplyError unless there are as many as wanted, none of them empty."""
+    prompts = read_verdict(text, {"prompts": list})["prompts"]
+    if not prompts or not all(isinstance(prompt, str) and prompt.strip() for prompt in prompts):
+        raise ReplyError('The prompts cannot be used: "prompts" must be a list of texts, none of them empty.')
+    most = 1 if single else MOST_PROMPTS
+    if len(prompts) > most:
+        raise ReplyError(f"The prompts cannot be used: expected {most} at most, found {len(prompts)}.")
+    return tuple(prompt.strip() for prompt in prompts)

@@ -107,7 +107,7 @@ def assign(
     known, rng = properties(problem, analysis) | installed, Random(f"{seed}/assignments")
     combinations = feasible(known)
     rng.shuffle(combinations)
-    mark = _FOLLOWS.get(analysis.strategy)
+    mark = _FOLLOWS.get(analysis.strategy or "")
     following = [
         parts for parts in combinations if mark is None or any(mark in part.offers for part in parts)
     ]

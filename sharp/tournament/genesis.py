@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sharp.errors import ConfigurationError, ReplyError
+from sharp.evaluation import strategy_of
 from sharp.llm import (
     CUT_OFF,
     ChatReply,
@@ -14,7 +15,6 @@ from sharp.llm import (
     Message,
     explanation,
     extract_code,
-    read_strategy,
     render,
     said,
 )
@@ -56,7 +56,7 @@ def starting_candidates(session: RunContext) -> tuple[Candidate, ...]:
         Candidate(
             id=name,
             origin="start",
-            strategy=read_strategy(given.code, "numerical"),
+            strategy=strategy_of(given.code),
             author="",
             code=given.code,
             explanation="",
@@ -132,7 +132,7 @@ async def _write(
     conversation = (*conversation, Message("user", prompt))
     reply = await ask(session, f"{path}/code", model, "genesis", conversation, n=len(ids))
     drafts = (
-        _draft(session, analysis, name, conversation, text, assignment)
+        _draft(session, name, conversation, text, assignment)
         for name, text in zip(ids, texts_apart(reply), strict=True)
     )
     return await gather_all(drafts)
@@ -140,7 +140,6 @@ async def _write(
 
 async def _draft(
     session: RunContext,
-    analysis: Analysis,
     name: str,
     conversation: Conversation,
     reply: ChatReply,
@@ -153,7 +152,7 @@ async def _draft(
         return Candidate(
             id=name,
             origin="genesis",
-            strategy=read_strategy(code, analysis.strategy),
+            strategy=strategy_of(code),
             author=model,
             code=code,
             explanation=explanation(text),

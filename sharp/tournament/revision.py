@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from sharp.errors import ReplyError
-from sharp.evaluation import canonical_hash
+from sharp.evaluation import canonical_hash, strategy_of
 from sharp.llm import (
     NO_REASON,
     Conversation,
@@ -20,7 +20,6 @@ from sharp.llm import (
     explanation,
     failure_text,
     read_revision,
-    read_strategy,
     refuse_cut,
     render,
     render_diff,
@@ -168,7 +167,7 @@ def _apply(
     candidate = Candidate(
         id=f"h{cycle}.{round_}.{judge.number}",
         origin="hybrid",
-        strategy=read_strategy(patched.code, base.strategy),
+        strategy=strategy_of(patched.code),
         author=judge.model,
         code=patched.code,
         explanation=explanation(conversation[-1].content),

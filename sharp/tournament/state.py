@@ -41,21 +41,21 @@ class StabilityBound:
 
 @dataclass(frozen=True)
 class GeneratedPrompts:
-    """The prompts of the analysis as a model wrote them, by check (`analysis` for one that asks for everything).
+    """The prompts of the analysis as a model wrote them; `unreadable` says why our own were asked instead."""
 
-    `unreadable` says why there are none; our own were asked then.
-    """
-
-    prompts: Mapping[str, str] = field(default_factory=dict)
+    prompts: tuple[str, ...] = ()
     unreadable: str = ""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What the analysis found and which branch genesis takes; `written` is None where it was asked our own prompts."""
+    """What the analysis found and which branch genesis takes; `written` is None where it was asked our own prompts.
+
+    Answers to prompts that a model wrote take no branch: `strategy` is None.
+    """
 
     steps: tuple[AnalysisStep, ...]
-    strategy: Strategy
+    strategy: Strategy | None
     bounds: tuple[StabilityBound, ...] = ()
     written: GeneratedPrompts | None = None
 

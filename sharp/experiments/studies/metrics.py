@@ -42,6 +42,10 @@ class SeriesMetric:
     column: str
 
 
+T4_DOLLARS_PER_HOUR = 0.35
+"""Price of the GPU of the paper's figure 8, a T4 (Google Cloud, on demand, November 2026); it counts for any device."""
+
+
 def short_error(value: float) -> str:
     """Return an error in three digits, as the paper writes them."""
     return f"{value:.2e}"
@@ -55,6 +59,11 @@ def _column(*names: str) -> Callable[[DataFrame], Series]:
 def _ratio(name: str, of: str) -> Callable[[DataFrame], Series]:
     """Return the ratio of two columns, missing where the second is zero."""
     return lambda runs: runs[name] / runs[of].where(runs[of] > 0)
+
+
+def _total_dollars(runs: DataFrame) -> Series:
+    """Return the dollars of calls and of the time that programs ran, by the price of the paper's GPU."""
+    return runs["standalone_dollars"] + runs["standalone_evaluation_seconds"] / 3600 * T4_DOLLARS_PER_HOUR
 
 
 def _error(title: str, name: str) -> TableMetric:
@@ -81,6 +90,10 @@ METRICS: Mapping[str, TableMetric] = {
         _column("standalone_prompt_tokens", "standalone_completion_tokens"),
     ),
     "dollars": TableMetric("dollars for calls, those taken over included", _column("standalone_dollars")),
+    "total_dollars": TableMetric(
+        f"dollars for calls, and for the time of evaluations at ${T4_DOLLARS_PER_HOUR:g} an hour",
+        _total_dollars,
+    ),
     "seconds": TableMetric(
         "seconds of evaluations, cached ones included", _column("standalone_evaluation_seconds")
     ),

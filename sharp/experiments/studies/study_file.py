@@ -41,11 +41,21 @@ WHAT = "a study"
 GENERATOR = "generator"
 """The axis of the models that write programs; every study has it."""
 
-Show = Literal["values", "against", "shares", "by-round", "by-evaluation", "paired", "evaluations-to-target"]
+Show = Literal[
+    "values",
+    "against",
+    "against-cost",
+    "shares",
+    "by-round",
+    "by-evaluation",
+    "paired",
+    "evaluations-to-target",
+]
 _CYCLES = re.compile(r"\d+(\+\d+)+")
 _NAMED = {
     "values": METRICS,
     "against": METRICS,
+    "against-cost": METRICS,
     "paired": METRICS,
     "shares": SHARES,
     "by-round": SERIES,
@@ -76,8 +86,9 @@ class Quick(_Part):
 class TableSpec(_Part):
     """One table with its figure.
 
-    `rows` and `columns` name axes; what they leave out is pooled. `where` keeps cells with these values. `against`
-    names the axis of a curve, `reference` the value of the first of `rows` that the others are compared with.
+    `rows` and `columns` name axes; what they leave out is pooled. `where` keeps cells with these values. `measure` is
+    what is shown; `against-cost` shows errors against it. `against` names the axis of a curve, `reference` the value of
+    the first of `rows` that the others are compared with.
     """
 
     show: Show = "values"

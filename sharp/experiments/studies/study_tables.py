@@ -24,6 +24,8 @@ from sharp.document import (
     Figure,
     Panels,
     PublishedMark,
+    ScatterPanel,
+    Spot,
     Stack,
     StackPanel,
     Table,
@@ -85,6 +87,8 @@ def render_table(study: Study, view: TableSpec, rows: DataFrame, anchor: str) ->
     match view.show:
         case "values" | "against":
             return (_values if view.show == "values" else _against)(study, view, rows, anchor)
+        case "against-cost":
+            return _against_cost(study, view, rows, anchor)
         case "paired" | "evaluations-to-target":
             return (_paired if view.show == "paired" else _reaching)(view, rows)
         case _:
@@ -379,6 +383,32 @@ def _against(study: Study, view: TableSpec, rows: DataFrame, anchor: str) -> Ren
     floors = view.measure == "nrmse"
     figure = _curves(table, points, anchor, (metric.title, _leaf(axis)), doubling=doubling, floors=floors)
     return replace(values, title=view.title, figure=figure)
+
+
+def _against_cost(study: Study, view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:
+    """Return the errors of runs against what they took, a mark each, with the table of what they took."""
+    table, cost, error = PivotTable(view, rows), METRICS[view.measure], METRICS["nrmse"]
+
+    def spots(key: Key, column: Any) -> Iterator[Spot]:
+        runs = table.at(key, column).finished
+        for taken, found in zip(map(plain, cost.values(runs)), map(plain, error.values(runs)), strict=True):
+            if taken is not None and found is not None:
+                yield Spot(table.label(key), "", table.label(key), float(taken), float(found))
+
+    panels = table.panels(
+        lambda column: ScatterPanel(
+            shown(column),
+            tuple(spot for key in table.rows for spot in spots(key, column)),
+            floor_levels(table.floor(column)),
+        ),
+        anchor,
+        error.title,
+        cost.title,
+    )
+    return replace(
+        _values(study, view, rows, anchor),
+        figure=_figure(table, panels, f"{error.title} against {cost.title}", "single runs"),
+    )
 
 
 def _series(view: TableSpec, rows: DataFrame, anchor: str) -> RenderedTable:

@@ -218,16 +218,17 @@ def test_the_analysis_has_its_verdicts_and_bounds(report):
 
 
 def _written_report(tmp_path, reply):
-    rules = {r"^analysis/write": reply}
+    rules = {r"^analysis/write": reply, r"^analysis/prompt-": "Take upwind differences."}
     return report_of(tmp_path, Script(rules=rules), analysis={"prompting": "written-multi"})
 
 
 def test_prompts_that_a_model_wrote_stand_in_the_report_with_its_name(tmp_path):
-    prompts = {name: f"Consider the {name}." for name in ANALYSIS}
-    report = _written_report(tmp_path, answer_of(**prompts))
+    prompts = [f"Consider the {name}." for name in ANALYSIS]
+    report = _written_report(tmp_path, answer_of(prompts=prompts))
     assert "prompts were written by the rule-based model" in words_of(report, "analysis")
     shown = {block.text for block in blocks_of(report, "analysis", ModelText)}
-    assert set(prompts.values()) <= shown
+    assert set(prompts) <= shown
+    assert "No branch was taken" in words_of(report, "analysis")
     setting = facts_of(report, "setting")
     assert setting["Prompts of the analysis"] == "written-multi"
     (row,) = rows_of(blocks_of(report, "setting", Table)[0])

@@ -36,9 +36,9 @@ PRINTED = {
     "searches": {"Table 11": 2 * 5, "Table 2": 5},
     "reasoning": {"Table 2": 6 * 5},
     "libraries": {"Table 21": 4 * 5},
-    "hybrids": {"appendix B.2.2": 1},
+    "hybrids": {"section 4.1": 1},
     "feedback": {"Table 2": 1},
-    "stability": {"Table 2": 5, "Table 18": 5},
+    "stability": {"Table 2": 5, "Table 18": 5, "appendix B.2.2": 2},
     "structure": {"Table 18": 22 * 5, "Table 19": 21 * 5},
 }
 

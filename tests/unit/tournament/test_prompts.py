@@ -11,7 +11,6 @@ from sharp.llm.prompts import prompt_hashes, render
 from sharp.methods.pde_sharp import pde_sharp
 from tests.helpers import ROOT
 from tests.helpers.models.scripted import (
-    ANALYSIS,
     ScriptedEffects,
     fenced,
     keep,
@@ -42,7 +41,6 @@ SITUATIONS = {
     "merged": {"analysis": {"prompting": "merged"}},
     "written": {"analysis": {"prompting": "written-multi"}},
     "written as one": {"analysis": {"prompting": "written-single"}},
-    "written without stability": {"analysis": {"prompting": "written-single", "stability": False}},
     "no stability": {"analysis": {"stability": False}},
     "merged without stability": {"analysis": {"prompting": "merged", "stability": False}},
     "fixed criteria": {"synthesis": {"criteria": "fixed"}},
@@ -55,9 +53,8 @@ SITUATIONS = {
     "two cycles": {"synthesis": {"next_cycle": "always", "max_cycles": 2}},
 }
 RULES = {
-    r"analysis/write$": verdict(
-        **dict.fromkeys((*ANALYSIS, "analysis"), "Think of the characteristics."),
-    ),
+    r"analysis/write$": verdict(prompts=["Think of the characteristics."]),
+    r"analysis/prompt-1$": "They are straight.",
     r"analysis/merged$": verdict(
         classification={"type": "hyperbolic"},
         analytical={"verdict": "no"},

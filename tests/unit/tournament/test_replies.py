@@ -12,7 +12,6 @@ from sharp.llm.replies import (
     extract_json,
     read_revision,
     read_selection,
-    read_strategy,
     read_verdict,
 )
 from sharp.llm.replies_code import extract_code
@@ -319,23 +318,6 @@ def test_unusable_revisions_are_refused(reply: str, message: str) -> None:
         revision(reply)
 
 
-@pytest.mark.parametrize(
-    ("code", "strategy"),
-    [
-        ('"""Solver.\n\nStrategy: hybrid\n"""\n', "hybrid"),
-        ('"""Strategy: Analytical solution"""\n', "analytical"),
-        ("# strategy : `transformation` by Cole-Hopf\n", "transformed"),
-        ("# * **Strategy:** numeric\n", "numerical"),
-        ("# Strategy: clever\n# Strategy: hybrid\n", "hybrid"),
-        ("strategy = 'hybrid'\nx = {'strategy': 'hybrid'}\n", "numerical"),
-        ("Strategy is hybrid", "numerical"),
-        ("", "numerical"),
-    ],
-)
-def test_strategy_of_a_program(code: str, strategy: str) -> None:
-    assert read_strategy(code, "numerical") == strategy
-
-
 FRAGMENTS = [
     "```", "```python", "```json", "```diff", "~~~", "<think>", "</think>", "<<<<<<< SEARCH", "=======",
     ">>>>>>> REPLACE", "--- a", "+++ b", "@@", "@@ -1,2 +3 @@", "-x", "+y", "\\ No newline", '{"a": ', "}",
@@ -355,7 +337,6 @@ def test_garbage_is_read_or_refused_by_every_reader(parts: list[str]) -> None:
         revision,
         lambda reply: read_verdict(reply, SCHEMA),
         lambda reply: read_selection(reply, IDS, max_shortlist=2),
-        lambda reply: read_strategy(reply, "hybrid"),
     )
     for reader in readers:
         with suppress(ReplyError):
@@ -369,7 +350,4 @@ def test_repeated_fragments_are_read_in_bounded_time(piece: str) -> None:
     for reader in (extract_code, revision, lambda reply: read_selection(reply, IDS, max_shortlist=2)):
         with suppress(ReplyError):
             reader(text)
-    assert time.process_time() - start < 4
-    start = time.process_time()
-    read_strategy(text, "hybrid")
     assert time.process_time() - start < 4

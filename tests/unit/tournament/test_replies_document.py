@@ -1,5 +1,6 @@
 import pytest
 
+from sharp.evaluation.strategy import strategy_of
 from sharp.llm.patching import Patched, apply_patch
 from sharp.llm.patching_hunks import MAX_HUNKS, MAX_PATCH
 from sharp.llm.replies import (
@@ -7,7 +8,6 @@ from sharp.llm.replies import (
     extract_code,
     read_revision,
     read_selection,
-    read_strategy,
     read_verdict,
 )
 from sharp.llm.replies_text import MAX_CODE, MAX_REPLY, fenced_blocks
@@ -52,7 +52,7 @@ def test_the_page_has_an_example_of_every_form() -> None:
 
 def test_program() -> None:
     code = extract_code(EXAMPLES["program"])
-    assert read_strategy(code, "hybrid") == "analytical"
+    assert strategy_of(code) == "analytical"
     assert "np.fft.irfft" in code
 
 

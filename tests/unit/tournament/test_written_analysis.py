@@ -13,18 +13,19 @@ from sharp.tournament.genesis import generate
 from sharp.tournament.state import Analysis, AnalysisStep
 from tests.helpers.models.scripted import ANALYSIS, ScriptedEffects, fenced, program, script, session, verdict
 
-PROMPTS = {name: f"What about the {name} of this equation?" for name in ANALYSIS}
-MERGED = verdict(classification={"type": "hyperbolic"}, analytical={"verdict": "no"})
+PROMPTS = ["What kind of equation is this?", "Which schemes come into question?", "What limits the steps?"]
 WRITER = {"analyst": "deepseek-r1", "writer": "gpt-4o"}
 
 
-async def analysed(
-    reply, prompting="written-multi", *, again="Still nothing.", stability=True, merged=MERGED
-):
-    rules = {r"analysis/write$": reply, r"analysis/write/retry": again, r"analysis/merged$": merged}
+async def analysed(reply, prompting="written-multi", *, again="Still nothing."):
+    rules = {
+        r"analysis/write$": reply,
+        r"analysis/write/retry": again,
+        r"analysis/prompt-(\d)$": lambda path, _: f"<think>Hm.</think>Answer {path[-1]}.",
+        r"analysis/merged$": verdict(classification={"type": "hyperbolic"}, analytical={"verdict": "no"}),
+    }
     effects = ScriptedEffects(script(rules=rules))
-    options = {"prompting": prompting, "stability": stability}
-    found = await analyse(session(effects, analysis=options, models=WRITER))
+    found = await analyse(session(effects, analysis={"prompting": prompting}, models=WRITER))
     return found, effects.chats
 
 
@@ -32,71 +33,74 @@ def asked(chats, path):
     return chats[path].messages[-1].content
 
 
-async def test_the_writer_is_told_the_problem_and_the_aims_and_none_of_our_prompts():
-    _, chats = await analysed(verdict(**PROMPTS))
-    _, own = await analysed(verdict(**PROMPTS), "multi-step")
+@pytest.mark.parametrize("prompting", ["written-multi", "written-single"])
+async def test_the_writer_is_told_the_problem_and_neither_our_checks_nor_bounds(prompting):
+    _, chats = await analysed(verdict(prompts=PROMPTS[:1]), prompting)
     request = chats["analysis/write"]
     assert (request.model, request.purpose) == ("gpt-4o", "analysis")
     assert len(request.messages) == 2
     assert asked(chats, "analysis/write").startswith("# Linear advection")
-    assert (
-        '{"classification": "…", "analytical": "…", "transformation": "…", "hybrid": "…", "stability": "…"}'
-        in (asked(chats, "analysis/write"))
-    )
-    ours = {
-        line for path in own for line in asked(own, path).split("\n## ")[-1].splitlines() if len(line) > 60
-    }
-    assert len(ours) > 8
-    assert not [line for line in ours if line in asked(chats, "analysis/write")]
+    told = asked(chats, "analysis/write").split("## Writing the analysis")[1].lower()
+    ours = ("classif", "analytical", "closed form", "transform", "variables", "hybrid", "split", "decompos", "stab",
+            "bound", "time step")  # fmt: skip
+    assert not [word for word in ours if word in told]
 
 
-async def test_five_written_prompts_are_asked_one_after_the_other_in_one_conversation_with_our_forms():
-    found, chats = await analysed(verdict(**PROMPTS))
-    _, own = await analysed(verdict(**PROMPTS), "multi-step")
-    assert list(chats) == ["analysis/write", *own]
-    for name, prompt in PROMPTS.items():
-        path = f"analysis/{name}"
+async def test_written_prompts_are_answered_in_prose_one_after_the_other_and_leave_the_strategy_open():
+    found, chats = await analysed(verdict(prompts=PROMPTS))
+    assert list(chats) == ["analysis/write", "analysis/prompt-1", "analysis/prompt-2", "analysis/prompt-3"]
+    for number, prompt in enumerate(PROMPTS, 1):
+        path = f"analysis/prompt-{number}"
         assert prompt in asked(chats, path)
-        assert asked(chats, path).split("```json")[1] == asked(own, path).split("```json")[1]
+        assert "json" not in asked(chats, path)
         assert chats[path].model == "deepseek-r1"
-    assert len(chats["analysis/stability"].messages) == 10
-    assert "Decide whether" not in asked(chats, "analysis/analytical")
-    assert found.written.prompts == PROMPTS
-    assert found.bounds[0].scheme == "upwind"
+    assert [message.role for message in chats["analysis/prompt-3"].messages] == [
+        "system", "user", "assistant", "user", "assistant", "user",
+    ]  # fmt: skip
+    assert asked(chats, "analysis/prompt-1").startswith("# Linear advection")
+    assert "# Linear advection" not in asked(chats, "analysis/prompt-2")
+    assert found.written.prompts == tuple(PROMPTS)
+    assert (found.strategy, found.bounds) == (None, ())
+    assert [told["reasoning"] for told in findings(found)] == ["Answer 1.", "Answer 2.", "Answer 3."]
 
 
 async def test_one_written_prompt_asks_for_everything():
-    found, chats = await analysed(verdict(analysis="Look at it from all sides."), "written-single")
-    assert list(chats) == ["analysis/write", "analysis/merged"]
-    assert '{"analysis": "…"}' in asked(chats, "analysis/write")
-    assert "Look at it from all sides." in asked(chats, "analysis/merged")
-    assert "Analyse this problem in one answer" not in asked(chats, "analysis/merged")
-    assert "dx, N, u_max, u_min, beta" in asked(chats, "analysis/merged")
-    assert found.steps[0].verdict == {"type": "hyperbolic"}
+    found, chats = await analysed(verdict(prompts=["Look at it from all sides."]), "written-single")
+    assert list(chats) == ["analysis/write", "analysis/prompt-1"]
+    assert "Look at it from all sides." in asked(chats, "analysis/prompt-1")
+    assert found.steps[0].text == "Answer 1."
 
 
-async def test_nobody_is_asked_to_write_of_stability_where_it_is_left_out():
-    four = {name: text for name, text in PROMPTS.items() if name != "stability"}
-    found, chats = await analysed(verdict(**four), stability=False)
-    assert "`stability`" not in asked(chats, "analysis/write")
-    assert '"hybrid": "…"}' in asked(chats, "analysis/write")
-    assert "analysis/stability" not in chats
-    assert found.written.prompts == four
+async def test_authors_choose_the_strategy_by_what_the_answers_say():
+    rules = {
+        r"analysis/write$": verdict(prompts=PROMPTS),
+        r"analysis/prompt-(\d)$": "Shift the profile.",
+        r"genesis/c\d+/code$": fenced(program(0.1)),
+    }
+    effects = ScriptedEffects(script(rules=rules))
+    played = session(effects, analysis={"prompting": "written-multi"}, genesis={"candidates": 1})
+    await generate(played, await analyse(played))
+    prompt = asked(effects.chats, "genesis/c001/code")
+    assert "Shift the profile." in prompt
+    assert "## Strategy\n\nChoose the strategy by what the analysis says.\n" in prompt
+    assert "depart from this strategy" not in prompt
 
 
 @pytest.mark.parametrize(
-    ("reply", "complaint"),
+    ("reply", "prompting", "complaint"),
     [
-        ("I would ask about everything.", "no JSON object"),
-        (verdict(**{**PROMPTS, "hybrid": " "}), '"hybrid" must not be empty'),
-        (verdict(**{**PROMPTS, "hybrid": ["a", "b"]}), '"hybrid" must be a string, found'),
-        (verdict(classification="Classify."), '"stability" must be a string, but it is missing'),
+        ("I would ask about everything.", "written-multi", "no JSON object"),
+        (verdict(prompts=["a", " "]), "written-multi", "a list of texts, none of them empty"),
+        (verdict(prompts=[]), "written-multi", "a list of texts, none of them empty"),
+        (verdict(prompts="a"), "written-multi", '"prompts" must be a list'),
+        (verdict(prompts=["a"] * 9), "written-multi", "expected 8 at most, found 9"),
+        (verdict(prompts=["a", "b"]), "written-single", "expected 1 at most, found 2"),
     ],
 )
-async def test_a_reply_of_the_wrong_form_is_answered_once_with_what_is_wrong(reply, complaint):
-    found, chats = await analysed(reply, again=verdict(**PROMPTS))
+async def test_a_reply_of_the_wrong_form_is_answered_once_with_what_is_wrong(reply, prompting, complaint):
+    found, chats = await analysed(reply, prompting, again=verdict(prompts=PROMPTS[:1]))
     assert complaint in asked(chats, "analysis/write/retry-1")
-    assert found.written.prompts == PROMPTS
+    assert found.written.prompts == (PROMPTS[0],)
 
 
 @pytest.mark.parametrize("prompting", ["written-multi", "written-single"])
@@ -105,14 +109,14 @@ async def test_without_readable_prompts_our_own_are_asked_and_the_reason_is_kept
     _, own = await analysed("", {"written-multi": "multi-step", "written-single": "merged"}[prompting])
     assert list(chats) == ["analysis/write", "analysis/write/retry-1", *own]
     assert [chats[path].messages for path in own] == [own[path].messages for path in own]
-    assert found.written.prompts == {}
+    assert found.written.prompts == ()
     assert "no JSON object" in found.written.unreadable
 
 
 async def test_analyses_of_single_candidates_use_the_prompts_that_were_written_once():
     rules = {
-        r"analysis/write$": verdict(**PROMPTS),
-        r"genesis/c\d+/analysis/(\w+)$": lambda path, _: ANALYSIS[path.split("/")[-1]],
+        r"analysis/write$": verdict(prompts=PROMPTS),
+        r"analysis/prompt-\d$": "Upwind.",
         r"genesis/c\d+/code$": fenced(program(0.1)),
     }
     effects = ScriptedEffects(script(rules=rules))
@@ -120,7 +124,14 @@ async def test_analyses_of_single_candidates_use_the_prompts_that_were_written_o
     played = session(effects, analysis=options, genesis={"candidates": 2})
     await generate(played, await analyse(played))
     assert [path for path in effects.chats if "write" in path] == ["analysis/write"]
-    assert PROMPTS["hybrid"] in asked(effects.chats, "genesis/c002/analysis/hybrid")
+    assert PROMPTS[2] in asked(effects.chats, "genesis/c002/analysis/prompt-3")
+
+
+def test_prompts_of_a_writer_cannot_leave_our_stability_analysis_out():
+    with pytest.raises(ValueError, match="with prompting 'written-multi' a model writes them"):
+        RunConfig.model_validate(
+            {"problem": "advection", "analysis": {"prompting": "written-multi", "stability": False}}
+        )
 
 
 async def test_a_copied_choice_is_sent_back_with_its_values_and_the_form_and_does_not_stay():

@@ -146,6 +146,7 @@ def told(problem: Problem) -> dict[str, object]:
         "function": problem.interface.function,
         "environment": Environment(),
         "in_time": problem.time is not None,
+        "sampled": bool(problem.interface.inputs),
         "scored": feedback_described(("nrmse",)),
     }
 

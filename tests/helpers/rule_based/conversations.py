@@ -23,6 +23,7 @@ def told(problem: str | Problem = "burgers") -> dict[str, Any]:
         "function": loaded.interface.function,
         "environment": ENVIRONMENT,
         "in_time": loaded.time is not None,
+        "sampled": bool(loaded.interface.inputs),
         "scored": feedback_described(("nrmse",)),
     }
 

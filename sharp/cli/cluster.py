@@ -25,7 +25,7 @@ def cluster() -> None:
     """List, show and draft cluster profiles.
 
     A profile says how jobs are submitted on one cluster. Yours lie in ~/.config/pde-sharp/clusters and come before
-    the shipped examples; every key is described in docs/slurm.md.
+    the shipped examples; every key is described in docs/guides/slurm.md.
 
     \b
     Examples:

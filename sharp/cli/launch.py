@@ -63,7 +63,7 @@ def launch(
     That carries the run on and submits the others: evaluations, servers of models, its own successor. Takes the
     directory of a run as well: one that was begun on this machine, or one that was launched before and has stopped.
     Launching what is under way changes nothing. All that has to do with the cluster lies in RUN/slurm
-    (docs/cluster.md).
+    (docs/guides/cluster.md).
 
     \b
     Examples:

@@ -66,10 +66,10 @@ def run(
     """Run PDE-SHARP on a problem: from the equations to a scored solver.
 
     The argument is the id of a shipped problem (`sharp problems list`), a problem specification, a run configuration,
-    or a problem in words. Every key of a configuration is described in docs/configuration.md. Whatever happens to the
-    run, what was finished is kept, and `sharp resume` goes on from there. Words are first translated into a
-    specification in RUN/translation, by the model of models.analyst; what is missing or contradictory is asked for at
-    a terminal, or in RUN/translation/questions.yaml (docs/methods.md).
+    or a problem in words. Every key of a configuration is described in docs/reference/configuration.md. Whatever
+    happens to the run, what was finished is kept, and `sharp resume` goes on from there. Words are first translated
+    into a specification in RUN/translation, by the model of models.analyst; what is missing or contradictory is asked
+    for at a terminal, or in RUN/translation/questions.yaml (docs/explanations/methods.md).
 
     \b
     Examples:

@@ -52,11 +52,11 @@ def sweep(
 ) -> None:
     """Run a matrix of runs, and put them into one table.
 
-    The argument is a sweep file (docs/sweeps.md), the name of a shipped one, or the directory of a sweep that was
-    begun. Cells that would ask the
-    same before their first judge share the answers. What is finished is never run again: after an interruption, and
-    after rows were added to the file, the same command does what is left. A cell that fails does not stop the others,
-    and is tried again the next time. With --cluster a controller job carries it out, and rows may be added meanwhile.
+    The argument is a sweep file (docs/guides/sweeps.md), the name of a shipped one, or the directory of a sweep that
+    was begun. Cells that would ask the same before their first judge share the answers. What is finished is never run
+    again: after an interruption, and after rows were added to the file, the same command does what is left. A cell that
+    fails does not stop the others, and is tried again the next time. With --cluster a controller job carries it out,
+    and rows may be added meanwhile.
 
     \b
     Examples:

@@ -32,12 +32,14 @@ def test_the_examples_of_the_module_run() -> None:
 def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SHARP_DATA", str(tmp_path / "data"))
-    page = (ROOT / "docs" / "python.md").read_text()
+    page = (ROOT / "docs" / "guides" / "python.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     for name in sharp.__all__:
         if name[0].islower():
-            assert any(f"sharp.{name}(" in block for block in blocks), f"docs/python.md shows no {name}"
-    run_examples("\n".join(blocks), "docs/python.md")
+            assert any(f"sharp.{name}(" in block for block in blocks), (
+                f"docs/guides/python.md shows no {name}"
+            )
+    run_examples("\n".join(blocks), "docs/guides/python.md")
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,8 @@ def script(
         try:
             runpy.run_path(str(path), run_name="__main__")
         except SystemExit as left:
-            assert not left.code, left.code
+            if left.code:
+                pytest.fail(str(left.code))
         return capfd.readouterr().out
 
     return run

@@ -13,6 +13,7 @@ import click
 from sharp.cli.exits import BUDGET_USED, NEEDS_ANSWER, NOT_VERIFIED, REFUSED
 from sharp.cli.options import (
     PATH,
+    PROBLEM,
     SharpCommand,
     answers_option,
     base_url_option,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=SharpCommand)
-@click.argument("what", metavar='[SPEC.yaml|PROBLEM|"WORDS"]', required=False)
+@click.argument("what", metavar='[SPEC.yaml|PROBLEM|"WORDS"]', type=PROBLEM, required=False)
 @click.option(
     "--method", help="Method to solve by; the others only check it.  [default: chosen by the problem]"
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharp.cli.exits import CELLS_FAILED
-from sharp.cli.options import PATH, SharpCommand, base_url_option, json_option, set_option, show
+from sharp.cli.options import MODEL, PATH, SharpCommand, base_url_option, json_option, set_option, show
 
 if TYPE_CHECKING:
     from sharp.experiments.sweeps.fingerprint import ResourceCache
@@ -34,7 +34,7 @@ steal_option = click.option(
 @click.argument("what", metavar="FILE.yaml|NAME|SWEEP")
 @click.option("--dir", "folder", type=PATH, help="Directory of the sweep.  [default: sweeps/NAME]")
 @base_option
-@click.option("--model", help="Model card for every role in the base.")
+@click.option("--model", type=MODEL, help="Model card for every role in the base.")
 @base_url_option
 @cluster_option
 @yes_option

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_dispatch.py [--tasks 500] [--elements 8] [--single 60] [--repeat 3]
 
-Slurm's daemons are started for it (see docs/slurm.md): two nodes of four CPUs each, all on this machine.
+Slurm's daemons are started for it (see docs/guides/slurm.md): two nodes of four CPUs each, all on this machine.
 
 - packed: entries of a queue, done by elements of one array, from the first offer to the last result that is seen;
 - bare: one `sbatch --array` whose elements are `true`, from sbatch to the end of the last as squeue shows it;

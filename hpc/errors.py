@@ -21,7 +21,7 @@ from typing import ClassVar
 class ExpectedError(Exception):
     """Root of all foreseen errors: the message is a sentence for the user.
 
-    `exit_code` is what a command ends with (docs/cli.md); `transient` says that the same may succeed later.
+    `exit_code` is what a command ends with (docs/reference/cli.md); `transient` says that the same may succeed later.
     """
 
     exit_code: ClassVar[int] = 1

@@ -11,7 +11,7 @@
     >>> guess.status
     'failed'
 
-`evaluate`, `run`, `resume`, `replay` and `compare` are for solver programs. docs/python.md shows each of them.
+`evaluate`, `run`, `resume`, `replay` and `compare` are for solver programs. docs/guides/python.md shows each of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The public functions of `sharp`: thin compositions of the rooms, shared by Python programs and the command line.
 
 All of them are synchronous, and can be called from a running event loop (a notebook). Problems are named by the id of
-a shipped problem or case, by the path of a specification (docs/problems.md), or given as a `Problem`. Errors are those
-of `sharp.errors` and `hpc.errors`; each message is a sentence for the user.
+a shipped problem or case, by the path of a specification (docs/reference/problems.md), or given as a `Problem`. Errors
+are those of `sharp.errors` and `hpc.errors`; each message is a sentence for the user.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def solve(
     answers: Mapping[str, str] | None = None,
     listener: Say = _quiet,
 ) -> Solution:
-    """Solve a problem to a relative accuracy, and verify the solution (docs/solving.md).
+    """Solve a problem to a relative accuracy, and verify the solution (docs/guides/solving.md).
 
     `accuracy` and `time_limit` (seconds) are those of the specification if not given; `method` and `resolution` are
     chosen by the problem. `cross_check=False` leaves out the comparison with a second method. `output` is a folder for
@@ -379,13 +379,13 @@ def run(
     listener: Say | None = _quiet,
     **config: Any,
 ) -> Run:
-    """Have language models write, judge and refine a solver program (docs/methods.md); return the finished run.
+    """Have models write, judge and refine a solver program (docs/explanations/methods.md); return the finished run.
 
     `what` is a problem, or the path of a run configuration, or a `RunConfig`, or a problem in natural language. `model`
-    plays every role, served at `base_url`. Further keywords are keys of the configuration (docs/configuration.md):
-    `run("burgers", seed=1, genesis={"candidates": 8})`. `run_dir` is runs/NAME-TIME if not given. Whatever ends the
-    run, what was finished is kept in `run_dir`, and `resume` continues from there. `listener` is told what happens;
-    None shows progress on standard error.
+    plays every role, served at `base_url`. Further keywords are keys of the configuration
+    (docs/reference/configuration.md): `run("burgers", seed=1, genesis={"candidates": 8})`. `run_dir` is runs/NAME-TIME
+    if not given. Whatever ends the run, what was finished is kept in `run_dir`, and `resume` continues from there.
+    `listener` is told what happens; None shows progress on standard error.
 
     Raises `InputError` for what cannot be used, `ClarificationNeeded` for words that leave something open,
     `RunDirectoryError` if there is a run already, `ModelError`, `BudgetExceeded` and `InfrastructureError`.

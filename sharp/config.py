@@ -1,7 +1,7 @@
 """The configuration of a run: every option of the paper is a key here, with its section and default.
 
 Sections are those of the paper (arXiv 2511.00183). What it leaves open, and what is done here, is listed in
-`docs/configuration.md`, which is generated from this module.
+`docs/reference/configuration.md`, which is generated from this module.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class Models(Connections):
     allocation: Literal["in-turn", "thompson"] = Field(
         "in-turn",
         description="which of `models.generators` writes the next program of a search (codepde-refine, funsearch, "
-        "aide): each in turn, or the more often the better its programs were (Thompson sampling, docs/methods.md); "
+        "aide): each in turn, or the more often the better its programs were (Thompson "
+        "sampling, docs/explanations/methods.md); "
         "what is written before any program was run is written in turn",
     )
     judges: tuple[str, ...] = Field(
@@ -212,7 +213,8 @@ class GenesisOptions(_Section):
     assignments: Literal["none", "plan"] = Field(
         "none",
         description="whether each candidate's author is asked for a method of its own: a discretisation, an "
-        "integrator, a transformation and a library that fit the problem, each combination once (docs/methods.md)",
+        "integrator, a transformation and a library that fit the problem, each combination "
+        "once (docs/explanations/methods.md)",
     )
     smoke_run: bool = Field(
         False,
@@ -324,7 +326,8 @@ class EvaluationOptions(_Section):
         None,
         description="kind of generated data: the published generator's scheme, or self-converged; by default the first "
         "for the families that have such a generator, the second for all other problems; with none inputs are drawn "
-        "and no solutions: programs are ranked by residual, agreement and self-convergence (docs/problems.md)",
+        "and no solutions: programs are ranked by residual, agreement and self-convergence "
+        "(docs/reference/problems.md)",
     )
     coarsen: int = Field(
         1,
@@ -562,8 +565,8 @@ class RunConfig(_Section):
     method: Annotated[
         Method | str,
         Field(
-            description="PDE-SHARP, one of the methods that the paper compares it with (docs/methods.md), or one of a "
-            "plug-in (docs/extending.md)",
+            description="PDE-SHARP, one of the methods that it is compared with (docs/explanations/methods.md), or "
+            "one of a plug-in (docs/guides/extending.md)",
         ),
     ] = "pde-sharp"
     options: dict[str, str | float | bool] = Field({}, description="options of a method of a plug-in")

@@ -5,7 +5,7 @@
     sharp.feedback_metrics   collections of feedback metrics
     sharp.solvers            numerical methods
 
-What each entry point has to name is described in docs/extending.md.
+What each entry point has to name is described in docs/guides/extending.md.
 """
 
 from __future__ import annotations

@@ -169,9 +169,9 @@ def _metric(measure: FeedbackMetric) -> str:
 
 
 PAGES: Mapping[str, Mapping[str, Callable[[], Iterable[str]]]] = {
-    "cli.md": {"exit codes": exit_codes, "commands": commands},
-    "configuration.md": {"keys": keys},
-    "feedback.md": {"metrics": metrics},
+    "reference/cli.md": {"exit codes": exit_codes, "commands": commands},
+    "reference/configuration.md": {"keys": keys},
+    "reference/feedback.md": {"metrics": metrics},
 }
 
 if __name__ == "__main__":

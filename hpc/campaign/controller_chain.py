@@ -70,7 +70,7 @@ def link_script(link: ControllerJob, *, after: str | None = None) -> Script:
             "requeue": True,
             "signal": f"B:USR2@{warning_s(campaign)}",
         },
-        remarks=(f"Steers {campaign.folder}; see docs/cluster.md.",),
+        remarks=(f"Steers {campaign.folder}; see docs/guides/cluster.md.",),
     )
     # Until Python listens, a signal would end the job before it has a successor.
     return replace(script, setup=("trap '' TERM USR2", *script.setup))

@@ -1,6 +1,6 @@
 """Work for jobs to take: a queue on shared storage, elements of Slurm arrays that take from it, and who sends them.
 
-See docs/dispatch.md for states, files and guarantees.
+See docs/explanations/dispatch.md for states, files and guarantees.
 """
 
 import lazy_loader

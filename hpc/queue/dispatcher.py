@@ -1,4 +1,4 @@
-"""Seeing to it that work is done by Slurm jobs, whatever becomes of them; docs/dispatch.md says what is guaranteed."""
+"""Seeing to it that work is done by Slurm jobs, whatever comes (docs/explanations/dispatch.md has the guarantees)."""
 
 from __future__ import annotations
 

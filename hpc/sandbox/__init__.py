@@ -1,4 +1,4 @@
-"""Running untrusted programs within bounds, and leaving nothing of them behind; see docs/sandbox.md."""
+"""Running untrusted programs within bounds, and leaving nothing of them behind; see docs/explanations/sandbox.md."""
 
 import lazy_loader
 

@@ -107,7 +107,7 @@ def open_interpreter(policy: SandboxPolicy, *, warm: bool = True) -> Interpreter
     hints = " ".join(_HINTS[item.tier] for item in failed if item.tier in _HINTS)
     raise InfrastructureError(
         f"No sandbox that the policy allows ({policy.tier}) works on {platform.node()}. {tried} {hints} "
-        "See docs/sandbox.md."
+        "See docs/explanations/sandbox.md."
     )
 
 
@@ -129,7 +129,7 @@ def _warn(reason: str) -> None:
     """Warn, once in a process, that there is no protection of files."""
     _log.warning(
         "No OS sandbox on %s%s. Generated code runs with your permissions and can read and change your files. "
-        "Require a sandbox to refuse this, or name an Apptainer image. See docs/sandbox.md.",
+        "Require a sandbox to refuse this, or name an Apptainer image. See docs/explanations/sandbox.md.",
         platform.node(),
         f" ({reason})" if reason else "",
     )

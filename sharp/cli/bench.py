@@ -89,8 +89,8 @@ def agent(
     """Let teams of agents solve the hundred cases, and put what came of it into tables.
 
     Every combination of policy, models and error rate plays every case. Whether it is solved is decided by the
-    error of the solution alone (docs/agent-bench.md). The same command goes on after an interruption, and plays again
-    only what failed; other options add to the same folder. Tables show the courses that the options name.
+    error of the solution alone (docs/reference/agent-bench.md). The same command goes on after an interruption, and
+    plays again only what failed; other options add to the same folder. Tables show the courses that the options name.
 
     \b
     Examples:
@@ -175,7 +175,7 @@ def verify(
 
     Every second problem is solved; of the others a wrong solution is handed in, as the output of a solver or as a
     claim. The exit code is 3 where a verdict "verified" is wrong, or a trial failed. The same command goes on after an
-    interruption; a larger count adds to the same folder (docs/solving.md).
+    interruption; a larger count adds to the same folder (docs/guides/solving.md).
 
     \b
     Examples:
@@ -293,8 +293,8 @@ def pdeagent(
     """Solve the cases of PDEAgent-Bench without any model, and put what came of it into tables.
 
     FILE is a case file of the benchmark, in JSON lines. A case passes where its error against its own solution, which
-    the solver never sees, is within the gate; without one where it is verified (docs/pdeagent-bench.md). The same
-    command goes on after an interruption. The exit code is 3 where a solution was called verified and is wrong.
+    the solver never sees, is within the gate; without one where it is verified (docs/reference/pdeagent-bench.md). The
+    same command goes on after an interruption. The exit code is 3 where a solution was called verified and is wrong.
 
     \b
     Examples:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.exits import NEEDS_ANSWER, REFUSED
-from sharp.cli.options import FILE, FOLDER, SharpCommand, SharpGroup, json_option, show
+from sharp.cli.options import FILE, FOLDER, MODEL, PROBLEM, SharpCommand, SharpGroup, json_option, show
 
 if TYPE_CHECKING:
     from sharp.document import Block
@@ -71,7 +71,7 @@ def list_problems(kind: str | None, tag: str | None, as_json: bool) -> None:
 
 
 @problems.command("show")
-@click.argument("problem")
+@click.argument("problem", type=PROBLEM)
 @json_option
 def show_problem(problem: str, as_json: bool) -> None:
     """Show a problem as models see it: its description and the solver template.
@@ -90,7 +90,7 @@ def show_problem(problem: str, as_json: bool) -> None:
 
 
 @problems.command("check")
-@click.argument("problem")
+@click.argument("problem", type=PROBLEM)
 @json_option
 def check_problem(problem: str, as_json: bool) -> None:
     """Check a specification, and whether its problem is well posed.
@@ -201,7 +201,7 @@ def list_models(as_json: bool) -> None:
 
 
 @models.command("show")
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @json_option
 def show_model(model: str, as_json: bool) -> None:
     """Show one model card, by name or from a file.

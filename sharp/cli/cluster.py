@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import click
 
 from sharp.cli.exits import MACHINE_FAILED
-from sharp.cli.options import COUNT, FILE, FOLDER, ROLES, SharpCommand, SharpGroup, json_option, show
+from sharp.cli.options import COUNT, FILE, FOLDER, MODEL, ROLES, SharpCommand, SharpGroup, json_option, show
 
 if TYPE_CHECKING:
     from hpc.serving import ServerRegistration
@@ -25,7 +25,7 @@ def cluster() -> None:
     """List, show and draft cluster profiles.
 
     A profile says how jobs are submitted on one cluster. Yours lie in ~/.config/pde-sharp/clusters and come before
-    the shipped examples; every key is described in docs/slurm.md.
+    the shipped examples; every key is described in docs/guides/slurm.md.
 
     \b
     Examples:
@@ -97,7 +97,7 @@ def init(name: str, output: Path | None, force: bool, as_json: bool) -> None:
 
 
 @click.command(cls=SharpCommand)
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @click.option(
     "--cluster", metavar="NAME", help="Cluster profile, by name or file; needed unless with --stop."
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from sharp.cli.options import COUNT, FILE, SharpGroup, json_option, show
+from sharp.cli.options import COUNT, FILE, PROBLEM, SharpGroup, json_option, show
 
 if TYPE_CHECKING:
     from sharp.problems import Problem
@@ -33,7 +33,7 @@ def data() -> None:
 
 
 @data.command()
-@click.argument("problem")
+@click.argument("problem", type=PROBLEM)
 @click.option(
     "--kind",
     type=click.Choice(["pdebench", "reference"]),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharp.cli.exits import PROGRAM_FAILED
-from sharp.cli.options import COUNT, FILE, SharpCommand, json_option, repeated, show
+from sharp.cli.options import COUNT, FILE, PROBLEM, SharpCommand, json_option, repeated, show
 
 if TYPE_CHECKING:
     from sharp.document import Block
@@ -24,7 +24,7 @@ _TIERS = ("auto", "bubblewrap", "landlock", "apptainer", "rlimits")
 
 
 @click.command(cls=SharpCommand)
-@click.argument("problem")
+@click.argument("problem", type=PROBLEM)
 @click.argument("solver", metavar="SOLVER.py", type=FILE)
 @click.option(
     "--split",

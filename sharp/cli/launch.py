@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharp.cli.options import (
+    MODEL,
+    PROBLEM,
     SharpCommand,
     base_url_option,
     budget_option,
@@ -29,13 +31,13 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=SharpCommand)
-@click.argument("what", metavar="PROBLEM|CONFIG.yaml|RUN")
+@click.argument("what", metavar="PROBLEM|CONFIG.yaml|RUN", type=PROBLEM)
 @click.option(
     "--cluster", "cluster_name", metavar="NAME", help="Profile of the cluster (`sharp cluster list`)."
 )
 @run_dir_option
 @set_option("Change one key of a new run's configuration.")
-@click.option("--model", help="Model card for every role of a new run.")
+@click.option("--model", type=MODEL, help="Model card for every role of a new run.")
 @base_url_option
 @budget_option("Set a budget of an existing run before it goes on.")
 @server_option("Say where a model of an existing run is served now (…/v1).")
@@ -63,7 +65,7 @@ def launch(
     That carries the run on and submits the others: evaluations, servers of models, its own successor. Takes the
     directory of a run as well: one that was begun on this machine, or one that was launched before and has stopped.
     Launching what is under way changes nothing. All that has to do with the cluster lies in RUN/slurm
-    (docs/cluster.md).
+    (docs/guides/cluster.md).
 
     \b
     Examples:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sharp.cli.options import COUNT, FILE, FOLDER, SharpGroup, json_option, show
+from sharp.cli.options import COUNT, FILE, FOLDER, PROBLEM, SharpGroup, json_option, show
 
 if TYPE_CHECKING:
     from sharp.document import Block
@@ -82,7 +82,7 @@ def tables(as_json: bool) -> None:
 
 
 @neural.command()
-@click.argument("problem")
+@click.argument("problem", type=PROBLEM)
 @click.option("--samples", type=COUNT, default=500, show_default=True, help="Samples to train on.")
 @click.option("--epochs", type=COUNT, default=150, show_default=True, help="How often each is learnt from.")
 @click.option(

@@ -13,10 +13,30 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
+
+from sharp.resources import Kind, list_resources
 
 if TYPE_CHECKING:
     from sharp.document import Block
 
+
+class _ResourceName(click.types.StringParamType):
+    """The name of a shipped file or of one's own, or the path of any: shells complete both."""
+
+    def __init__(self, kind: Kind, pattern: str) -> None:
+        self._where = kind, pattern
+
+    def shell_complete(
+        self, _ctx: click.Context, _param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """List the names that begin so, and let the shell look for files."""
+        names = [name for name in list_resources(*self._where) if name.startswith(incomplete)]
+        return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]
+
+
+PROBLEM = _ResourceName("data", "problems/**/*.yaml")
+MODEL = _ResourceName("models", "*.yaml")
 COUNT = click.IntRange(min=1)
 PATH = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -76,14 +96,15 @@ def command_line(ctx: click.Context, without: Container[str] = ()) -> str:
 
 
 def echo_blocks(*blocks: Block) -> None:
-    """Print blocks of a document: laid out for a terminal, and whole where there is none."""
+    """Print blocks of a document: laid out for a terminal, plainly if NO_COLOR is set; whole where there is none."""
+    import os
     import shutil
     import sys
 
     from sharp.document import render_terminal
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    click.echo(render_terminal(*blocks, width=width))
+    click.echo(render_terminal(*blocks, width=width, styled=not os.environ.get("NO_COLOR")))
 
 
 def echo_json(value: Any) -> None:

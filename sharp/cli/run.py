@@ -14,7 +14,9 @@ import click
 from sharp.cli.campaign import has_campaign
 from sharp.cli.exits import NEEDS_ANSWER, NO_SOLVER
 from sharp.cli.options import (
+    MODEL,
     PATH,
+    PROBLEM,
     SharpCommand,
     answers_option,
     base_url_option,
@@ -39,10 +41,12 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=SharpCommand)
-@click.argument("what", metavar='[PROBLEM|CONFIG.yaml|"WORDS"]', required=False)
+@click.argument("what", metavar='[PROBLEM|CONFIG.yaml|"WORDS"]', type=PROBLEM, required=False)
 @run_dir_option
 @set_option("Change one key of the configuration, for example --set synthesis.max_rounds=3.")
-@click.option("--model", help="Model card for every role (single roles: --set models.generator=…).")
+@click.option(
+    "--model", type=MODEL, help="Model card for every role (single roles: --set models.generator=…)."
+)
 @base_url_option
 @prior_option
 @start_option
@@ -66,10 +70,10 @@ def run(
     """Run PDE-SHARP on a problem: from the equations to a scored solver.
 
     The argument is the id of a shipped problem (`sharp problems list`), a problem specification, a run configuration,
-    or a problem in words. Every key of a configuration is described in docs/configuration.md. Whatever happens to the
-    run, what was finished is kept, and `sharp resume` goes on from there. Words are first translated into a
-    specification in RUN/translation, by the model of models.analyst; what is missing or contradictory is asked for at
-    a terminal, or in RUN/translation/questions.yaml (docs/methods.md).
+    or a problem in words. Every key of a configuration is described in docs/reference/configuration.md. Whatever
+    happens to the run, what was finished is kept, and `sharp resume` goes on from there. Words are first translated
+    into a specification in RUN/translation, by the model of models.analyst; what is missing or contradictory is asked
+    for at a terminal, or in RUN/translation/questions.yaml (docs/explanations/methods.md).
 
     \b
     Examples:

@@ -13,6 +13,7 @@ import click
 from sharp.cli.exits import BUDGET_USED, NEEDS_ANSWER, NOT_VERIFIED, REFUSED
 from sharp.cli.options import (
     PATH,
+    PROBLEM,
     SharpCommand,
     answers_option,
     base_url_option,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=SharpCommand)
-@click.argument("what", metavar='[SPEC.yaml|PROBLEM|"WORDS"]', required=False)
+@click.argument("what", metavar='[SPEC.yaml|PROBLEM|"WORDS"]', type=PROBLEM, required=False)
 @click.option(
     "--method", help="Method to solve by; the others only check it.  [default: chosen by the problem]"
 )
@@ -74,7 +75,7 @@ if TYPE_CHECKING:
     "--policy",
     default="prog-act",
     show_default=True,
-    help="For words: how the team goes about it (docs/agent.md).",
+    help="For words: how the team goes about it (docs/guides/agent.md).",
 )
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="For words: seed of the models' sampling."
@@ -103,11 +104,11 @@ def solve(
 ) -> None:
     """Solve a problem to a stated accuracy, and verify the solution.
 
-    The argument is a specification (docs/problems.md), the id of a shipped problem or case, or a problem in words.
-    With a specification nothing is asked of a language model. The problem is checked first: what has no solution is
-    refused, what is missing is asked for in FOLDER/questions.yaml. Files, methods and the limits of all checks are
-    described in docs/solving.md. Words are worked on by a team of agents with typed tools (docs/agent.md); the same
-    command again goes on where it was.
+    The argument is a specification (docs/reference/problems.md), the id of a shipped problem or case, or a problem in
+    words. With a specification nothing is asked of a language model. The problem is checked first: what has no solution
+    is refused, what is missing is asked for in FOLDER/questions.yaml. Files, methods and the limits of all checks are
+    described in docs/guides/solving.md. Words are worked on by a team of agents with typed tools
+    (docs/guides/agent.md); the same command again goes on where it was.
 
     \b
     Examples:

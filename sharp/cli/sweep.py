@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharp.cli.exits import CELLS_FAILED
-from sharp.cli.options import PATH, SharpCommand, base_url_option, json_option, set_option, show
+from sharp.cli.options import MODEL, PATH, SharpCommand, base_url_option, json_option, set_option, show
 
 if TYPE_CHECKING:
     from sharp.experiments.sweeps.fingerprint import ResourceCache
@@ -34,7 +34,7 @@ steal_option = click.option(
 @click.argument("what", metavar="FILE.yaml|NAME|SWEEP")
 @click.option("--dir", "folder", type=PATH, help="Directory of the sweep.  [default: sweeps/NAME]")
 @base_option
-@click.option("--model", help="Model card for every role in the base.")
+@click.option("--model", type=MODEL, help="Model card for every role in the base.")
 @base_url_option
 @cluster_option
 @yes_option
@@ -52,11 +52,11 @@ def sweep(
 ) -> None:
     """Run a matrix of runs, and put them into one table.
 
-    The argument is a sweep file (docs/sweeps.md), the name of a shipped one, or the directory of a sweep that was
-    begun. Cells that would ask the
-    same before their first judge share the answers. What is finished is never run again: after an interruption, and
-    after rows were added to the file, the same command does what is left. A cell that fails does not stop the others,
-    and is tried again the next time. With --cluster a controller job carries it out, and rows may be added meanwhile.
+    The argument is a sweep file (docs/guides/sweeps.md), the name of a shipped one, or the directory of a sweep that
+    was begun. Cells that would ask the same before their first judge share the answers. What is finished is never run
+    again: after an interruption, and after rows were added to the file, the same command does what is left. A cell that
+    fails does not stop the others, and is tried again the next time. With --cluster a controller job carries it out,
+    and rows may be added meanwhile.
 
     \b
     Examples:

@@ -31,10 +31,11 @@ _BOUNDLESS = 100_000
 _STYLES: dict[type, str] = {Heading: "bold", Note: "yellow"}
 
 
-def render_terminal(*blocks: Block, width: int | None = None) -> str:
+def render_terminal(*blocks: Block, width: int | None = None, styled: bool = True) -> str:
     """Return blocks as text.
 
-    With a width, the text is for a terminal with so many columns: long cells are wrapped and words are emphasised.
+    With a width, the text is for a terminal with so many columns: long cells are wrapped, and words are emphasised if
+    it is `styled`.
     Without one it is plain: each row of a table is as long as its texts, and nothing is wrapped or cut.
     """
     from rich.console import Console
@@ -44,33 +45,33 @@ def render_terminal(*blocks: Block, width: int | None = None) -> str:
     console = Console(
         file=stream,
         width=width or _BOUNDLESS,
-        force_terminal=terminal,
-        color_system="standard" if terminal else None,
+        force_terminal=terminal and styled,
+        color_system="standard" if terminal and styled else None,
         highlight=False,
         markup=False,
         emoji=False,
         legacy_windows=False,
     )
     for block in blocks:
-        for renderable in _renderables(block, wrap=terminal):
+        for renderable in _renderables(block, width):
             console.print(renderable, soft_wrap=not terminal)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
-def _renderables(block: Block, *, wrap: bool) -> Iterator[RenderableType]:
+def _renderables(block: Block, width: int | None) -> Iterator[RenderableType]:
     from rich.text import Text
 
     match block:
         case Facts():
-            yield _facts(block, wrap=wrap)
+            yield _facts(block, wrap=width is not None)
         case Table():
-            yield _table(block, wrap=wrap)
+            yield _table(block, width)
         case Bullets(items=items):
             yield from (Text(f"  - {clean(item)}") for item in items)
         case Details(summary=summary, blocks=blocks):
             yield Text(f"\n{clean(summary)}", style="bold")
             for inner in blocks:
-                yield from _renderables(inner, wrap=wrap)
+                yield from _renderables(inner, width)
         case _:
             yield Text(clean(_plain(block)), style=_STYLES.get(type(block), ""))
 
@@ -104,7 +105,7 @@ def _facts(block: Facts, *, wrap: bool) -> RenderableType:
     return grid
 
 
-def _table(block: Table, *, wrap: bool) -> RenderableType:
+def _table(block: Table, width: int | None) -> RenderableType:
     from rich.table import Table as Grid
     from rich.text import Text
 
@@ -112,11 +113,12 @@ def _table(block: Table, *, wrap: bool) -> RenderableType:
     grid = Grid(
         title=caption, title_justify="left", box=None, padding=(0, 2, 0, 0), show_header=any(block.columns)
     )
-    for name in block.columns:
+    whole = _never_wrapped(block, width)
+    for index, name in enumerate(block.columns):
         grid.add_column(
             Text(clean(name)),
             justify="right" if name in block.numbers else "left",
-            no_wrap=not wrap,
+            no_wrap=index in whole,
             overflow="fold",
             header_style="bold",
         )
@@ -124,3 +126,18 @@ def _table(block: Table, *, wrap: bool) -> RenderableType:
         style = "dim" if number in block.muted else ""
         grid.add_row(*(Text(clean(cell)) for cell in row), style=style)
     return grid
+
+
+def _never_wrapped(block: Table, width: int | None) -> set[int]:
+    """Return the columns whose texts stay whole: names first, then the shortest, up to two thirds of the width."""
+    widths = {
+        index: max(len(clean(text)) for text in (name, *(row[index] for row in block.rows)))
+        for index, name in enumerate(block.columns)
+    }
+    if width is None:
+        return {*widths}
+    chosen: set[int] = set()
+    for index in sorted(widths, key=lambda index: (index > 0, widths[index])):
+        if 3 * sum(widths[i] + 2 for i in (*chosen, index)) <= 2 * width:
+            chosen.add(index)
+    return chosen

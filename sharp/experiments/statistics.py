@@ -86,8 +86,8 @@ def interval(logs: Sequence[Sequence[float]], level: float = 0.95, *, of_problem
     the Statistical Precipice, NeurIPS 2021, recommend for a few runs on each of several tasks). With `of_problems` it
     first draws as many problems, and the interval is for problems like these (Davison and Hinkley, Bootstrap Methods
     and their Application, 1997, section 3.8); without, it is for these problems and other seeds. The seed is fixed. The
-    ends are percentiles; of so few values they are too narrow, and docs/statistics.md has the coverage that simulations
-    found. Raises ValueError where a problem has no log-ratio, or there is no problem.
+    ends are percentiles; of so few values they are too narrow, and docs/explanations/statistics.md has the coverage
+    that simulations found. Raises ValueError where a problem has no log-ratio, or there is no problem.
     """
     if not logs or not all(map(len, logs)):
         raise ValueError("expected at least one log-ratio on every problem, and at least one problem")

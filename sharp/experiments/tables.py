@@ -47,7 +47,7 @@ EXPLAINED = (
     "Pairs are runs on the same problem with the same seed. A ratio below 1 means smaller values than the reference's: "
     "it is the median over the pairs of a problem, the geometric mean over problems. Intervals (95 %) are for other "
     "seeds on these problems, and for problems like these; p is that of the sign test over pairs. A pair with a "
-    "failure has no ratio: who failed alone has lost it (docs/statistics.md)."
+    "failure has no ratio: who failed alone has lost it (docs/explanations/statistics.md)."
 )
 _COUNTS = ("pairs", "won", "tied", "lost")
 _ERRORS = {

@@ -1,6 +1,6 @@
 """Reading models' replies: code, JSON, verdicts, selections, revisions. Nothing is ever executed.
 
-A reply that is not of the agreed form (`docs/reply-formats.md`) raises ReplyError with a sentence that can
+A reply that is not of the agreed form (`docs/reference/reply-formats.md`) raises ReplyError with a sentence that can
 be sent back to the model.
 """
 

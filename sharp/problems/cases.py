@@ -52,8 +52,8 @@ class BenchmarkCase:
 class IllPosedCase:
     """Statements of a problem that cannot be solved as it stands, and what is right to do.
 
-    `kind` is the word for what is wrong (see docs/problems.md). `problem` is the specification of what the statements
-    say, with the lines of its file, without `statements` and `expected`.
+    `kind` is the word for what is wrong (see docs/reference/problems.md). `problem` is the specification of what the
+    statements say, with the lines of its file, without `statements` and `expected`.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The problem specification as written: one model per mapping of the YAML format (see docs/problems.md).
+"""The problem specification as written: one model per mapping of the YAML format (see docs/reference/problems.md).
 
 The models check form only: keys, types and the choice of words. What needs the whole specification, such as
 names and the number of boundary conditions, is checked in `checks` and its neighbours.

@@ -38,12 +38,12 @@ Unit: TypeAlias = Any
 """A unit of pint, whose own types are not precise enough."""
 
 PREFIXES = "f p n u m c d h k M G T"
-"""The prefixes that docs/problems.md lists."""
+"""The prefixes that docs/reference/problems.md lists."""
 COMMON = (
     *("g", "m", "s", "A", "K", "mol", "Hz", "N", "Pa", "J", "W", "C", "V", "F", "ohm", "T", "eV", "L"),
     *("cd", "min", "h", "day", "bar", "degC", "rad", "deg", "percent"),
 )
-"""The units that docs/problems.md lists; pint knows more."""
+"""The units that docs/reference/problems.md lists; pint knows more."""
 _ROUNDING = 1e-9
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

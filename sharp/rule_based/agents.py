@@ -88,7 +88,7 @@ def known_case(statement: str) -> KnownCase:
             return asking
         raise ModelRefused(
             "the rule-based model understands no language: it knows the statements of the shipped cases alone, and "
-            f"'{key[:60]}…' is none of them. Name a model, or write a specification (docs/problems.md)"
+            f"'{key[:60]}…' is none of them. Name a model, or write a specification (docs/reference/problems.md)"
         )
     return _statements()[key]()
 

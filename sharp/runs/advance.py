@@ -174,7 +174,8 @@ def _watchful(listener: ProgressListener, warn: Warn, run: RunDirectory) -> Prog
             warned = True
             warn(
                 f"NO SANDBOX on {known.get('hostname')}: {known.get('sandbox_note', '')} Set "
-                "evaluation.require_sandbox to refuse this; `sharp sandbox` says what would help (docs/sandbox.md)."
+                "evaluation.require_sandbox to refuse this; `sharp sandbox` says what would help "
+                "(docs/explanations/sandbox.md)."
             )
         listener(progress)
 

@@ -1,4 +1,4 @@
-"""The files of an answer in a folder (docs/solving.md describes each)."""
+"""The files of an answer in a folder (docs/guides/solving.md describes each)."""
 
 from __future__ import annotations
 

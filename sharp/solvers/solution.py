@@ -171,7 +171,7 @@ class Solution:
     def quantity(self, value: str, **asked: Any) -> QuantityEstimate:
         """Return a number with its error: an expression of fields and their first derivatives.
 
-        `take`, `over`, `at` and `unit` are those of `quantities` in specifications (docs/problems.md):
+        `take`, `over`, `at` and `unit` are those of `quantities` in specifications (docs/reference/problems.md):
         `solution.quantity("u", at={"x": 0.5, "t": 1})`, `solution.quantity("-k*u_x", take="integral", over="x = 0")`.
         Raises `SpecificationError` for what cannot be asked, and `NotSolved`.
         """

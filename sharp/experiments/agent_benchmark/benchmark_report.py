@@ -341,7 +341,7 @@ _ILL_POSED = (
     "No team takes part in this: specifications that say what ill-posed statements say go through "
     "the check that every problem goes through before it is solved."
 )
-_KEPT = "benchmark.csv beside this page has every figure of every course; docs/agent-benchmark.md says what they mean."
+_KEPT = "benchmark.csv beside this page has every figure of every course, docs/reference/agent-bench.md what they mean."
 
 
 @dataclass(frozen=True)

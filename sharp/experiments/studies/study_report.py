@@ -53,7 +53,8 @@ WRONG = (
 )
 NEURAL = (
     "Errors of trained networks as they were published, for orientation. They were measured otherwise than the errors "
-    "above: on other samples, and often without the first frames, which are input. They are no ranking; docs/neural.md "
+    "above: on other samples, and often without the first frames, which are input. They "
+    "are no ranking; docs/guides/neural.md "
     "says what each of them means."
 )
 

@@ -311,7 +311,7 @@ def _meant(key: str) -> str:
     names, leaf = keys_of(), key.rpartition(".")[2]
     close = get_close_matches(key, names, n=1) or [n for n in names if n.rpartition(".")[2] == leaf]
     guess = f"; did you mean {close[0]!r}?" if close else "."
-    return f"{guess} docs/configuration.md lists them; an axis of several keys is a mapping of labels to keys"
+    return f"{guess} docs/reference/configuration.md lists them; an axis of several keys is a mapping of labels to keys"
 
 
 @cache

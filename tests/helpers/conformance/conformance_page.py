@@ -1,4 +1,4 @@
-"""Writes docs/sandbox-tests.md from the candidates: python -m tests.helpers.conformance.conformance_page."""
+"""Writes docs/reference/sandbox-tests.md from the candidates: python -m tests.helpers.conformance.conformance_page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.helpers.conformance.candidates import (
     Candidate,
 )
 
-TARGET = ROOT / "docs" / "sandbox-tests.md"
+TARGET = ROOT / "docs" / "reference" / "sandbox-tests.md"
 SAYS: dict[str, tuple[str, ...]] = {
     "bubblewrap": (),
     "landlock": (),

@@ -15,7 +15,7 @@ from hpc.journal import read_run
 from tests.helpers import ROOT
 from tests.helpers.cli.sharp_command import last_checkpoint
 
-GUIDE = ROOT / "docs" / "recovery.md"
+GUIDE = ROOT / "docs" / "guides" / "recovery.md"
 
 
 @pytest.fixture(scope="module")

@@ -275,5 +275,5 @@ def test_a_reader_that_stops_reading(sharp: Sharp) -> None:
 
 
 def test_the_page_about_the_command_line_has_an_example_of_every_command() -> None:
-    page = (ROOT / "docs" / "cli.md").read_text()
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text()
     assert all(f"# sharp {' '.join(words)}\n" in page for words in COMMANDS)

@@ -33,7 +33,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "pde-sharp": {"synthesis": {"max_cycles": 1, "max_rounds": 3}},
 }
 COUNTED = {
-    # Calls and evaluations, with four candidates, by the table of docs/accounting.md.
+    # Calls and evaluations, with four candidates, by the table of docs/explanations/accounting.md.
     "codepde": (4, 4),
     "codepde-refine": (4 + 2, 4 + 2),
     "cot-reflection": (4, 4),

@@ -92,7 +92,7 @@ def test_without_any_sandbox_there_is_one_warning(caplog):
             open_interpreter(SandboxPolicy()).close()
     (record,) = caplog.records
     assert f"No OS sandbox on {platform.node()} (bubblewrap: " in record.getMessage()
-    assert "docs/sandbox.md" in record.getMessage()
+    assert "docs/explanations/sandbox.md" in record.getMessage()
 
 
 @pytest.mark.usefixtures("no_bubblewrap", "no_landlock")
@@ -104,7 +104,7 @@ def test_required_sandbox_that_is_missing_is_refused():
         "bubblewrap: /no/such/bwrap",
         "landlock: This kernel",
         "user.max_user_namespaces",
-        "docs/sandbox.md",
+        "docs/explanations/sandbox.md",
     ):
         assert part in message
 

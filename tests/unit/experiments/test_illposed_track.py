@@ -61,7 +61,9 @@ def test_every_kind_has_one_verdict() -> None:
 
 
 def test_the_kinds_of_all_cases_are_documented_with_their_verdict() -> None:
-    document = (Path(sharp.__file__).parents[1] / "docs" / "problems.md").read_text(encoding="utf-8")
+    document = (Path(sharp.__file__).parents[1] / "docs" / "reference" / "problems.md").read_text(
+        encoding="utf-8"
+    )
     rows = re.findall(r"^\| (`[^|]+) \| ([a-z, ]+) \|", document, flags=re.MULTILINE)
     documented = {
         kind: verdicts.split(", ") for kinds, verdicts in rows for kind in re.findall(r"`([a-z-]+)`", kinds)

@@ -12,7 +12,7 @@ from sharp.experiments.studies.study_file import list_studies, read_study
 from sharp.neural.paper_tables import paper_tables
 from tests.helpers import ROOT
 
-PAGE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "papers.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
     for line in PAGE.splitlines()

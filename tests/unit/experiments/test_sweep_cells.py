@@ -252,7 +252,11 @@ COMPLAINTS = [
         3,
         "matrix.sed.0: 'sed' is not a key of a run configuration; did you mean 'seed'?",
     ),
-    ("matrix:\n  candidates: [1]", 4, "did you mean 'genesis.candidates'? docs/configuration.md lists them"),
+    (
+        "matrix:\n  candidates: [1]",
+        4,
+        "did you mean 'genesis.candidates'? docs/reference/configuration.md lists them",
+    ),
     (
         "matrix:\n  genesis: [{candidates: 3}]",
         4,

@@ -110,7 +110,7 @@ def test_a_users_card_hides_a_shipped_one(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_documented_card_is_a_card(write) -> None:
-    text = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guides" / "models.md").read_text(encoding="utf-8")
     example = next(block for block in text.split("```yaml\n") if block.startswith("name: "))
     card = load_card(write(example.split("```")[0], "llama-70b-here.yaml"))
     assert set(ModelCard.model_fields) - card.model_fields_set == {"kind", "options", "price"}

@@ -15,7 +15,9 @@ from sharp.problems.grammar import RESERVED
 from sharp.problems.spec import Sampled, Specification
 from sharp.problems.units import COMMON, PREFIXES, matches, parse_unit
 
-DOCUMENT = (Path(sharp.__file__).parents[1] / "docs" / "problems.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(sharp.__file__).parents[1] / "docs" / "reference" / "problems.md").read_text(
+    encoding="utf-8"
+)
 CODE = {word for code in re.findall(r"`([^`\n]+)`", DOCUMENT) for word in re.findall(r"\w+", code)}
 
 

@@ -13,7 +13,7 @@ from sharp.llm.replies import (
 from sharp.llm.replies_text import MAX_CODE, MAX_REPLY, fenced_blocks
 from tests.helpers import ROOT
 
-PAGE = (ROOT / "docs" / "reply-formats.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "reply-formats.md").read_text(encoding="utf-8")
 EXAMPLES = {
     block.fence.label.removeprefix("text "): block.body
     for block in fenced_blocks(PAGE)

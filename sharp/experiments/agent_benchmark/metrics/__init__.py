@@ -1,1 +1,1 @@
-"""Metrics of agent runs: passes, tool chains and parameters, as pure functions (docs/agent-metrics.md)."""
+"""Metrics of agent runs: passes, tool chains and parameters, as pure functions (docs/reference/agent-metrics.md)."""

@@ -2,7 +2,8 @@
 
 All functions of two graphs take them as `graphs.matched` returns them, the executed one first, and return 1 for equal
 graphs and 0 for graphs without a common tool, unless they say otherwise. Equation numbers are those of the PDE-Agent
-paper (arXiv 2512.16214); docs/agent-metrics.md says where and why the figures here differ from what is printed there.
+paper (arXiv 2512.16214); docs/reference/agent-metrics.md says where and why the figures here differ from what is
+printed there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # controller: at the launch
 # sbatch --parsable < this
 #!/bin/bash
-# Steers /shared/runs/my run; see docs/cluster.md.
+# Steers /shared/runs/my run; see docs/guides/cluster.md.
 #SBATCH --job-name=sharp-00000000-controller
 #SBATCH --time=1440
 #SBATCH --ntasks=1

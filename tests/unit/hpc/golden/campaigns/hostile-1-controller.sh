@@ -1,7 +1,7 @@
 # controller: by each one, before it works
 # sbatch --parsable < this
 #!/bin/bash
-# Steers /shared/it's 100% "odd" $(touch x) `touch x` ; #1 & *; see docs/cluster.md.
+# Steers /shared/it's 100% "odd" $(touch x) `touch x` ; #1 & *; see docs/guides/cluster.md.
 #SBATCH --job-name=sharp-00000000-controller
 #SBATCH --partition=cpu
 #SBATCH --account=my-project

@@ -1,6 +1,7 @@
 from .blocks import Block as Block
 from .blocks import Bullets as Bullets
 from .blocks import Code as Code
+from .blocks import Columns as Columns
 from .blocks import Details as Details
 from .blocks import Diff as Diff
 from .blocks import Facts as Facts
@@ -14,6 +15,8 @@ from .blocks import Paragraph as Paragraph
 from .blocks import Report as Report
 from .blocks import Section as Section
 from .blocks import Table as Table
+from .blocks import Tile as Tile
+from .blocks import Tiles as Tiles
 from .charts import Bar as Bar
 from .charts import BarPanel as BarPanel
 from .charts import Chart as Chart
@@ -36,6 +39,8 @@ from .charts import Spot as Spot
 from .charts import Stack as Stack
 from .charts import StackPanel as StackPanel
 from .html import render_html as render_html
+from .html import render_part as render_part
+from .html import style_sheet as style_sheet
 from .markdown import markdown_environment as markdown_environment
 from .markdown import render_markdown as render_markdown
 from .svg import svg_file as svg_file

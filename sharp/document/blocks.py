@@ -104,18 +104,59 @@ class Details:
     blocks: tuple[Block, ...]
 
 
+@dataclass(frozen=True)
+class Tile:
+    """One figure that a reader came for: what it is, its value, and what must be said beside it.
+
+    `tone` says whether the value is good, or must not be taken for more than the remark says.
+    """
+
+    name: str
+    value: str
+    remark: str = ""
+    tone: Literal["plain", "good", "warning"] = "plain"
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The few figures that matter most, side by side."""
+
+    tiles: tuple[Tile, ...]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Blocks side by side where there is room, else one below the other."""
+
+    blocks: tuple[Block, ...]
+
+
 Block = (
-    Paragraph | Heading | Note | ModelText | Bullets | Facts | Table | Code | Diff | Figure | Link | Details
+    Paragraph
+    | Heading
+    | Note
+    | ModelText
+    | Bullets
+    | Facts
+    | Table
+    | Code
+    | Diff
+    | Figure
+    | Link
+    | Details
+    | Tiles
+    | Columns
 )
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report; `anchor` is unique in it."""
+    """A part of the report; `anchor` is unique in it. A `folded` one is evidence, which readers open if they doubt."""
 
     anchor: str
     title: str
     blocks: tuple[Block, ...]
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,9 +169,10 @@ class Headline:
 
 @dataclass(frozen=True)
 class Report:
-    """The whole document: title, headline, notes on top, parts."""
+    """The whole document: title, headline, notes on top, the first screen (`glance`), parts."""
 
     title: str
     headline: Headline
     notes: tuple[Note, ...]
     sections: tuple[Section, ...]
+    glance: tuple[Block, ...] = ()

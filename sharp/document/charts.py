@@ -138,7 +138,7 @@ class ScatterPanel:
     """Errors against what they took, on a logarithmic scale; what took nothing stands at the left end.
 
     `leaders` are lines that keep each value until the next, mostly the best error so far. With `counted`, x is a
-    number of runs on a linear scale.
+    number of runs on a linear scale. `links` are pairs of places among the spots: the second came of the first.
     """
 
     title: str
@@ -146,6 +146,7 @@ class ScatterPanel:
     levels: tuple[Level, ...] = ()
     leaders: tuple[Curve, ...] = ()
     counted: bool = False
+    links: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sharp.document.blocks import Block, Details, Figure, Report, Table
+from sharp.document.blocks import Block, Columns, Details, Figure, Report, Section, Table
 from sharp.document.svg import inline_svg
 from sharp.document.text import MISSING, clean, clip
 
@@ -24,7 +25,8 @@ LONGEST_WORD = 16
 
 def render_html(report: Report) -> str:
     """Return the page, with long texts cut as far as its size requires."""
-    figures = [figure for section in report.sections for figure in _figures(section.blocks)]
+    parts = (report.glance, *(section.blocks for section in report.sections))
+    figures = [figure for blocks in parts for figure in _figures(blocks)]
     charts = {id(figure): inline_svg(figure.chart, figure.instead) for figure in figures}
     page = ""
     for limit in LIMITS:
@@ -36,11 +38,27 @@ def render_html(report: Report) -> str:
     return page
 
 
+def render_part(section: Section, prefix: str) -> str:
+    """Return one section as HTML for a page that holds parts of several documents; `prefix` keeps their names apart."""
+    placed = replace(section, anchor=f"{prefix}{section.anchor}")
+    charts = {
+        id(figure): inline_svg(replace(figure.chart, anchor=f"{prefix}{figure.chart.anchor}"), figure.instead)
+        for figure in _figures(section.blocks)
+    }
+    template = _environment(LIMITS[1]).get_template("part.html.j2")
+    return template.render(section=placed, charts=charts, id=id)
+
+
+def style_sheet() -> str:
+    """Return the style sheet of every page."""
+    return (Path(__file__).parent / "document.css").read_text(encoding="utf-8")
+
+
 def _figures(blocks: Sequence[Block]) -> Iterator[Figure]:
     for block in blocks:
         if isinstance(block, Figure):
             yield block
-        elif isinstance(block, Details):
+        elif isinstance(block, Details | Columns):
             yield from _figures(block.blocks)
 
 

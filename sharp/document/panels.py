@@ -145,7 +145,7 @@ class _Painter:
         columns = _legend_columns(texts, self.sketch.width)
         self.sketch.extend(LINE * ceil(len(texts) / columns) + 8)
         self.sketch.figure.legend(
-            [*self.keys.values()],
+            [self.keys[key] for key in keys],
             texts,
             loc="lower left",
             bbox_to_anchor=(0, 0),
@@ -275,6 +275,7 @@ class _Painter:
         else:
             _logarithmic(axes.xaxis, x, plain=x[0] >= 1e-3 and x[1] < 1e4)
         shown = [(max(spot.x, x[0]), min(max(spot.error or 0.0, y[0]), y[1])) for spot in panel.spots]
+        self._links(axes, panel, shown)
         for spot, at, shift in zip(panel.spots, shown, _label_shifts(axes, shown), strict=True):
             self._spot(axes, spot, at, y)
             if spot.label:
@@ -289,6 +290,12 @@ class _Painter:
             self._add(drawn, "leader", leader.name, leader.name)
         for level in panel.levels:
             self._level(axes, level, across=True)
+
+    def _links(self, axes: Axes, panel: ScatterPanel, shown: Sequence[tuple[float, float]]) -> None:
+        look: dict[str, Any] = {"color": self.colours["muted"], "lw": 0.9, "zorder": 1.4}
+        for ends in panel.links:
+            (drawn,) = axes.plot(*zip(*(shown[end] for end in ends), strict=True), **look)
+            self._add(drawn, "link", "", "lineage")
 
     def _spot(self, axes: Axes, spot: Spot, at: tuple[float, float], y: Range) -> None:
         number, tip = self.numbers[spot.name], f"{spot.tip}: {number_text(spot.x)}"

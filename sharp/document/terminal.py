@@ -10,6 +10,7 @@ from sharp.document.blocks import (
     Block,
     Bullets,
     Code,
+    Columns,
     Details,
     Diff,
     Facts,
@@ -20,6 +21,7 @@ from sharp.document.blocks import (
     Note,
     Paragraph,
     Table,
+    Tiles,
 )
 from sharp.document.text import clean
 
@@ -68,6 +70,14 @@ def _renderables(block: Block, width: int | None) -> Iterator[RenderableType]:
             yield _table(block, width)
         case Bullets(items=items):
             yield from (Text(f"  - {clean(item)}") for item in items)
+        case Tiles(tiles=tiles):
+            pairs = (
+                (tile.name, f"{tile.value} ({tile.remark})" if tile.remark else tile.value) for tile in tiles
+            )
+            yield _facts(Facts(tuple(pairs)), wrap=wrap)
+        case Columns(blocks=blocks):
+            for inner in blocks:
+                yield from _renderables(inner, wrap=wrap)
         case Details(summary=summary, blocks=blocks):
             yield Text(f"\n{clean(summary)}", style="bold")
             for inner in blocks:

@@ -34,7 +34,7 @@ from sharp.document import (
 from sharp.errors import SharpError
 from sharp.evaluation import Evaluation
 from sharp.llm import Message, count_tokens, strip_droppable_markers
-from sharp.problems import render_description, signature
+from sharp.problems import Problem, render_description, signature
 from sharp.reference import FAMILIES, Audit, audit_dataset
 from sharp.report.report_data import TARGETS, ReportData
 from sharp.runs import RunDirectory, splits_among
@@ -53,6 +53,14 @@ MEASURES = {
     "residual": "residual of data",
     "reference_residual": "of reference",
 }
+
+
+def domain_text(problem: Problem) -> str:
+    """Return the ranges of all coordinates in words."""
+    ranges = [f"{name} from {low:g} to {high:g}" for name, (low, high) in problem.bounds.items()]
+    if problem.time is not None:
+        ranges.append(f"{problem.time_name} from {problem.time[0]:g} to {problem.time[1]:g}")
+    return ", ".join(ranges)
 
 
 def setting(evidence: ReportData) -> Section:
@@ -97,10 +105,7 @@ def _problem(run: RunDirectory) -> Iterator[tuple[str, str]]:
             ]
         ),
     )
-    ranges = [f"{name} from {low:g} to {high:g}" for name, (low, high) in problem.bounds.items()]
-    if problem.time is not None:
-        ranges.append(f"{problem.time_name} from {problem.time[0]:g} to {problem.time[1]:g}")
-    yield "Domain", ", ".join(ranges)
+    yield "Domain", domain_text(problem)
     yield "Parameters", ", ".join(f"{k} = {v:.6g}" for k, v in problem.parameters.items()) or "none"
     sizes = " × ".join(str(count) for count in problem.grid.points.values())
     times = f", {problem.grid.times} output times" if problem.grid.times else ""

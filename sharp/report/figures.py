@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from io import BytesIO
 from math import isfinite
 from typing import Any
@@ -47,8 +48,8 @@ Fields = Mapping[str, Array]
 # Cycle, round (of a search: generation), and how often repaired: programs with the same place share a layer.
 Place = tuple[int, int, int]
 
-TRUTH = "best so far, against the true solution"
-DATA = "best so far, against the data set"
+TRUTH = "leader, against the truth"
+DATA = "leader, against the data set"
 FRONT = "front, by the error that ranks"
 LONGEST_TIP = 300
 # What the file of a solution calls the arrays, and what the report calls them.
@@ -56,24 +57,26 @@ KINDS = {"prediction": "solver", "data": "data set", "reference": "true solution
 _STYLES: dict[str, CurveStyle] = {"data set": "broad", "true solution": "dashed"}
 
 
-def errors(evidence: ReportData) -> Section:
-    """Return the chart of errors against evaluations."""
+def course(evidence: ReportData) -> Figure | None:
+    """Return the chart of errors against evaluations with the lineage; None where no run has given an error."""
     panel = error_panel(evidence)
+    # Short names: the legend has little room. The words for what is drawn name the levels in full.
+    drawn = replace(panel, levels=tuple(replace(level, name=level.short) for level in panel.levels))
     title = "Error against evaluations"
     if not any(spot.error is not None for spot in panel.spots):
-        text = "No validation run has given an error, so there is nothing to draw."
-        return Section("errors", title, (Paragraph(text),))
+        return None
     meaning = "filled for the error against the data set and hollow for that against the true solution"
     if not evidence.referenced:
         meaning = "at the score that ranks it; no errors are known"
     caption = (
-        f"Each mark is a validation run, {meaning}. The lines follow the program that leads after each evaluation. "
-        "Failed runs are above the chart."
+        f"Each mark is a validation run, {meaning}. Steps follow the program that leads after each evaluation, "
+        "thin lines lead from a program to what came of it. Failed runs are above the chart. The floor is the data "
+        "set's own distance from the true solution."
     )
     across = "evaluation (run on validation data)"
     upwards = "error (nRMSE)" if evidence.referenced else "combined score"
-    chart = Panels("error-chart", title, upwards, (panel,), across, wide=True)
-    return Section("errors", title, (Figure(chart, caption, _trace_text(evidence, panel)),))
+    chart = Panels("error-chart", title, upwards, (drawn,), across)
+    return Figure(chart, caption, _trace_text(evidence, panel))
 
 
 def error_panel(evidence: ReportData) -> ScatterPanel:
@@ -95,7 +98,19 @@ def error_panel(evidence: ReportData) -> ScatterPanel:
     if errors:
         name = DATA if evidence.referenced else "the leader's score"
         lines.append(Curve.of(name, [n for n, _ in errors], [error for _, error in errors]))
-    return ScatterPanel("", spots, tuple(_levels(evidence)), tuple(lines), counted=True)
+    links = tuple(_links(evidence, runs))
+    return ScatterPanel("", spots, tuple(_levels(evidence)), tuple(lines), counted=True, links=links)
+
+
+def _links(evidence: ReportData, runs: Sequence[Execution]) -> Iterator[tuple[int, int]]:
+    """Yield the places of two runs where the second program came of the first, failed ones between them left out."""
+    places = {run.candidate: place for place, run in enumerate(runs) if run.evaluation.ok}
+    for name, place in places.items():
+        parents = evidence.state.candidates[name].parents
+        while parents and (base := evidence.run_for(parents[0]) or parents[0]) not in places:
+            parents = evidence.state.candidates[base].parents if base in evidence.state.candidates else ()
+        if parents and places[base] < place:
+            yield places[base], place
 
 
 def front(evidence: ReportData) -> Section:
@@ -266,16 +281,48 @@ def _node(evidence: ReportData, candidate: Candidate) -> GraphNode:
 def pictures(evidence: ReportData) -> Section:
     """Return the winner's solution at several times, or as maps, beside the data set and the true solution."""
     title, best = "The winner's solution", evidence.state.best
-    places = [("finalize/test", "test")]
-    if best in evidence.runs:
-        places.append((evidence.runs[best].path, evidence.runs[best].split))
-    for path, words in places:
+    for path, words in _pictured(evidence):
         arrays = _load(evidence, path)
         if arrays is not None:
             intro = Paragraph(f"The first sample of the {words} data, thinned out for this page.")
             return Section("pictures", title, (intro, *_solution(evidence, arrays)))
     reason = "There is no winner." if best is None else "The pictures of its runs are gone."
     return Section("pictures", title, (Paragraph(reason),))
+
+
+def _pictured(evidence: ReportData) -> Iterator[tuple[str, str]]:
+    """Yield the places of evaluations that may have left a picture of the winner's solution, and their splits."""
+    yield "finalize/test", "test"
+    if (best := evidence.state.best) in evidence.runs:
+        yield evidence.runs[best].path, evidence.runs[best].split
+
+
+def picture(evidence: ReportData) -> Figure | None:
+    """Return the winner's solution of the first field at the last time, beside the truth; None where there is none."""
+    arrays = next(filter(None, (_load(evidence, path) for path, _ in _pictured(evidence))), None)
+    if arrays is None:
+        return None
+    field = evidence.run.problem.interface.returns[0].name
+    named = {KINDS[kind]: arrays[f"{kind}.{field}"] for kind in KINDS if f"{kind}.{field}" in arrays}
+    if "solver" not in named:
+        return None
+    t, x, panels = arrays.get("t"), arrays.get("x"), tuple[Panel, ...]()
+    dimensions = named["solver"].ndim - (t is not None)
+    if dimensions == 2:
+        panels = tuple(_maps(field, {"solver": named["solver"]}, t, signed=False))
+    elif dimensions == 1 and x is not None and t is not None:
+        panels = tuple(_lines({name: values[-1:] for name, values in named.items()}, x, t[-1:]))
+    if not panels:
+        return None
+    chart = Panels(
+        "solution-picture", f"{field}: the solution", field, panels, "x" if dimensions == 1 else ""
+    )
+    low, high = float(np.nanmin(named["solver"])), float(np.nanmax(named["solver"]))
+    when = "" if t is None else f" at t = {t[-1]:.3g}"
+    caption = f"{field}{when}, first sample" + (
+        ", beside what it should agree with." if dimensions == 1 else "."
+    )
+    return Figure(chart, caption, f"{field} lies between {low:.3g} and {high:.3g}.")
 
 
 def _load(evidence: ReportData, path: str) -> dict[str, Array] | None:

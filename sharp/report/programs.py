@@ -14,7 +14,6 @@ from sharp.document import (
     Bullets,
     Code,
     Details,
-    Diff,
     ModelText,
     Paragraph,
     Section,
@@ -35,12 +34,11 @@ from sharp.evaluation import (
     library_shares,
     line_counts,
 )
-from sharp.llm import STRATEGIES, render_diff
+from sharp.llm import STRATEGIES
 from sharp.reference import all_metrics
 from sharp.report.report_data import ReportData
 from sharp.tournament import Candidate
 
-_KINDS = {"debug": "repair", "search": "step of the search"}
 _ORDER_EXPLAINED = (
     "Measured on smooth solutions on nested grids, in 64-bit mode. The distance is that from the solution on the next "
     "finer grid, relative, in the 2-norm. The order is the power of the spacing with which distances fall, from three "
@@ -50,10 +48,9 @@ _ORDER_EXPLAINED = (
 
 
 def programs(evidence: ReportData) -> Section:
-    """Return the winner's code, the nominees' code, and a diff from its base for every later program."""
-    folded = (*_whole(evidence), *_diffs(evidence))
-    blocks: tuple[Block, ...] = folded or (Paragraph("There is no winner, and no program led to another."),)
-    return Section("programs", "Programs and their changes", blocks)
+    """Return the winner's code and the nominees' code."""
+    blocks: tuple[Block, ...] = tuple(_whole(evidence)) or (Paragraph("There is no winner."),)
+    return Section("programs", "Whole programs", blocks)
 
 
 def _whole(evidence: ReportData) -> Iterator[Details]:
@@ -63,30 +60,12 @@ def _whole(evidence: ReportData) -> Iterator[Details]:
     for name in dict.fromkeys(selection.nominee for selection in state.selections):
         candidate = state.candidates[name]
         if candidate.origin == "genesis" and candidate is not winner:
-            blocks = (*_said(evidence, candidate), Code(candidate.code))
+            blocks = (*explanation(evidence, candidate), Code(candidate.code))
             yield Details(f"{name}, nominated as written: whole program", blocks)
 
 
-def _diffs(evidence: ReportData) -> Iterator[Details]:
-    for program in evidence.state.candidates.values():
-        base = evidence.state.candidates.get(program.parents[0]) if program.parents else None
-        if base is not None:
-            kind = _KINDS.get(program.origin) or f"change by judge {program.judge}"
-            outcome = " → ".join(_outcome(evidence, each.id) for each in (base, program))
-            share = share_text(program.changed_share)
-            title = f"{base.id} → {program.id}, {kind}: {outcome}, {share} of the lines differ"
-            diff = Diff(render_diff(base.code, program.code, "solver.py"))
-            yield Details(title, (*_said(evidence, program), diff))
-
-
-def _outcome(evidence: ReportData, name: str) -> str:
-    evaluation = evidence.evaluation_of(name)
-    if evaluation is not None and evaluation.failure is not None:
-        return f"failed ({evaluation.failure.kind})"
-    return error_text(evidence.ranked_by(name))
-
-
-def _said(evidence: ReportData, candidate: Candidate) -> Iterator[Block]:
+def explanation(evidence: ReportData, candidate: Candidate) -> Iterator[Block]:
+    """Yield what a program's author said of it, if anything."""
     if candidate.explanation:
         yield ModelText(candidate.explanation, evidence.author(candidate.author))
 

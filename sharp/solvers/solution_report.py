@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
 from math import isfinite
 
 from sharp.document import (
     MISSING,
     Block,
     Code,
+    Columns,
+    Curve,
+    CurvePanel,
     Details,
     Facts,
+    Figure,
     Headline,
     Note,
+    Panels,
     Paragraph,
     Report,
     Section,
     Table,
+    Tile,
+    Tiles,
     count_text,
     duration_text,
 )
@@ -33,7 +42,8 @@ from sharp.solvers.solution import Solution
 
 def build_report(answer: Solution) -> Report:
     """Return the report of an answer."""
-    sections = [_problem(answer), *answer_sections(answer)]
+    folded = ("checks", "refinement", "methods")
+    parts = [_problem(answer), *answer_sections(answer, skipped=1)]
     return Report(
         title=answer.problem.title,
         headline=Headline(answer.verdict.headline, flagged=not answer.verdict.verified),
@@ -41,15 +51,81 @@ def build_report(answer: Solution) -> Report:
             Note(f"{concern.message}.", "info" if concern.verdict == "warn" else "warning")
             for concern in answer.concerns
         ),
-        sections=tuple(sections),
+        sections=tuple(replace(part, folded=part.anchor in folded) for part in parts),
+        glance=tuple(_glance(answer)),
     )
 
 
-def answer_sections(answer: Solution) -> list[Section]:
-    """Return what is known of the answer: the numbers asked for, the solution, checks, refinement and methods."""
+def _glance(answer: Solution) -> Iterator[Block]:
+    """Yield the first screen: what was asked, the error with its verdict, time, two pictures, how to use it."""
+    problem, solution = answer.problem, answer.discrete
+    yield Paragraph(
+        f"Asked: solve {'; '.join(problem.specification.equations)} to a relative error of {answer.accuracy:g}."
+    )
+    yield Tiles(tuple(_tiles(answer)))
+    if solution is None:
+        return
+    first = next(figures(problem, solution), None)
+    if first is not None and isinstance(first.chart, Panels):
+        first = replace(first, chart=replace(first.chart, wide=False))
+    pictures = tuple(filter(None, (first, _course(answer))))
+    if pictures:
+        yield Columns(pictures)
+    yield Code(
+        "import numpy as np\n"
+        "solution = np.load('solution.npz')\n"
+        f"print(solution[{problem.fields[0]!r}].shape, {', '.join(f'solution[{name!r}]' for name in problem.space)})"
+    )
+
+
+def _tiles(answer: Solution) -> Iterator[Tile]:
+    known, sure = isfinite(answer.error), answer.verdict.verified
+    error = f"{answer.error:.1e}" if known else "unknown"
+    remark = f"{answer.verdict.status}; asked for at most {answer.accuracy:g}"
+    yield Tile("Relative error", error, remark, "good" if sure else "warning")
+    for quantity in answer.quantities.values():
+        remark = f"± {quantity.error:.1e}" if isfinite(quantity.error) else "error unknown"
+        value = f"{quantity.digits} {quantity.unit}".strip()
+        yield Tile(quantity.name, value, remark, "plain" if quantity.verified else "warning")
+    yield Tile("Time", duration_text(answer.seconds), "for everything, the checks included")
+    if answer.discrete is not None:
+        size = f"{count_text(answer.discrete.unknowns)} unknowns"
+        yield Tile("Method", display_name(answer.discrete.method), size)
+
+
+def _course(answer: Solution) -> Figure | None:
+    """Return how the difference from the resolution before fell; None where no method has two resolutions."""
+    curves = []
+    for name in dict.fromkeys(trial.refinement.method for trial in answer.trials):
+        attempts = [
+            a for trial in answer.trials for a in trial.refinement.attempts if trial.refinement.method == name
+        ]
+        known = [(a.unknowns, a.difference) for a in attempts if a.unknowns and a.difference]
+        if known:
+            curves.append(Curve.of(display_name(name), *zip(*known, strict=True)))
+    if not curves:
+        return None
+    chart = Panels(
+        "refinement-course",
+        "Difference against unknowns",
+        "difference",
+        (CurvePanel("", tuple(curves)),),
+        "unknowns",
+    )
+    last = ", ".join(f"{curve.name} {curve.points[-1].median:.1e}" for curve in curves)
+    return Figure(
+        chart, "Relative difference of each resolution from the one before.", f"At the last: {last}."
+    )
+
+
+def answer_sections(answer: Solution, skipped: int = 0) -> list[Section]:
+    """Return what is known of the answer: the numbers asked for, the solution, checks, refinement and methods.
+
+    The first `skipped` figures are left out, because they stand elsewhere.
+    """
     sections = []
     if answer.discrete is not None:
-        sections += [*_quantities(answer), _solution(answer), _checks(answer)]
+        sections += [*_quantities(answer), _solution(answer, skipped), _checks(answer)]
     if answer.choice is not None:
         sections += [_refinement(answer), _methods(answer)]
     return sections
@@ -94,7 +170,7 @@ def quantity_rows(quantities: Mapping[str, QuantityEstimate]) -> tuple[tuple[str
     )
 
 
-def _solution(answer: Solution) -> Section:
+def _solution(answer: Solution, skipped: int) -> Section:
     solution = answer.discrete
     assert solution is not None
     facts = {
@@ -109,7 +185,8 @@ def _solution(answer: Solution) -> Section:
     blocks: list[Block] = [Facts((*known.items(), *facts.items()))]
     if solution.eigenvalues:
         blocks.append(_eigenvalues(answer))
-    return Section("solution", "The solution", (*blocks, *figures(answer.problem, solution)))
+    rest = islice(figures(answer.problem, solution), skipped, None)
+    return Section("solution", "The solution", (*blocks, *rest))
 
 
 def _eigenvalues(answer: Solution) -> Table:

@@ -61,7 +61,9 @@ class Page(HTMLParser):
 
 
 def sections_of(page: Page) -> list[str]:
-    return [attributes["id"] for attributes in page.all("section")]
+    """The anchors of the parts: a folded one has its anchor inside, so that a link to it opens it."""
+    parts = [*page.all("section"), *page.all("div")]
+    return [attributes["id"] for attributes in parts if "id" in attributes]
 
 
 def drawings_of(source: str) -> list[str]:

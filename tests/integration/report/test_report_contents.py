@@ -6,7 +6,19 @@ from dataclasses import replace
 import pytest
 
 from hpc.journal import read_run
-from sharp.document import Bullets, CurvePanel, Diff, Facts, Figure, MapPanel, ModelText, Note, Table
+from sharp.document import (
+    Bullets,
+    Columns,
+    CurvePanel,
+    Details,
+    Diff,
+    Facts,
+    Figure,
+    MapPanel,
+    ModelText,
+    Note,
+    Table,
+)
 from sharp.evaluation.protocol import CandidateFailure, Convergence
 from sharp.report.configuration import command
 from sharp.report.document import build_report
@@ -202,10 +214,11 @@ def test_saturation_decisions_have_their_inputs(report):
 def test_every_later_program_has_its_diff_and_the_winner_its_code(report):
     titles = [block.summary for block in _section(report, "programs")]
     assert titles[0] == "h1.2.3d1, the winner: whole program"
+    story = [block.summary for block in _section(report, "story") if isinstance(block, Details)]
     assert (
-        "c003 → h1.2.3, change by judge 3: 3.000e-01 → failed (exception), 14% of the lines differ" in titles
+        "c003 → h1.2.3, change by judge 3: 3.000e-01 → failed (exception), 14% of the lines differ" in story
     )
-    diffs = [block.text for block in blocks_of(report, "programs", Diff)]
+    diffs = [block.text for block in blocks_of(report, "story", Diff)]
     assert len(diffs) == 7
     assert "-ERROR = 0.1\n+ERROR = 0.03\n" in diffs[0]
 
@@ -537,7 +550,7 @@ def test_a_run_in_which_everything_fails_has_no_winner(tmp_path):
         synthesis={"max_cycles": 1, "repairs": 0, "max_rounds": 1},
     )
     assert report.headline.sentence.startswith("No winner: no candidate ran successfully")
-    assert "nothing to draw" in words_of(report, "errors")
+    assert not any(isinstance(block, Columns) for block in report.glance)
     assert rows_of(blocks_of(report, "failures", Table)[0])[0]["runs"] == "3"
 
 
@@ -557,7 +570,7 @@ def test_without_feedback_no_error_is_made_up(tmp_path):
     assert {row["error"] for row in rows_of(blocks_of(report, "rounds", Table)[0])} == {"–"}
     rows = rows_of(blocks_of(report, "x64", Table)[0])
     assert {row["precision"] for row in rows} == {"JAX in 64-bit mode"}
-    assert "nothing to draw" in words_of(report, "errors")
+    assert not any(isinstance(block, Columns) for block in report.glance)
 
 
 def test_with_residual_feedback_the_leader_is_that_of_the_residual(tmp_path):

@@ -80,7 +80,7 @@ def test_the_files_of_a_finished_run(tmp_path):
     assert files.solver == run.path / "solver"
     page = check_page(files.html.read_text())
     assert len(sections_of(page)) == len(sections_for("pde-sharp"))
-    assert len(drawings_of(files.html.read_text())) == 5
+    assert len(drawings_of(files.html.read_text())) == 6
     first = files.html.read_bytes(), files.markdown.read_bytes()
     assert (write_report(run, state).html.read_bytes(), files.markdown.read_bytes()) == first
     assert not list(run.path.glob(".*.tmp"))

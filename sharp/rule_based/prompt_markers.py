@@ -29,6 +29,7 @@ QUESTIONS = (
     ("repair", r"^## What happened$"),
     ("summary", r"^## Course of the tournament$"),
     ("revise", r"^## Results of round \d+"),
+    ("feedback", r"^## Feedback for the judges$"),
     ("summarise", r"^## Summary of a program$"),
     ("select", r"^Rank the best \d+"),
     ("criteria", r"write the criteria by which you will judge"),
@@ -58,6 +59,8 @@ LEFT_OUT = re.compile(r"^\[(\S+) is left out here", re.MULTILINE)
 EXAMPLE_NOMINEE = re.compile(r'"nominee": "([^"]+)"')
 COURSE = re.compile(r"^- (cycle .*)$", re.MULTILINE)
 MEASURED_TURN = re.compile(r", (\d\.\d+e[-+]\d+)(?::|$)", re.MULTILINE)
+
+MEASURE_OFFERED = re.compile(r"^- `(\w+)`: ", re.MULTILINE)
 
 # Programs with their results, in the conversations of judges and of the methods that improve programs.
 HEADING = re.compile(r"^### (.+)$", re.MULTILINE)

@@ -231,9 +231,10 @@ def _small_contexts(plan: SweepPlan, library: ResourceCache) -> Iterator[str]:
         room = card.context - answer
         if card.kind != RULE_BASED and room < repairing:
             yield (
-                f"{card.name}, author in {plural(cells, 'cell')}: {room:,} of {card.context:,} tokens are left beside "
-                f"the answer, and a prompt has about {writing:,.0f}, one with a program to repair {repairing:,.0f}. A "
-                "run stops at a prompt that does not fit; shorter answers (sampling.genesis.max_tokens) leave more room."
+                f"{card.name}, author in {plural(cells, 'cell')}: {room:,} of {card.context:,} tokens are left "
+                f"beside the answer, and a prompt has about {writing:,.0f}, one with a program to repair "
+                f"{repairing:,.0f}. A run stops at a prompt that does not fit; shorter answers "
+                "(sampling.genesis.max_tokens) leave more room."
             )
 
 

@@ -222,9 +222,13 @@ def show_model(model: str, as_json: bool) -> None:
 @click.command(cls=SharpCommand)
 @click.argument("name", required=False)
 @click.option("--problem", metavar="PROBLEM", help="Only what is for this problem: its id or file.")
+@click.option("--propose", metavar="MODEL", help="Let a model choose for the problem of --problem.")
+@click.option("--without-data", is_flag=True, help="With --propose: only what needs no reference data.")
 @json_option
-def metrics(name: str | None, problem: str | None, as_json: bool) -> None:
-    """List what programs can be judged by.
+def metrics(
+    name: str | None, problem: str | None, propose: str | None, without_data: bool, as_json: bool
+) -> None:
+    """List what programs can be judged by, or let a model propose it.
 
     With a name, all about that kind of feedback. Names are values of the option `feedback.metrics` of a run: `--set
     feedback.metrics=[residual,two_grid]`.
@@ -234,7 +238,13 @@ def metrics(name: str | None, problem: str | None, as_json: bool) -> None:
       sharp metrics
       sharp metrics --problem burgers
       sharp metrics two_grid --json
+      sharp metrics --problem burgers --propose gpt-4o
     """
+    if propose is not None or without_data:
+        if propose is None or problem is None or name is not None:
+            raise click.UsageError("--propose MODEL goes with --problem PROBLEM and no name")
+        _propose(problem, propose, without_data=without_data, as_json=as_json)
+        return
     from sharp.document import Facts, Paragraph, Table
     from sharp.problems import load_problem
     from sharp.reference import all_metrics, metrics_for
@@ -265,3 +275,23 @@ def metrics(name: str | None, problem: str | None, as_json: bool) -> None:
     }
     about = Paragraph(f"{one.name}: {one.title}\n{one.description}\n")
     show(as_json, plain[0], [about, Facts(tuple(facts.items()))])
+
+
+def _propose(problem: str, model: str, *, without_data: bool, as_json: bool) -> None:
+    """Print what a model proposes as feedback, in the form of a run's options."""
+    from sharp.event_loop import run_coroutine
+    from sharp.llm import load_card, make_backend
+    from sharp.problems import load_problem
+    from sharp.tournament import FeedbackProposal, propose_feedback
+
+    async def proposed() -> FeedbackProposal:
+        card = load_card(model)
+        backend = make_backend(card)
+        try:
+            return await propose_feedback(load_problem(problem), card, backend, without_data=without_data)
+        finally:
+            await backend.aclose()
+
+    found = run_coroutine(proposed())
+    option = f"--set feedback.metrics=[{','.join(found.metrics)}]"
+    show(as_json, {"metrics": list(found.metrics), "reason": found.reason}, f"{found.reason}\n\n{option}")

@@ -144,6 +144,9 @@ _RULES: Mapping[str, Callable[[_Question], str]] = {
     "summarise": lambda q: judging.summarise(q.messages, q.family),
     "select": lambda q: judging.select(q.prompt, q.family, q.rng),
     "criteria": lambda _: judging.criteria(),
+    "feedback": lambda q: judging.feedback(
+        marks.MEASURE_OFFERED.findall(q.prompt.split("## Feedback for the judges")[-1])
+    ),
     "revise": lambda q: revising.revise(q.messages, q.family, q.rng),
     "patch-failed": lambda q: revising.retry_patch(
         q.messages, q.family, q.rng, whole=marks.WHOLE_FILE_ASKED in q.prompt

@@ -174,6 +174,16 @@ def criteria() -> str:
     return f"```json\n{json.dumps({'criteria': table('words')['criteria']}, indent=1)}\n```\n"
 
 
+def feedback(offered: Sequence[str]) -> str:
+    """Answer the question what to measure: the error where it can be had, what needs no data, what is special here."""
+    usual = [name for name in ("nrmse", "residual", "two_grid") if name in offered]
+    special = [name for name in offered if name not in (*usual, "agreement", "initial_condition")][-1:]
+    reason = (
+        "The residual and a coarser grid tell what no reference is needed for, the last what is special here."
+    )
+    return f"```json\n{json.dumps({'metrics': [*usual, *special], 'reason': reason}, indent=1)}\n```\n"
+
+
 def judge(entry: SeenProgram, family: str, profile: JudgeProfile = NEUTRAL_PROFILE) -> ProgramAssessment:
     """Return the opinion on a program."""
     reading = read(entry.code, family)

@@ -25,6 +25,8 @@ EXAMPLE_NOMINEE = re.compile(r'"nominee": "([^"]+)"')
 COURSE = re.compile(r"^- (cycle .*)$", re.MULTILINE)
 MEASURED_TURN = re.compile(r", (\d\.\d+e[-+]\d+)(?::|$)", re.MULTILINE)
 
+MEASURE_OFFERED = re.compile(r"^- `(\w+)`: ", re.MULTILINE)
+
 # Programs with their results, in the conversations of judges and of the methods that improve programs.
 HEADING = re.compile(r"^### (.+)$", re.MULTILINE)
 CANDIDATE = re.compile(r"Candidate (?P<id>\S+) \((?P<strategy>\w+)\).*")

@@ -13,6 +13,8 @@ from .execution import ask_to_repair as ask_to_repair
 from .execution import execute as execute
 from .execution import smoke_runs as smoke_runs
 from .execution import with_outcome as with_outcome
+from .feedback_proposal import FeedbackProposal as FeedbackProposal
+from .feedback_proposal import propose_feedback as propose_feedback
 from .genesis import generate as generate
 from .genesis import refuse_all_cut as refuse_all_cut
 from .genesis import starting_candidates as starting_candidates

@@ -43,7 +43,8 @@ class SeriesMetric:
 
 
 T4_DOLLARS_PER_HOUR = 0.35
-"""Price of the GPU of the paper's figure 8, a T4 (Google Cloud, on demand, November 2026); it counts for any device."""
+"""Price of the GPU of the paper's figure 8, a T4: an assumption of ours, as the paper states none; it counts for
+any device."""
 
 
 def short_error(value: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -16,8 +16,8 @@ from sharp.experiments.sweeps.cells import Cell
 from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.plan import SweepPlan, counts
 from sharp.experiments.sweeps.prefix_graph import SharedPrefix
-from sharp.llm import NOTHING, Estimate, EstimateRange, Purpose, is_hosted
-from sharp.llm.estimate import estimate
+from sharp.llm import NOTHING, RULE_BASED, Estimate, EstimateRange, Purpose, is_hosted
+from sharp.llm.estimate import INSTRUCTION_TOKENS, PROGRAM_TOKENS, estimate
 from sharp.runs import prices_of, size_of
 
 # Before anything has been measured: the share of its time limit that an evaluation takes.
@@ -34,7 +34,8 @@ _GIVEN = {
 class SweepEstimate:
     """What is left to be done: `dollars` None if a model has no price; `jobs` and `gpu_hours` None off clusters.
 
-    GPU-hours are those of evaluations; those of model servers depend on how long they are kept.
+    GPU-hours are those of evaluations; those of model servers depend on how long they are kept. `contexts` names the
+    authors whose contexts are too small for the prompts to be expected.
     """
 
     cells: int
@@ -47,6 +48,7 @@ class SweepEstimate:
     evaluation_hours: EstimateRange
     jobs: EstimateRange | None
     gpu_hours: EstimateRange | None
+    contexts: tuple[str, ...]
     assumptions: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -68,6 +70,7 @@ def estimate_sweep(plan: SweepPlan, library: ResourceCache, cluster: ClusterProf
         evaluation_hours=_times(seconds, 1 / 3600),
         jobs=None if cluster is None else _jobs(sums["evaluations"], cluster, plan, library),
         gpu_hours=None if cluster is None else _times(seconds, cluster.role("evaluate").gpus / 3600),
+        contexts=tuple(_small_contexts(plan, library)),
         assumptions=(*estimator.assumptions(), *_cluster_assumptions(cluster)),
     )
 
@@ -92,6 +95,7 @@ def estimate_blocks(guess: SweepEstimate) -> tuple[Block, ...]:
     return (
         Table(columns, rows, columns[1:]),
         *([Paragraph("Dollars are unknown: a model has no price")] if guess.dollars is None else []),
+        *map(Paragraph, guess.contexts),
         Paragraph("Assumptions"),
         Bullets(guess.assumptions),
     )
@@ -208,6 +212,30 @@ class _Estimator:
         problem = self._library.problem_of(config)
         most = config.evaluation.wall_s or problem.limits.wall_s
         return EstimateRange(min(most, self._seconds.get(problem.id, _SHARE_OF_LIMIT * most)), most)
+
+
+def _small_contexts(plan: SweepPlan, library: ResourceCache) -> Iterator[str]:
+    """Yield a line for each author whose context does not hold a prompt with one program beside the answer."""
+    cards = {
+        name: card for cell in plan.unfinished_cells for name, card in library.cards_of(cell.config).items()
+    }
+    authors = Counter(
+        (name, cell.config.sampling.genesis.max_tokens or cards[name].sampling_for("genesis").max_tokens)
+        for cell in plan.unfinished_cells
+        for name in cell.config.models.authors
+        if name in cards
+    )
+    writing, repairing = INSTRUCTION_TOKENS.expected, INSTRUCTION_TOKENS.expected + PROGRAM_TOKENS.expected
+    for (name, answer), cells in authors.items():
+        card = cards[name]
+        room = card.context - answer
+        if card.kind != RULE_BASED and room < repairing:
+            yield (
+                f"{card.name}, author in {plural(cells, 'cell')}: {room:,} of {card.context:,} tokens are left "
+                f"beside the answer, and a prompt has about {writing:,.0f}, one with a program to repair "
+                f"{repairing:,.0f}. A run stops at a prompt that does not fit; shorter answers "
+                "(sampling.genesis.max_tokens) leave more room."
+            )
 
 
 def _given(config: RunConfig, share: SharedPrefix | None, guess: Estimate) -> dict[Purpose, float]:

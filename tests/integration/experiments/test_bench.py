@@ -14,6 +14,7 @@ from subprocess import PIPE
 
 import pytest
 
+from sharp.agent.policies import POLICIES
 from sharp.agent.sessions import SessionResult, run_session
 from sharp.agent.settings import ROLES, AgentConfig
 from sharp.agent.team import AgentLimits
@@ -41,6 +42,7 @@ from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
 from sharp.experiments.agent_benchmark.held_out import held_out_reference
 from sharp.experiments.agent_benchmark.metrics.structure import ConstantBaseline
 from sharp.experiments.agent_benchmark.process_pool import WorkerDied, map_unordered
+from sharp.experiments.agent_benchmark.published import published_tables
 from sharp.experiments.agent_benchmark.runner import (
     check_of,
     failed_result,
@@ -62,7 +64,7 @@ from sharp.experiments.agent_benchmark.trials import (
     short_names,
 )
 from sharp.experiments.frame import plain_rows
-from sharp.problems.cases import BenchmarkCase, load_case
+from sharp.problems.cases import BenchmarkCase, list_cases, load_case
 from tests.helpers import finding_helpers
 from tests.helpers.experiments.pool_work import square, threads
 
@@ -366,8 +368,18 @@ def test_runs_with_other_seeds_give_pass_at_k_and_no_test() -> None:
 def test_the_floor_stands_beside_the_figures_of_chains() -> None:
     floor = {"node F1": ConstantBaseline(0.25, 0.75, "h1")}
     parameters, nodes = chain_table(FRAME, floor, ["node F1"]).rows
-    assert nodes == ("node F1", "0.625", "0.333", "0.250", "0.750")
+    assert nodes == ("node F1 (the fixed template wins)", "0.625", "0.333", "0.250", "0.750")
     assert parameters == (PARAMETERS, "0.875", "0.667", "–", "–")
+    low = {"node F1": ConstantBaseline(0.25, 0.5, "h1")}
+    assert chain_table(FRAME, low, ["node F1"]).rows[1][0] == "node F1"
+
+
+def test_the_published_tables_add_up_to_the_shares_that_are_printed_below_them() -> None:
+    tables = published_tables()
+    assert (len(tables.categories), sum(tables.cases)) == (11, 100)
+    assert set(tables.categories) == {load_case(name).category for name in list_cases()}
+    assert {row.policy for row in tables.rows} == set(POLICIES) - {"translation"}
+    assert [sum(row.solved) for row in tables.rows] == [90, 62, 59, 56, 76, 86, 81, 85]
 
 
 def test_the_page_says_who_played_what_is_missing_and_what_was_published(played: Path) -> None:

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from sharp.experiments.studies.model_assignment import paper_models, rule_based_models
+from sharp.experiments.studies.study_file import read_study
 from sharp.experiments.sweeps.estimate import SweepEstimate, estimate_sweep, format_sweep_plan
 from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.llm.estimate import BASELINE_REPAIRS_PER_PROGRAM as REPAIRS
+from tests.helpers.experiments.made import planned
 from tests.helpers.experiments.small_sweeps import plan_of
 
 METHODS = "[codepde, codepde-refine, cot-reflection, moa, cepo, funsearch, aide, pde-sharp]"
@@ -60,3 +63,15 @@ def test_the_plan_says_who_gives_what_to_whom(tmp_path: Path) -> None:
         "  codepde: pays for all of its own\n    gives its candidates and their debugging to codepde-refine\n"
         in words
     )
+
+
+def test_authors_whose_contexts_are_too_small_are_named_before_a_study_begins(tmp_path: Path) -> None:
+    file = read_study("more-models")
+    plan = planned(file, tmp_path / "sweep", paper_models(file.models))
+    guess = estimate_sweep(plan, ResourceCache(), None)
+    named = [line.split(",")[0] for line in guess.contexts]
+    assert named == ["deepseekmath-7b", "mathcoder2-deepseekmath-7b"]
+    assert "author in 90 cells: 2,560 of 4,096 tokens are left beside the answer" in guess.contexts[0]
+    assert guess.contexts[0] in " ".join(format_sweep_plan(plan, guess).split())
+    usual = planned(file, tmp_path / "other", rule_based_models(file.models))
+    assert estimate_sweep(usual, ResourceCache(), None).contexts == ()

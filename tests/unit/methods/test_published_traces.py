@@ -1,4 +1,4 @@
-"""The published algorithms' calls, one after the other: who says what to whom, with what sampling, and what is fed back.
+"""The published algorithms' calls, one after the other: roles, sampling, and what is fed back.
 
 Every scripted reply has a mark of its own (`<place>`), so that a later call shows which of them it was given.
 """
@@ -23,7 +23,7 @@ ONE: dict[str, Any] = {"genesis": {"candidates": 1}, "models": {"generator": "lo
 def reply(path: str, _: ChatRequest) -> str:
     """A program whose mark is its place: the first two of each run fail, later ones are better and better."""
     order = [int(number) for number in re.findall(r"\d+", path)]
-    crash = f"boom «{path}»" if "code" in path and order[-1] <= 2 or path.endswith("debug-1") else None
+    crash = f"boom «{path}»" if ("code" in path and order[-1] <= 2) or path.endswith("debug-1") else None
     return f"Sketch «{path}».\n\n{fenced(program(1 / (1 + sum(order)), f'«{path}»', crash=crash))}"
 
 
@@ -74,8 +74,8 @@ async def test_chain_of_thought_with_reflection_is_one_call_whose_output_alone_g
 
 
 async def test_aide_drafts_with_a_memory_debugs_one_program_and_improves_the_best() -> None:
-    """AIDE (arXiv 2502.13138): every step is one call with a fresh prompt; a draft and an improvement are shown what ran by
-    design and result, debugging its own program alone.
+    """AIDE (arXiv 2502.13138): every step is one call with a fresh prompt; a draft and an improvement are shown what
+    ran by design and result, debugging its own program alone.
     """
     search = {"steps": 6, "drafts": 4, "debug_probability": 0.0}
     calls = await trace("aide", {"": reply}, aide=search)
@@ -89,7 +89,7 @@ async def test_aide_drafts_with_a_memory_debugs_one_program_and_improves_the_bes
 
 
 async def test_mixture_of_agents_is_three_calls_of_which_the_last_sees_all_and_the_critique() -> None:
-    """OptiLLM's moa: three answers of one call at temperature 1, a critique, a synthesis, both at 0.1; nothing is dropped."""
+    """OptiLLM's moa: three answers of one call at temperature 1, then a critique and a synthesis at 0.1."""
     answers = tuple(f"«{number}» {fenced(program(0.1))}" for number in (1, 2, 3))
     rules = {"proposals": answers, "critique": "«critique»", "synthesis": fenced(program(0.1))}
     calls = await trace("moa", rules, **ONE)

@@ -37,7 +37,7 @@ from sharp.evaluation.scoring import score
 from sharp.evaluation.sketch import sketch_of
 from sharp.evaluation.task_folder import EvaluationTask, TaskResult
 from sharp.evaluation.worker_context import SampleBatch, WorkerContext
-from sharp.problems import Problem
+from sharp.problems import BoxDomain, Problem
 from sharp.reference import (
     Inputs,
     MetricInput,
@@ -46,6 +46,7 @@ from sharp.reference import (
     internal_step,
     log_opening,
     tightest_limit,
+    within_domain,
 )
 
 Array = NDArray[Any]
@@ -68,7 +69,7 @@ def evaluate(task: EvaluationTask, context: WorkerContext) -> TaskResult:
     logged = request.split == "test" and log_opening(task.dataset.path, request.code)
     samples = context.samples.get(task)
     problem, inputs = samples.problem, samples.inputs
-    run = run_samples(request, samples, context)
+    run = _within(problem, run_samples(request, samples, context))
     evaluation = _observed(request, run, context.interpreter)
     if request.split == "test" and not logged:
         note = "the folder of the data cannot be written: this opening of the test samples is not in its log"
@@ -92,6 +93,19 @@ def evaluate(task: EvaluationTask, context: WorkerContext) -> TaskResult:
         "reference": answers.truth.arrays if answers.truth else None,
     }
     return TaskResult(evaluation, preview_arrays(kinds, inputs.t, inputs.x))
+
+
+def _within(problem: Problem, run: CandidateRun) -> CandidateRun:
+    """Return a run without what a program has returned at points outside of the domain, which counts nothing."""
+    if isinstance(problem.domain, BoxDomain):
+        return run
+    results = {
+        name: replace(
+            result, arrays={port: within_domain(problem, values) for port, values in result.arrays.items()}
+        )
+        for name, result in run.results.items()
+    }
+    return replace(run, results=results)
 
 
 def courant_note(problem: Problem, inputs: Inputs, dt: float | None, steps: int | None = None) -> str:

@@ -197,7 +197,13 @@ def _return_text(problem: Problem, port: ArrayPort) -> str:
 def _axes_text(problem: Problem) -> str:
     times = ["output time (in returned arrays)"] if problem.time is not None else []
     axes = ", ".join(["sample", *times, *(f"`{name}`" for name in problem.space)])
-    return " ".join([f"Array axes: {axes}.", *_grid_lines(problem)])
+    box = isinstance(problem.domain, BoxDomain)
+    outside = (
+        []
+        if box
+        else ["What is returned at points outside of the domain does not count; on its edge it does."]
+    )
+    return " ".join([f"Array axes: {axes}.", *_grid_lines(problem), *outside])
 
 
 def _grid_lines(problem: Problem) -> Iterator[str]:

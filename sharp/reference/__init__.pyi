@@ -48,6 +48,7 @@ from .metrics import MetricInput as MetricInput
 from .metrics import MetricValue as MetricValue
 from .metrics import internal_step as internal_step
 from .metrics import metric as metric
+from .plane_grid import within_domain as within_domain
 from .spectral import coefficients as coefficients
 from .spectral import evaluate as evaluate
 from .spectral import relative_l2 as relative_l2

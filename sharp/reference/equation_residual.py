@@ -1,9 +1,11 @@
-"""How well a prediction satisfies the equations and conditions of any specification on a box.
+"""How well a prediction satisfies the equations and conditions of any specification.
 
 Derivatives are differences on the output grid, in space and time, from values alone. Each is taken twice, on nine
 points and on seven along an axis (B. Fornberg, Math. Comp. 51, 1988). How far the two residuals are apart is what
 differences on this grid cannot tell: the *floor*. No residual of an equation is below its floor, so that programs are
-not ranked by the errors of the scorer's own operators, and a mismatch of a condition below its floor counts as none.
+not ranked by the errors of the scorer's own operators, and a mismatch of a condition below its floor counts as none. On
+domains that are no box, rows and columns end at the boundary, and conditions are measured on fits of degree five and
+three to the nearest points (`sharp.reference.plane_grid`).
 
 A residual is the mean of |sum of all terms| over that of the sum of |term|, the latter no smaller than for a solution
 that varies once over the domain and the time interval. The mean of absolute values, and not the root of that of
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
+from math import comb
 from statistics import fmean
 from typing import Any
 
@@ -31,13 +34,16 @@ from sharp.problems import (
     DerivativeSymbol,
     Problem,
     compile_expressions,
+    face,
     field_flux,
+    integration,
     linearised_system,
     opens,
     parts_at,
     periodic_axes,
 )
 from sharp.reference.datasets import Inputs
+from sharp.reference.plane_grid import Nodes
 from sharp.reference.residual import FEWEST_TIMES, GridResidual, checked_prediction, evaluated_frames
 from sharp.solvers import axis_points, compile_function, factors_of, fornberg_weights
 
@@ -50,12 +56,14 @@ Jets = Mapping[DerivativeSymbol, Any]
 INTERIOR, BOUNDARY = (9, 7), (6, 4)
 # Output times are equally spaced up to rounding in single precision.
 _EVEN = 1e-4
+# Points inside a domain that is no box, with neighbours on all sides, of which a residual is a mean.
+_FEWEST_INNER = 25
+# Points of Gauss' rule along an edge, and the domain, on which conditions and means are measured.
+_ON_EDGE, _ALONG = 9, 6
 
 
 def why_none(problem: Problem, inputs: Inputs) -> str:
     """Return why there is no residual of predictions for these inputs, empty where there is one."""
-    if not isinstance(problem.domain, BoxDomain):
-        return "a residual on the output grid is defined on intervals, rectangles and boxes"
     if problem.specification.eigenvalue is not None:
         return "no residual on the output grid is defined for eigenvalue problems"
     if inputs.t is not None:
@@ -67,6 +75,13 @@ def why_none(problem: Problem, inputs: Inputs) -> str:
         counts.append(len(inputs.t))
     orders = max(max(jet.orders) for jet in linearised_system(problem).jets)
     fewest = max(orders + 3, FEWEST_TIMES)
+    if not isinstance(problem.domain, BoxDomain):
+        inner = len(Nodes.of(problem, _points(problem, inputs)).inner(orders))
+        if inner < _FEWEST_INNER:
+            return (
+                f"a residual takes at least {_FEWEST_INNER} points of the output grid with {fewest} in a row and in a "
+                f"column within the domain, found {inner}"
+            )
     found = min(counts)
     return f"a residual takes at least {fewest} points along each axis and times, found {found}" * (
         found < fewest
@@ -85,6 +100,7 @@ def equation_residual(problem: Problem, inputs: Inputs, prediction: Arrays) -> G
     times = () if inputs.t is None else (len(inputs.t),)
     n = len(next(iter(prediction.values())))
     fields = checked_prediction(problem, prediction, (n, *times, *points))
+    kind = _Sample if isinstance(problem.domain, BoxDomain) else _PlaneSample
     found: dict[str, list[_Measured]] = {}
     for sample in range(n):
         own = {name: np.asarray(values[sample], np.float64) for name, values in fields.items()}
@@ -92,7 +108,7 @@ def equation_residual(problem: Problem, inputs: Inputs, prediction: Arrays) -> G
             port.field: np.asarray(inputs.arrays[port.name][sample], np.float64)
             for port in problem.interface.inputs
         }
-        for name, measured in _Sample(problem, own, given, inputs.t).measured():
+        for name, measured in kind(problem, own, given, inputs.t).measured():
             found.setdefault(name, []).append(measured)
     means = {
         name: _Measured(
@@ -249,7 +265,7 @@ class _Sample:
         yield from self._of_means()
 
     def _of_equations(self) -> Iterator[tuple[str, _Measured]]:
-        forms, places = _equations(self.problem), [axis.inner for axis in self.axes]
+        forms, places = _equations(self.problem), self._inner
         fine, coarse, natural = self._terms(forms, places, self.frames, INTERIOR)
         for index, text in enumerate(self.problem.specification.equations):
             own = forms.owners == index
@@ -338,7 +354,7 @@ class _Sample:
             )
 
     def _terms(
-        self, forms: _Forms, places: list[tuple[int, ...]], frames: tuple[int, ...], widths: tuple[int, int]
+        self, forms: _Forms, places: Any, frames: tuple[int, ...], widths: tuple[int, int]
     ) -> tuple[Array, Array, Array]:
         """Return the terms of forms from both widths of differences, and what they would be at the least."""
         coordinates = self._coordinates(places, frames)
@@ -367,8 +383,7 @@ class _Sample:
 
     def _natural(self, jet: DerivativeSymbol, *, level: bool) -> float:
         """Return what a jet is for a solution that varies once over domain and time, or how large a field itself is."""
-        coefficient = jet.field in self.problem.specification.coefficients
-        values = self.given[jet.field] if coefficient else self.fields[jet.field]
+        values = self._values_of(jet.field)
         if level and not any(jet.orders):
             return _mean(values)
         size = float(np.ptp(values)) + 1e-3 * float(np.abs(values).max())
@@ -378,6 +393,10 @@ class _Sample:
         return float(
             size / np.prod([extent**order for extent, order in zip(extents, jet.orders, strict=True)])
         )
+
+    def _values_of(self, name: str) -> Array:
+        """Return the values of a field, or of a coefficient, that count."""
+        return self.given[name] if name in self.problem.specification.coefficients else self.fields[name]
 
     def _stated(self, text: str, places: list[tuple[int, ...]], *, all_times: bool = False) -> Array:
         """Return the values of an expression of the specification at places and times, with an axis for each."""
@@ -399,6 +418,11 @@ class _Sample:
         if self.t is not None:
             found.append(np.asarray(self.t, np.float64)[list(frames)].reshape(-1, *(1 for _ in self.axes)))
         return found
+
+    @property
+    def _inner(self) -> Any:
+        """The places where equations hold."""
+        return [axis.inner for axis in self.axes]
 
     def _orders(self, index: int, order: int) -> tuple[int, ...]:
         return tuple(order * (position == index) for position in range(len(self.problem.coordinates)))
@@ -424,6 +448,134 @@ class _Sample:
         """The axis of time."""
         assert self.t is not None
         return _Axis(len(self.t), float(self.t[-1] - self.t[0]) / (len(self.t) - 1), True, False)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Places [n, 2] of a plane domain: some of its nodes, by their numbers, or else any places."""
+
+    points: Array
+    numbers: NDArray[np.intp] | None = None
+
+
+@dataclass(frozen=True)
+class _PlaneSample(_Sample):
+    """One sample on a domain that is no box; its places are `_Places`."""
+
+    @cached_property
+    def _nodes(self) -> Nodes:
+        return Nodes.of(self.problem, next(iter(self.fields.values())).shape[self.late :])
+
+    @cached_property
+    def _own(self) -> dict[str, Array]:
+        """The fields, and what was given, at the nodes within the domain alone."""
+        return {name: values[..., self._nodes.mask] for name, values in self.fields.items()}
+
+    @cached_property
+    def _own_given(self) -> dict[str, Array]:
+        return {name: values[self._nodes.mask] for name, values in self.given.items()}
+
+    @property
+    def _inner(self) -> _Places:
+        order = max(max(jet.orders[:2]) for jet in _equations(self.problem).jets)
+        numbers = self._nodes.inner(order)
+        return _Places(self._nodes.points[numbers], numbers)
+
+    def _on_part(self, condition: Boundary, part: str) -> Iterator[tuple[str, _Measured]]:
+        edge = face(self.problem.domain, part, _ON_EDGE)
+        places, field = _Places(edge.points), str(condition.field)
+        name = f"{condition.type} condition of {field} at {part}"
+        wanted = self._stated(str(condition.value), places)
+        found, again, size = np.zeros_like(wanted), np.zeros_like(wanted), 0.0
+        if condition.type == "flux":
+            try:
+                components = [_flux(self.problem, field, axis) for axis in range(2)]
+            except SpecificationError:
+                return  # a coefficient that is known on the grid alone
+            for normal, forms in zip(edge.normals.T, components, strict=True):
+                fine, coarse, natural = self._terms(forms, places, self.frames, BOUNDARY)
+                found, again = found + normal * fine.sum(axis=0), again + normal * coarse.sum(axis=0)
+                size += float(np.abs(natural).sum())
+        else:
+            for order, text in factors_of(condition).items():
+                factor, natural_size = self._stated(text, places), 0.0
+                for power in range(order + 1):
+                    # The normal derivative of an order, by the binomial theorem.
+                    jet = DerivativeSymbol(field, (order - power, power, *(0 for _ in range(self.late))))
+                    share = (
+                        comb(order, power)
+                        * edge.normals[:, 0] ** (order - power)
+                        * edge.normals[:, 1] ** power
+                    )
+                    found = found + factor * share * self._jet(jet, places, self.frames, BOUNDARY[0])
+                    again = again + factor * share * self._jet(jet, places, self.frames, BOUNDARY[1])
+                    natural_size = max(natural_size, self._natural(jet, level=True))
+                size += _mean(factor) * natural_size
+        size = max(size, _mean(wanted), _mean(found))
+        yield name, _Measured(_ratio(_mean(found - wanted), size), _ratio(_mean(found - again), size), False)
+
+    def _of_start(self) -> Iterator[tuple[str, _Measured]]:
+        if self.t is None:
+            return
+        places = _Places(self._nodes.points, np.arange(len(self._nodes.points)))
+        for name, start in self._own_given.items():
+            if name in self.problem.specification.coefficients:
+                continue
+            field, order = _component(self.problem, name)
+            jet = DerivativeSymbol(field, (0, 0, order))
+            found, again = (self._jet(jet, places, (0,), width)[0] for width in INTERIOR)
+            size = max(_mean(start), self._natural(jet, level=not order))
+            yield (
+                f"{name} at the start",
+                _Measured(_ratio(_mean(found - start), size), _ratio(_mean(found - again), size), False),
+            )
+
+    def _of_means(self) -> Iterator[tuple[str, _Measured]]:
+        for field, text in self.problem.specification.mean.items():
+            points, weights = integration(self.problem.domain, _ALONG)
+            places, jet = _Places(points), DerivativeSymbol(field, (0,) * len(self.problem.coordinates))
+            wanted = self._stated(text, _Places(points[:1])).ravel()
+            found, again = (
+                (self._jet(jet, places, self.frames, width) * weights).sum(axis=-1) / weights.sum()
+                for width in BOUNDARY
+            )
+            size = self._natural(jet, level=True)
+            yield (
+                f"mean of {field}",
+                _Measured(_ratio(_mean(found - wanted), size), _ratio(_mean(found - again), size), False),
+            )
+
+    def _jet(self, jet: DerivativeSymbol, places: Any, frames: tuple[int, ...], width: int) -> Array:
+        coefficient = jet.field in self.problem.specification.coefficients
+        values, late = (self._own_given[jet.field], 0) if coefficient else (self._own[jet.field], self.late)
+        if late:
+            values = self.clock.derivative(
+                values, 0, jet.orders[-1], tuple(2 * frame for frame in frames), width
+            )
+        orders = (jet.orders[0], jet.orders[1])
+        if places.numbers is None:
+            values = (self._nodes.fitted(places.points, orders, width - 1) @ values.T).T
+        else:
+            for axis, order in enumerate(orders):
+                if order:
+                    values = (self._nodes.differences(axis, order, INTERIOR[0] - width) @ values.T).T
+            values = values[..., places.numbers]
+        return np.asarray(values if late == self.late else values[None])
+
+    def _values_of(self, name: str) -> Array:
+        return self._own_given[name] if name in self.problem.specification.coefficients else self._own[name]
+
+    def _stated(self, text: str, places: Any, *, all_times: bool = False) -> Array:
+        del all_times
+        times = np.asarray(self.t, np.float64)[list(self.frames)] if self.t is not None else np.zeros(1)
+        values = compile_function(self.problem, text)(places.points, times)
+        return np.asarray(values if self.late else values[0])
+
+    def _coordinates(self, places: Any, frames: tuple[int, ...]) -> list[Array]:
+        found = [each[None] if self.late else each for each in places.points.T]
+        if self.t is not None:
+            found.append(np.asarray(self.t, np.float64)[list(frames)][:, None])
+        return found
 
 
 def _axes(problem: Problem, points: Sequence[int]) -> tuple[_Axis, ...]:

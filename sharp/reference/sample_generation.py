@@ -37,6 +37,7 @@ from sharp.problems import (
 from sharp.reference.chunking import Progress
 from sharp.reference.datasets import ReferenceSolution
 from sharp.reference.initial import sine_sums
+from sharp.reference.plane_grid import within_domain
 from sharp.solvers import (
     Deadline,
     DiscreteSolution,
@@ -85,6 +86,11 @@ def generate_samples(
     A sample depends on the problem, the seed and its number alone. Raises `DataError` where nothing of the problem
     varies, where it cannot be solved like this, and for a sample without a verified solution.
     """
+    if not isinstance(problem.domain, BoxDomain):
+        raise DataError(
+            f"{problem.id}: data are made for intervals, rectangles and boxes, found a domain of type "
+            f"{problem.specification.domain.type}; `sharp solve` computes the solution itself, and {WITHOUT}"
+        )
     task = _Task(problem, _varying(problem), seed, t)
     if not task.varying:
         raise DataError(
@@ -135,12 +141,12 @@ def _together(solved: Sequence[_Sample]) -> ReferenceSolution:
 
 
 def _varying(problem: Problem) -> Mapping[str, FunctionSpec]:
-    """Return the inputs of a solver that differ from sample to sample."""
+    """Return the inputs of a solver that differ from sample to sample; raises `DataError` for what no run takes."""
     spec = problem.specification
-    if not isinstance(problem.domain, BoxDomain):
+    if spec.eigenvalue is not None:
         raise DataError(
-            f"{problem.id}: data are made for intervals, rectangles and boxes, found a domain of type "
-            f"{spec.domain.type}; `sharp solve` computes the solution itself"
+            f"{problem.id}: an eigenvalue problem has no single solution that a program could return; `sharp solve` "
+            "computes eigenvalues and eigenfunctions"
         )
     functions = {**spec.initial, **spec.coefficients}
     ports = {port.field: functions[port.field] for port in problem.interface.inputs}
@@ -152,7 +158,8 @@ def _varying(problem: Problem) -> Mapping[str, FunctionSpec]:
                 f"{len(problem.space)} dimensions to solve from; give '{name}' as an expression, or name a data file "
                 "(evaluation.data)"
             )
-    return varying
+    # Variations keep the conditions on the boundary of a box, and of no other domain.
+    return varying if isinstance(problem.domain, BoxDomain) else {}
 
 
 @dataclass(frozen=True)
@@ -242,7 +249,8 @@ def _returns(
 ) -> dict[str, Array]:
     """Return the solution by port; its first frame is what the solver is given."""
     times = np.zeros(1) if t is None else np.asarray(t, np.float64)
-    values = dict(zip(problem.fields, on_grid(problem, solution, _axes(problem), times), strict=True))
+    solved = (within_domain(problem, each) for each in on_grid(problem, solution, _axes(problem), times))
+    values = dict(zip(problem.fields, solved, strict=True))
     if t is None:
         return {port.name: values[port.field][0] for port in problem.interface.returns}
     for port in problem.interface.inputs:
@@ -254,19 +262,20 @@ def _returns(
 def on_points(problem: Problem, text: str) -> Array:
     """Return the values of an expression at the output points of a problem, one axis for each coordinate.
 
-    Raises `DataError` where one is not finite.
+    Points outside of the domain have 0. Raises `DataError` where a value within is not finite.
     """
     axes = _axes(problem)
     points = np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=1)
     start = np.array([problem.time[0] if problem.time else 0.0])
     with np.errstate(all="ignore"):
-        values = compile_function(problem, text)(points, start)[0]
+        values = compile_function(problem, text)(points, start)[0].reshape([len(axis) for axis in axes])
+    values = within_domain(problem, values)
     if not np.isfinite(values).all():
         place = shown(problem, points[int(np.argmin(np.isfinite(values)))])
         raise DataError(
             f"{problem.id}: `{clip(text)}` has no finite value at {place}, a point of the output grid"
         )
-    return np.array(values.reshape([len(axis) for axis in axes]))
+    return values
 
 
 def _axes(problem: Problem) -> tuple[Array, ...]:

@@ -28,7 +28,7 @@ from sharp.tournament import Tournament
 class Replay:
     """What replaying the record gave: the state, and how far it agrees with what was recorded.
 
-    `missing` says which effect the record lacks (None if it holds the whole run), and `stopped` which budget was used up
+    `missing` says which effect the record lacks (None if it holds the whole run), `stopped` which budget was used up
     there; `differing` names the first barrier whose state is not the recorded one; `digest` is that of the last state.
     """
 

@@ -299,7 +299,7 @@ async def ask_and_read(
 
 
 def told_of_cut(error: ReplyCut, purpose: Purpose) -> str:
-    """Return what a user is told of an answer that was cut off: which limit to raise, in place of advice to the model."""
+    """Return what a user is told of an answer that was cut off: which limit to raise, and no advice to the model."""
     what, _, _advice_to_the_model = str(error).partition(". ")
     return f"{what}. To allow longer answers, raise `sampling.{purpose}.max_tokens`."
 

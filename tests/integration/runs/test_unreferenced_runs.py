@@ -49,6 +49,47 @@ def solver():
     s = np.sin(np.pi * np.linspace(0, 1, 21))
     return %r * np.outer(s, s)[None]
 """
+DISK = """\
+pde_spec: 1
+id: warm-disk
+title: A disk that is heated evenly
+coordinates: {space: [x, y]}
+fields: [u]
+equations: ["-lap(u) = 4"]
+domain: {type: disk, center: [0, 0], radius: 1}
+boundary: [{type: dirichlet, where: all, field: u, value: 0}]
+outputs: {points: {x: 21, y: 21}}
+accuracy: 1e-4
+"""
+# The exact solution, times a factor; outside of the disk nothing counts.
+DISK_CODE = """
+import numpy as np
+
+def solver():
+    x = np.linspace(-1, 1, 21)
+    square = np.add.outer(x**2, x**2)
+    return %r * np.where(square < 1 + 1e-9, 1 - square, np.nan)[None]
+"""
+COOLING = """\
+pde_spec: 1
+id: cooling-disk
+title: A disk that cools by radiation into its surroundings
+coordinates: {space: [x, y], time: t}
+fields: [u]
+equations: ["u_t = lap(u)/4 - u"]
+domain: {type: disk, center: [0, 0], radius: 1}
+time: [0, 1]
+initial: {u: x}
+boundary: [{type: dirichlet, where: all, field: u, value: x*exp(-t)}]
+outputs: {points: {x: 17, y: 17}, times: 9}
+accuracy: 1e-3
+"""
+COOLING_CODE = """
+import numpy as np
+
+def solver(u0_batch, t_coordinate):
+    return u0_batch[:, None] * np.exp(-(1 + %r) * t_coordinate)[None, :, None, None]
+"""
 SYSTEM = """\
 pde_spec: 1
 id: turning-rod
@@ -187,10 +228,12 @@ def words(run: RunDirectory, state: Tournament) -> str:
     ("specification", "code", "errors"),
     [
         (PLATE, PLATE_CODE, (0.9, 1.0001, 1.001)),
+        (DISK, DISK_CODE, (0.9, 1.0001, 1.01)),
+        (COOLING, COOLING_CODE, (0.3, 1e-6, 0.03)),
         (SYSTEM, SYSTEM_CODE, (0.3, 1e-6, 1e-3)),
         (BEAM, BEAM_CODE, (0.2, 0.0, 1e-3)),
     ],
-    ids=["steady", "system", "beam"],
+    ids=["steady", "disk", "disk in time", "system", "beam"],
 )
 def test_programs_are_ranked_without_any_reference_data(
     begin: Callable[..., RunDirectory], specification: str, code: str, errors: tuple[float, ...]
@@ -383,3 +426,15 @@ def test_the_command_line_names_the_solvers_to_start_from(tmp_path: Path, mine: 
     assert planned["config"]["genesis"]["start"] == [str(mine)] * 2
     answer = CliRunner().invoke(command, ["advection", "--start", str(tmp_path / "nowhere.py")])
     assert "--start: genesis.start.0: expected a solver program, found no file" in str(answer.exception)
+
+
+def test_an_eigenvalue_problem_is_refused_before_anything_is_paid(begin: Callable[..., RunDirectory]) -> None:
+    text = PLATE.replace("2*pi**2*sin(pi*x)*sin(pi*y)", "lam*u").replace(
+        "domain:", "eigenvalue: {name: lam, count: 3}\ndomain:"
+    )
+    author = Author(PLATE_CODE % 1.0)
+    with pytest.raises(
+        DataError, match="an eigenvalue problem has no single solution that a program could return"
+    ):
+        begin(text, author, *FAST)
+    assert not author.asked

@@ -600,3 +600,23 @@ async def test_a_front_is_sought_and_the_most_accurate_of_it_wins():
         "no other beats in both error and run time"
         in effects.chats["cycle-1/select/judge-1"].messages[-1].content
     )
+
+
+async def test_a_derivation_that_is_cut_twice_is_left_out_and_the_program_is_asked_for_without() -> None:
+    more = {
+        r"analysis/analytical": verdict(verdict="yes", solution="u0(x - beta t)", reason="characteristics"),
+        r"genesis/c\d+/derive": Cut("The solution is"),
+    }
+    state, effects = await play(more, synthesis={"max_cycles": 1, "max_rounds": 1})
+    assert "genesis/c001/derive/retry-1" in effects.chats
+    assert [message.role for message in effects.chats["genesis/c001/code"].messages] == ["system", "user"]
+    assert state.best
+
+
+async def test_a_judge_whose_answers_are_cut_forfeits_and_the_setting_is_named() -> None:
+    state, _ = await play(
+        {r"round-2/judge-1": Cut("I would change")}, synthesis={"max_cycles": 1, "max_rounds": 2}
+    )
+    entry = next(e for e in state.entries if e.round == 2 and e.judge == 1)
+    assert entry.action == "forfeit"
+    assert "raise `sampling.judge.max_tokens`" in entry.note

@@ -285,7 +285,7 @@ def distance(system: FirstOrderSystem, first: DiscreteSolution, second: Discrete
     points = interior_points(system.problem, count)
     times = np.union1d(sample_times(system.problem, MOMENTS), moments_of_events(system.problem))
     reference = evaluate(second, points, times)
-    return relative_distance(evaluate(first, points, times), reference, norm, _usual_sizes(system, reference))
+    return relative_distance(evaluate(first, points, times), reference, norm, usual_sizes(system, reference))
 
 
 def norm_of(problem: Problem) -> Norm:
@@ -293,7 +293,7 @@ def norm_of(problem: Problem) -> Norm:
     return "L1" if has_travelling_jumps(problem) else "L2"
 
 
-def _usual_sizes(system: FirstOrderSystem, values: Array) -> Array | float:
+def usual_sizes(system: FirstOrderSystem, values: Array) -> Array | float:
     """Return the size [fields] below which a pressure is as good as none; zero for other fields.
 
     It is a tenth of what the other terms of the equation that holds its gradient would balance, from the values

@@ -22,7 +22,7 @@ from sharp.solvers.method import (
 from sharp.solvers.other_solutions import other_solutions
 from sharp.solvers.quantities import compute_all, estimate_all
 from sharp.solvers.recommend import MethodRanking, recommend
-from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, norm_of, refine
+from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, coarser, norm_of, refine
 from sharp.solvers.sample_points import Norm
 from sharp.solvers.solution import MethodResult, Solution
 from sharp.solvers.system import FirstOrderSystem, system_of
@@ -252,8 +252,9 @@ def _trials(task: _Task, choice: MethodRanking) -> Iterator[MethodResult]:
 
 def _trial(task: _Task, method: NumericalMethod, deadline: Deadline) -> MethodResult:
     wanted, accuracy = task.options.resolution, task.limits.accuracy
-    # A resolution that is asked for is compared with one of two thirds of it.
-    resolutions = (2 * wanted // 3, wanted) if wanted else method.resolution_sequence(task.system)
+    resolutions = (
+        (coarser(method, task.system, wanted), wanted) if wanted else method.resolution_sequence(task.system)
+    )
     trial = _checked(task, refine(method, task.system, accuracy, deadline, resolutions, task.say))
     doubts = [f"{check.name} {check.value:.1e}" for check in trial.checks if check.verdict != "verified"]
     if not trial.refinement.converged:

@@ -42,8 +42,9 @@ CREDIBLE = 12.0
 GROWTH = (1.5, 3.0)
 # What an attempt may take of the time that is left while there is nothing to compare it with.
 ATTEMPT = 0.5
-# A solution that cannot be refined in time is compared with one at this share of its resolution.
-COARSER = 2 / 3
+# A solution that cannot be refined in time is compared with one at this share of its resolution; triangles are divided
+# by halves, so that most of those of two meshes in between may be the same.
+COARSER, HALF = 2 / 3, 1 / 2
 # Jumps are met to the width of a cell: no order in L1 is above this one.
 JUMPS_ORDER = 1.0
 # The share of it that smeared jumps reach at the least, as those of contacts.
@@ -154,7 +155,7 @@ class _Course:
         self._highest = JUMPS_ORDER if norm_of(system.problem) == "L1" else math.inf
         self._reached: list[float | None] = []
         self._least = ROUNDING if system.steady else max(ROUNDING, STEPPING * accuracy)
-        self._uneven = getattr(method, "uneven_meshes", False) and len(system.space) > 1
+        self._uneven = _is_uneven(method, system)
 
     @property
     def finest(self) -> int:
@@ -201,7 +202,7 @@ class _Course:
         if self._solution is None or len(done) > 1:
             return
         fine = self._attempts[done[0]]
-        resolution = round(COARSER * fine.resolution)
+        resolution = coarser(self._method, self._system, fine.resolution)
         if predict_seconds([fine], resolution, len(self._system.space)) > self._deadline.remaining_s:
             return
         coarse, attempt = self._attempt(resolution, self._accuracy * FINER_STEPS, self._deadline)
@@ -250,6 +251,15 @@ class _Course:
         return len(last) == ENDS and max(last) - min(last) <= SAME * (end - start)
 
 
+def coarser(method: NumericalMethod, system: FirstOrderSystem, resolution: int) -> int:
+    """Return the resolution whose solution tells the error of that at another one."""
+    return round((HALF if _is_uneven(method, system) else COARSER) * resolution)
+
+
+def _is_uneven(method: NumericalMethod, system: FirstOrderSystem) -> bool:
+    return getattr(method, "uneven_meshes", False) and len(system.space) > 1
+
+
 def predict_seconds(attempts: Sequence[ResolutionAttempt], resolution: int, dimension: int) -> float:
     """Return the seconds that a resolution will take to judge by the last two that succeeded, 0 where none did.
 
@@ -275,7 +285,7 @@ def distance(system: FirstOrderSystem, first: DiscreteSolution, second: Discrete
     points = interior_points(system.problem, count)
     times = np.union1d(sample_times(system.problem, MOMENTS), moments_of_events(system.problem))
     reference = evaluate(second, points, times)
-    return relative_distance(evaluate(first, points, times), reference, norm, _usual_sizes(system, reference))
+    return relative_distance(evaluate(first, points, times), reference, norm, usual_sizes(system, reference))
 
 
 def norm_of(problem: Problem) -> Norm:
@@ -283,7 +293,7 @@ def norm_of(problem: Problem) -> Norm:
     return "L1" if has_travelling_jumps(problem) else "L2"
 
 
-def _usual_sizes(system: FirstOrderSystem, values: Array) -> Array | float:
+def usual_sizes(system: FirstOrderSystem, values: Array) -> Array | float:
     """Return the size [fields] below which a pressure is as good as none; zero for other fields.
 
     It is a tenth of what the other terms of the equation that holds its gradient would balance, from the values

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import jn_zeros, jv
 
 from sharp.problems.domains import BoxDomain, PolygonDomain, RoundDomain, signed_area
-from sharp.solvers.fem import FemSystem, FiniteElements
+from sharp.solvers.fem import FemSystem, FiniteElements, element_space
 from sharp.solvers.fem_space import FunctionSpace
 from sharp.solvers.matrices import factorise, factorise_shifted, shifted
 from sharp.solvers.meshes import Grading, interior_angles, triangles_of, triangulate
@@ -379,3 +380,16 @@ def test_a_conductivity_that_jumps_is_no_reason_to_refuse_heat():
     more = {"until": 1, "initial": {"u": "0"}, "coefficients": {"a": "piecewise(1, x < 0.5, 2)"}}
     system = moving("u_t = div(a*grad(u))", TRIANGLE, dirichlet("0"), **more)
     assert FEM.unsupported_reason(system) is None
+
+
+@pytest.mark.parametrize("domain", [L_SHAPE, TRIANGLE, SQUARE, DISK, ANNULUS], ids=str)
+def test_every_triangle_is_divided_from_one_resolution_to_the_next(domain: dict[str, object]) -> None:
+    system = steady("lap(u) = 1", domain, dirichlet("0"))
+
+    def largest(resolution: int) -> float:
+        mesh = element_space(system, resolution, 1).triangulation.mesh
+        corners = mesh.p[:, mesh.t]
+        return float(np.hypot(*(corners - np.roll(corners, 1, axis=1))).max())
+
+    sizes = [largest(resolution) for resolution in FEM.resolution_sequence(system)[:4]]
+    assert all(fine < 0.6 * coarse for coarse, fine in pairwise(sizes))

@@ -33,6 +33,7 @@ from sharp.solvers.verification import (
     verify,
 )
 from sharp.solvers.weak_residual import weak_residual
+from tests.helpers.solvers.plane_systems import SQUARE, dirichlet, steady
 from tests.helpers.solvers.solving_fakes import (
     DISK,
     HEAT,
@@ -311,3 +312,26 @@ def test_a_jump_that_moves_at_a_wrong_speed_is_out_of_balance() -> None:
 def test_smooth_exact_solutions_are_in_balance(problem: Problem) -> None:
     assert weak_residual(problem, exact_solution(problem)) < 1e-3
     assert weak_residual(problem, exact_solution(problem, 0.3)) > 0.01
+
+
+def test_the_mean_of_a_pressure_that_vanishes_is_measured_by_what_moves_the_fluid() -> None:
+    system = steady(
+        [
+            "u*u_x + v*u_y + p_x = 0.1*lap(u) + 2*x - y",
+            "u*v_x + v*v_y + p_y = 0.1*lap(v) + x",
+            "u_x + v_y = 0",
+        ],
+        SQUARE,
+        dirichlet("y - 2*x", field="u"),
+        dirichlet("2*y - x", field="v"),
+        fields="uvp",
+        mean={"p": "0"},
+    )
+
+    def values(points, times):
+        x, y = points.T
+        noise = np.full_like(x, 1e-7)
+        return np.broadcast_to(np.stack([y - 2 * x, 2 * y - x, noise])[:, None], (3, len(times), len(points)))
+
+    (found,) = mean_residuals(system.problem, DiscreteSolution("x", 1, values, 1))
+    assert 0 < found.value < 1e-5

@@ -51,12 +51,13 @@ class DiskUsageMonitor:
 def held_bytes(pid: int) -> int:
     """Return the bytes of deleted files, in memory or on disk, that a process holds open."""
     found: dict[tuple[int, int], int] = {}
-    with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                status = entry.stat()
-                if stat.S_ISREG(status.st_mode) and not status.st_nlink:
-                    found[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK
+    for table in Path(f"/proc/{pid}/task").glob("*/fd"):  # the first thread may have ended, and has none then
+        with contextlib.suppress(OSError), os.scandir(table) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    status = entry.stat()
+                    if stat.S_ISREG(status.st_mode) and not status.st_nlink:
+                        found[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK
     return sum(found.values())
 
 

@@ -7,7 +7,8 @@ ExpectedError
     │   ├── Fenced               a newer controller has taken this run over; this one must stop
     │   ├── RunVersionError      the run was written by an incompatible version
     │   ├── JournalMismatch      a recorded effect was asked something else than now
-    │   └── StorageFull          a write failed for want of space or quota; what was recorded before stands
+    │   ├── StorageFull          a write failed for want of space or quota; what was recorded before stands
+    │   └── StorageUnavailable   a write failed in a way that may pass: a server away, a right withdrawn
     ├── ReplayMiss               a replay needed an effect that was never recorded
     ├── WorkCancelled            somebody cancelled the jobs that the work was given to: it is not given to others
     └── InfrastructureError      the machine failed, not the candidate: retried, never charged to a candidate
@@ -58,6 +59,12 @@ class JournalMismatch(RunDirectoryError):
 
 class StorageFull(RunDirectoryError):
     """A write failed for want of space or quota; everything recorded before it stands."""
+
+    transient = True
+
+
+class StorageUnavailable(RunDirectoryError):
+    """A write failed in a way that may pass; everything recorded before it stands."""
 
     transient = True
 

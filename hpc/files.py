@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from hpc.errors import RunDirectoryError, StorageFull
+from hpc.errors import RunDirectoryError, StorageFull, StorageUnavailable
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 Record = TypeVar("Record")
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+# What network file systems answer while their servers are away or restarted, or a mount is being mended.
+_PASSING = frozenset({errno.EIO, errno.EROFS, errno.ESTALE, errno.ETIMEDOUT, errno.EPERM, errno.EACCES})
 
 
 @contextmanager
 def translate_os_errors(path: Path) -> Iterator[None]:
-    """Turn an `OSError` into `StorageFull` (no space, quota, size limit) or else `RunDirectoryError`."""
+    """Turn an `OSError` into `StorageFull` (space, quota, size limit), `StorageUnavailable` or `RunDirectoryError`."""
     try:
         yield
     except OSError as error:
@@ -39,7 +41,8 @@ def translate_os_errors(path: Path) -> Iterator[None]:
                 f"{path} could not be written: {reason}. Everything recorded before stands; "
                 "free some space or raise the quota, then resume the run."
             ) from error
-        raise RunDirectoryError(f"{path} could not be written: {reason}.") from error
+        kind = StorageUnavailable if error.errno in _PASSING else RunDirectoryError
+        raise kind(f"{path} could not be written: {reason}.") from error
 
 
 def temp_path(path: Path) -> Path:

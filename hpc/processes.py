@@ -9,8 +9,8 @@ import resource
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hpc.errors import InfrastructureError
@@ -66,9 +66,9 @@ def usage(pids: Iterable[int]) -> ProcessUsage:
 
     Those that are gone count nothing.
     """
-    found = [fields for pid in pids if (fields := _status(pid))]
-    ticks = sum(int(ticks) for fields in found for ticks in fields[11:15])
-    pages = sum(int(fields[21]) for fields in found)
+    found = {pid: fields for pid in pids if (fields := _status(pid))}
+    ticks = sum(int(ticks) for fields in found.values() for ticks in fields[11:15])
+    pages = sum(_resident_pages(pid, fields) for pid, fields in found.items())
     return ProcessUsage(len(found), pages * resource.getpagesize(), ticks / _TICKS)
 
 
@@ -129,10 +129,12 @@ class ProcessTree:
     def __init__(self, keeper: int) -> None:
         self._keeper: int | None = keeper
         self._others: set[int] = set()
+        self._before_s = 0.0
         self.peak_rss = 0
 
     def __enter__(self) -> ProcessTree:
         self._others = set(children(os.getpid()))
+        self._before_s = self._buried_s()
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         return self
 
@@ -154,10 +156,14 @@ class ProcessTree:
         return [*adopted, *descendants(*adopted)]
 
     def look(self) -> ProcessUsage:
-        """Return what the processes use."""
+        """Return what the processes use, with the processor time of those that the keeper has buried since."""
         found = usage(self.members())
         self.peak_rss = max(self.peak_rss, found.rss)
-        return found
+        return replace(found, cpu_s=found.cpu_s + max(self._buried_s() - self._before_s, 0.0))
+
+    def _buried_s(self) -> float:
+        fields = _status(self._keeper) if self._keeper is not None else []
+        return sum(map(int, fields[13:15])) / _TICKS
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to all processes."""
@@ -195,10 +201,22 @@ def _statuses() -> Iterable[tuple[int, list[str]]]:
 
 
 def _status(pid: int) -> list[str]:
+    return _fields(_PROC / str(pid) / "stat")
+
+
+def _fields(stat: Path) -> list[str]:
     try:
-        return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        return stat.read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return []
+
+
+def _resident_pages(pid: int, fields: Sequence[str]) -> int:
+    """Return the resident set of a process in pages; where its first thread has ended, that of the others."""
+    if fields[0] != "Z":
+        return int(fields[21])
+    tasks = (_fields(stat) for stat in (_PROC / str(pid) / "task").glob("*/stat"))
+    return max((int(task[21]) for task in tasks if task), default=0)
 
 
 def _prctl(option: int, value: int) -> None:

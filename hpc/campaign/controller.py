@@ -309,7 +309,8 @@ class _ControllerJob:
                     before, progress = progress, workload.progress()
                     failures = failures + 1 if progress == before else 1
                     if failures >= cluster.controller_chain.max_no_progress:
-                        raise InfrastructureError(f"{failures} times in a row: {error}") from error
+                        go_on = f"To go on once that has passed: {control.campaign.command('launch')}"
+                        raise InfrastructureError(f"{failures} times in a row: {error} {go_on}") from error
                     pause_s = _PAUSE_S * 2 ** (failures - 1)
                     log_message(f"{error} Trying again in {pause_s:g} s.")
                     if await departure.wait_for_stop(pause_s):

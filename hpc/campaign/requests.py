@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import get_args
 
 from hpc.errors import RunLocked
-from hpc.queue import split_throttle
+from hpc.queue import Queue, split_throttle
 from hpc.slurm import (
     Campaign,
     Job,
@@ -79,10 +79,12 @@ def _close(campaign: Campaign, slurm: Slurm) -> None:
 def throttle(campaign: Campaign, slurm: Slurm, running: int | None) -> tuple[str, ...]:
     """Ask for so many evaluations at once from now on, None for no such limit; return the arrays changed at once.
 
-    The request is on disk before Slurm is asked, and holds for arrays to come. Raises `SlurmError` where Slurm does not
+    The request is on disk before Slurm is asked, and holds for arrays to come; workers that run look at it before they
+    take another evaluation. Raises `SlurmError` where Slurm does not
     answer; then the controller changes the arrays when it does.
     """
     update_control(campaign, throttle=running)
+    Queue(campaign.queue).limit_claims(running)
     if running is None:
         return ()
     open_arrays = read_submission_log(campaign.submission_log).unfinished("evaluate")

@@ -311,6 +311,7 @@ class Dispatcher:
                 self._end(WorkCancelled(f"It is to stop, as was asked by: {self.campaign.command('cancel')}"))
             await self._monitor.resolve_unanswered_arrays()
             await self._monitor.ask()
+            self.queue.limit_claims(requests.throttle)
             await self._scaler.throttle(requests, self._monitor.open)
             await asyncio.sleep(self._patience.steer_s)
 

@@ -4,6 +4,7 @@ QUEUE/waiting/<when>,<needs>,<id>             not taken yet
 QUEUE/claimed/<when>,<needs>,<id>,<worker>    a worker has
 QUEUE/failed/<id>,<worker>                    why a worker could not do it, through no fault of the work
 QUEUE/heartbeats/<worker>                     what an element says of itself, written anew with every beat
+QUEUE/limit                                   how many may be taken at once
 
 A rename has one winner, on NFS too, where the winner may be told that it lost: so it looks whether the file has its
 own name. Entries are not flushed to the device: the process that offers work knows it, and offers it again where it
@@ -96,6 +97,7 @@ class Queue:
         self._waiting, self._claimed, self._failed = (
             folder / name for name in ("waiting", "claimed", "failed")
         )
+        self._limit = folder / "limit"
         for place in (folder, self._waiting, self._claimed, self._failed):
             make_directory(place)
 
@@ -112,11 +114,35 @@ class Queue:
         put(self._waiting / ticket.name, content)
 
     def claim(self, worker: str, within_s: float) -> Claim | None:
-        """Take the oldest entry that needs no more than so many seconds; None where there is none."""
+        """Take the oldest entry that needs no more than so many seconds; None where there is none, or none is allowed.
+
+        Of several that reach the limit in the same moment each gives back what it took, and tries again later.
+        """
+        limit = self._most_at_once()
+        if limit is not None and len(self.claims()) >= limit:
+            return None
         for ticket in self.waiting():
             if ticket.needs_s <= within_s and (claim := self._take(replace(ticket, worker=worker))):
-                return claim
+                if limit is None or len(self.claims()) <= limit:
+                    return claim
+                self.requeue(claim.ticket)
+                return None
         return None
+
+    def limit_claims(self, most: int | None) -> None:
+        """Let workers have no more entries at once than so many, None for no limit; what is being done goes on.
+
+        Raises `StorageFull` or `RunDirectoryError`.
+        """
+        if most != self._most_at_once():
+            put(self._limit, {"most": most})
+
+    def _most_at_once(self) -> int | None:
+        try:
+            found = json.loads(self._limit.read_bytes())["most"]
+        except (OSError, ValueError, KeyError, TypeError):  # there is none, or it is about to be written anew
+            return None
+        return found if isinstance(found, int) else None
 
     def finish(self, claim: Claim) -> None:
         """Take an entry that has been done out of the queue."""

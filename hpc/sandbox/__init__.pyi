@@ -8,6 +8,7 @@ from .protocol import PipeResponder as PipeResponder
 from .protocol import SandboxLimits as SandboxLimits
 from .protocol import SandboxResult as SandboxResult
 from .protocol import no_answer as no_answer
+from .protocol import printable as printable
 from .tier_selection import SandboxPolicy as SandboxPolicy
 from .tier_selection import TierProbe as TierProbe
 from .tier_selection import open_interpreter as open_interpreter

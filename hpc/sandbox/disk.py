@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,10 +18,10 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class DiskUsageMonitor:
-    """The use of a folder, looked at every now and then."""
+    """The use of a folder, in bytes and entries, looked at every now and then."""
 
-    def __init__(self, folder: Path, limit: int) -> None:
-        self._folder, self._limit = folder, limit
+    def __init__(self, folder: Path, limit: int, entries: int = sys.maxsize) -> None:
+        self._folder, self._limit, self._entries = folder, limit, entries
         self._next = time.monotonic() + _INTERVAL_S
 
     def limit_exceeded(self, holders: Callable[[], Iterable[int]]) -> bool:
@@ -40,7 +41,7 @@ class DiskUsageMonitor:
         """Look now, whatever the time. A folder that cannot be looked into counts as beyond any limit."""
         used = sum(held_bytes(pid) for pid in holders)
         try:
-            return _exceeds(self._folder, self._limit - used)
+            return _exceeds(self._folder, self._limit - used, self._entries)
         except FileNotFoundError:
             return used > self._limit
         except OSError:
@@ -50,21 +51,22 @@ class DiskUsageMonitor:
 def held_bytes(pid: int) -> int:
     """Return the bytes of deleted files, in memory or on disk, that a process holds open."""
     found: dict[tuple[int, int], int] = {}
-    with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                status = entry.stat()
-                if stat.S_ISREG(status.st_mode) and not status.st_nlink:
-                    found[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK
+    for table in Path(f"/proc/{pid}/task").glob("*/fd"):  # the first thread may have ended, and has none then
+        with contextlib.suppress(OSError), os.scandir(table) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    status = entry.stat()
+                    if stat.S_ISREG(status.st_mode) and not status.st_nlink:
+                        found[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK
     return sum(found.values())
 
 
-def _exceeds(folder: Path, limit: int) -> bool:
-    """Tell whether what is below a folder takes more bytes than the limit, however deep it lies."""
-    used = 0
+def _exceeds(folder: Path, limit: int, most: int) -> bool:
+    """Tell whether what is below a folder takes more bytes or entries than the limits, however deep it lies."""
+    used = entries = 0
     waiting = [(os.open(folder, _FOLDER), ["."])]  # open folders, and names in them yet to be looked at
     try:
-        while waiting and used <= limit:
+        while waiting and used <= limit and entries <= most:
             outer, names = waiting[-1]
             if not names:
                 os.close(waiting.pop()[0])
@@ -74,20 +76,22 @@ def _exceeds(folder: Path, limit: int) -> bool:
                 if not names:
                     os.close(waiting.pop()[0])
                 waiting.append((inner, []))
-                used += _list(inner, waiting[-1][1])
+                took, count = _list(inner, waiting[-1][1])
+                used, entries = used + took, entries + count
     finally:
         for descriptor, _ in waiting:
             os.close(descriptor)
-    return used > limit
+    return used > limit or entries > most
 
 
-def _list(descriptor: int, folders: list[str]) -> int:
-    """Return the bytes of what an open folder holds; add the names of the folders among that to a list."""
-    used = 0
+def _list(descriptor: int, folders: list[str]) -> tuple[int, int]:
+    """Return the bytes and the number of what an open folder holds; add the names of folders in it to a list."""
+    used = count = 0
     with os.scandir(descriptor) as entries:
         for entry in entries:
+            count += 1
             with contextlib.suppress(FileNotFoundError):
                 used += max(entry.stat(follow_symlinks=False).st_blocks * _BLOCK, _LEAST)
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.name)
-    return used
+    return used, count

@@ -16,10 +16,9 @@ from hpc.errors import InfrastructureError
 from hpc.processes import ProcessTree
 from hpc.sandbox.disk import DiskUsageMonitor
 from hpc.sandbox.launch import Launcher
-from hpc.sandbox.protocol import PipeResponder, SandboxLimits, SandboxResult
+from hpc.sandbox.protocol import PipeResponder, SandboxLimits, SandboxResult, printable
 
-_MAX_EVENTS = 100  # lines of the private pipe that are kept
-_MAX_LINE = 200  # bytes of each
+_MAX_LINE = 200  # bytes of each line of the private pipe
 _CHUNK = 1 << 16
 
 Broken = Literal["time", "memory", "processes", "disk", "output"]
@@ -50,7 +49,7 @@ class HeadTailBuffer:
     def text(self) -> str:
         """Return what was kept, with a note in the place of what was not; undecodable bytes are replaced."""
         gap = f"\n[... {self._dropped} bytes left out ...]\n".encode() if self._dropped else b""
-        return bytes(self._head + gap + self._tail).decode(errors="replace")
+        return printable(bytes(self._head + gap + self._tail).decode(errors="replace"))
 
 
 class TimestampedLines:
@@ -59,9 +58,10 @@ class TimestampedLines:
     `answer` is asked with every line; what it returns, if anything, is kept as a line of its own, and sent.
     """
 
-    def __init__(self, answer: Callable[[str], str | None], send: Callable[[str], None]) -> None:
+    def __init__(self, answer: Callable[[str], str | None], send: Callable[[str], None], most: int) -> None:
         self.lines: list[tuple[float, str]] = []
-        self._answer, self._send = answer, send
+        self.flooded = False
+        self._answer, self._send, self._most = answer, send, most
         self._unfinished = b""
 
     def add(self, data: bytes) -> None:
@@ -73,7 +73,8 @@ class TimestampedLines:
             self._take(now, line[:_MAX_LINE].decode(errors="replace"))
 
     def _take(self, moment: float, line: str) -> None:
-        if len(self.lines) >= _MAX_EVENTS:
+        if len(self.lines) >= self._most:
+            self.flooded = True
             return
         self.lines.append((moment, line))
         if (answer := self._answer(line)) is not None:
@@ -147,7 +148,8 @@ def supervise(
     """
     try:
         with ProcessTree(launcher.pid) as tree, PipeReader() as streams, _reply_pipe() as (far_end, send):
-            run = _Run(launcher, tree, streams, TimestampedLines(answer, send), scratch, bounds)
+            events = TimestampedLines(answer, send, bounds.events)
+            run = _Run(launcher, tree, streams, events, scratch, bounds)
             return run.complete(request, far_end)
     except BaseException:
         launcher.close()
@@ -169,7 +171,7 @@ class _Run:
         self._launcher, self._tree, self._streams, self._bounds = launcher, tree, streams, bounds
         self._stdout, self._stderr = HeadTailBuffer(bounds.output_bytes), HeadTailBuffer(bounds.output_bytes)
         self._events = events
-        self._disk = DiskUsageMonitor(scratch, bounds.scratch_mb * _MB)
+        self._disk = DiskUsageMonitor(scratch, bounds.scratch_mb * _MB, bounds.entries)
         self._cpu_s = 0.0
         self._refused: str | None = None
         self._status: int | None = None
@@ -226,8 +228,17 @@ class _Run:
             return "time"
         return self._flooded() or ("disk" if self._disk.limit_exceeded(self._tree.members) else None)
 
+    def _broken_at_end(self, cpu_s: float, peak: int) -> Broken | None:
+        """Return what was broken between two looks."""
+        if cpu_s > processor_s(self._bounds):
+            return "time"
+        if peak > self._bounds.memory_mb * _MB:
+            return "memory"
+        return self._flooded() or ("disk" if self._disk.exceeds_now([]) else None)
+
     def _flooded(self) -> Broken | None:
-        return "output" if self._streams.bytes_read > self._bounds.output_mb * _MB else None
+        too_much = self._streams.bytes_read > self._bounds.output_mb * _MB
+        return "output" if too_much or self._events.flooded else None
 
     def _ended(self) -> bool:
         return self._lost or self._status is not None
@@ -254,7 +265,9 @@ class _Run:
         if self._status is None and broken is None:
             raise InfrastructureError("The launcher of the sandbox was ended while a program ran.")
         cpu_s, peak_kb = self._over or (self._cpu_s, 0.0)
-        broken = broken or self._flooded() or ("disk" if self._disk.exceeds_now([]) else None)
+        peak = max(self._tree.peak_rss, int(peak_kb) << 10)
+        late = None if broken else self._broken_at_end(cpu_s, peak)
+        broken = broken or late
         code = -signal.SIGKILL if self._status is None else os.waitstatus_to_exitcode(self._status)
         return SandboxResult(
             exit_code=code if code >= 0 else None,
@@ -266,7 +279,8 @@ class _Run:
             output_exceeded=broken == "output",
             wall_s=wall_s,
             cpu_s=cpu_s,
-            peak_rss_mb=max(self._tree.peak_rss / _MB, peak_kb / 1024),
+            broken_at_end=late is not None,
+            peak_rss_mb=peak / _MB,
             stdout=self._stdout.text(),
             stderr=self._stderr.text(),
             events=tuple((moment - started, line) for moment, line in self._events.lines),

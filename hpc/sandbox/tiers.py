@@ -132,6 +132,7 @@ class Tier:
         return {
             "local_sockets": self.private_root or bool(gpu_devices()),  # a GPU's driver has some of its own
             "attributes": not self.files_bound,
+            "nameless_memory": bool(gpu_devices()),
             "signals": self.private_root or not self.files_bound or scoped,
         }
 

@@ -2,67 +2,91 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-_LEAST_SAVING_S = 2.0
-_SLOW_DISK = 20e6  # bytes a second
+_CHANGE = 1e-4
 
 
 @dataclass(frozen=True)
 class SolverCall:
     """One call, `function(*arrays, *parameters)`, and the shape of each array it returns.
 
-    `name` may stand in the name of a file.
+    `name` may stand in the name of a file. `varied` names the arrays that repetitions may change a little: not
+    coordinates.
     """
 
     name: str
     arrays: Mapping[str, Array]
     parameters: Mapping[str, float]
     returns: Mapping[str, tuple[int, ...]]
+    varied: tuple[str, ...] = ()
+
+    def repetition(self, name: str, share: float) -> SolverCall:
+        """Return a call for other inputs that lie close to these: `share` of each sample is that of its neighbour.
+
+        What all samples have in common (bounds, signs, periodicity) stays. Where no array may be changed, parameters
+        are, by the same share.
+        """
+        arrays = {port: _blended(self.arrays[port], share) for port in self.varied}
+        parameters = (
+            self.parameters
+            if arrays
+            else {key: value * (1 - share) for key, value in self.parameters.items()}
+        )
+        return replace(self, name=name, arrays={**self.arrays, **arrays}, parameters=parameters)
+
+    def differs_from(self, other: SolverCall) -> bool:
+        """Whether a call has other inputs than another."""
+        same = all(np.array_equal(array, other.arrays[port]) for port, array in self.arrays.items())
+        return not same or self.parameters != other.parameters
 
 
 @dataclass(frozen=True)
 class CallPlan:
-    """The calls of one process: first the one that decides, `repeats` times, then the others.
+    """The calls of one process: the one that decides, repetitions of it to `repeats` in all, then the others.
 
-    Where the first call fails there are no others; whatever becomes of those, its result counts. They may take
-    `grace_s` together and, each, five times as long as the first; None leaves them to the limit of the process.
+    Repetitions have inputs of their own, which differ from the first by up to one in ten thousand and are drawn anew
+    for each plan: what a program remembers of the first call is no answer to them. Where the first call fails there are
+    no others; whatever becomes of those, its result counts. They may take `grace_s` together and, each, five times as
+    long as the first; None leaves them to the limit of the process.
     """
 
     function: str
     calls: tuple[SolverCall, ...]
     repeats: int = 1
     grace_s: float | None = 30.0
+    seed: int = field(default_factory=lambda: secrets.randbits(64))
 
-    @property
-    def repetitions(self) -> tuple[str, ...]:
-        """The names of the further calls that are equal to the first."""
-        return tuple(f"repeat-{number}" for number in range(1, self.repeats))
+    @cached_property
+    def repetitions(self) -> tuple[SolverCall, ...]:
+        """The further calls that are like the first."""
+        shares = np.random.default_rng(self.seed).uniform(_CHANGE / 2, _CHANGE, self.repeats)
+        numbers = range(1, self.repeats)
+        return tuple(self.calls[0].repetition(f"repeat-{n}", float(shares[n])) for n in numbers)
 
-    def sequence(self) -> Iterator[tuple[str, SolverCall]]:
-        """Yield every call in order with its name."""
-        first, *others = self.calls
-        yield first.name, first
-        yield from ((name, first) for name in self.repetitions)
-        yield from ((call.name, call) for call in others)
+    def sequence(self) -> tuple[SolverCall, ...]:
+        """Return every call in order."""
+        return (self.calls[0], *self.repetitions, *self.calls[1:])
 
     def description(self) -> dict[str, Any]:
         """Return the plain form that the harness reads."""
         calls = [
             {
-                "name": name,
+                "name": call.name,
                 "arrays": {port: input_file(call, port) for port in call.arrays},
                 "parameters": dict(call.parameters),
                 "returns": dict(call.returns),
             }
-            for name, call in self.sequence()
+            for call in self.sequence()
         ]
         return {"function": self.function, "calls": calls, "grace_s": self.grace_s}
 
@@ -72,33 +96,31 @@ def input_file(call: SolverCall, port: str) -> str:
     return f"input-{call.name}-{port}.npy"
 
 
-def call_times(events: Sequence[tuple[float, str]], work: CallPlan, end_s: float) -> dict[str, float] | None:
-    """Return the seconds of each call that returned, by name: from the moment when it got its inputs to its `done`.
+def output_file(call: SolverCall, name: str) -> str:
+    """Return the name of the file in which a call leaves what it returned, its values in rows and nothing else."""
+    return f"output-{call.name}-{name}.bin"
 
-    None where the words are not exactly those of the harness and the answers to it, as far as it came, or where more
-    time passed after a call, until the next word or the end of the process at `end_s`, than saving its results can
-    take: then somebody else has had a hand in them, and no time between them is to be believed.
+
+def report_file(call: SolverCall) -> str:
+    """Return the name of the file in which the harness says what came of a call."""
+    return f"report-{call.name}.json"
+
+
+def call_times(events: Sequence[tuple[float, str]], work: CallPlan) -> dict[str, float] | None:
+    """Return the seconds of each call, by name: from the moment when it got its inputs until its result was taken.
+
+    Both are words of ours. None where the others are not exactly those of the harness, as far as it came: then
+    somebody else has had a hand in them.
     """
-    names = [name for name, _ in work.sequence()]
-    words = ("ready", "call", "done")
+    names = [call.name for call in work.sequence()]
+    words = ("ready", "call", "done", "kept")
     expected = ["load", *(f"{word} {name}" for name in names for word in words)]
     said = [line for _, line in events]
-    # A call may also have failed.
-    agree = (
-        line in (word, word.replace("done ", "failed ", 1))
-        for line, word in zip(said, expected, strict=False)
-    )
-    if len(said) > len(expected) or not all(agree):
+    if said != expected[: len(said)]:
         return None
     moments = {line: moment for moment, line in events}
-    following = [*(moment for moment, _ in events), end_s][1:]
-    calls = dict(work.sequence())
-    for (moment, line), after in zip(events, following, strict=True):
-        word, _, name = line.partition(" ")
-        if word == "done" and after - moment > _saving_s(calls[name]):
-            return None
     return {
-        name: moments[f"done {name}"] - moments[f"call {name}"] for name in names if f"done {name}" in moments
+        name: moments[f"kept {name}"] - moments[f"call {name}"] for name in names if f"kept {name}" in moments
     }
 
 
@@ -107,7 +129,8 @@ def load_time(events: Sequence[tuple[float, str]]) -> float:
     return events[1][0] - events[0][0]
 
 
-def _saving_s(call: SolverCall) -> float:
-    """Return the most seconds that saving a call's results takes, in double precision on a slow disk."""
-    numbers = sum(math.prod(shape) for shape in call.returns.values())
-    return _LEAST_SAVING_S + 8 * numbers / _SLOW_DISK
+def _blended(values: Array, share: float) -> Array:
+    if not np.issubdtype(values.dtype, np.floating):
+        return values
+    neighbours = np.roll(values, 1, axis=0) if len(values) > 1 else np.zeros_like(values)
+    return ((1 - share) * values + share * neighbours).astype(values.dtype)

@@ -1,12 +1,13 @@
 """One process of a candidate in a sandbox, and what became of each of its calls.
 
 It is given inputs alone and told no path of the reference; whether it could find and read it all the same depends
-on the sandbox. Nothing of a run is there for the next, but for what JAX has compiled of the same code.
+on the sandbox. Nothing of a run is there for the next.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import signal
@@ -34,20 +35,19 @@ from sharp.evaluation.machine import (
     missed_gpu,
     needed_mb,
 )
-from sharp.evaluation.outcome import CallReport, read_arrays, read_outcome
+from sharp.evaluation.outcome import CallReport, keep_files, read_arrays, read_report
 from sharp.evaluation.protocol import CandidateFailure
 from sharp.evaluation.scoring import form_failure
+from sharp.evaluation.scratch import scratch_folder
 from sharp.problems import ResourceLimits
 
 Array = NDArray[Any]
 
-COMPILED = "compiled"
-"""The folder within scratch where JAX keeps what it compiles."""
-
 _HARNESS = Path(__file__).with_name("harness.py")
 _MAX_TEXT = 4000
 _OWN_MB = 2048
-_SAME = 1e-5
+_SIMILAR = 0.03  # for inputs that differ by at most one in ten thousand
+_WORDS = 8  # lines of the private pipe for each call, twice as many as the harness and its answers need
 # Of what the harness imports; what NumPy does not bring along every fork would import anew.
 _OF_HARNESS = ("dataclasses", "inspect", "linecache", "pathlib", "platform", "traceback")
 _PRELOAD = {
@@ -79,9 +79,10 @@ class CallResult:
 class CandidateRun:
     """What a process came to: the results of its calls by name, and their times as seen from outside.
 
-    `run_time_s` is that of the first call, None where it failed, and all of the process's time where the words on
-    which times rest were not the harness's own (`environment["timing"]` is then "untrusted"). `load_s` is the time that
-    the module took before it.
+    `run_time_s` is that of the first call until its result was taken away, None where it failed, and all of the
+    process's time where somebody else has spoken on the private pipe (`environment["timing"]` is then "untrusted").
+    `repeat_times_s` are empty where the results of repetitions are not what those of a solver would be. `load_s` is the
+    time that the module took before the first call.
     """
 
     completed: SandboxResult
@@ -105,18 +106,15 @@ def run_candidate(
     interpreter: Runner,
     scratch: Path,
 ) -> CandidateRun:
-    """Run a candidate in a folder of its own; its faults are results, the machine's are `InfrastructureError`.
+    """Run a candidate in an empty folder of its own; its faults are results, the machine's are `InfrastructureError`.
 
-    The folder is empty but for what JAX may have compiled of the same code (`COMPILED`).
+    Results are copied to a folder beside it as they come.
     """
     check_space(scratch, work)
     try:
         shutil.copyfile(_HARNESS, scratch / _HARNESS.name)
-        (scratch / COMPILED).mkdir(exist_ok=True)
         (scratch / "solver.py").write_bytes(encode_text(code))
-        (scratch / "calls.json").write_text(
-            json.dumps({**work.description(), "x64": x64, "compiled": COMPILED})
-        )
+        (scratch / "calls.json").write_text(json.dumps({**work.description(), "x64": x64}))
     except OSError as error:
         raise InfrastructureError(f"{scratch} could not be filled: {error.strerror}.") from error
     bounds = SandboxLimits(
@@ -125,19 +123,24 @@ def run_candidate(
         limits.threads,
         file_mb=file_mb(work),
         scratch_mb=needed_mb(work) + _OWN_MB,
+        events=_WORDS * (1 + len(work.sequence())),
     )
-    completed = interpreter.run(
-        scratch / _HARNESS.name,
-        scratch=scratch,
-        bounds=bounds,
-        environment={},
-        preload=preload(code),
-        answer=InputProvider(scratch, work),
-    )
-    completed = replace(
-        completed, stdout=_relative(completed.stdout, scratch), stderr=_relative(completed.stderr, scratch)
-    )
-    return _Reader(completed, work, limits, scratch, partial(check_gpu, interpreter, scratch.parent)).run()
+    with scratch_folder("results-", scratch.parent) as kept:
+        completed = interpreter.run(
+            scratch / _HARNESS.name,
+            scratch=scratch,
+            bounds=bounds,
+            environment={},
+            preload=preload(code),
+            answer=Handover(scratch, kept, work),
+        )
+        completed = replace(
+            completed,
+            stdout=_relative(completed.stdout, scratch),
+            stderr=_relative(completed.stderr, scratch),
+        )
+        check = partial(check_gpu, interpreter, scratch.parent)
+        return _Reader(completed, work, limits, scratch, kept, check).run()
 
 
 def internal_steps(stdout: str) -> tuple[float | None, int | None]:
@@ -161,40 +164,48 @@ def _relative(text: str, scratch: Path) -> str:
     return text.replace(str(scratch), ".")
 
 
-class InputProvider:
-    """Answers `ready <call>` of the harness by `call <call>`, once the inputs of that call are in its folder.
+class Handover:
+    """Gives a call its inputs and takes its results, each once; the clock of the call runs from the one to the other.
 
-    The clock of the call runs from there: what a module does while it is loaded cannot be about inputs that it has not
-    got.
-    Where the candidate's process prevents that, by something in their place or by filling the disk, the answer is
-    `refused <call>: <why>`; where the machine does, it is an `InfrastructureError`.
+    `ready <call>` of the harness is answered `call <call>` once the inputs are in its folder: what a module does while
+    it is loaded cannot be about inputs that it has not got. `done <call>` is answered `kept <call>` once what lies
+    there as its results has been copied to another folder: what a program does afterwards cannot change them.
+    Where the candidate's process prevents that it gets its inputs, by something in their place or by filling the disk,
+    the answer is `refused <call>: <why>`; where the machine does, it is an `InfrastructureError`.
     """
 
-    def __init__(self, scratch: Path, work: CallPlan) -> None:
-        self._scratch, self._work = scratch, work
-        self._calls = dict(work.sequence())
-        self._there: set[str] = set()
+    def __init__(self, scratch: Path, kept: Path, work: CallPlan) -> None:
+        self._scratch, self._kept, self._work = scratch, kept, work
+        self._calls = {call.name: call for call in work.sequence()}
+        self._begun: set[str] = set()
+        self._over: set[str] = set()
 
     def __call__(self, line: str) -> str | None:
-        """Answer a line; what is not a word of the harness has no answer."""
+        """Answer a line; what is not a word of the harness at its time has no answer."""
         word, _, name = line.partition(" ")
-        if word != "ready" or name not in self._calls:
-            return None
+        if word == "ready" and name in self._calls:
+            if name in self._begun:
+                return f"refused {name}: They were given before"
+            self._begun.add(name)
+            return self._give(self._calls[name])
+        if word == "done" and name in self._calls:  # it may have failed before it was ready
+            if name not in self._over:
+                self._over.add(name)
+                keep_files(self._calls[name], self._scratch, self._kept)
+            return f"kept {name}"
+        return None
+
+    def _give(self, call: SolverCall) -> str:
         try:
-            self._write(self._calls[name])
+            for port, array in call.arrays.items():
+                # Nothing that lies there is written to.
+                with (self._scratch / input_file(call, port)).open("xb") as stream:
+                    np.save(stream, array, allow_pickle=False)
         except OSError as error:
             why = error.strerror or str(error)
             check_still_space(self._scratch, self._work, f"{self._scratch} could not be filled: {why}.")
-            return f"refused {name}: {why}"
-        return f"call {name}"
-
-    def _write(self, call: SolverCall) -> None:
-        for port, array in call.arrays.items():
-            file = input_file(call, port)
-            if file not in self._there:
-                with (self._scratch / file).open("xb") as stream:  # nothing that lies there is written to
-                    np.save(stream, array, allow_pickle=False)
-                self._there.add(file)
+            return f"refused {call.name}: {why}"
+        return f"call {call.name}"
 
 
 @dataclass(frozen=True)
@@ -205,49 +216,52 @@ class _Reader:
     work: CallPlan
     limits: ResourceLimits
     scratch: Path
+    kept: Path
     check_gpu: Callable[[GpuLibrary], None]
 
     def run(self) -> CandidateRun:
         results = {call.name: self._result(call) for call in self.work.calls}
         run = CandidateRun(self.completed, results)
-        outcome = read_outcome(self.scratch, self.work.calls[0].name)
+        outcome = read_report(self.kept, self.work.calls[0])
         if outcome is not None:
             run = replace(run, environment=outcome.environment.model_dump(exclude_none=True))
         return self._timed(run) if run.first.failure is None else run
 
     def _timed(self, run: CandidateRun) -> CandidateRun:
-        times = call_times(self.completed.events, self.work, self.completed.wall_s)
+        times = call_times(self.completed.events, self.work)
         if times is None or self.work.calls[0].name not in times:
             untrusted = {**run.environment, "timing": "untrusted"}
             return replace(run, run_time_s=self.completed.wall_s, environment=untrusted)
-        return replace(
-            run,
-            run_time_s=times[self.work.calls[0].name],
-            repeat_times_s=tuple(times[name] for name in self.work.repetitions if name in times),
-            environment={**run.environment, **self._repeated(run.first)},
-            load_s=load_time(self.completed.events),
+        timed = replace(
+            run, run_time_s=times[self.work.calls[0].name], load_s=load_time(self.completed.events)
         )
+        if wrong := self._wrong_repeat(run.first):
+            return replace(timed, environment={**run.environment, "repeats_differ": wrong})
+        return replace(timed, repeat_times_s=tuple(times[call.name] for call in self.work.repetitions))
 
-    def _repeated(self, first: CallResult) -> dict[str, str]:
-        for name in self.work.repetitions:
-            again = self._result(replace(self.work.calls[0], name=name))
+    def _wrong_repeat(self, first: CallResult) -> str:
+        for call in self.work.repetitions:
+            again = self._result(call)
             if again.failure is not None:
-                return {"repeats_differ": f"{name} failed: {again.failure.message}"}
-            if not _same(first.arrays, again.arrays):
-                return {"repeats_differ": f"{name} returned other values than the first call."}
-        return {}
+                return f"{call.name} failed: {again.failure.message}"
+            apart = _distance(first.arrays, again.arrays)
+            if not apart <= _SIMILAR:
+                return f"{call.name} returned other values than the first call."
+            if apart == 0 and call.differs_from(self.work.calls[0]):
+                return f"{call.name} returned the very values of the first call, for other inputs."
+        return ""
 
     def _result(self, call: SolverCall) -> CallResult:
-        outcome = read_outcome(self.scratch, call.name)
         # What ends after the limit, in the moment that is left to programs for cleaning up, has not ended in time.
         said = {line for moment, line in self.completed.events if moment <= self.limits.wall_s}
-        ended = {f"done {call.name}", f"failed {call.name}"} & said
+        kept = f"kept {call.name}" in said
         broken = _broken_bound(self.completed, self.limits)
-        if broken is not None and not (outcome and ended):
+        if broken is not None and (self.completed.broken_at_end or not kept):
             return CallResult(broken)
-        if outcome is None:
-            return CallResult(_abrupt_end(self.completed, self.limits))
-        return self._judge(call, outcome)
+        if not kept:
+            return CallResult(_abrupt_end(self.completed, self.limits, self.work))
+        outcome = read_report(self.kept, call)
+        return CallResult(_FORGED) if outcome is None else self._judge(call, outcome)
 
     def _judge(self, call: SolverCall, outcome: CallReport) -> CallResult:
         for library in missed_gpu(outcome.environment):
@@ -267,7 +281,7 @@ class _Reader:
         dtype = ", ".join(sorted({name for name, _ in returned.values()}))
         if (failure := form_failure(returned, call.returns)) is not None:
             return CallResult(failure, dtype=dtype)
-        arrays = read_arrays(self.scratch, call.name, call.returns)
+        arrays = read_arrays(self.kept, call)
         return CallResult(_FORGED) if arrays is None else CallResult(None, arrays, dtype)
 
 
@@ -293,19 +307,20 @@ def _broken_bound(completed: SandboxResult, limits: ResourceLimits) -> Candidate
 def _place(events: Sequence[tuple[float, str]]) -> str:
     """Return where a process was at its end."""
     word, _, call = (events[-1][1] if events else "load").partition(" ")
-    if word in ("done", "failed"):
+    if word in ("done", "kept"):
         return "after the solver had returned"
     if word == "load":
         return "before the solver was called, while its module was loading"
     return "in the solver" if call == "scored" else f"in the solver (call {call})"
 
 
-def _abrupt_end(completed: SandboxResult, limits: ResourceLimits) -> CandidateFailure:
+def _abrupt_end(completed: SandboxResult, limits: ResourceLimits, work: CallPlan) -> CandidateFailure:
     if completed.signal == signal.SIGKILL and completed.peak_rss_mb > limits.memory_mb / 2:
         return CandidateFailure(
             "memory", "Its process was killed by the system, most likely for want of memory."
         )
-    if completed.signal == signal.SIGALRM:
+    # Before the first call has ended, the harness has set no alarm.
+    if completed.signal == signal.SIGALRM and f"kept {work.calls[0].name}" in dict(completed.events).values():
         return CandidateFailure("timeout", "It took far longer than the scored call, and was stopped.")
     if completed.signal is not None:
         name = signal.strsignal(completed.signal) or "unknown"
@@ -315,8 +330,13 @@ def _abrupt_end(completed: SandboxResult, limits: ResourceLimits) -> CandidateFa
     )
 
 
-def _same(first: Mapping[str, Array], again: Mapping[str, Array]) -> bool:
-    return all(
-        np.allclose(again[name], values, rtol=_SAME, atol=_SAME * float(np.abs(values).max()), equal_nan=True)
-        for name, values in first.items()
-    )
+def _distance(first: Mapping[str, Array], again: Mapping[str, Array]) -> float:
+    """Return the largest relative distance of arrays in the 2-norm."""
+    return max(_apart(values, again[name]) for name, values in first.items())
+
+
+def _apart(values: Array, other: Array) -> float:
+    if np.array_equal(values, other, equal_nan=True):
+        return 0.0
+    norm = float(np.linalg.norm(values.ravel().astype(float)))
+    return float(np.linalg.norm((other - values).ravel().astype(float))) / norm if norm else math.inf

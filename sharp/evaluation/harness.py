@@ -1,11 +1,12 @@
 """Runs one candidate solver: a script that is copied into the sandbox and knows nothing of the rest.
 
 It reads `solver.py` and `calls.json` in the working folder and makes the calls that are listed there, the one that
-counts first. Of each it leaves `report-<call>.json` and, for every array of the agreed form that came back,
-`output-<call>-<name>.npy`, before it goes on to the next. On the private pipe it announces `load`, then
-`ready <call>`, upon which it is answered `call <call>` and finds the inputs in the folder, and `done <call>` or
-`failed <call>`: so time is measured outside, and no code sees inputs before it runs. It is trusted only until the
-candidate's code is loaded: whatever it leaves is checked again by the scorer.
+counts first. On the private pipe it announces `load`, then for each call `ready <call>`, upon which it is answered
+`call <call>` and finds the inputs in the folder. It leaves `report-<call>.json` and, for every array of the agreed form
+that came back, the values as `output-<call>-<name>.bin`, says `done <call>`, and is answered `kept <call>` once these
+files have been taken away. So time is measured outside, until nothing can change the result any more, and no code sees
+inputs before it runs. It is trusted only until the candidate's code is loaded: whatever it leaves is checked again by
+the scorer.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def main() -> None:
     """Make all calls, the others only after the first has succeeded."""
     folder = Path.cwd()
     work = json.loads((folder / "calls.json").read_text())
-    set_up_jax(work["x64"], folder / work["compiled"])
+    set_up_jax(work["x64"])
     bench = SolverHarness(folder, work["function"])
     first, *others = work["calls"]
     started = time.monotonic()
@@ -75,25 +76,18 @@ def redirect_output() -> None:
     os.dup2(nowhere, 2)
 
 
-def set_up_jax(x64: bool | None, compiled: Path) -> None:
-    """Set precision, if it is to be other than the candidate's choice, and where compiled code is kept.
+def set_up_jax(x64: bool | None) -> None:
+    """Set JAX's precision, if it is to be other than the candidate's choice.
 
     JAX reads its variables when it is imported; one that is here already has to be told.
     """
-    options: dict[str, Any] = {
-        "jax_compilation_cache_dir": str(compiled),
-        "jax_persistent_cache_min_compile_time_secs": 0,
-        "jax_persistent_cache_min_entry_size_bytes": -1,
-        "jax_persistent_cache_enable_xla_caches": "none",  # else the place is part of what is looked up
-    }
-    if x64 is not None:
-        options["jax_enable_x64"] = x64
-    os.environ |= {name.upper(): str(value) for name, value in options.items()}
+    if x64 is None:
+        return
+    os.environ["JAX_ENABLE_X64"] = str(x64)
     if "jax" in sys.modules:
         import jax
 
-        for name, value in options.items():
-            jax.config.update(name, value)  # type: ignore[no-untyped-call]
+        jax.config.update("jax_enable_x64", x64)  # type: ignore[no-untyped-call]
 
 
 class SolverHarness:
@@ -116,6 +110,8 @@ class SolverHarness:
             outcome["failure"] = failure_of(error)
         outcome["environment"] = environment()
         (self._folder / f"report-{call['name']}.json").write_text(json.dumps(outcome))
+        self._say("done", call)
+        self._answers.readline()
         return outcome["failure"]  # type: ignore[no-any-return]
 
     def _perform(self, call: Mapping[str, Any]) -> dict[str, ArrayInfo]:
@@ -132,16 +128,11 @@ class SolverHarness:
             raise CandidateError(
                 "sandbox_violation", f"Its inputs could not be put into its folder ({answer})."
             )
-        try:
-            arrays = [self._input(file).copy() for file in call["arrays"].values()]
-            returned = collect(solver(*arrays, *call["parameters"].values()), call["returns"])
-        except BaseException:
-            self._say("failed", call)
-            raise
-        self._say("done", call)
+        arrays = [self._input(file).copy() for file in call["arrays"].values()]
+        returned = collect(solver(*arrays, *call["parameters"].values()), call["returns"])
         for name, (_, array) in returned.items():
             if array is not None:
-                save(self._folder / f"output-{call['name']}-{name}.npy", array)
+                save(self._folder / f"output-{call['name']}-{name}.bin", array)
         return {name: info for name, (info, _) in returned.items()}
 
     def _input(self, file: str) -> Array:
@@ -247,7 +238,7 @@ def as_array(name: str, value: Any) -> Array:
 
 
 def save(path: Path, array: Array) -> None:
-    """Save a real array in a new file, in double precision unless it is in single."""
+    """Save the values of a real array in a new file, in double precision unless it is in single."""
     precision = np.float32 if array.dtype == np.float32 else np.float64
     try:
         file = path.open("xb")
@@ -257,7 +248,7 @@ def save(path: Path, array: Array) -> None:
         ) from None
     try:
         with file:
-            np.save(file, array.astype(precision, copy=False), allow_pickle=False)
+            array.astype(precision, copy=False).tofile(file)
     except OSError as error:
         raise CandidateError("storage", f"{path.name} could not be saved: {error}.") from None
 

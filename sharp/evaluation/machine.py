@@ -55,7 +55,7 @@ def file_mb(work: CallPlan) -> int:
 
 def needed_mb(work: CallPlan) -> int:
     """Return the space for all that a good candidate leaves, in double precision, at least 256 MB."""
-    arrays = (shape for _, call in work.sequence() for shape in call.returns.values())
+    arrays = (shape for call in work.sequence() for shape in call.returns.values())
     return max(_LEAST_MB, sum(map(_double_mb, arrays)))
 
 

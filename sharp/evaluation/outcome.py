@@ -1,28 +1,36 @@
-"""Reading what a candidate's process has left, all of which is doubted.
+"""Taking away and reading what a candidate's process leaves of a call, all of which is doubted.
 
-Only regular files with one name are opened, nothing is unpickled, and headers are believed only where they say what
-was agreed. Arrays are mapped, not read: no process that could change or truncate their file is left.
+Only regular files with one name and of an agreed size are copied, to where no candidate gets. A file of values has
+no header: what they are follows from its size. Reports are JSON of a moderate size, and their texts are cleaned. Copies
+of arrays are mapped, not read: no process that could change or truncate them has ever seen them.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Container, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
-from pydantic import BaseModel, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, ValidationError
+
+from hpc.errors import InfrastructureError
+from hpc.sandbox import printable
+from sharp.evaluation.calls import SolverCall, output_file, report_file
 
 Array = NDArray[Any]
-Word = Annotated[str, StringConstraints(max_length=40)]
+Word = Annotated[str, StringConstraints(max_length=40), AfterValidator(printable)]
+Text = Annotated[str, StringConstraints(max_length=1 << 14), AfterValidator(printable)]
+Size = Annotated[int, Field(ge=0, lt=1 << 63)]
 
-_MAX_OUTCOME = 1 << 20
-_UNREADABLE = (OSError, ValueError)
+_MAX_REPORT = 1 << 16
+_CHUNK = 1 << 20
+_PRECISIONS = {4: np.float32, 8: np.float64}
 
 
 class HarnessFailure(BaseModel):
@@ -39,15 +47,15 @@ class HarnessFailure(BaseModel):
         "sandbox_violation",
         "storage",
     ]
-    message: str
-    traceback: str
+    message: Text
+    traceback: Text
 
 
 class ArrayInfo(BaseModel):
     """Type and shape of an array as it was returned."""
 
     dtype: Word
-    shape: tuple[int, ...]
+    shape: Annotated[tuple[Size, ...], Field(max_length=32)]
 
 
 class Environment(BaseModel):
@@ -71,32 +79,57 @@ class CallReport(BaseModel):
     environment: Environment
 
 
-def read_outcome(scratch: Path, call: str) -> CallReport | None:
-    """Return the outcome of a call; None where there is none of the agreed form."""
+def keep_files(call: SolverCall, scratch: Path, kept: Path) -> None:
+    """Copy what a call has left of the agreed form to another folder; what is of another form is left out.
+
+    Raises `InfrastructureError` where there is no room for copies.
+    """
+    for name, shape in call.returns.items():
+        count = math.prod(shape)
+        _copy(scratch, kept, output_file(call, name), [size * count for size in _PRECISIONS])
+    _copy(scratch, kept, report_file(call), range(_MAX_REPORT))
+
+
+def read_report(kept: Path, call: SolverCall) -> CallReport | None:
+    """Return what was said of a call; None where nothing of the agreed form was."""
     try:
-        with _opened(scratch / f"report-{call}.json") as file:
-            return CallReport.model_validate_json(file.read(_MAX_OUTCOME))
-    except (*_UNREADABLE, ValidationError):
+        return CallReport.model_validate_json((kept / report_file(call)).read_bytes())
+    except (FileNotFoundError, ValidationError):
         return None
 
 
-def read_arrays(scratch: Path, call: str, returns: Mapping[str, tuple[int, ...]]) -> dict[str, Array] | None:
-    """Return all arrays of a call; None unless each holds real numbers in single or double precision in its shape."""
+def read_arrays(kept: Path, call: SolverCall) -> dict[str, Array] | None:
+    """Return all arrays of a call, in single or double precision in their shapes; None where one is missing."""
     try:
-        return {name: _read(scratch / f"output-{call}-{name}.npy", shape) for name, shape in returns.items()}
-    except _UNREADABLE:
+        return {name: _read(kept / output_file(call, name), shape) for name, shape in call.returns.items()}
+    except FileNotFoundError:
         return None
 
 
 def _read(path: Path, shape: tuple[int, ...]) -> Array:
-    with _opened(path) as file:
-        if npy.read_magic(file) != (1, 0):
-            raise ValueError(f"{path} is of another version")
-        found, by_columns, dtype = npy.read_array_header_1_0(file)
-        if found != shape or by_columns or dtype not in (np.float32, np.float64) or not dtype.isnative:
-            raise ValueError(f"{path} is of another form")
-        # To copy a large array would take nearly as long as to compare it with the reference.
-        return np.asarray(np.memmap(file, dtype, "r", file.tell(), shape))
+    precision = _PRECISIONS[path.stat().st_size // math.prod(shape)]
+    # To copy a large array would take nearly as long as to compare it with the reference.
+    return np.asarray(np.memmap(path, precision, "r", 0, shape))
+
+
+def _copy(scratch: Path, kept: Path, name: str, sizes: Container[int]) -> None:
+    with suppress(OSError, ValueError), _opened(scratch / name) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size not in sizes:
+            return
+        try:
+            with (kept / name).open("xb") as copy:
+                _copy_bytes(file, copy, size)
+        except OSError as error:
+            raise InfrastructureError(f"{kept} could not be filled: {error.strerror}.") from error
+        if (kept / name).stat().st_size != size:  # it was changed meanwhile
+            (kept / name).unlink()
+
+
+def _copy_bytes(file: IO[bytes], copy: IO[bytes], size: int) -> None:
+    while size > 0 and (chunk := file.read(min(size, _CHUNK))):
+        copy.write(chunk)
+        size -= len(chunk)
 
 
 @contextmanager

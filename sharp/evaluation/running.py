@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hpc.sandbox import SandboxResult
 from sharp.evaluation.calls import CallPlan, SolverCall
-from sharp.evaluation.candidate import COMPILED, CallResult, CandidateRun, run_candidate
+from sharp.evaluation.candidate import CallResult, CandidateRun, run_candidate
 from sharp.evaluation.checks import with_uneven_times
 from sharp.evaluation.machine import Runner
 from sharp.evaluation.protocol import CandidateFailure, EvaluationRequest
@@ -48,7 +48,7 @@ def run_samples(request: EvaluationRequest, samples: SampleBatch, context: Worke
 
     def run_part(interpreter: Runner, number: int) -> CandidateRun:
         work = _work(request, samples.problem, part_of(samples.inputs, parts[number]))
-        return run_work(replace(request, limits=limits), work, context, interpreter, number)
+        return run_work(replace(request, limits=limits), work, context, interpreter)
 
     batches: list[list[CandidateRun]] = []
     for start in range(0, len(parts), at_a_time):
@@ -71,16 +71,11 @@ def run_work(
     work: CallPlan,
     context: WorkerContext,
     interpreter: Runner | None = None,
-    part: int = 0,
 ) -> CandidateRun:
     """Make all calls in one process, by the worker's own interpreter unless another is given."""
     runner = interpreter or context.interpreter
-    with context.scratch(request.code, part) as scratch:
-        state = "used" if any(scratch.joinpath(COMPILED).glob("*")) else "empty"
-        run = run_candidate(request.code, work, request.limits, request.x64, runner, scratch)
-    if "jax" not in run.environment:
-        return run
-    return replace(run, environment={**run.environment, "compile_cache": state})
+    with context.scratch() as scratch:
+        return run_candidate(request.code, work, request.limits, request.x64, runner, scratch)
 
 
 def call_of(name: str, problem: Problem, inputs: Inputs) -> SolverCall:
@@ -103,6 +98,7 @@ def call_of(name: str, problem: Problem, inputs: Inputs) -> SolverCall:
         arrays=arrays,
         parameters={name: problem.parameters[name] for name in interface.parameters},
         returns={port.name: tuple(sizes[symbol] for symbol in port.shape) for port in interface.returns},
+        varied=tuple(port.name for port in interface.inputs),
     )
 
 

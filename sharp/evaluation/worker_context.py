@@ -1,9 +1,7 @@
-"""What a worker keeps from one evaluation to the next: interpreter, samples, and JAX's compiled code."""
+"""What a worker keeps from one evaluation to the next: interpreter and samples."""
 
 from __future__ import annotations
 
-import hashlib
-import os
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -16,9 +14,8 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 from hpc.errors import InfrastructureError
-from hpc.sandbox import DiskUsageMonitor, Interpreter, SandboxPolicy, open_interpreter
+from hpc.sandbox import Interpreter, SandboxPolicy, open_interpreter
 from sharp.errors import DataError
-from sharp.evaluation.candidate import COMPILED
 from sharp.evaluation.interpreter_pool import InterpreterPool, ShardExecutor
 from sharp.evaluation.scoring import ScoringTargets
 from sharp.evaluation.scratch import remove_tree, scratch_folder
@@ -36,7 +33,6 @@ from sharp.reference import (
 
 Array = NDArray[Any]
 
-_MOST_COMPILED = 256 << 20
 _KEPT = 3  # the splits of one data set
 _SMOKE_SHARE = 10
 _SMOKE_TIMES = 5  # as many as a residual takes
@@ -45,8 +41,8 @@ _SMOKE_TIMES = 5  # as many as a residual takes
 class WorkerContext:
     """A context manager over a folder of its own on a local disk.
 
-    Scratch folders of candidates lie in a folder that holds nothing else. What JAX has compiled is moved from
-    the scratch folder of one run to that of the next of the same code, and is never looked into.
+    Scratch folders of candidates lie in a folder that holds nothing else but their results. Nothing that a program has
+    written is there for the next: it would be time that nobody counts.
     """
 
     def __init__(
@@ -62,9 +58,8 @@ class WorkerContext:
         )
         self.samples = SampleCache()
         self._folder = Path(tempfile.mkdtemp(prefix="workshop-"))
-        self._scratch, self.compiled = self._folder / "scratch", self._folder / "compiled"
+        self._scratch = self._folder / "scratch"
         self._scratch.mkdir()
-        self.compiled.mkdir()
 
     def __enter__(self) -> Self:
         return self
@@ -75,32 +70,14 @@ class WorkerContext:
         remove_tree(self._folder)
 
     @contextmanager
-    def scratch(self, code: str, part: int = 0) -> Iterator[Path]:
-        """Give a run of a code an empty folder, but for what JAX has compiled of it, and remove it afterwards.
-
-        `part` tells runs of the same code apart that go on at the same time.
-        """
-        kept = self.compiled / f"{hashlib.sha256(code.encode(errors='surrogatepass')).hexdigest()}-{part}"
+    def scratch(self) -> Iterator[Path]:
+        """Give a run an empty folder, and remove it afterwards."""
         with ExitStack() as stack:
             try:
                 folder = stack.enter_context(scratch_folder("candidate-", self._scratch))
             except OSError as error:
                 raise InfrastructureError(f"{self._scratch} cannot be used: {error.strerror}.") from error
-            compiled = folder / COMPILED
-            if kept.exists():
-                kept.rename(compiled)
             yield folder
-            if _usable(compiled):
-                compiled.rename(kept)
-
-
-def _usable(path: Path) -> bool:
-    """Whether this is a folder of moderate size that may be read and written."""
-    try:
-        allowed = path.is_dir() and not path.is_symlink() and os.access(path, os.R_OK | os.W_OK | os.X_OK)
-        return allowed and not DiskUsageMonitor(path, _MOST_COMPILED).exceeds_now(())
-    except OSError:  # a candidate may close its folder to us
-        return False
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 The filter (seccomp) is a short program for the kernel's packet filter, assembled here. It refuses, with
 EPERM: sockets of the network; memory, queues and keyrings that outlive a process; tracing; namespaces and
 mounts; io_uring, which goes round the filter; calls that change or signal other processes than the program's
-own; and, if asked to, the ways to change a file that Landlock does not see.
+own, by way of a file's owner too; disk that is reserved at once; and, if asked to, shared memory without a name and
+descriptors sent through sockets, which a look from outside would miss, and the ways to change a file that Landlock
+does not see.
 """
 
 from __future__ import annotations
@@ -25,6 +27,16 @@ _UNKNOWN = 0x00050000 | errno.ENOSYS
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets of what the filter sees of a call
 _OTHER_ABI = 0x40000000  # x86-64 also takes calls numbered from here on
 _UNIX, _DATAGRAM, _TYPE = 1, 2, 0xF
+_UNSUPPORTED = 0x00050000 | errno.EOPNOTSUPP
+_OWNERS = (
+    8,
+    10,
+    15,
+)  # F_SETOWN, F_SETSIG, F_SETOWN_EX of fcntl: whom the kernel signals when a file has news
+_OWNERS_BY_IOCTL = (0x8901, 0x8902)  # FIOSETOWN, SIOCSPGRP
+_NEW_SPACES = 0x7E020000  # all flags CLONE_NEW* that clone takes
+_SHARED_NAMELESS = 0x21  # MAP_SHARED | MAP_ANONYMOUS
+_MMAP_FLAGS, _BUFFERS = 3, (7, 8)  # SO_SNDBUF, SO_RCVBUF
 
 _OUTLIVING = ("shmget", "msgget", "semget", "mq_open", "add_key", "request_key", "keyctl")
 _INTRUDING = ("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "pidfd_send_signal")
@@ -37,6 +49,8 @@ _ATTRIBUTES = (
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat"),
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
 )
+
+_REFUSED = (_RETURN, 0, 0, _REFUSE)
 
 Instruction = tuple[int, int, int, int]  # operation, jumps where true and where false, operand
 Rule = tuple[str, list[Instruction]]  # a call, and what follows its recognition, which ends in a return
@@ -71,17 +85,29 @@ def install_seccomp_filter(watchers: Iterable[int], **spared: bool) -> None:
 
 
 def seccomp_rules(
-    me: int, watchers: Iterable[int], *, local_sockets: bool, attributes: bool, signals: bool
+    me: int,
+    watchers: Iterable[int],
+    *,
+    local_sockets: bool,
+    attributes: bool,
+    signals: bool,
+    nameless_memory: bool,
 ) -> list[Rule]:
     """Return the rules for a process and all that it starts.
 
     `watchers` are processes that must not be signalled. With `local_sockets` the program may have Unix
     sockets; without, only connected pairs of them. Without `attributes`, attempts to change modes, owners,
     times and extended attributes of files are passed over, and files are not truncated by name. Without
-    `signals` no process but the first may be signalled.
+    `signals` no process but the first may be signalled. Without `nameless_memory` there is no memory that processes
+    share and that has no file which shows its size, and no file is sent through a socket.
     """
     receivers = _none_of(watchers) if signals else _only(0, me, -me)
-    return [*_always(receivers), *_sockets(local_sockets), *([] if attributes else _of_files())]
+    return [
+        *_always(receivers),
+        *_sockets(local_sockets),
+        *([] if nameless_memory else _nameless()),
+        *([] if attributes else _of_files()),
+    ]
 
 
 def assemble_bpf(machine: str, chosen: Iterable[Rule]) -> list[Instruction]:
@@ -104,6 +130,7 @@ def _always(receivers: list[Instruction]) -> Iterator[Rule]:
         yield name, [(_RETURN, 0, 0, _REFUSE)]
     for name in _OF_ONESELF:
         yield name, _only(0)
+    yield from _unwatched()
     yield "prctl", [_load(0), *_if(PR_SET_DUMPABLE, _REFUSE), (_RETURN, 0, 0, _ALLOW)]  # it hides open files
     yield (
         "setpriority",
@@ -111,6 +138,24 @@ def _always(receivers: list[Instruction]) -> Iterator[Rule]:
     )
     for name in _SIGNALS:
         yield name, receivers
+
+
+def _unwatched() -> Iterator[Rule]:
+    """Yield what stops signals, namespaces and disk that come about in other ways than those that are looked at."""
+    yield "fcntl", [_load(1), *_each(_OWNERS), (_RETURN, 0, 0, _ALLOW)]
+    yield "ioctl", [_load(1), *_each(_OWNERS_BY_IOCTL), (_RETURN, 0, 0, _ALLOW)]
+    yield "clone", [_load(0), (_AND, 0, 0, _NEW_SPACES), (_EQUAL, 1, 0, 0), _REFUSED, (_RETURN, 0, 0, _ALLOW)]
+    yield "clone3", [(_RETURN, 0, 0, _UNKNOWN)]  # its flags cannot be seen; the C library falls back to clone
+    yield "setsockopt", [_load(2), *_each(_BUFFERS, _IGNORE), (_RETURN, 0, 0, _ALLOW)]
+    yield "fallocate", [(_RETURN, 0, 0, _UNSUPPORTED)]  # gigabytes in a moment; the C library writes instead
+
+
+def _nameless() -> Iterator[Rule]:
+    """Yield what stops files and memory that live on in a socket, or in a mapping that was given back page by page."""
+    for name in ("sendmsg", "sendmmsg", "memfd_create", "memfd_secret"):
+        yield name, [_REFUSED]
+    nameless = [(_AND, 0, 0, _SHARED_NAMELESS), *_if(_SHARED_NAMELESS, _REFUSE)]
+    yield "mmap", [_load(_MMAP_FLAGS), *nameless, (_RETURN, 0, 0, _ALLOW)]
 
 
 def _sockets(local: bool) -> Iterator[Rule]:
@@ -144,6 +189,10 @@ def _none_of(watchers: Iterable[int]) -> list[Instruction]:
     receivers = sorted({-1} | processes | {-process for process in processes})
     checks = [instruction for receiver in receivers for instruction in _if(receiver, _REFUSE)]
     return [_load(0), *checks, (_RETURN, 0, 0, _ALLOW)]
+
+
+def _each(values: Iterable[int], verdict: int = _REFUSE) -> list[Instruction]:
+    return [instruction for value in values for instruction in _if(value, verdict)]
 
 
 def _if(value: int, verdict: int) -> list[Instruction]:

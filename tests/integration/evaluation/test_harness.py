@@ -21,7 +21,7 @@ from sharp.evaluation.candidate import CandidateRun, internal_steps, preload, ru
 from sharp.problems.limits import ResourceLimits
 
 HARNESS = Path(harness.__file__)
-LIMITS = ResourceLimits(wall_s=300, memory_mb=1000)
+LIMITS = ResourceLimits(wall_s=60, memory_mb=1000)
 U0 = np.arange(8.0, dtype=np.float32).reshape(2, 4)
 T = np.linspace(0, 1, 3)
 SCORED = SolverCall("scored", {"u0_batch": U0, "t_coordinate": T}, {"beta": 0.5}, {"u": (2, 3, 4)})
@@ -320,10 +320,8 @@ SAY = "import os\nsay = lambda words: os.write(int(os.environ['SANDBOX_EVENTS_FD
     "code",
     [
         SAY + "say(b'ready scored\\n')\n" + DEF + "return " + GOOD,
-        SAY + "say(b'call scored\\ndone scored\\n')\n" + DEF + "return " + GOOD,
-        SAY + DEF + "say(b'done scored\\n'); time.sleep(.3)\n    return " + GOOD,
         SAY + DEF + "time.sleep(.3); say(b'call scored\\n')\n    return " + GOOD,
-        SAY + DEF + "time.sleep(.3); say(b'\\n' * 1000)\n    return " + GOOD,
+        SAY + DEF + "time.sleep(.3); say(b'\\n' * 5)\n    return " + GOOD,
     ],
 )
 def test_words_of_the_candidates_own_cost_it_the_time_of_the_whole_process(run, code):
@@ -363,11 +361,28 @@ def solver(u0_batch, t_coordinate, beta):
 """
 
 
-def test_work_on_inputs_that_were_asked_for_ahead_counts_as_run_time(run):
+SPOKEN = {
+    "of a result that is not there": (
+        "call scored\\ndone scored\\n",
+        "left files that are not those of a solver",
+    ),
+    "without an end": ("\\n' * 1000 + b'", "It was stopped for printing too much."),
+}
+
+
+@pytest.mark.parametrize("words", SPOKEN)
+def test_words_that_leave_the_harness_without_an_answer_end_the_program_soon(run, words):
+    said, message = SPOKEN[words]
+    done = run(SAY + f"say(b'{said}')\n{DEF}return {GOOD}", limits=ResourceLimits(20, 1000))
+    assert done.first.failure.kind == "sandbox_violation"
+    assert message in done.first.failure.message
+    assert done.completed.wall_s < 15
+
+
+def test_inputs_are_not_given_ahead_and_again(run):
     done = run(AHEAD)
-    assert done.first.failure is None
-    assert done.environment["timing"] == "untrusted"
-    assert done.run_time_s > 1
+    assert done.first.failure.kind == "sandbox_violation"
+    assert done.run_time_s is None
 
 
 @pytest.mark.parametrize(
@@ -382,27 +397,77 @@ def test_what_lies_in_the_place_of_inputs_is_left_alone_and_is_the_candidates_fa
     assert (tmp_path / "solver.py").read_text() == code
 
 
-def test_repetitions_have_the_inputs_of_the_first_call_whatever_becomes_of_the_files(run):
-    spoil = "np.save('input-scored-u0_batch.npy', u0_batch + 1)\n    return " + GOOD
-    done = run(DEF + spoil, replace(ONE, repeats=2))
+VARIED = replace(ONE, calls=(replace(SCORED, varied=("u0_batch",)),))
+
+
+def test_any_number_of_repetitions_is_timed(run):
+    done = run(DEF + "return " + GOOD, replace(VARIED, repeats=120))
     assert done.first.failure is None
-    assert len(done.repeat_times_s) == 1
-    assert "repeats_differ" not in done.environment
+    assert len(done.repeat_times_s) == 119
+    assert "timing" not in done.environment
+
+
+REMEMBERED = {
+    "by inputs": ("key = u0_batch.tobytes()", True),
+    "by rounded inputs": ("key = str(np.round(u0_batch, 1))", False),
+    "by number": ("key = 0", False),
+}
+
+
+@pytest.mark.parametrize("how", REMEMBERED)
+def test_what_a_program_remembers_of_the_first_call_saves_no_time(run, how):
+    key, ranks = REMEMBERED[how]
+    work = f"if key not in known:\n        time.sleep(.3); known[key] = {GOOD}\n    return known[key]"
+    done = run("import time\nknown = {}\n" + DEF + f"{key}\n    {work}", replace(VARIED, repeats=3))
+    assert done.first.failure is None
+    assert done.run_time_s > 0.3
+    if ranks:
+        assert min(done.repeat_times_s) > 0.3
+    else:
+        assert done.repeat_times_s == ()
+        assert "the very values of the first call" in done.environment["repeats_differ"]
+
+
+LATE = """
+    threading.Thread(target=finish, daemon=True).start()
+    return np.zeros((2, 3, 4), np.float32)
+def finish():
+    time.sleep(.5)
+    with open('output-scored-u.bin', 'r+b') as file: np.repeat(U0[:, None], 3, axis=1).tofile(file)
+"""
+
+
+def test_work_after_a_result_was_said_to_be_done_does_not_change_it(run):
+    code = f"import threading, time\n{DEF}global U0; U0 = u0_batch{LATE}import time\n"
+    done = run(code, replace(VARIED, repeats=2))
+    np.testing.assert_array_equal(done.first.arrays["u"], np.zeros((2, 3, 4)))
+
+
+EARLY = "say(b'done scored\\n'); time.sleep(.5)\n    return "
+
+
+def test_a_result_that_was_not_there_when_it_was_said_to_be_done_is_none(run):
+    done = run(SAY + "import time\n" + DEF + EARLY + GOOD)
+    assert done.first.failure.kind == "sandbox_violation"
+
+
+# What is said is heard only once there is an answer.
+DONE = "say(b'done scored\\n'); os.read(int(os.environ['SANDBOX_ANSWERS_FD']), 100)"
 
 
 def test_results_with_a_second_name_are_refused(run, tmp_path):
     other = tmp_path.parent / f"{tmp_path.name}-other.npy"
-    link = f"np.save('output-scored-u.npy', {GOOD}); os.link('output-scored-u.npy', {str(other)!r})"
-    write = f"open('report-scored.json', 'w').write('{FORGED_OUTCOME}')"
-    done = run(f"import os\n{DEF}{link}\n    {write}\n    os._exit(0)")
+    link = f"{GOOD}.tofile('output-scored-u.bin'); os.link('output-scored-u.bin', {str(other)!r})"
+    write = f"open('report-scored.json', 'w').write('{FORGED_OUTCOME}'); {DONE}"
+    done = run(f"{SAY}{DEF}{link}\n    {write}\n    os._exit(0)")
     assert done.first.failure.kind == "sandbox_violation"
 
 
 @pytest.mark.parametrize("kind", ["early_stopped", "timeout", "nonsense"])
 def test_a_candidate_cannot_say_that_it_was_stopped(run, kind):
     outcome = FORGED_OUTCOME.replace("null", f'{{"kind": "{kind}", "message": "", "traceback": ""}}')
-    done = run(DEF + f"open('report-scored.json', 'w').write('{outcome}'); import os; os._exit(0)")
-    assert done.first.failure.kind == "exception"
+    done = run(SAY + DEF + f"open('report-scored.json', 'w').write('{outcome}'); {DONE}; os._exit(0)")
+    assert done.first.failure.kind == "sandbox_violation"
 
 
 def test_further_calls_may_not_take_much_longer_than_the_first(run):

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from hpc import files
-from hpc.errors import RunDirectoryError, StorageFull
+from hpc.errors import RunDirectoryError, StorageFull, StorageUnavailable
 from hpc.files import AppendFile, remove_leftovers, write_atomic
 from hpc.journal import Journal, StateArray
 from hpc.journal.journal_file import read_journal
 
+PASSING = (errno.EIO, errno.EROFS, errno.ESTALE, errno.EPERM)
 FILL = """
 import asyncio, os, sys
 from pathlib import Path
@@ -124,7 +125,7 @@ def test_a_run_that_fills_its_file_system_keeps_all_it_recorded(tmp_path: Path) 
     assert int(finished) > 10
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, *PASSING])
 async def test_a_flush_that_fails_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
@@ -137,7 +138,8 @@ async def test_a_flush_that_fails_is_an_error(
             await ask(journal, "a", 1)
         monkeypatch.undo()
 
-        assert isinstance(error.value, StorageFull) == (number != errno.EIO)
+        assert isinstance(error.value, StorageUnavailable if number in PASSING else StorageFull)
+        assert error.value.transient
         assert list(journal.effects) == []
         await ask(journal, "a", 1)
 

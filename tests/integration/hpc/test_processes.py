@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +24,7 @@ from hpc.processes import (
     signal_own,
     usage,
 )
+from hpc.sandbox.disk import held_bytes
 
 FAMILY = """
 import os, time
@@ -106,3 +109,66 @@ def test_processes_that_are_gone_use_nothing():
     assert usage([2**22 + 1]) == ProcessUsage(0, 0, 0.0)
     assert usage([os.getpid()]).rss > 1_000_000
     assert usage([os.getpid()]).cpu_s > 0
+
+
+HEADLESS = """
+import ctypes, threading, time
+def go_on():
+    kept = bytearray(200 << 20)
+    file = open("kept", "wb+"); file.write(bytes(5 << 20)); file.flush()
+    __import__("os").unlink("kept")
+    print("there", flush=True)
+    time.sleep(60)
+threading.Thread(target=go_on).start()
+time.sleep(.2)
+ctypes.CDLL(None).syscall(60, 0)
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the number of the call is that of x86-64")
+def test_what_a_process_holds_is_seen_after_its_first_thread_has_ended(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", HEADLESS], stdout=subprocess.PIPE, cwd=tmp_path
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        deadline = time.monotonic() + 20
+        while Path(f"/proc/{process.pid}/stat").read_text().split()[2] != "Z" and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert usage([process.pid]).rss > 200 << 20
+        assert held_bytes(process.pid) >= 5 << 20
+        process.kill()
+
+
+ORPHANS = """
+import os, time
+for _ in range(3):
+    if os.fork():
+        os._exit(0)
+    until = time.process_time() + .4
+    while time.process_time() < until: pass
+"""
+KEEPER = f"""
+import ctypes, os, subprocess, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+sys.stdin.readline()
+subprocess.Popen([sys.executable, "-c", {ORPHANS!r}])
+while True:
+    try: os.wait()
+    except ChildProcessError: break
+print("over", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_processor_time_of_orphans_that_have_ended_is_counted() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", KEEPER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as keeper:
+        assert keeper.stdin is not None
+        assert keeper.stdout is not None
+        with ProcessTree(keeper.pid) as tree:
+            keeper.stdin.write("\n")
+            keeper.stdin.flush()
+            keeper.stdout.readline()
+            assert tree.look().cpu_s > 1

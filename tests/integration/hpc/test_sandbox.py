@@ -239,13 +239,23 @@ def test_scratch_space_is_bounded(run):
         "import os\nwhile True: os.mkdir('d'); os.chdir('d'); open('f', 'wb').write(bytes(1 << 20)); time.sleep(.005)",
         "import os\nkept = []\nwhile True:\n    kept.append(open('f', 'wb')); os.unlink('f'); "
         "kept[-1].write(bytes(1 << 20)); kept[-1].flush(); time.sleep(.005)",
-        "import os\nwhile True: os.write(os.memfd_create('f'), bytes(1 << 20)); time.sleep(.005)",
     ],
-    ids=["empty files", "folders", "deleted files", "files in memory"],
+    ids=["empty files", "folders", "deleted files"],
 )
 def test_scratch_space_cannot_be_filled_otherwise(run_once, program):
     done = run_once(f"import time\n{program}", replace(BOUNDS, scratch_mb=8, file_mb=4))
     assert done.disk_exceeded
+
+
+def test_entries_of_the_folder_are_bounded(run_once):
+    program = "import os\nfor n in range(3000): os.mkdir(str(n))"
+    assert run_once(program, replace(BOUNDS, entries=2000)).disk_exceeded
+    assert not run_once(program, replace(BOUNDS, entries=4000)).disk_exceeded
+
+
+def test_a_bound_that_is_broken_at_the_last_moment_is_broken(run_once):
+    done = run_once("x = bytearray(450 << 20)\nimport os\nos._exit(0)", replace(BOUNDS, memory_mb=300))
+    assert done.memory_exceeded
 
 
 def test_scratch_space_counts_at_the_end(run_once):

@@ -13,7 +13,8 @@ from hpc.sandbox.inside.syscall_numbers import CALLS, MACHINES
 
 ME, LAUNCHER, CALLER = 300, 200, 100
 ALLOWED, REFUSED, IGNORED, UNKNOWN = 0x7FFF0000, 0x50000 | errno.EPERM, 0x50000, 0x50000 | errno.ENOSYS
-STRICT = {"local_sockets": False, "attributes": False, "signals": False}
+STRICT = {"local_sockets": False, "attributes": False, "signals": False, "nameless_memory": False}
+UNSUPPORTED = 0x50000 | errno.EOPNOTSUPP
 LENIENT = dict.fromkeys(STRICT, True)
 
 
@@ -50,6 +51,39 @@ def ask(request):
         return None if number is None else verdict(code, architecture, number, *arguments, 0, 0, 0)
 
     return _ask
+
+
+NEW_USER, THREAD, SHARED, PRIVATE, NAMELESS, FIXED = 0x10000000, 0x3D0F00, 1, 2, 0x20, 0x10
+OTHER_WAYS = {
+    "owner of a file": (("fcntl", 5, 8, LAUNCHER), REFUSED, REFUSED),
+    "owner of a file by its kind": (("fcntl", 5, 15, 0), REFUSED, REFUSED),
+    "signal of a file": (("fcntl", 5, 10, 9), REFUSED, REFUSED),
+    "lock": (("fcntl", 5, 6, 0), ALLOWED, ALLOWED),
+    "owner of a socket": (("ioctl", 5, 0x8901, 0), REFUSED, REFUSED),
+    "group of a socket": (("ioctl", 5, 0x8902, 0), REFUSED, REFUSED),
+    "size of a terminal": (("ioctl", 1, 0x5413, 0), ALLOWED, ALLOWED),
+    "process with a user space": (("clone", NEW_USER | 17, 0), REFUSED, REFUSED),
+    "process with a network": (("clone", 0x40000000 | 17, 0), REFUSED, REFUSED),
+    "fork": (("clone", 0x1200011, 0), ALLOWED, ALLOWED),
+    "thread": (("clone", THREAD, 0), ALLOWED, ALLOWED),
+    "process by a structure": (("clone3", 0, 88), UNKNOWN, UNKNOWN),
+    "reserved disk": (("fallocate", 5, 0, 0, 1 << 30), UNSUPPORTED, UNSUPPORTED),
+    "large buffers": (("setsockopt", 5, 1, 7, 0, 4), IGNORED, IGNORED),
+    "no delay": (("setsockopt", 5, 6, 1, 0, 4), ALLOWED, ALLOWED),
+    "file without a name": (("memfd_create", 0, 0), REFUSED, ALLOWED),
+    "file through a socket": (("sendmsg", 5, 0, 0), REFUSED, ALLOWED),
+    "files through a socket": (("sendmmsg", 5, 0, 0), REFUSED, ALLOWED),
+    "shared memory without a name": (("mmap", 0, 4096, 3, SHARED | NAMELESS), REFUSED, ALLOWED),
+    "memory of its own": (("mmap", 0, 4096, 3, PRIVATE | NAMELESS | FIXED), ALLOWED, ALLOWED),
+    "shared file": (("mmap", 0, 4096, 3, SHARED, 5), ALLOWED, ALLOWED),
+}
+
+
+@pytest.mark.parametrize("way", OTHER_WAYS)
+def test_ways_that_a_look_from_outside_would_miss(ask, way):
+    call, strict, lenient = OTHER_WAYS[way]
+    assert ask(STRICT, *call) == strict
+    assert ask(LENIENT, *call) == lenient
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,22 @@ def test_entries_are_taken_in_the_order_in_which_they_came(queue: Queue) -> None
     assert [ticket.worker for ticket in queue.claims()] == ["17_0.0", "17_1.0", "17_2.0"]
 
 
+def test_a_limit_holds_for_workers_that_run_from_their_next_entry_on(queue: Queue) -> None:
+    for number in range(6):
+        queue.put(entry(f"e{number}"))
+    running = [queue.claim(f"17_{number}.0", 60) for number in range(3)]
+    queue.limit_claims(1)
+    assert len(queue.claims()) == 3
+    for number in (0, 1):
+        queue.finish(running[number])
+        assert queue.claim(f"17_{number}.0", 60) is None
+    queue.finish(running[2])
+    assert queue.claim("17_0.0", 60).entry.id == "e3"
+    assert queue.claim("17_1.0", 60) is None
+    queue.limit_claims(None)
+    assert queue.claim("17_1.0", 60).entry.id == "e4"
+
+
 def test_what_does_not_fit_is_left_to_others(queue: Queue) -> None:
     for number, needs_s in enumerate((300, 30, 299)):
         queue.put(entry(f"e{number}", needs_s))

@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 
 from hpc.campaign import StopSignal, controller, submit_first
-from hpc.errors import InfrastructureError, JournalMismatch, LeaseLost, RunDirectoryError, WorkCancelled
+from hpc.errors import (
+    InfrastructureError,
+    JournalMismatch,
+    LeaseLost,
+    RunDirectoryError,
+    StorageUnavailable,
+    WorkCancelled,
+)
 from hpc.journal import Lease
 from hpc.serving import ServerFailed
 from hpc.slurm import (
@@ -125,7 +132,11 @@ def test_what_would_happen_again_ends_the_chain(
 
 
 @pytest.mark.parametrize(
-    "error", [ModelUnavailable("no answer"), SlurmUnreachable("away"), OSError(5, "Input/output error")]
+    "error",
+    [
+        *(ModelUnavailable("no answer"), SlurmUnreachable("away"), OSError(5, "Input/output error")),
+        StorageUnavailable("the server of files is away"),
+    ],
 )
 def test_what_may_be_over_is_tried_again(
     campaign: Campaign, slurm: RememberingSlurm, error: Exception
@@ -145,7 +156,9 @@ def test_it_is_tried_again_only_so_often_without_progress(campaign: Campaign) ->
     errand = planned(campaign, *[ModelUnavailable("no answer")] * 9)
     assert run(campaign, errand) == 1
     assert len(errand.plan) == 6
-    assert ending(campaign).sentence == "3 times in a row: no answer"
+    sentence = ending(campaign).sentence
+    assert sentence.startswith("3 times in a row: no answer To go on once that has passed: ")
+    assert sentence.endswith(campaign.command("launch"))
 
 
 def test_whoever_was_told_leaves_for_the_successor(campaign: Campaign, slurm: RememberingSlurm) -> None:

@@ -25,6 +25,7 @@ VERBS = {
     "advance": ("sharp.cli.control", "Do the next step of a run or sweep on a cluster."),
     "status": ("sharp.cli.status", "Show where a run or a sweep stands."),
     "watch": ("sharp.cli.status", "Show where a run stands, again and again until it ends."),
+    "view": ("sharp.cli.view", "Show what goes on in runs, as a live page in a browser."),
     "logs": ("sharp.cli.logs", "Show what a candidate's evaluations printed, or what a job did."),
     "throttle": ("sharp.cli.control", "Let at most N evaluations go on at once on a cluster, from now on."),
     "cancel": ("sharp.cli.control", "Cancel all jobs of a run or sweep on a cluster."),

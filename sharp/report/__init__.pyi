@@ -1,10 +1,12 @@
 from .configuration import steady_text as steady_text
 from .costs import hours_of as hours_of
+from .costs import ledger as ledger
 from .costs import price_table as price_table
 from .data_error_flags import LEGEND as LEGEND
 from .data_error_flags import flag_of as flag_of
 from .data_error_flags import floor_levels as floor_levels
 from .data_error_flags import marked_error as marked_error
+from .figures import lineage as lineage
 from .files import ReportFiles as ReportFiles
 from .files import write_report as write_report
 from .report_data import ReportData as ReportData
@@ -13,3 +15,4 @@ from .report_summary import AT_FLOOR as AT_FLOOR
 from .report_summary import BELOW_FLOOR as BELOW_FLOOR
 from .report_summary import elapsed as elapsed
 from .report_summary import floor_remark as floor_remark
+from .rounds import reasons as reasons

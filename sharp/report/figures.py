@@ -90,7 +90,9 @@ def error_panel(evidence: ReportData) -> ScatterPanel:
         if (scores := run.evaluation.scores) and scores.nrmse_reference is not None
     ]
     errors = [
-        (number, error) for number, run in leaders if (error := evidence.ranked_by(run.candidate)) is not None
+        (number, error)
+        for number, run in leaders
+        if (error := _drawn_error(evidence, run.candidate)) is not None
     ]
     lines = []
     if truth:
@@ -133,7 +135,7 @@ def front(evidence: ReportData) -> Section:
     )
     panel = ScatterPanel("", spots, leaders=(line,))
     chart = Panels("front-chart", title, "error (nRMSE)", (panel,), "run time in seconds", wide=True)
-    columns = ("program", "strategy", "against reference", "error", "run time", "")
+    columns = ("program", "strategy", "against reference", "error", "run time", "chosen")
     rows = tuple(_member(evidence, member) for member in members)
     listed = "; ".join(f"{row[0]}: {row[2]} in {row[4]}" for row in rows)
     figure = Figure(chart, caption, f"On the front: {listed}.")
@@ -164,10 +166,16 @@ def _spot(evidence: ReportData, number: float, run: Execution) -> Spot:
         "",
         f"{run.candidate}{made_for}",
         number,
-        evidence.ranked_by(run.candidate),
+        _drawn_error(evidence, run.candidate),
         scores.nrmse_reference if scores else None,
         best=run.candidate == evidence.run_for(evidence.state.best),
     )
+
+
+def _drawn_error(evidence: ReportData, name: str) -> float | None:
+    """Return the error against the data set, whatever the target is; without such data the score that ranks."""
+    scores = evidence.scores_of(name)
+    return scores.nrmse if scores is not None and evidence.referenced else evidence.ranked_by(name)
 
 
 def _leaders(runs: Sequence[Execution]) -> Iterator[tuple[int, Execution]]:
@@ -311,7 +319,10 @@ def picture(evidence: ReportData) -> Figure | None:
     if dimensions == 2:
         panels = tuple(_maps(field, {"solver": named["solver"]}, t, signed=False))
     elif dimensions == 1 and x is not None and t is not None:
-        panels = tuple(_lines({name: values[-1:] for name, values in named.items()}, x, t[-1:]))
+        # Where the solution varies most: at the last time many have come to rest.
+        shown = 1 + int(np.argmax(np.std(named["solver"][1:], axis=1))) if len(t) > 1 else 0
+        t = t[shown : shown + 1]
+        panels = tuple(_lines({name: values[shown : shown + 1] for name, values in named.items()}, x, t))
     if not panels:
         return None
     chart = Panels(

@@ -102,7 +102,8 @@ def _course(answer: Solution) -> Figure | None:
         ]
         known = [(a.unknowns, a.difference) for a in attempts if a.unknowns and a.difference]
         if known:
-            curves.append(Curve.of(display_name(name), *zip(*known, strict=True)))
+            unknowns, differences = [size for size, _ in known], [difference for _, difference in known]
+            curves.append(Curve.of(display_name(name), unknowns, differences))
     if not curves:
         return None
     chart = Panels(

@@ -1,0 +1,57 @@
+"""`sharp view`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sharp.cli.campaign import campaign_facts, campaign_of, has_campaign, job_blocks
+from sharp.cli.options import FOLDER, SharpCommand
+
+if TYPE_CHECKING:
+    from sharp.document import Block
+
+
+@click.command(cls=SharpCommand)
+@click.argument("path", metavar="RUN|SWEEP|FOLDER", type=FOLDER)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The port to listen on.  [default: one that is free]",
+)
+def view(path: Path, port: int) -> None:
+    """Show what goes on in runs, as a live page in a browser.
+
+    It serves a page on this machine's loopback, for whoever has the printed address with its token: where each run
+    stands, its lineage, programs with code and changes, judges' reasons, failures, spending, jobs and servers; several
+    runs side by side. Only files are read, so that it works where a run is worked on elsewhere. To see it from
+    another machine: ssh -L PORT:127.0.0.1:PORT HOST. Needs: pip install 'pde-sharp[view]'.
+
+    \b
+    Examples:
+      sharp view runs/first
+      sharp view runs --port 8600
+    """
+    from sharp import view as live
+
+    live.serve(path, _jobs, port, click.echo)
+
+
+def _jobs(path: Path) -> tuple[Block, ...]:
+    """Return what the files of a campaign tell of its jobs and servers; nothing where there is none."""
+    if not has_campaign(path):
+        return ()
+    from hpc.campaign import accounts, campaign_status
+    from hpc.slurm import read_submission_log
+    from sharp.document import Facts
+
+    campaign = campaign_of(path)
+    found = accounts(
+        read_submission_log(campaign.submission_log),
+        None,
+        kept=campaign.cluster.job_state_source != "squeue",
+    )
+    return Facts(tuple(campaign_facts(campaign_status(campaign, None)))), *job_blocks(found, {})

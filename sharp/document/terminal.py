@@ -74,10 +74,10 @@ def _renderables(block: Block, width: int | None) -> Iterator[RenderableType]:
             pairs = (
                 (tile.name, f"{tile.value} ({tile.remark})" if tile.remark else tile.value) for tile in tiles
             )
-            yield _facts(Facts(tuple(pairs)), wrap=wrap)
+            yield _facts(Facts(tuple(pairs)), wrap=width is not None)
         case Columns(blocks=blocks):
             for inner in blocks:
-                yield from _renderables(inner, wrap=wrap)
+                yield from _renderables(inner, width)
         case Details(summary=summary, blocks=blocks):
             yield Text(f"\n{clean(summary)}", style="bold")
             for inner in blocks:

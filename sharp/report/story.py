@@ -29,7 +29,8 @@ def story(evidence: ReportData) -> Section:
     """Return the course of a run, round by round."""
     state = evidence.state
     later = [program for program in state.candidates.values() if program.parents]
-    places = {(each.cycle, each.round) for each in (*later, *state.entries)}
+    places = {(program.cycle, program.round) for program in later}
+    places |= {(entry.cycle, entry.round) for entry in state.entries}
     places |= {(each.cycle, 1) for each in state.selections}
     blocks: list[Block] = [Paragraph(_beginning(evidence))]
     for cycle, number in sorted(places):

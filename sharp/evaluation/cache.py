@@ -48,7 +48,7 @@ from sharp.evaluation.task_folder import (
 )
 from sharp.reference import content_hash
 
-RULES = 5
+RULES = 6
 """Version of the rules of evaluation. Raise it with every change of harness, scoring, residuals or measures that can
 change a result: entries of other versions are then never found."""
 

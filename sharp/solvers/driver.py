@@ -160,7 +160,11 @@ def _judged(task: _Task, tried: Solution, choice: MethodRanking, best: MethodRes
     foreign = _is_foreign(choice, best.refinement)
     if task.options.cross_check:
         best, other = _agreed(task, choice, tried.trials, best)
-    compared = cross_check_result(other, task.limits, needed=foreign)
+    # A second method that time alone has kept from an answer is missing, unless the exact solution is known.
+    late = len(choice.recommendations) > 1 and task.deadline.remaining_s <= 0
+    known = any(check.name == EXACT for check in best.checks)
+    needed = foreign or (task.options.cross_check and late and not known)
+    compared = cross_check_result(other, task.limits, needed)
     best = replace(best, checks=(*best.checks, *compared))
     others = _alternatives(task, best)
     norm = norm_of(task.system.problem)
@@ -367,6 +371,8 @@ def error_sentence(
         parts.append(f"residual {named[RESIDUAL].value:.1e}")
     if other is not None:
         parts.append(f"another method, {display_name(other.method)}, agrees to {other.distance:.1e}")
+    else:
+        parts.append("no other method was compared")
     if EXACT in named:
         parts.append(f"the exact solution is {named[EXACT].value:.1e} away")
     if alternatives:

@@ -106,6 +106,18 @@ def test_a_solution_of_unknown_origin_is_not_verified_without_a_second_method() 
     assert verify_study(problem_of(HEAT), given).verdict.verified
 
 
+@pytest.mark.parametrize(("exact_known", "status"), [(False, "inconclusive"), (True, "verified")])
+def test_where_time_was_too_short_for_a_second_method_nothing_is_verified(
+    exact_known: bool, status: str
+) -> None:
+    attempts = (ResolutionAttempt("chebyshev", 1, 0.0, 1), ResolutionAttempt("chebyshev", 2, 0.0, 2, 1e-8))
+    solution = exact_solution(problem_of(HEAT), 0.0, "chebyshev")
+    made = RefinementStudy("chebyshev", attempts, solution, 1e-8, None, True)
+    verdict = verify_study(problem_of(HEAT), made, SolveOptions(time_limit=1e-9, compare=exact_known)).verdict
+    assert verdict.status == status
+    assert "no other method was compared" in verdict.reason
+
+
 def test_without_any_solution_the_reasons_are_told() -> None:
     found = solved(Invented("chebyshev", lambda _: None), Invented("fv", refused="nothing flows"))
     assert (found.verdict.status, found.discrete) == ("unsolved", None)

@@ -40,7 +40,7 @@ VERBS = {
     "data": ("sharp.cli.data", "Make, import and audit reference data."),
     "neural": ("sharp.cli.neural", "Show published errors of neural solvers, and train a small one here."),
     "cache": ("sharp.cli.machine", "Show and clear what earlier runs measured."),
-    "metrics": ("sharp.cli.catalogue", "List what programs can be judged by."),
+    "metrics": ("sharp.cli.catalogue", "List what programs can be judged by, or let a model propose it."),
     "problems": ("sharp.cli.catalogue", "List, show and check problem specifications."),
     "models": ("sharp.cli.catalogue", "List and show model cards."),
     "serve": ("sharp.cli.cluster", "Serve a model on a cluster with vLLM, without a run."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.campaign import campaign_facts, campaign_of, has_campaign, job_blocks
-from sharp.cli.options import FOLDER, SharpCommand
+from sharp.cli.options import FOLDER, SharpCommand, json_option, show
 
 if TYPE_CHECKING:
     from sharp.document import Block
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     default=0,
     help="The port to listen on.  [default: one that is free]",
 )
-def view(path: Path, port: int) -> None:
+@json_option
+def view(path: Path, port: int, as_json: bool) -> None:
     """Show what goes on in runs, as a live page in a browser.
 
     It serves a page on this machine's loopback, for whoever has the printed address with its token: where each run
@@ -37,7 +38,7 @@ def view(path: Path, port: int) -> None:
     """
     from sharp import view as live
 
-    live.serve(path, _jobs, port, click.echo)
+    live.serve(path, _jobs, port, lambda address: show(as_json, {"address": address}, address))
 
 
 def _jobs(path: Path) -> tuple[Block, ...]:

@@ -256,7 +256,9 @@ class _Reader:
         said = {line for moment, line in self.completed.events if moment <= self.limits.wall_s}
         kept = f"kept {call.name}" in said
         broken = _broken_bound(self.completed, self.limits)
-        if broken is not None and (self.completed.broken_at_end or not kept):
+        # Whether files are seen while further calls run, or at the end, is chance: they count at both times.
+        late = self.completed.broken_at_end or self.completed.disk_exceeded
+        if broken is not None and (late or not kept):
             return CallResult(broken)
         if not kept:
             return CallResult(_abrupt_end(self.completed, self.limits, self.work))

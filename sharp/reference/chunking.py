@@ -43,9 +43,10 @@ def map_blocks(
                 check()
                 if errors:
                     raise errors[0]
-                done += sum(futures[future].stop - futures[future].start for future in finished)
-                if finished and progress is not None:
-                    progress(done, n, message)
+                for future in finished:
+                    done += futures[future].stop - futures[future].start
+                    if progress is not None:
+                        progress(done, n, message)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

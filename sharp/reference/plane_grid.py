@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import factorial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.spatial import KDTree
 
 from sharp.problems import BoxDomain, Problem
 from sharp.solvers import axis_points, fornberg_weights
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -82,6 +83,9 @@ class Nodes:
 
     def fitted(self, places: Array, orders: tuple[int, int], degree: int) -> csr_array:
         """Return the matrix [p, n] of a derivative at any places [p, 2], of fits of a degree to the nearest nodes."""
+        from scipy.sparse import csr_array
+        from scipy.spatial import KDTree
+
         powers = [(i, j) for i, j in product(range(degree + 1), repeat=2) if i + j <= degree]
         count = min(round(_NODES_EACH * len(powers)), len(self.points))
         scaled = self.points / self.spacing
@@ -124,6 +128,8 @@ def _runs(line: Mask) -> list[tuple[int, int]]:
 def _differences(
     packed: bytes, shape: tuple[int, ...], spacing: float, axis: int, order: int, fewer: int
 ) -> csr_array:
+    from scipy.sparse import csr_array
+
     mask = np.frombuffer(packed, bool).reshape(shape)
     numbers = np.full(shape, -1)
     numbers[mask] = range(int(mask.sum()))

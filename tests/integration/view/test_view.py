@@ -1,5 +1,6 @@
 """The live page in a real browser, of a real run whose journal grows; it is read-only, and closed to strangers."""
 
+import json
 import re
 import shutil
 import signal
@@ -48,8 +49,8 @@ def serve():
     """Start the command on a folder and return the address that it prints."""
     started = []
 
-    def start(folder):
-        command = [sys.executable, "-m", "sharp.cli", "view", str(folder)]
+    def start(folder, *options):
+        command = [sys.executable, "-m", "sharp.cli", "view", str(folder), *options]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         started.append(process)
         return process.stdout.readline().strip()
@@ -123,6 +124,10 @@ def test_a_stranger_sees_nothing(finished, tmp_path, serve):
     elsewhere = urllib.request.Request(address, headers={"Host": "example.org"})
     with pytest.raises(urllib.error.HTTPError, match="400"):
         urllib.request.urlopen(elsewhere)
+
+
+def test_the_address_comes_as_json_where_asked_for(tmp_path, serve):
+    assert json.loads(serve(tmp_path, "--json"))["address"].startswith("http://127.0.0.1:")
 
 
 @pytest.mark.parametrize("missing", ["uvicorn", "starlette"])

@@ -55,6 +55,7 @@ _SHARE = 0.1
 JUMP = 2.0
 # Some meshes stay the same where slightly smaller elements are asked for.
 NO_FINER = "no finer than before"
+NOT_TRIED = "not tried"
 # A solution that so many resolutions in a row cannot follow beyond the same time, to this share of the interval, ends
 # there: it is not the resolution that fails.
 ENDS = 3
@@ -148,7 +149,9 @@ class _Course:
         self._accuracy = accuracy
         self._deadline = deadline
         self._listener = listener
-        self._attempts = list(before.attempts) if before else []
+        # What there was no time for then is tried again.
+        made = before.attempts if before else ()
+        self._attempts = [each for each in made if not each.failure.startswith(NOT_TRIED)]
         self._solution = before.solution if before else None
         self._coarser = before.coarser if before else None
         self._late = False
@@ -183,7 +186,7 @@ class _Course:
         needed = predict_seconds(self._attempts, resolution, len(self._system.space))
         left = self._deadline.remaining_s
         if needed > max(left, 0.0):
-            failure = f"not tried: {too_long(needed, left)}"
+            failure = f"{NOT_TRIED}: {too_long(needed, left)}"
             self._note(ResolutionAttempt(self._method.name, resolution, 0.0, failure=failure))
             return False
         limit = self._deadline if self._solution else self._deadline.share(ATTEMPT)

@@ -90,20 +90,10 @@ def ground(tmp_path_factory):
             yield made
 
 
-@pytest.fixture(scope="module", params=TIERS)
-def warm_station(request, ground):
-    """Return a warm station for each tier."""
-    yield from station(warm, request.param, ground)
-
-
-@pytest.fixture(scope="module", params=TIERS)
-def cold_station(request, ground):
-    """Return a cold station for each tier."""
-    yield from station(cold, request.param, ground)
-
-
-def station(kind: Callable[..., AbstractContextManager[Station]], tier: str, ground: grounds.Ground):
-    """Yield a station of a kind; at its end nothing of it is left."""
+@pytest.fixture(scope="module")
+def station(request, ground):
+    """Yield a station of a kind on a tier, one at a time; at its end nothing of it is left."""
+    kind, tier = request.param
     probed = next(probed for probed in probe_tiers() if probed.tier == tier)
     if not probed.usable:
         pytest.skip(f"{tier} cannot be used here: {probed.reason}")
@@ -114,15 +104,22 @@ def station(kind: Callable[..., AbstractContextManager[Station]], tier: str, gro
     assert ground.scratch() <= scratch
 
 
+def on_all_tiers(kind: Callable[..., AbstractContextManager[Station]]) -> pytest.MarkDecorator:
+    """Let a test have stations of a kind."""
+    return pytest.mark.parametrize("station", [(kind, tier) for tier in TIERS], ids=TIERS, indirect=True)
+
+
 @pytest.mark.parametrize("candidate", ALL, ids=lambda candidate: candidate.name)
-def test_candidate_and_what_follows(warm_station, ground, candidate) -> None:
-    check(candidate, warm_station, ground)
-    assert warm_station.evaluate(GOOD).scores == warm_station.good.scores
+@on_all_tiers(warm)
+def test_candidate_and_what_follows(station, ground, candidate) -> None:
+    check(candidate, station, ground)
+    assert station.evaluate(GOOD).scores == station.good.scores
 
 
 @pytest.mark.parametrize("candidate", COLD, ids=lambda candidate: candidate.name)
-def test_candidate_in_a_fresh_interpreter(cold_station, ground, candidate) -> None:
-    check(candidate, cold_station, ground)
+@on_all_tiers(cold)
+def test_candidate_in_a_fresh_interpreter(station, ground, candidate) -> None:
+    check(candidate, station, ground)
 
 
 def check(candidate: Candidate, station: Station, ground: grounds.Ground) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ from hpc.journal import Journal
 from sharp.agent.effects import RecordedEffects, ResultStore
 from sharp.agent.prog_act import Checkpoints, SessionOutcome, prog_act
 from sharp.agent.team import AgentLimits, AgentTeam, CallsUsedUp, PlanGoal, SamplingParams
-from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
 from tests.helpers.agent.arithmetic_tools import TOOLS
+from tests.helpers.agent.recorded_team import RecordedTeam
 
 STATEMENT = "The root of the sum of seven and nine."
 PLAN = {
@@ -37,37 +36,18 @@ SOUND = {
 }
 
 
-@dataclass
-class Script:
-    """A chat backend that gives each agent its answers in turn, and keeps what it was asked."""
-
-    answers: Mapping[str, list[Any]]
-    asked: list[tuple[str, str]] = field(default_factory=list)
-
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        prompt = request.messages[1].content
-        marked = prompt.partition("## Your task: parameters of step ")[2].split("\n")[0]
-        who = marked or request.purpose
-        number = sum(name == who for name, _ in self.asked)
-        self.asked.append((who, request.messages[-1].content))
-        answer = self.answers[who][number]
-        text = answer if isinstance(answer, str) else f"So be it.\n```json\n{json.dumps(answer)}\n```"
-        return ChatReply((text,), ("stop",), TokenUsage(prompt=10, completion=5), "script")
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
-    @property
-    def order(self) -> list[str]:
-        return [who for who, _ in self.asked]
-
-    def told(self, who: str) -> list[str]:
-        return [prompt for name, prompt in self.asked if name == who]
+def script(answers: Mapping[str, list[Any]]) -> RecordedTeam:
+    """Return a chat backend that gives each agent its answers in turn, and keeps what it was asked."""
+    return RecordedTeam({who: list(map(_said, each)) for who, each in answers.items()})
 
 
-def team_of(journal: Journal, script: Script, **allowed: int) -> AgentTeam:
+def _said(answer: Any) -> str:
+    return answer if isinstance(answer, str) else f"So be it.\n```json\n{json.dumps(answer)}\n```"
+
+
+def team_of(journal: Journal, team: RecordedTeam, **allowed: int) -> AgentTeam:
     sampling = SamplingParams("scripted")
-    effects = RecordedEffects(journal, {"scripted": script}, ResultStore(TOOLS, 1.0))
+    effects = RecordedEffects(journal, {"scripted": team}, ResultStore(TOOLS, 1.0))
     roles = {"planner": sampling, "parser": sampling, "solver": sampling, "orchestrator": sampling}
     return AgentTeam(
         STATEMENT,
@@ -84,10 +64,10 @@ async def play(
     checkpoints: Checkpoints = "fixed",
     goal: PlanGoal = ROOT,
     **allowed: int,
-) -> tuple[SessionOutcome, Script]:
-    script = Script(answers)
+) -> tuple[SessionOutcome, RecordedTeam]:
+    team = script(answers)
     with Journal.open(folder) as journal:
-        return await prog_act(team_of(journal, script, **allowed), checkpoints, goal), script
+        return await prog_act(team_of(journal, team, **allowed), checkpoints, goal), team
 
 
 def root(course: SessionOutcome) -> Any:

@@ -103,6 +103,9 @@ def lay_out(folder: Path, answer: np.ndarray) -> Iterator[Ground]:
     victim = subprocess.Popen(["sleep", "3600"], env={**os.environ, "SECRET": CANARY})
     with contextlib.ExitStack() as stack:
         stack.callback(_end, victim)
+        # A process that has only just become another program has no command line yet, and `running` would miss it.
+        while not Path(f"/proc/{victim.pid}/cmdline").read_bytes():
+            time.sleep(0.001)
         stack.callback(_forget_shared_memory)
         stack.callback(_remove, folder / "scratch")
         listeners = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import platform
 import select
 import socket
@@ -37,6 +38,7 @@ _HINTS = {
     "apptainer": "For Apptainer, name an image with Python and the libraries that solvers import.",
 }
 _BOUNDS = SandboxLimits(wall_s=60, memory_mb=1024)
+_SHARED = "/var/tmp"  # noqa: S108  of which programs have none of their own, as they have of /tmp
 _PROGRAM = """
 import json, os, socket, sys
 outside, tcp_port, udp_port = sys.argv[1], *map(int, sys.argv[2:])
@@ -161,7 +163,7 @@ def _trespasses(sandbox: Tier) -> list[str]:
     """Return what a program in a tier managed to do outside; raises `InfrastructureError` if it cannot run."""
     with (
         tempfile.TemporaryDirectory() as scratch,
-        tempfile.TemporaryDirectory() as outside,
+        tempfile.TemporaryDirectory(dir=_SHARED if os.access(_SHARED, os.W_OK) else None) as outside,
         socket.create_server(("127.0.0.1", 0)) as tcp,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
     ):

@@ -13,8 +13,8 @@ from contextlib import ExitStack, contextmanager, suppress
 def leased_processors(wanted: int) -> Iterator[tuple[int, ...]]:
     """Give the numbers of so many of the processors that this process may run on, of all if there are no more.
 
-    Those that nobody else has leased come first. A lease is the abstract name of a socket: it ends with the process that
-    holds it, whatever happens to it.
+    Those that nobody else has leased come first. A lease is the abstract name of a socket: it ends with the process
+    that holds it, whatever happens to it.
     """
     allowed = sorted(os.sched_getaffinity(0))
     if wanted >= len(allowed):

@@ -220,16 +220,8 @@ class BubblewrapSandbox(Tier):
         mounts = [argument for mount in _mounts(view) for argument in mount]
         nodes = [word for node in gpu_devices() for word in ("--dev-bind", str(node), str(node))]
         return [
-            *(
-                _bubblewrap(),
-                *spaces,
-                *_OF_A_USER * (os.getuid() == 0),
-                "--as-pid-1",
-                "--cap-drop",
-                "ALL",
-                "--hostname",
-                "sandbox",
-            ),
+            *(_bubblewrap(), *spaces, *_OF_A_USER * (os.getuid() == 0)),
+            *("--as-pid-1", "--cap-drop", "ALL", "--hostname", "sandbox"),
             *("--dev", "/dev", *nodes, "--proc", "/proc", "--dir", "/tmp"),  # noqa: S108
             *(*mounts, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/", "--"),
         ]

@@ -18,9 +18,9 @@ _CAPABILITIES_V3 = (0x20080522).to_bytes(4, "little") + bytes(4)
 def apply_restrictions(bonds: Mapping[str, Any], watchers: Iterable[int]) -> None:
     """Bind this process and all that it will start; there is no way back. Raises `OSError`.
 
-    `bonds` has `processors` (numbers of those it may run on), `folders` (the arguments of `mounts.private_folders`),
-    `limits` ({name: (soft, hard)}), and, or else None, `files` (the arguments of `landlock.restrict`) and `calls` (those
-    of `seccomp.install_seccomp_filter` but for the watchers).
+    `bonds` has `processors` (numbers of those to run on), `folders` (the arguments of `mounts.private_folders`),
+    `limits` ({name: (soft, hard)}), and, or else None, `files` (the arguments of `landlock.restrict`) and
+    `calls` (those of `seccomp.install_seccomp_filter` but for the watchers).
     """
     os.sched_setaffinity(0, bonds["processors"])
     private = mounts.private_folders(**bonds["folders"])

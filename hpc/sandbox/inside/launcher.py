@@ -1,7 +1,8 @@
 """The trusted process inside the sandbox: starts programs on request and buries them to the last one.
 
 It is single-threaded, holds a socket to whoever started it as its standard input, and serves one request at
-a time: a JSON object and descriptors (stdout, stderr, events, answers, doors to control groups). It answers with JSON objects:
+a time: a JSON object and descriptors (stdout, stderr, events, answers, doors to control groups). It
+answers with JSON objects:
 `{"ready": names of modules that could not be imported}` once; then for each request `{"failed": reason}` if
 the program could not be started, or else `{"ended": wait status}` when its first process has ended and
 `{"over": [processor seconds, largest resident set in KB]}` when no process is left of it. As the subreaper of

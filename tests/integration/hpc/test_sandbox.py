@@ -85,7 +85,7 @@ def test_environment_holds_no_secrets_and_a_private_home(run, tmp_path, monkeypa
     assert "secret" not in listing
     assert "proxy" not in listing
     assert variables["HOME"] == folder == str(tmp_path)
-    assert variables["TMPDIR"] in (folder, "/tmp")  # noqa: S108  which is the program's own where it has one
+    assert variables["TMPDIR"] in (folder, "/tmp")
     assert variables["OMP_NUM_THREADS"] == variables["NPROC"] == "1"
 
 

@@ -335,7 +335,12 @@ class EvaluationOptions(_Section):
         description="divide the points of the problem's output grid along each axis by this, for quick trials on "
         "generated data (PDEBench's reduced resolution)",
     )
-    data_seed: int = Field(2022, ge=0, description="seed of generated initial conditions")
+    data_seed: int | None = Field(
+        None,
+        ge=0,
+        description="seed of generated initial conditions; by default the secret one of this installation, so that no "
+        "program can make the data again and look solutions up",
+    )
     validation: int = Field(100, ge=1, description="samples that feedback comes from: the last of the file")
     test: int = Field(100, ge=1, description="samples scored once at the end: the first of the file")
     smoke: int = Field(2, ge=1, description="validation samples of the short run that comes first")

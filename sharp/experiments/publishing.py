@@ -89,5 +89,5 @@ def publish(
 
 
 def _files(folder: Path, page: str, table: str) -> ExperimentFiles:
-    pages = (folder / f"{page}.{ending}" for ending in ("html", "md", "tex"))
-    return ExperimentFiles(*pages, folder / f"{table}.csv", folder / f"{table}.parquet")
+    html, markdown, latex = (folder / f"{page}.{ending}" for ending in ("html", "md", "tex"))
+    return ExperimentFiles(html, markdown, latex, folder / f"{table}.csv", folder / f"{table}.parquet")

@@ -15,7 +15,7 @@ from hpc.files import write_atomic
 from sharp.error_messages import valid_values
 from sharp.errors import InputError
 from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.grid import Array
+from sharp.solvers.grid import Array, Indices
 from sharp.solvers.output import Output, dataset, npz, table
 from sharp.solvers.verification import Verdict
 
@@ -103,7 +103,7 @@ def _vtu_file(found: Output, number: int, verdict: Verdict) -> bytes:
         return _with_facts(name.read_bytes(), facts, verdict.headline)
 
 
-def _cells(shape: tuple[int, ...], inside: Array) -> tuple[str, Array]:
+def _cells(shape: tuple[int, ...], inside: Array) -> tuple[str, Indices]:
     """Return the kind of the cells of a grid, and the places of the corners of those whose corners are all inside."""
     kind, steps = _CELLS[len(shape)]
     places = np.arange(np.prod(shape)).reshape(shape)

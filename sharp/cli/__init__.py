@@ -25,6 +25,7 @@ VERBS = {
     "advance": ("sharp.cli.control", "Do the next step of a run or sweep on a cluster."),
     "status": ("sharp.cli.status", "Show where a run or a sweep stands."),
     "watch": ("sharp.cli.status", "Show where a run stands, again and again until it ends."),
+    "track": ("sharp.cli.status", "Send the course of a run to trackers, until it ends."),
     "view": ("sharp.cli.view", "Show what goes on in runs, as a live page in a browser."),
     "logs": ("sharp.cli.logs", "Show what a candidate's evaluations printed, or what a job did."),
     "throttle": ("sharp.cli.control", "Let at most N evaluations go on at once on a cluster, from now on."),
@@ -46,6 +47,7 @@ VERBS = {
     "serve": ("sharp.cli.cluster", "Serve a model on a cluster with vLLM, without a run."),
     "cluster": ("sharp.cli.cluster", "List, show and draft cluster profiles."),
     "sandbox": ("sharp.cli.machine", "Say which ways to keep programs apart work on this machine."),
+    "mcp": ("sharp.cli.mcp", "Serve this program to an assistant over the Model Context Protocol."),
     "doctor": ("sharp.cli.machine", "Check this machine or a cluster, and say how to mend it."),
 }
 

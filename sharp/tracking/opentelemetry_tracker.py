@@ -6,6 +6,7 @@ spans of a run are of one trace, and their numbers come from the journal: what i
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -24,8 +25,8 @@ class OpenTelemetryTracker:
     def __init__(self, exporter: SpanExporter | None = None) -> None:
         try:
             from opentelemetry.sdk.resources import Resource
-            from opentelemetry.sdk.trace import TracerProvider
-            from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+            from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+            from opentelemetry.sdk.trace.export import SpanExportResult
 
             if exporter is None:
                 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -36,7 +37,10 @@ class OpenTelemetryTracker:
         self._ids = _made_ids()
         resource = Resource.create({"service.name": "pde-sharp"})
         self._provider = TracerProvider(resource=resource, id_generator=self._ids, shutdown_on_exit=False)
-        self._provider.add_span_processor(SimpleSpanProcessor(exporter))
+        # Whether a span was sent is told by what `export` returns: processors keep that to themselves.
+        self._exporter, self._readable = exporter, ReadableSpan
+        self._success = SpanExportResult.SUCCESS
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
 
     def begin(self, run: TrackedRun, known: str | None) -> str:
         """Take the number of the run's trace from its place; return it."""
@@ -61,10 +65,13 @@ class OpenTelemetryTracker:
             },
         )
         span.end(_nanoseconds(end))
+        assert isinstance(span, self._readable), "a provider of the SDK makes spans that can be read"
+        if self._exporter.export([span]) is not self._success:
+            raise ConnectionError(f"the span of {effect.path} was not taken")
 
     def end(self, _files: Sequence[Path], *, finished: bool) -> None:  # noqa: ARG002 - files are no spans
-        """Send what is held."""
-        self._provider.shutdown()
+        """Close the connection."""
+        self._exporter.shutdown()
 
 
 def _made_ids() -> Any:

@@ -22,6 +22,7 @@ class WandbTracker:
         except ImportError:
             raise ImportError("install it with: pip install 'pde-sharp[wandb]'") from None
         self._wandb = wandb
+        wandb.setup(wandb.Settings(silent=True))
         self._run: Any = None
 
     def begin(self, run: TrackedRun, known: str | None) -> str:
@@ -33,7 +34,7 @@ class WandbTracker:
             name=run.name,
             config=dict(run.config),
             dir=run.path / "tracking",
-            settings=self._wandb.Settings(console="off", silent=True),
+            settings=self._wandb.Settings(console="off", disable_git=True, silent=True),
         )
         return str(self._run.id)
 

@@ -156,16 +156,14 @@ def metrics() -> Iterator[str]:
 def _metric(measure: FeedbackMetric) -> str:
     needs = ["reference data"] * measure.needs_data
     needs += ["a second call on a coarser grid"] * measure.needs_coarse_run
-    return f"""### {measure.name}: {measure.title}
-
-{measure.description}
-
-- Looks at: {measure.shape}.
-- Measured as: {measure.normalisation}.
-- Needs: {" and ".join(needs) or "nothing besides the solution"}.
-- Source: {measure.source}.
-
-"""
+    parts = [
+        measure.description,
+        f"*Over* {measure.shape}." * (measure.shape != "all samples, times and points"),
+        f"*Relative:* {measure.normalisation.removesuffix('; mean over samples')}.",
+        f"*Needs* {' and '.join(needs)}." * bool(needs),
+        f"*Source:* {measure.source}.",
+    ]
+    return f"`{measure.name}`\n:   {' '.join(filter(None, parts))}\n\n"
 
 
 PAGES: Mapping[str, Mapping[str, Callable[[], Iterable[str]]]] = {

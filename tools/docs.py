@@ -20,7 +20,7 @@ from pydantic_core import PydanticUndefined
 from hpc.slurm import Minutes
 from sharp.cli import cli
 from sharp.cli.exits import MEANINGS
-from sharp.config import RunConfig, Server
+from sharp.config import RunConfig, SamplingByRole, SamplingParams, Server
 from sharp.reference import FeedbackMetric, all_metrics
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -95,6 +95,9 @@ def keys() -> Iterator[str]:
 
 def _models(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, type[BaseModel], str]]:
     yield prefix, model, (model.__doc__ or "").strip()
+    if model is SamplingByRole:
+        yield "sampling.ROLE.", SamplingParams, (SamplingParams.__doc__ or "").strip()
+        return
     for name, field in model.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from _models(field.annotation, f"{prefix}{name}.")

@@ -66,10 +66,10 @@ def _command(command: click.Command, name: str) -> str:
     usage = " ".join([name, *command.collect_usage_pieces(context)])
     text, _, examples = inspect.cleandoc(command.help or "").partition("\b\nExamples:\n")
     code = inspect.cleandoc(f"\n{examples}")
-    options = [_option(p) for p in command.params if isinstance(p, click.Option)]
-    table = ["| option | meaning |", "| --- | --- |", *options, ""] if options else []
+    listed = [p for p in command.params if isinstance(p, click.Option) and p.name != "as_json"]
+    options = [*map(_option, listed), ""] if listed else []
     level = "###" if name.count(" ") > 1 else "##"
-    parts = [f"{level} {name}\n", text.rstrip(), f"\n```sh\n{code}\n```\n", f"Usage: `{usage}`\n", *table]
+    parts = [f"{level} {name}\n", text.rstrip(), f"\n```sh\n{code}\n```\n", f"Usage: `{usage}`\n", *options]
     return "\n".join(parts) + "\n"
 
 
@@ -78,7 +78,7 @@ def _option(option: click.Option) -> str:
     default = f" (default: {option.default})" if option.show_default else ""
     required = " (required)" if option.required else ""
     names = "/".join([option.opts[0], *option.secondary_opts])
-    return f"| `{names}{value}` | {option.help}{default}{required} |"
+    return f"- `{names}{value}`: {option.help}{default}{required}"
 
 
 def _kind(kind: click.ParamType[Any]) -> str:

@@ -7,6 +7,7 @@ whose other text is written by hand.
 from __future__ import annotations
 
 import inspect
+import re
 import types
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -63,14 +64,20 @@ def commands(group: click.Group = cli, name: str = "sharp") -> Iterator[str]:
 
 def _command(command: click.Command, name: str) -> str:
     context = click.Context(command, info_name=name)
-    usage = " ".join([name, *command.collect_usage_pieces(context)])
+    usage = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    arguments = f"Arguments: `{' '.join(usage)}`\n" * bool(usage and not isinstance(command, click.Group))
     text, _, examples = inspect.cleandoc(command.help or "").partition("\b\nExamples:\n")
     code = inspect.cleandoc(f"\n{examples}")
     listed = [p for p in command.params if isinstance(p, click.Option) and p.name != "as_json"]
-    options = [*map(_option, listed), ""] if listed else []
+    options = [*map(_option, listed), "\n"] if listed else []
     level = "###" if name.count(" ") > 1 else "##"
-    parts = [f"{level} {name}\n", text.rstrip(), f"\n```sh\n{code}\n```\n", f"Usage: `{usage}`\n", *options]
-    return "\n".join(parts) + "\n"
+    parts = [f"{level} {name}\n", _linked(text.rstrip()), f"\n```sh\n{code}\n```\n", arguments, *options]
+    return "\n".join(filter(None, parts)) + "\n"
+
+
+def _linked(text: str) -> str:
+    """Make links of the pages that a help text names."""
+    return re.sub(r"docs/((?:\w+/)?([\w-]+\.md))", r"[\2](../\1)", text)
 
 
 def _option(option: click.Option) -> str:
@@ -78,7 +85,7 @@ def _option(option: click.Option) -> str:
     default = f" (default: {option.default})" if option.show_default else ""
     required = " (required)" if option.required else ""
     names = "/".join([option.opts[0], *option.secondary_opts])
-    return f"- `{names}{value}`: {option.help}{default}{required}"
+    return f"- `{names}{value}`: {_linked(option.help or '')}{default}{required}"
 
 
 def _kind(kind: click.ParamType[Any]) -> str:
@@ -107,7 +114,7 @@ def _models(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, type[Bas
 
 def _keys(prefix: str, model: type[BaseModel], intro: str) -> str:
     rows = [
-        f"| `{prefix}{name}` | {_type(field.annotation)} | {_default(field)} | {field.description} |"
+        f"| `{prefix}{name}` | {_type(field.annotation)} | {_default(field)} | {_linked(field.description)} |"
         for name, field in model.model_fields.items()
         if field.description
     ]

@@ -65,14 +65,14 @@ def commands(group: click.Group = cli, name: str = "sharp") -> Iterator[str]:
 def _command(command: click.Command, name: str) -> str:
     context = click.Context(command, info_name=name)
     usage = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
-    arguments = f"Arguments: `{' '.join(usage)}`\n" * bool(usage and not isinstance(command, click.Group))
+    takes = [f"Arguments: `{' '.join(usage)}`\n"] if usage and not isinstance(command, click.Group) else []
     text, _, examples = inspect.cleandoc(command.help or "").partition("\b\nExamples:\n")
     code = inspect.cleandoc(f"\n{examples}")
     listed = [p for p in command.params if isinstance(p, click.Option) and p.name != "as_json"]
-    options = [*map(_option, listed), "\n"] if listed else []
+    options = [*map(_option, listed), ""] if listed else []
     level = "###" if name.count(" ") > 1 else "##"
-    parts = [f"{level} {name}\n", _linked(text.rstrip()), f"\n```sh\n{code}\n```\n", arguments, *options]
-    return "\n".join(filter(None, parts)) + "\n"
+    parts = [f"{level} {name}\n", _linked(text.rstrip()), f"\n```sh\n{code}\n```\n", *takes, *options]
+    return "\n".join(parts) + "\n"
 
 
 def _linked(text: str) -> str:

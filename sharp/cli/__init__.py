@@ -31,7 +31,7 @@ VERBS = {
     "cancel": ("sharp.cli.control", "Cancel all jobs of a run or sweep on a cluster."),
     "retry": (
         "sharp.cli.run",
-        "Repeat evaluations that a slow or full machine may have failed, in a new run.",
+        "Repeat, in a new run, evaluations that a machine may have failed.",
     ),
     "report": ("sharp.cli.report", "Write the report of a run or a sweep, finished or not."),
     "replay": ("sharp.cli.report", "Re-run a finished run from its record and compare."),

@@ -185,7 +185,7 @@ def resume(
 @click.option("--no-start", is_flag=True, help="Make the new run without starting it.")
 @json_option
 def retry(path: Path, kinds: tuple[str, ...], target: Path | None, no_start: bool, as_json: bool) -> None:
-    """Repeat evaluations that a slow or full machine may have failed, in a new run.
+    """Repeat, in a new run, evaluations that a machine may have failed.
 
     The new run replays every reply of the old one, and repeats without the cache the evaluations that failed in the
     given ways. It starts on this machine, or is only made if the old run was launched on a cluster. Infrastructure

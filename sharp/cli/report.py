@@ -139,7 +139,7 @@ def compare(paths: tuple[Path, ...], gpu_price: float | None, output: Path | Non
     """Compare runs: errors, evaluations, tokens, cost.
 
     Runs of any method, finished or not, and all runs of sweeps, by problem. Costs count each run as if alone;
-    break-even is against the first run. --output writes compare.html, .md, .csv, .parquet and cost.svg.
+    break-even is against the first run. --output writes compare.html, .md, .tex, .csv, .parquet and cost.svg.
 
     \b
     Examples:

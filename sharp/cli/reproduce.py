@@ -63,8 +63,8 @@ def reproduce(
     """Reproduce a table or figure of the paper next to the published one.
 
     A study (docs/guides/studies.md) is a sweep with tables and figures. Without --model the rule-based model has all
-    roles. Studies of the same runs share them. The page is NAME.html, NAME.md and NAME-1.svg in the sweep's directory,
-    its rows NAME.csv and NAME.parquet. A study launched on a cluster is written with --report-only.
+    roles. Studies of the same runs share them. The page is NAME.html, NAME.md, NAME.tex and NAME-1.svg in the sweep's
+    directory, its rows NAME.csv and NAME.parquet. A study launched on a cluster is written with --report-only.
 
     \b
     Examples:

@@ -49,24 +49,24 @@ folder_argument = click.argument("path", metavar="RUN|SWEEP", type=FOLDER)
 run_dir_option = click.option(
     "--run-dir", "path", type=PATH, help="Run directory.  [default: runs/NAME-TIME]"
 )
-base_url_option = click.option("--base-url", help="Where the OpenAI-compatible server of --model is (…/v1).")
+base_url_option = click.option("--base-url", help="URL of the OpenAI-compatible server of --model (…/v1).")
 prior_option = click.option(
     "--prior-run",
     metavar="RUN",
     type=FOLDER,
-    help="Tell those who write the programs what this earlier run on the same problem and data found.",
+    help="Show authors what this earlier run on the same problem and data found.",
 )
 start_option = click.option(
     "--start",
     multiple=True,
     metavar="SOLVER.py",
     type=PATH,
-    help="Start from this solver of your own: a candidate like the others, run first.  (may be given several times)",
+    help="Your own solver as a candidate that runs first.  May be repeated.",
 )
 answers_option = click.option(
     "--answers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="For words: a filled-in questions.yaml, in place of the words.",
+    help="Instead of a text: a filled-in questions.yaml.",
 )
 
 

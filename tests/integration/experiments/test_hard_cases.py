@@ -1,4 +1,4 @@
-"""The second hundred: every reference agrees with what is found in another way; no case is known to the rule-based model."""
+"""The second hundred: references agree with what is found in another way; the rule-based model knows no case."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharp.cli.exits import PROGRAM_FAILED
-from sharp.cli.options import COUNT, FILE, PROBLEM, SharpCommand, json_option, repeated, show
+from sharp.cli.options import COUNT, FILE, PROBLEM, SharpCommand, confirm, json_option, repeated, show
 
 if TYPE_CHECKING:
     from sharp.document import Block
@@ -71,7 +71,7 @@ def evaluate(
     from sharp.api import evaluated
 
     if options["split"] == "test" and not yes:
-        click.confirm(_OPENING, abort=True, err=True)
+        confirm(_OPENING)
     policy = SandboxPolicy(tier=sandbox, image=image)
     outcome = evaluated(problem, solver, None, sandbox=policy, **options)
     show(as_json, outcome.to_json(), _blocks(outcome))

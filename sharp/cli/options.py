@@ -112,6 +112,15 @@ def echo_json(value: Any) -> None:
     click.echo(json.dumps(_finite(value), ensure_ascii=False, allow_nan=False))
 
 
+def confirm(question: str) -> None:
+    """Ask on standard error; raises `Abort` for a no, and `UsageError` where nobody is there to answer."""
+    import sys
+
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{question} Nobody can be asked here; say so with --yes")
+    click.confirm(question, abort=True, err=True)
+
+
 def show(as_json: bool, facts: Any, content: str | Iterable[Block]) -> None:
     """Print a result: `facts` as JSON where that is asked for, else `content`, a text or blocks of a document."""
     if as_json:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sharp.cli.exits import CELLS_FAILED
-from sharp.cli.options import MODEL, PATH, SharpCommand, base_url_option, json_option, set_option, show
+from sharp.cli.options import (
+    MODEL,
+    PATH,
+    SharpCommand,
+    base_url_option,
+    confirm,
+    json_option,
+    set_option,
+    show,
+)
 
 if TYPE_CHECKING:
     from sharp.experiments.sweeps.fingerprint import ResourceCache
@@ -125,9 +133,7 @@ def execute_sweep(
         # Where the rule-based model answers for every model that is asked, nothing is paid for.
         free = cluster is None and all(card.kind == RULE_BASED for card in cards)
         if not (yes or free):
-            if not sys.stdin.isatty():
-                raise click.UsageError("nobody can be asked here whether to go on; say so with --yes")
-            click.confirm("Go on?", abort=True, err=True)
+            confirm("Go on?")
     if cluster is not None:
         with progress_view() as progress:
             launched = launch_sweep(plan, cluster, progress.on_data)

@@ -60,9 +60,7 @@ def test_an_interrupted_run_says_how_to_go_on(
     wait_for(lambda: evaluating(run), process)
     code, said = end(process, number)
     assert code == 130
-    assert said.endswith(
-        f"sharp: interrupted\nsharp: what was finished is kept; go on with: sharp resume {run}\n"
-    )
+    assert said.endswith(f"sharp: interrupted\nsharp: results are kept; continue with: sharp resume {run}\n")
     assert "Traceback" not in said
     assert not workers_of(run)
     assert sharp("resume", run).returncode == 0
@@ -86,7 +84,7 @@ def test_killed_in_the_middle_of_an_evaluation(sharp: Sharp, finished: Path, tmp
     recorded = read_run(run).effects
     assert recorded
     status = sharp("status", run)
-    assert f"Nobody works on it. Continue with: sharp resume {run}" in status.stdout
+    assert f"No process is running. Continue with: sharp resume {run}" in status.stdout
     assert sharp("resume", run).returncode == 0
     assert recorded.items() <= read_run(run).effects.items()
     assert tournament(run) == tournament(finished)

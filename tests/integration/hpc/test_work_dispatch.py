@@ -123,7 +123,7 @@ async def test_work_of_a_lost_node_is_done_elsewhere_and_two_losses_exclude_it(
     await until(lambda: len(stage.slurm.scripts) == 3)
     assert "#SBATCH --exclude=n7" in stage.slurm.scripts[2]
     assert stage.submission_log.state.excluded == {"n7": "jobs were lost there (NODE_FAIL of 200_0)"}
-    assert stage.warnings == ["Node n7 is avoided from now on: jobs were lost there (NODE_FAIL of 200_0)."]
+    assert stage.warnings == ["Node n7 is excluded from now on: jobs were lost there (NODE_FAIL of 200_0)."]
     stage.finish(stage.take("300_0", "n8"))
     await asyncio.wait_for(task, 120)
 

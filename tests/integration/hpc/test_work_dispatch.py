@@ -159,7 +159,7 @@ async def test_faults_of_machines_exclude_a_node_only_where_others_do_the_work(
     [
         ("OUT_OF_MEMORY", 2, r"2 jobs .* \(memory\).* more memory"),
         ("TIMEOUT", 3, r"3 jobs .* \(walltime\).* more time"),
-        ("FAILED", 3, r"3 jobs .* \(program\).* printed to .*300_0\.out.*says more"),
+        ("FAILED", 3, r"3 jobs .* \(program\).* printed to .*300_0\.out.*See the job's output"),
         ("NODE_FAIL", 5, r"5 jobs .* \(node\)"),
     ],
 )
@@ -532,7 +532,7 @@ async def test_what_cannot_be_cancelled_stays_in_the_submission_log(
         slurm.away = True
         await dispatcher.withdraw_all()
     assert len(stage.submission_log.state.open) == 1
-    assert "may go on for a while" in stage.warnings[-1]
+    assert "may run for a while" in stage.warnings[-1]
     assert stage.queue.ids() == frozenset(), "they find nothing to do"
 
 

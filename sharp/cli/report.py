@@ -145,7 +145,8 @@ def compare(paths: tuple[Path, ...], gpu_price: float | None, output: Path | Non
     Runs may be of any method, finished or not; of a sweep, all its runs are taken. They are read from their records
     alone, and grouped by problem; the first run of a problem is the one that the others' break-even is against. Each is
     counted as if it stood alone, whatever other runs or the cache have given it. With --output, compare.html,
-    compare.md, compare.csv, compare.parquet and cost.svg (error against total cost) are written.
+    compare.md, compare.tex (its tables), compare.csv, compare.parquet and cost.svg (error against total cost) are
+    written.
 
     \b
     Examples:

@@ -65,8 +65,8 @@ def reproduce(
     A study (docs/guides/studies.md) is a sweep with the tables and figures that are made of it. Without models the
     rule-based model plays all roles; --model and --judge name others, --paper-models takes those of the paper. What is
     finished is never run again; studies of the same runs share them. The page lies in the sweep's directory as
-    NAME.html, NAME.md and NAME-1.svg, its records as NAME.csv and NAME.parquet. On a cluster the sweep is launched;
-    once it is finished, --report-only writes the page.
+    NAME.html, NAME.md, NAME.tex and NAME-1.svg, its records as NAME.csv and NAME.parquet. On a cluster the sweep is
+    launched; once it is finished, --report-only writes the page.
 
     \b
     Examples:

@@ -385,7 +385,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
 
 
 def publish_comparison(compared: Comparison, folder: Path) -> ExperimentFiles:
-    """Write the comparison as compare.html, .md, .csv and .parquet, and the figure of costs as cost.svg."""
+    """Write the comparison as compare.html, .md, .tex, .csv and .parquet, and the figure of costs as cost.svg."""
     figures = {"cost": cost_figure(compared)}
     return publish(folder, "compare", build_report(compared), "compare", compared.rows, figures)
 

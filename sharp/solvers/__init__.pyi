@@ -32,6 +32,7 @@ from .sample_points import interior_points as interior_points
 from .sample_points import recurrence as recurrence
 from .sample_points import relative_distance as relative_distance
 from .sample_points import sample_times as sample_times
+from .saving import check_ending as check_ending
 from .solution import MethodResult as MethodResult
 from .solution import Solution as Solution
 from .system import FirstOrderSystem as FirstOrderSystem

@@ -12,10 +12,12 @@ from sharp.problems.analysis import is_open, transport_speed
 from sharp.problems.checks import ValidationContext
 from sharp.problems.domain_checks import axis_parts, holding, indicator, point_test, split_where
 from sharp.problems.domains import BoxDomain
-from sharp.problems.expressions import Node
+from sharp.problems.expressions import Node, names_in
 from sharp.problems.grammar import evaluate_tree, parse_equation_tree, parse_tree
 from sharp.yaml_source import Path
 
+# Conditions whose values and factors may depend on the fields at the boundary.
+MAY_HOLD_FIELDS = ("neumann", "robin", "flux")
 # Which conditions a field has on a part of the boundary.
 Placed = Mapping[tuple[str, str], Sequence[int]]
 
@@ -132,8 +134,21 @@ def _known_values(checked: ValidationContext, index: int) -> bool:
     for key in ("a", "b", "value"):
         text = getattr(condition, key)
         if text is not None:
-            checked.expression(("boundary", index, key), text, checked.coordinates)
+            _check_value(checked, ("boundary", index, key), text, condition.type)
     return len(checked.faults) == before
+
+
+def _check_value(checked: ValidationContext, path: Path, text: str, kind: str) -> None:
+    """Fluxes may depend on the fields at the boundary; what gives a field itself may not."""
+    tree = checked.expression(path, text, [*checked.coordinates, *checked.spec.fields])
+    held = sorted(names_in(tree) & set(checked.spec.fields)) if tree is not None else []
+    if held and kind not in MAY_HOLD_FIELDS:
+        kinds = ", ".join(MAY_HOLD_FIELDS)
+        checked.add_issue(
+            path,
+            f"'{text}' depends on {', '.join(held)}: conditions of type {kinds} may depend on fields, "
+            f"found {kind}",
+        )
 
 
 def covered_parts(

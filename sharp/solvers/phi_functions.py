@@ -24,7 +24,9 @@ Complex = NDArray[np.complex128]
 # The Taylor series is taken where arguments are below this size, and to this degree, which leaves 1e-16.
 _SMALL = 0.5
 _DEGREE = 14
-# The same for numbers.
+# A real part below this share of the largest eigenvalue is a rounding error.
+_NOTHING = 1e-9
+# From this size on numbers are not small, and so many terms of their Taylor series are taken.
 _UNIT = 1.0
 _TERMS = 17
 
@@ -61,6 +63,12 @@ class LinearOperator:
             if step >= halvings:
                 chain.append(found)
         return [[LinearOperator(values, False) for values in chain[level]] for level in levels]
+
+    @property
+    def damps(self) -> bool:
+        """Whether any eigenvalues have a real part beside those of rounding errors."""
+        traces = self.values if self.diagonal else np.einsum("...ii->...", self.values)
+        return bool(np.any(np.abs(np.real(traces)) > _NOTHING * np.max(np.abs(self.values), initial=0.0)))
 
     def resolvent(self, length: float) -> LinearOperator:
         """Return the inverse of 1 less a length times the operator."""

@@ -186,6 +186,8 @@ def _refusal(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
             return f"{names} is there for a constraint, which needs elements that fit each other"
         if system.inertia is not None and not constraints:
             return "not every field has a time derivative, and it advances those that have"
+        if system.conditions_hold_fields:
+            return "a condition depends on the solution, which weak forms alone can express"
         if system.flux_conditions:
             return "a flux is given that holds more than one normal derivative, which weak forms alone can express"
     return method.unsupported_reason(system)

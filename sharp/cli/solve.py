@@ -37,66 +37,68 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=SharpCommand)
-@click.argument("what", metavar='[SPEC.yaml|PROBLEM|"WORDS"]', type=PROBLEM, required=False)
-@click.option(
-    "--method", help="Method to solve by; the others only check it.  [default: chosen by the problem]"
-)
+@click.argument("what", metavar='[SPEC.yaml|PROBLEM|"TEXT"]', type=PROBLEM, required=False)
+@click.option("--method", help="Numerical method; others only cross-check.  [default: chosen by the problem]")
 @click.option(
     "--accuracy",
     type=click.FloatRange(min=0, max=1, min_open=True, max_open=True),
-    help="Relative error to aim at.  [default: the specification's]",
+    help="Requested relative error.  [default: the specification's]",
 )
 @click.option(
     "--resolution",
     type=click.IntRange(min=8),
-    help="Nodes, cells or modes along an axis; compared with two thirds of it.  [default: raised until accurate]",
+    help=(
+        "Nodes, cells or modes along an axis, compared with two thirds.  [default: refined until accurate]"
+    ),
 )
-@click.option("--dir", "folder", type=PATH, help="Where all files go.  [default: solution-ID]")
+@click.option("--dir", "folder", type=PATH, help="Directory of all files.  [default: solution-ID]")
 @repeated(
     "--save",
     "saved",
-    "Write the solution as a file for other programs, with its verdict: .nc (NetCDF), .vtu (VTK, for ParaView), "
-    ".csv or .npz.",
+    "Also write the solution to a file, by ending: .nc (NetCDF), .vtu (VTK), .csv or .npz.",
     metavar="FILE",
     type=FILE,
 )
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=0, min_open=True),
-    help="Seconds for everything; for words, for each use of a tool and for the verification.  [default: "
-    "limits.wall_s of the specification; words: 120 a tool]",
+    help=(
+        "Seconds in all; for a text, for each tool and the verification.  [default: limits.wall_s; text: 120]"
+    ),
 )
-@click.option("--no-cross-check", is_flag=True, help="Do without the comparison with a second method.")
+@click.option("--no-cross-check", is_flag=True, help="Skip the comparison with another method.")
 @click.option(
     "--check-only",
     "only_check",
     is_flag=True,
-    help="Check the problem and show it as understood; do not solve.",
+    help="Check the problem and show it as parsed; do not solve.",
 )
 @click.option(
     "--model",
     "models",
     multiple=True,
-    help="For words: the model that plays all agents, or five: planner, parser, solver, orchestrator, "
-    "programmer.  [default: rule-based]",
+    help=(
+        "For a text: one model for all agents, or five: planner, parser, solver, "
+        "orchestrator, programmer.  [default: rule-based]"
+    ),
 )
 @base_url_option
-@set_option("For words: change one option of the team, for example --set models.deadline_s=600.")
+@set_option("For a text: set one option of the agents, such as models.deadline_s=600.")
 @click.option(
     "--policy",
     default="prog-act",
     show_default=True,
-    help="For words: how the team goes about it (docs/guides/agent.md).",
+    help="For a text: strategy of the agents (docs/guides/agent.md).",
 )
 @click.option(
-    "--seed", type=int, default=0, show_default=True, help="For words: seed of the models' sampling."
+    "--seed", type=int, default=0, show_default=True, help="For a text: seed of the models' sampling."
 )
 @click.option(
     "--error-rate",
     type=click.FloatRange(min=0, max=1, max_open=True),
     default=0.0,
     show_default=True,
-    help="For words: rate at which the rule-based model errs.",
+    help="For a text: error rate of the rule-based model.",
 )
 @answers_option
 @json_option
@@ -116,11 +118,9 @@ def solve(
 ) -> None:
     """Solve a problem to a stated accuracy, and verify the solution.
 
-    The argument is a specification (docs/reference/problems.md), the id of a shipped problem or case, or a problem in
-    words. With a specification nothing is asked of a language model. The problem is checked first: what has no solution
-    is refused, what is missing is asked for in FOLDER/questions.yaml. Files, methods and the limits of all checks are
-    described in docs/guides/solving.md. Words are worked on by a team of agents with typed tools
-    (docs/guides/agent.md); the same command again goes on where it was.
+    The argument is a specification (docs/reference/problems.md), the id of a built-in problem, or a problem in natural
+    language, which agents solve (docs/guides/agent.md). Ill-posed problems are rejected; missing conditions are
+    requested in FOLDER/questions.yaml. Checks and files: docs/guides/solving.md.
 
     \b
     Examples:

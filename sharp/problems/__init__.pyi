@@ -100,6 +100,7 @@ from .spec import Interface as Interface
 from .spec import Outputs as Outputs
 from .spec import Perforated as Perforated
 from .spec import Polygon as Polygon
+from .spec import ProblemId as ProblemId
 from .spec import ProblemStatement as ProblemStatement
 from .spec import QuantitySpec as QuantitySpec
 from .spec import Sampled as Sampled

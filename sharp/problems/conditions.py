@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
@@ -12,7 +13,7 @@ from sharp.problems.analysis import is_open, transport_speed
 from sharp.problems.checks import ValidationContext
 from sharp.problems.domain_checks import axis_parts, holding, indicator, point_test, split_where
 from sharp.problems.domains import BoxDomain
-from sharp.problems.expressions import Node, names_in
+from sharp.problems.expressions import Node
 from sharp.problems.grammar import evaluate_tree, parse_equation_tree, parse_tree
 from sharp.yaml_source import Path
 
@@ -140,15 +141,14 @@ def _known_values(checked: ValidationContext, index: int) -> bool:
 
 def _check_value(checked: ValidationContext, path: Path, text: str, kind: str) -> None:
     """Fluxes may depend on the fields at the boundary; what gives a field itself may not."""
-    tree = checked.expression(path, text, [*checked.coordinates, *checked.spec.fields])
-    held = sorted(names_in(tree) & set(checked.spec.fields)) if tree is not None else []
-    if held and kind not in MAY_HOLD_FIELDS:
+    allowed = kind in MAY_HOLD_FIELDS
+    held = [name for name in checked.spec.fields if re.search(rf"\b{name}\b", text)]
+    if held and not allowed:
         kinds = ", ".join(MAY_HOLD_FIELDS)
-        checked.add_issue(
-            path,
-            f"'{text}' depends on {', '.join(held)}: conditions of type {kinds} may depend on fields, "
-            f"found {kind}",
-        )
+        message = f"'{text}' depends on {', '.join(held)}: conditions of type {kinds} may, found {kind}"
+        checked.add_issue(path, message)
+        return
+    checked.expression(path, text, [*checked.coordinates, *(checked.spec.fields if allowed else ())])
 
 
 def covered_parts(

@@ -27,6 +27,7 @@ from .quantities import QuantityEstimate as QuantityEstimate
 from .refine import RefinementStudy as RefinementStudy
 from .refine import ResolutionAttempt as ResolutionAttempt
 from .refine import eigenvalue_distance as eigenvalue_distance
+from .refine import norm_of as norm_of
 from .sample_points import evaluate as evaluate
 from .sample_points import interior_points as interior_points
 from .sample_points import recurrence as recurrence

@@ -65,7 +65,7 @@ def made(tried: Sharp, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["tiny", "--model", "gpt-4oo"], "there is no model card 'gpt-4oo'; did you mean 'gpt-4o'?"),
         (
             ["tiny", "--cluster", "cpu-cluster"],
-            "nobody can be asked here whether to go on; say so with --yes",
+            "Go on? Nobody can be asked here; say so with --yes",
         ),
         (["tiny", "--report-only", "--dir", "nowhere"], "holds no sweep"),
     ],

@@ -1,4 +1,4 @@
-"""Conditions whose fluxes depend on fields, and fields that follow from algebraic equations, against exact solutions."""
+"""Conditions whose fluxes depend on fields, and fields that algebraic equations give, against exact solutions."""
 
 from __future__ import annotations
 
@@ -115,6 +115,7 @@ def test_what_gives_a_field_itself_may_not_depend_on_fields() -> None:
         "{where: x = 0, type: dirichlet, field: u, value: v}",
     )
     with pytest.raises(
-        SpecificationError, match="'v' depends on v: conditions of type neumann, robin, flux may"
+        SpecificationError,
+        match="'v' depends on v: conditions of type neumann, robin, flux may, found dirichlet",
     ):
         parse_problem(text, "made.yaml")

@@ -221,7 +221,7 @@ class _Session:
             self.say(f"{path}: asked")
             return
         self.say(f"{record.step}: {record.error or record.recipe.tool}")
-        for line in record.summary.get("as understood", ()):
+        for line in record.summary.get("as parsed", ()):
             self.say(f"    {line}")
 
 

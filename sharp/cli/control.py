@@ -80,7 +80,7 @@ def cancel(path: Path, yes: bool, as_json: bool) -> None:
         as_json,
         {"cancelled": gone, "left": left},
         f"{len(gone)} jobs were cancelled{ending_jobs}.\n"
-        f"What was finished is kept. Go on with: sharp launch {shlex.quote(str(path))}",
+        f"Results are kept. Continue with: sharp launch {shlex.quote(str(path))}",
     )
 
 
@@ -88,7 +88,7 @@ def _question(path: Path, campaign: Campaign, jobs: tuple[Job, ...] | None) -> s
     from hpc.campaign import count_by_role
 
     if jobs is None:
-        return f"Slurm does not answer just now. Cancel all jobs of {path} all the same?"
+        return f"Slurm does not reply. Cancel all jobs of {path} anyway?"
     counts = ", ".join(f"{count} {role}" for role, count in count_by_role(campaign, jobs).items())
     return f"Cancel {len(jobs)} jobs ({counts}) of {path}?"
 

@@ -87,7 +87,9 @@ def run(
     from sharp.runs.plan import plan
 
     if (what is None) == (answers is None):
-        raise click.UsageError("expected a problem, a configuration file or a problem in words; or --answers")
+        raise click.UsageError(
+            "expected a problem, a configuration file or a problem in natural language; or --answers"
+        )
     if what is None or is_natural_language(what):
         # Without --run-dir, a run from answers lies where their file of questions lies already.
         begun = answers is not None and answers.parent.name == TRANSLATION
@@ -95,7 +97,7 @@ def run(
         ask = at_terminal() and not as_json
         found = _translate(answers or what or "", path, changes, ask, as_json)
         if ask and not (yes or dry_run) and not click.confirm("Is this the problem that you mean?"):
-            click.echo(f"Say it in other words, or change {found.problem} and run that.")
+            click.echo(f"Rephrase it, or change {found.problem} and run that.")
             raise click.exceptions.Exit(NEEDS_ANSWER)
         what = str(found.problem)
     config = load_config(what, **changes)
@@ -131,7 +133,7 @@ def _translate(
     config = load_config(str(run_dir / TRANSLATION / PROBLEM), **changes, foreseen=True)
     check_unused(run_dir)
     place = shlex.quote(str(run_dir))
-    with advice(f"what was answered is kept; the same words go on with: --run-dir {place}"):
+    with advice(f"replies are kept; continue with the same text and --run-dir {place}"):
         found = translate_words(words, run_dir, config, answer, clock())
     if not found.understood:
         print_session(found.finished, found.report, as_json=as_json)

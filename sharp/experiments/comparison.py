@@ -263,7 +263,7 @@ def notes(group: Comparison) -> Iterator[str]:
         played = [run for run in group.runs if run["rule_based"] == share]
         if played:
             which = "every run" if len(played) == len(group.runs) else _listed(played)
-            yield f"The rule-based model played {words} of {which}: these results are no language model's."
+            yield f"The rule-based model played {words} of {which}: these results are not a language model's."
     yield from _differing(group.runs)
     yield from _differing_prices(group)
     if group.gpu_price is not None and not any(run["standalone_gpu_seconds"] for run in group.runs):

@@ -81,7 +81,7 @@ class _ImplicitExplicitSteps(ModalSteps):
         last = index + 1 == len(computed.steps) or computed.steps[index + 1].segment != step.segment
         rates = computed.rate(index, last=False), computed.rate(index + 1, last)
         slopes = [operator.apply(state) + rate for state, rate in zip(ends, rates, strict=True)]
-        return hermite(after / (2 * step.length), 2 * step.length, *ends, *slopes)
+        return np.asarray(hermite(after / (2 * step.length), 2 * step.length, *ends, *slopes))
 
     def _advanced(self, step: Step, after: float, state: Complex) -> tuple[Complex, Complex]:
         """Return the state after one step, and an estimate of its error."""

@@ -295,7 +295,7 @@ class _Hermite:
 
     def __call__(self, times: Array) -> Array:
         s = ((times - self.start) / self.length)[:, None]
-        return hermite(s, self.length, self.before, self.after, self.leaving, self.arriving)
+        return np.asarray(hermite(s, self.length, self.before, self.after, self.leaving, self.arriving))
 
 
 def hermite(s: Any, length: float, before: Any, after: Any, leaving: Any, arriving: Any) -> Any:

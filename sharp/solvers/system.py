@@ -194,7 +194,8 @@ class FirstOrderSystem:
     @property
     def fields_in_conditions(self) -> Iterator[tuple[Any, set[Any]]]:
         """Yield what of conditions depends on fields at the boundary, and the jets in it."""
-        given = [condition.value for condition in (*self.conditions, *self.flux_conditions)]
+        conditions: tuple[BoundaryCondition | FluxCondition, ...] = (*self.conditions, *self.flux_conditions)
+        given = [condition.value for condition in conditions]
         factors = [factor for condition in self.conditions for factor in condition.factors.values()]
         # A factor multiplies the field or its normal derivative, which stand for the jets here.
         products = [sympy.Mul(*_jets_of(factor), factor) for factor in factors if _jets_of(factor)]

@@ -50,12 +50,8 @@ if TYPE_CHECKING:
 @prior_option
 @start_option
 @answers_option
-<<<<<<< HEAD
 @track_option
-@click.option("--yes", is_flag=True, help="For words: do not ask whether they were understood.")
-=======
 @click.option("--yes", is_flag=True, help="For a text: do not confirm the translation.")
->>>>>>> main
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -158,20 +154,10 @@ def _translate(
 
 @click.command(cls=SharpCommand)
 @run_argument
-<<<<<<< HEAD
-@click.option(
-    "--steal-lease", is_flag=True, help="Take the run over from a controller that still seems alive."
-)
-@budget_option(
-    "Set a budget before going on (calls, tokens, dollars, evaluations, gpu_hours, wall_time, jobs)."
-)
-@server_option("Say where a model is served now (…/v1).")
-@track_option
-=======
 @click.option("--steal-lease", is_flag=True, help="Take the run from a controller that still seems alive.")
 @budget_option("Set a budget (calls, tokens, dollars, evaluations, gpu_hours, wall_time, jobs).")
 @server_option("Address of a model's server (…/v1).")
->>>>>>> main
+@track_option
 @json_option
 def resume(
     path: Path,

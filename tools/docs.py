@@ -167,7 +167,6 @@ def _metric(measure: FeedbackMetric) -> str:
         f"*Over* {measure.shape}." * (measure.shape != "all samples, times and points"),
         f"*Relative:* {measure.normalisation.removesuffix('; mean over samples')}.",
         f"*Needs* {' and '.join(needs)}." * bool(needs),
-        f"*Source:* {measure.source}.",
     ]
     return f"`{measure.name}`\n:   {' '.join(filter(None, parts))}\n\n"
 

@@ -53,7 +53,7 @@ from hpc.slurm import (
 WAITING = 75
 FAILED = 1
 BUDGET_USED = 6
-STOPPED = "It was asked to stop."
+STOPPED = "A stop was requested."
 
 LOOK_S = 5.0  # between looks at the lease, at what users ask for and at the clock
 _HOW = {"failed": "ended", "stopped": "was stopped"}
@@ -151,7 +151,7 @@ def advance_campaign(campaign: Campaign, workload: Workload[Any]) -> WorkloadPro
         return WorkloadProgress(True, sentence=ending.sentence)
     if ending is not None or read_control(campaign).stop:
         what = STOPPED if ending is None else f"It {_HOW[ending.state]} at {ending.time}: {ending.sentence}"
-        raise RunDirectoryError(f"{campaign.folder}: {what} To let it go on: {campaign.command('launch')}")
+        raise RunDirectoryError(f"{campaign.folder}: {what} To continue: {campaign.command('launch')}")
     try:
         with acquire_control(campaign) as control:
             return _advance(control, workload)
@@ -309,7 +309,7 @@ class _ControllerJob:
                     before, progress = progress, workload.progress()
                     failures = failures + 1 if progress == before else 1
                     if failures >= cluster.controller_chain.max_no_progress:
-                        go_on = f"To go on once that has passed: {control.campaign.command('launch')}"
+                        go_on = f"To continue later: {control.campaign.command('launch')}"
                         raise InfrastructureError(f"{failures} times in a row: {error} {go_on}") from error
                     pause_s = _PAUSE_S * 2 ** (failures - 1)
                     log_message(f"{error} Trying again in {pause_s:g} s.")

@@ -100,8 +100,8 @@ def ensure_successor(link: ControllerJob, job: str, control: ControllerContext, 
     cancelled = next((s for s in known if s.ended == JobState.CANCELLED), None)
     if cancelled is not None:
         raise WorkCancelled(
-            f"Controller job {cancelled.job_id}, the next one, was cancelled by somebody, so none follows. "
-            f"To go on: {link.campaign.command('launch')}"
+            f"Controller job {cancelled.job_id}, the next one, was cancelled, so none follows. "
+            f"To continue: {link.campaign.command('launch')}"
         )
     following = ControllerJob(link.campaign, link.module, control.next_token("controller"))
     return _submit(following, control, render(link_script(following, after=job)), purpose=link.follows)

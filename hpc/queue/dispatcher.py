@@ -35,7 +35,7 @@ TRIES: dict[str, int] = {
 _ADVICE: dict[str, str] = {
     FailureClass.MEMORY: " Give the role `evaluate` more memory in the cluster profile.",
     FailureClass.WALLTIME: " Give the role `evaluate` more time in the cluster profile.",
-    FailureClass.PROGRAM: " What the job printed says more.",
+    FailureClass.PROGRAM: " See the job's output.",
 }
 _MAX_FAILED_ARRAYS = 2  # arrays in a row whose elements end before they take work
 _FAREWELL_S = 10.0  # for an answer of sbatch that is on its way; later it is looked up by its token
@@ -260,7 +260,7 @@ class Dispatcher:
         try:
             await asyncio.to_thread(self._slurm.cancel, [a.job_id for a in arrays if a.job_id is not None])
         except SlurmError as error:
-            self._warn(f"{error} Jobs of this campaign may go on for a while.")
+            self._warn(f"{error} Jobs of this campaign may run for a while.")
             return
         await self._monitor.wait_for_termination(_BURIAL_S)
         self.queue.clear()
@@ -308,7 +308,7 @@ class Dispatcher:
         while True:
             requests = read_control(self.campaign)
             if requests.stop:
-                self._end(WorkCancelled(f"It is to stop, as was asked by: {self.campaign.command('cancel')}"))
+                self._end(WorkCancelled(f"A stop was requested by: {self.campaign.command('cancel')}"))
             await self._monitor.resolve_unanswered_arrays()
             await self._monitor.ask()
             self.queue.limit_claims(requests.throttle)
@@ -325,8 +325,8 @@ class Dispatcher:
                 )
         for job in self._monitor.cancelled():
             if not self._adopting:  # else it was before our time
-                sentence = f"Job {job} was cancelled by somebody, so no more jobs are sent."
-                self._end(WorkCancelled(f"{sentence} To go on: {self.campaign.command('advance')}"))
+                sentence = f"Job {job} was cancelled, so no more jobs are submitted."
+                self._end(WorkCancelled(f"{sentence} To continue: {self.campaign.command('advance')}"))
         for ticket in claims:
             if (kind := self._monitor.failure_class_of(ticket.worker)) is not None:
                 self._tracker.again(ticket, kind, self._monitor.log(job_of(ticket.worker)))

@@ -322,7 +322,7 @@ async def test_who_cancels_an_element_stops_the_work_and_it_can_go_on(
         await until(lambda: len(lab.marks("begin")) == 4)
         (job, *_) = sorted(job.id for job in lab.jobs())
         cluster.command("scancel", job)
-        with pytest.raises(WorkCancelled, match=f"Job {job} was cancelled by somebody"):
+        with pytest.raises(WorkCancelled, match=f"Job {job} was cancelled"):
             await asyncio.wait_for(asyncio.gather(*work), 600)
         await asyncio.gather(*work, return_exceptions=True)
     lab.open_gate()

@@ -123,7 +123,7 @@ async def test_work_of_a_lost_node_is_done_elsewhere_and_two_losses_exclude_it(
     await until(lambda: len(stage.slurm.scripts) == 3)
     assert "#SBATCH --exclude=n7" in stage.slurm.scripts[2]
     assert stage.submission_log.state.excluded == {"n7": "jobs were lost there (NODE_FAIL of 200_0)"}
-    assert stage.warnings == ["Node n7 is avoided from now on: jobs were lost there (NODE_FAIL of 200_0)."]
+    assert stage.warnings == ["Node n7 is excluded from now on: jobs were lost there (NODE_FAIL of 200_0)."]
     stage.finish(stage.take("300_0", "n8"))
     await asyncio.wait_for(task, 120)
 
@@ -159,7 +159,7 @@ async def test_faults_of_machines_exclude_a_node_only_where_others_do_the_work(
     [
         ("OUT_OF_MEMORY", 2, r"2 jobs .* \(memory\).* more memory"),
         ("TIMEOUT", 3, r"3 jobs .* \(walltime\).* more time"),
-        ("FAILED", 3, r"3 jobs .* \(program\).* printed to .*300_0\.out.*says more"),
+        ("FAILED", 3, r"3 jobs .* \(program\).* printed to .*300_0\.out.*See the job's output"),
         ("NODE_FAIL", 5, r"5 jobs .* \(node\)"),
     ],
 )
@@ -532,7 +532,7 @@ async def test_what_cannot_be_cancelled_stays_in_the_submission_log(
         slurm.away = True
         await dispatcher.withdraw_all()
     assert len(stage.submission_log.state.open) == 1
-    assert "may go on for a while" in stage.warnings[-1]
+    assert "may run for a while" in stage.warnings[-1]
     assert stage.queue.ids() == frozenset(), "they find nothing to do"
 
 

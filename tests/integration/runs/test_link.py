@@ -157,7 +157,7 @@ def test_it_is_tried_again_only_so_often_without_progress(campaign: Campaign) ->
     assert run(campaign, errand) == 1
     assert len(errand.plan) == 6
     sentence = ending(campaign).sentence
-    assert sentence.startswith("3 times in a row: no answer To go on once that has passed: ")
+    assert sentence.startswith("3 times in a row: no answer To continue later: ")
     assert sentence.endswith(campaign.command("launch"))
 
 

@@ -292,6 +292,11 @@ class FeedbackOptions(_Section):
         default_factory=dict,
         description="per kind: its weight in a combined score, which then ranks programs (B.2.6)",
     )
+    run_times: Literal["classes", "measured"] = Field(
+        "classes",
+        description="how judges are told times and memory: by coarse classes, so that what they are told does not "
+        "depend on how busy a machine is, or as measured; an objective with time in it has them measured",
+    )
     reveal_data_error: bool = Field(
         False, description="with `target: data`: tell judges the data set's own distance from the reference"
     )

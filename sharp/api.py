@@ -101,7 +101,7 @@ def solve(
     options = SolveOptions(method, accuracy, resolution, time_limit, cross_check=cross_check)
     if isinstance(problem, str) and is_natural_language(problem):
         if method is not None or resolution is not None:
-            raise InputError("method and resolution are for specifications, not for words")
+            raise InputError("method and resolution are for specifications, not for natural language")
         folder = Path(output or "solution-text")
         return _solve_words(problem, model, folder, listener, options, base_url, answers)
     diagnosis, text = diagnosed(problem)
@@ -451,7 +451,7 @@ def continue_run(directory: RunDirectory, *, steal_lease: bool = False, listener
     from sharp.runs import changed_prompts, progress_view
     from sharp.runs.execute import execute
 
-    command = f"what was finished is kept; go on with: sharp resume {shlex.quote(str(directory.path))}"
+    command = f"results are kept; continue with: sharp resume {shlex.quote(str(directory.path))}"
     helped = advice(command, over_budget=f"{command} --budget NAME=VALUE")
     with progress_view(directory, listener) as progress, helped:
         changed = changed_prompts(directory)

@@ -57,7 +57,7 @@ from hpc.slurm import (
 WAITING = 75
 FAILED = 1
 BUDGET_USED = 6
-STOPPED = "It was asked to stop."
+STOPPED = "A stop was requested."
 
 LOOK_S = 5.0  # between looks at the lease, at what users ask for and at the clock
 _HOW = {"failed": "ended", "stopped": "was stopped"}
@@ -157,7 +157,7 @@ def advance_campaign(campaign: Campaign, workload: Workload[Any]) -> WorkloadPro
         return WorkloadProgress(True, sentence=ending.sentence)
     if ending is not None or read_control(campaign).stop:
         what = STOPPED if ending is None else f"It {_HOW[ending.state]} at {ending.time}: {ending.sentence}"
-        raise RunDirectoryError(f"{campaign.folder}: {what} To let it go on: {campaign.command('launch')}")
+        raise RunDirectoryError(f"{campaign.folder}: {what} To continue: {campaign.command('launch')}")
     try:
         with acquire_control(campaign) as control:
             return _advance(control, workload)
@@ -305,7 +305,7 @@ class _StorageTrouble:
         """Return what came of it, and what to do."""
         return (
             f"{error} That did not pass within {self._most_s:g} s (`storage_timeout` in the cluster profile). "
-            f"To go on once it has passed: {campaign.command('launch')}"
+            f"To continue later: {campaign.command('launch')}"
         )
 
 
@@ -375,7 +375,7 @@ class _ControllerJob:
                     elif failures < cluster.controller_chain.max_no_progress:
                         pause_s = _PAUSE_S * 2 ** (failures - 1)
                     else:
-                        go_on = f"To go on once that has passed: {control.campaign.command('launch')}"
+                        go_on = f"To continue later: {control.campaign.command('launch')}"
                         raise InfrastructureError(f"{failures} times in a row: {error} {go_on}") from error
                     log_message(f"{error} Trying again in {pause_s:g} s.")
                     if await departure.wait_for_stop(pause_s):
@@ -411,7 +411,7 @@ class _ControllerJob:
             except (WorkCancelled, SlurmError) as error:
                 why = str(error)
                 if isinstance(error, SlurmError):
-                    go_on = f"To go on: {self.control.campaign.command('launch')}"
+                    go_on = f"To continue: {self.control.campaign.command('launch')}"
                     why = f"No controller job can follow this one: {why} {go_on}"
                 log_message(why)
                 return why

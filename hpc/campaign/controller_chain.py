@@ -85,7 +85,7 @@ def _outcome_lines(campaign: Campaign) -> tuple[str, ...]:
     sentence = (
         "Controller job {job} ended before it could begin (exit code {code}): correct `setup` or `python` in the "
         f"cluster profile, {campaign.cluster.name}. What it printed: {campaign.logs}/controller-{{job}}.out. "
-        f"To go on: {campaign.command('launch')} --cluster {campaign.cluster.name}"
+        f"To continue: {campaign.command('launch')} --cluster {campaign.cluster.name}"
     )
     record = {"state": "failed", "sentence": sentence, "time": "{time}"}
     text = re.sub(r"\{(?:job|code|time)\}", "%s", json.dumps(record).replace("%", "%%").replace("\\", "\\\\"))
@@ -117,8 +117,8 @@ def ensure_successor(link: ControllerJob, job: str, control: ControllerContext, 
     cancelled = next((s for s in known if s.ended == JobState.CANCELLED), None)
     if cancelled is not None:
         raise WorkCancelled(
-            f"Controller job {cancelled.job_id}, the next one, was cancelled by somebody, so none follows. "
-            f"To go on: {link.campaign.command('launch')}"
+            f"Controller job {cancelled.job_id}, the next one, was cancelled, so none follows. "
+            f"To continue: {link.campaign.command('launch')}"
         )
     following = ControllerJob(link.campaign, link.module, control.next_token("controller"))
     return _submit(following, control, render(link_script(following, after=job)), purpose=link.follows)

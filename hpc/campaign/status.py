@@ -28,12 +28,12 @@ from hpc.slurm import (
 
 PATIENCE_S = 3.0
 """Seconds that a user waits for an answer of Slurm's."""
-UNASKED = QueueSnapshot({}, ("Slurm was not asked.",))
+UNASKED = QueueSnapshot({}, ("Slurm was not queried.",))
 
 
 @dataclass(frozen=True)
 class ControllerStatus:
-    """One controller job: the `number`-th of the campaign; `state` None where Slurm says nothing of it."""
+    """One controller job: the `number`-th of the campaign; `state` None where Slurm does not report it."""
 
     number: int
     job: str

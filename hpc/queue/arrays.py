@@ -246,7 +246,7 @@ class WorkerScaler:
         self._blames[node] += 1
         if node and self._blames[node] >= _BLAMES and node not in self._submission_log.state.excluded:
             self._submission_log.exclude(node, what)
-            self._warn(f"Node {node} is avoided from now on: {what}.")
+            self._warn(f"Node {node} is excluded from now on: {what}.")
 
     def _room(self, live: int) -> int:
         """Return how many elements more there may be."""

@@ -35,7 +35,7 @@ TRIES: dict[str, int] = {
 _ADVICE: dict[str, str] = {
     FailureClass.MEMORY: " Give the role `evaluate` more memory in the cluster profile.",
     FailureClass.WALLTIME: " Give the role `evaluate` more time in the cluster profile.",
-    FailureClass.PROGRAM: " What the job printed says more.",
+    FailureClass.PROGRAM: " See the job's output.",
 }
 _MAX_FAILED_ARRAYS = 2  # arrays in a row whose elements end before they take work
 _MAX_CANCELLATIONS = 5  # in a row, with nothing done between: somebody, or a rule of the site, means it
@@ -265,7 +265,7 @@ class Dispatcher:
         try:
             await asyncio.to_thread(self._slurm.cancel, [a.job_id for a in arrays if a.job_id is not None])
         except SlurmError as error:
-            self._warn(f"{error} Jobs of this campaign may go on for a while.")
+            self._warn(f"{error} Jobs of this campaign may run for a while.")
             return
         await self._monitor.wait_for_termination(_BURIAL_S)
         self.queue.clear()
@@ -313,7 +313,7 @@ class Dispatcher:
         while True:
             requests = read_control(self.campaign)
             if requests.stop:
-                self._end(WorkCancelled(f"It is to stop, as was asked by: {self.campaign.command('cancel')}"))
+                self._end(WorkCancelled(f"A stop was requested by: {self.campaign.command('cancel')}"))
             await self._monitor.resolve_unanswered_arrays()
             await self._monitor.ask()
             self.queue.limit_claims(requests.throttle)
@@ -391,14 +391,12 @@ class Dispatcher:
         self._cancellations += 1
         named = f"Job {jobs[0]} was" if len(jobs) == 1 else f"Job {jobs[0]} and {len(jobs) - 1} more were"
         if self._cancellations >= _MAX_CANCELLATIONS:
-            sentence = (
-                f"{named} cancelled by somebody, the {_MAX_CANCELLATIONS}th time with nothing done between."
-            )
-            self._end(WorkCancelled(f"{sentence} To go on: {self.campaign.command('launch')}"))
+            sentence = f"{named} cancelled, the {_MAX_CANCELLATIONS}th time without a result between."
+            self._end(WorkCancelled(f"{sentence} To continue: {self.campaign.command('launch')}"))
             return
         self._scaler.pause()
         self._warn(
-            f"{named} cancelled by somebody: what was to be done there is given to other jobs. "
+            f"{named} cancelled: other jobs take the work. "
             f"To end the campaign: {self.campaign.command('cancel')}"
         )
 

@@ -106,7 +106,7 @@ def create_campaign(folder: Path, cluster: ClusterProfile, program: str = "campa
     campaign = Campaign(folder, secrets.token_hex(4), cluster, created, program)
     if (campaign.slurm_dir / "campaign.json").exists():
         raise RunDirectoryError(
-            f"{folder} has been launched already; go on with: {campaign.command('launch')}"
+            f"{folder} has been launched already; continue with: {campaign.command('launch')}"
         )
     for place in (campaign.slurm_dir, campaign.queue, campaign.services, campaign.logs):
         make_directory(place)

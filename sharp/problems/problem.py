@@ -6,10 +6,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sharp.errors import SpecificationError
-from sharp.problems.domains import Domain
 from sharp.problems.expressions import Equation, Node
 from sharp.problems.grammar import Scope, parse_equation_tree, parse_tree
 from sharp.problems.limits import ResourceLimits
@@ -22,6 +21,9 @@ from sharp.problems.spec import (
     PublishedError,
     Specification,
 )
+
+if TYPE_CHECKING:
+    from sharp.problems.plane_domains import Domain  # loads NumPy
 
 # Fewer points along an axis are no grid.
 _FEWEST = 4

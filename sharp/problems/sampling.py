@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from sharp.errors import SpecificationError
 from sharp.problems.analysis import is_open
 from sharp.problems.domain_checks import axis_parts, holding, indicator, split_where
-from sharp.problems.domains import BoxDomain, Domain, PolygonDomain, RoundDomain
+from sharp.problems.domains import BoxDomain, PolygonDomain, RoundDomain
 from sharp.problems.expressions import Node
 from sharp.problems.grammar import evaluate_tree
-from sharp.problems.plane_domains import PlaneDomain
+from sharp.problems.plane_domains import Domain, PlaneDomain
 from sharp.problems.problem import Problem
 from sharp.problems.spec import Boundary
 

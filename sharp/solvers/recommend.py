@@ -155,7 +155,7 @@ def _refusal(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
 
 def _reason(name: str, traits: SolutionRegularity, forced: bool) -> str:
     if forced:
-        return "It was asked for."
+        return "It was requested."
     match traits.situation:
         case "smooth":
             return f"Nothing speaks against a smooth solution; {_SUITS.get(name, 'nothing speaks for it')}."

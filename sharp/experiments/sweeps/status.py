@@ -151,4 +151,4 @@ def next_step(status: SweepStatus) -> str:
         return f"Finished. Report: {Path(status.sweep) / 'report.html'}, table: {Path(status.sweep) / 'table.csv'}"
     if status.controller is not None:
         return f"Running: {status.controller}. Look again with: sharp watch {status.sweep}"
-    return f"Nobody works on it. Continue with: sharp sweep {status.sweep}"
+    return f"No process is running. Continue with: sharp sweep {status.sweep}"

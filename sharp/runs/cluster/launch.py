@@ -114,7 +114,7 @@ def _control(folder: Path, cluster: ClusterProfile) -> Iterator[ControllerContex
         lease = Lease.acquire(place)
     except RunLocked:
         raise RunLocked(
-            f"{folder} is being carried on by {read_holder(place) or 'another process'} just now. Wait for it, or stop "
+            f"{folder} is being run by {read_holder(place) or 'another process'} just now. Wait for it, or stop "
             f"it first: sharp cancel {shlex.quote(str(folder))}"
         ) from None
     try:
@@ -152,7 +152,7 @@ def _by_hand(campaign: Campaign) -> str:
     line = f"{command} >> {shlex.quote(str(log))} 2>&1"
     cron = "*/10 * * * * " + line.replace("%", r"\%")
     return (
-        f"On {campaign.cluster.name} jobs may not submit jobs (submit_from_compute: false): no job steers this. Run\n"
+        f"On {campaign.cluster.name} jobs may not submit jobs (submit_from_compute: false). Run\n"
         f"  sharp advance {shlex.quote(str(folder))}\n"
         "on a login node again and again until it exits with 0 instead of 75, or let cron do it (crontab -e):\n"
         f"  {cron}"

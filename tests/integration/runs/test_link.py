@@ -224,7 +224,7 @@ def test_it_is_tried_again_only_so_often_without_progress(campaign: Campaign) ->
     assert run(campaign, errand) == 1
     assert len(errand.plan) == 6
     sentence = ending(campaign).sentence
-    assert sentence.startswith("3 times in a row: no answer To go on once that has passed: ")
+    assert sentence.startswith("3 times in a row: no answer To continue later: ")
     assert sentence.endswith(campaign.command("launch"))
 
 
@@ -281,7 +281,7 @@ def test_somebody_who_cancels_the_successor_ends_the_chain(
 
     assert run(campaign, planned(campaign, cancel_all)) == 1
     assert slurm.living == [FIRST]
-    assert f"To go on: {campaign.command('launch')}" in ending(campaign).sentence
+    assert f"To continue: {campaign.command('launch')}" in ending(campaign).sentence
 
 
 def test_without_a_successor_work_goes_on(

@@ -112,7 +112,7 @@ def test_a_forced_method_comes_first_and_the_others_may_check_it() -> None:
     assert names(HEAT, forced="fv") == [
         *("fv", "fourier", "etd", "chebyshev", "polar", "fem", "fd", "muscl", "characteristics")
     ]
-    assert choice(HEAT, forced="fv").recommendations[0].reason == "It was asked for."
+    assert choice(HEAT, forced="fv").recommendations[0].reason == "It was requested."
 
 
 def test_a_forced_method_that_does_not_exist_or_does_not_fit_is_an_error() -> None:

@@ -20,7 +20,7 @@
 set -e
 not_begun() {
     code=$?
-    printf '{"state": "failed", "sentence": "Controller job %s ended before it could begin (exit code %s): correct `setup` or `python` in the cluster profile, gpu-cluster. What it printed: /shared/it'"'"'s 100%% \\"odd\\" $(touch x) `touch x` ; #1 & */slurm/logs/controller-%s.out. To go on: sharp launch '"'"'/shared/it'"'"'\\"'"'"'\\"'"'"'s 100%% \\"odd\\" $(touch x) `touch x` ; #1 & *'"'"' --cluster gpu-cluster", "time": "%s"}' "$SLURM_JOB_ID" "$code" "$SLURM_JOB_ID" "$(date -u +%Y-%m-%dT%H:%M:%S+00:00)" > '/shared/it'"'"'s 100% "odd" $(touch x) `touch x` ; #1 & */slurm/outcome.json'
+    printf '{"state": "failed", "sentence": "Controller job %s ended before it could begin (exit code %s): correct `setup` or `python` in the cluster profile, gpu-cluster. What it printed: /shared/it'"'"'s 100%% \\"odd\\" $(touch x) `touch x` ; #1 & */slurm/logs/controller-%s.out. To continue: sharp launch '"'"'/shared/it'"'"'\\"'"'"'\\"'"'"'s 100%% \\"odd\\" $(touch x) `touch x` ; #1 & *'"'"' --cluster gpu-cluster", "time": "%s"}' "$SLURM_JOB_ID" "$code" "$SLURM_JOB_ID" "$(date -u +%Y-%m-%dT%H:%M:%S+00:00)" > '/shared/it'"'"'s 100% "odd" $(touch x) `touch x` ; #1 & */slurm/outcome.json'
 }
 trap not_begun EXIT
 trap '' TERM USR2

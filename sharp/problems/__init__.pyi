@@ -73,6 +73,7 @@ from .render import domain_lines as domain_lines
 from .render import render_description as render_description
 from .render import render_template as render_template
 from .render import signature as signature
+from .sampling import depends_on_fields as depends_on_fields
 from .sampling import face as face
 from .sampling import integration as integration
 from .sampling import opens as opens

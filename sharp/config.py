@@ -274,6 +274,11 @@ class FeedbackOptions(_Section):
         default_factory=dict,
         description="metric: weight in a combined ranking score (B.2.6)",
     )
+    run_times: Literal["classes", "measured"] = Field(
+        "classes",
+        description="how models are told times and memory: coarse classes, which a busy machine does not change, or "
+        "measured values (always with an objective that includes time)",
+    )
     reveal_data_error: bool = Field(False, description="with `target: data`: show judges the data-set error")
 
     @model_validator(mode="after")

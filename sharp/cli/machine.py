@@ -117,10 +117,10 @@ def sandbox(image: Path | None, as_json: bool) -> None:
 @click.option(
     "--dir",
     "folder",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=click.Path(path_type=Path, file_okay=False),
     default=".",
     show_default=True,
-    help="Directory for runs.",
+    help="Directory for runs; made if missing.",
 )
 @click.option("--wait", default="10min", show_default=True, help="Time to wait for the job.")
 @json_option
@@ -138,8 +138,10 @@ def doctor(
       sharp doctor --cluster mycluster --dir /scratch/me/runs
       sharp doctor --cluster mycluster --role server --wait 2h
     """
+    from hpc.files import make_directory
     from sharp.runs import checkup, seconds
 
+    make_directory(folder)
     findings: list[Finding] = []
     for finding in checkup(cluster, roles or ("evaluate",), folder.resolve(), seconds(wait), job=not no_job):
         findings.append(finding)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sharp.cli.campaign import has_campaign
+from sharp.cli.campaign import belongs_to_cluster
 from sharp.cli.exits import NEEDS_ANSWER, NO_SOLVER
 from sharp.cli.options import (
     MODEL,
@@ -218,7 +218,7 @@ def retry(path: Path, kinds: tuple[str, ...], target: Path | None, no_start: boo
         if kind not in doubtful:
             raise InputError(f"--failed {kind}: {refusal(kind)}. Valid: {', '.join(DOUBTFUL)}")
     made = try_again(load_run(path), doubtful, target or path.with_name(f"{path.name}-retry"))
-    launched = has_campaign(path)
+    launched = belongs_to_cluster(path)
     if not (no_start or launched):
         print_run(continue_run(made.run, listener=None), as_json=as_json)
         return

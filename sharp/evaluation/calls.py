@@ -84,8 +84,17 @@ class CallPlan:
         """Return every call in order."""
         return (self.calls[0], *self.repetitions, *self.calls[1:])
 
+    def interface(self) -> dict[str, Any]:
+        """Return what the harness reads first, which is the same for every split: names alone."""
+        first = self.calls[0]
+        return {
+            "function": self.function,
+            "first": first.name,
+            "arguments": [*first.arrays, *first.parameters],
+        }
+
     def description(self) -> dict[str, Any]:
-        """Return the plain form that the harness reads."""
+        """Return the plain form of all calls, which the harness reads once the first of them has its inputs."""
         calls = [
             {
                 "name": call.name,
@@ -95,7 +104,7 @@ class CallPlan:
             }
             for call in self.sequence()
         ]
-        return {"function": self.function, "calls": calls, "grace_s": self.grace_s}
+        return {"calls": calls, "grace_s": self.grace_s}
 
 
 def input_file(call: SolverCall, port: str) -> str:

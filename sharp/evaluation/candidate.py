@@ -113,7 +113,7 @@ def run_candidate(
     try:
         shutil.copyfile(_HARNESS, scratch / _HARNESS.name)
         (scratch / "solver.py").write_bytes(encode_text(code))
-        (scratch / "calls.json").write_text(json.dumps({**work.description(), "x64": x64}))
+        (scratch / "interface.json").write_text(json.dumps({**work.interface(), "x64": x64}))
     except OSError as error:
         raise InfrastructureError(f"{scratch} could not be filled: {error.strerror}.") from error
     disk_mb = needed_mb(work) + _OWN_MB
@@ -168,10 +168,11 @@ class Handover:
     """Gives a call its inputs and takes its results, each once; the clock of the call runs from the one to the other.
 
     `ready <call>` of the harness is answered `call <call>` once the inputs are in its folder: what a module does while
-    it is loaded cannot be about inputs that it has not got. `done <call>` is answered `kept <call>` once what lies
-    there as its results has been copied to another folder: what a program does afterwards cannot change them.
-    Where the candidate's process prevents that it gets its inputs, by something in their place or by filling the disk,
-    the answer is `refused <call>: <why>`; where the machine does, it is an `InfrastructureError`.
+    it is loaded cannot be about inputs that it has not got, nor about which calls there will be. `done <call>` is
+    answered `kept <call>` once what lies there as its results has been copied to another folder: what a program does
+    afterwards cannot change them. Where the candidate's process prevents that it gets its inputs, by something in their
+    place or by filling the disk, the answer is `refused <call>: <why>`; where the machine does, it is an
+    `InfrastructureError`.
     """
 
     def __init__(self, scratch: Path, kept: Path, work: CallPlan) -> None:
@@ -197,6 +198,9 @@ class Handover:
 
     def _give(self, call: SolverCall) -> str:
         try:
+            if call is self._work.calls[0]:
+                with (self._scratch / "calls.json").open("x") as plan:
+                    json.dump(self._work.description(), plan)
             for port, array in call.arrays.items():
                 # Nothing that lies there is written to.
                 with (self._scratch / input_file(call, port)).open("xb") as stream:

@@ -73,6 +73,8 @@ len("x")
 sys.setprofile(None)
 """,
 }
+# What these look at is their own program's where they are moved.
+_OF_THEIR_PLACE = {"frames of its callers", "memory of others"}
 IMPORTED = "while it is imported"
 
 
@@ -83,7 +85,7 @@ def variations(seed: int, number: int) -> tuple[Candidate, ...]:
 
 
 def _varied(candidates: Iterable[Candidate]) -> list[Candidate]:
-    return [candidate for candidate in candidates if candidate.body and not candidate.stopped]
+    return [one for one in candidates if one.body and not one.stopped and one.name not in _OF_THEIR_PLACE]
 
 
 def _moved(candidate: Candidate, place: str) -> Candidate:

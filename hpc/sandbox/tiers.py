@@ -130,7 +130,8 @@ class Tier:
             "limits": _limits(bounds, tasks),
             "folders": {
                 "scratch": str(view.writable[0]),
-                "shown": [*map(str, (*self.readable(), *view.readable, *view.writable))],
+                "readable": [*map(str, (*self.readable(), *view.readable))],
+                "writable": [*map(str, view.writable)],
                 # What is kept there is in no resident set.
                 "shared_mb": bounds.memory_mb if counted else bounds.memory_mb // _SHARED_PART,
                 "processors": bounds.threads,

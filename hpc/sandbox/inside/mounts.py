@@ -10,19 +10,29 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .kernel import mount, unshare
 
 _SHARED, _PROCESSORS = "/dev/shm", "/sys/devices/system/cpu/online"  # noqa: S108
 _OF_THE_KERNEL = "proc", "dev", "sys"
 _NEW_MOUNTS, _NEW_USER, _NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
-_READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+_READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_PROGRAMS, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = (
+    1,
+    2,
+    4,
+    8,
+    32,
+    4096,
+    16384,
+    1 << 18,
+)
 
 
 def private_folders(
     scratch: str,
-    shown: Iterable[str],
+    readable: Iterable[str],
+    writable: Sequence[str],
     temporary: str,
     shared_mb: int,
     processors: int,
@@ -32,8 +42,8 @@ def private_folders(
 ) -> tuple[str, ...]:
     """Give this process and all that it starts folders of its own; return them, none where the kernel does not let it.
 
-    The first is `temporary`. `shown` are paths that must stay to be seen where folders are covered; `scratch` is one of
-    them, and becomes the working folder. With `hide` there is nothing else but devices and the kernel's own file
+    The first is `temporary`. Readable and writable paths stay to be seen where folders are covered; `scratch` is one of
+    the latter, and becomes the working folder. With `hide` there is nothing else but devices and the kernel's own file
     systems, with `unplug` a network of its own, without any way out.
     """
     if not _separated(_NEW_MOUNTS | (_NEW_NETWORK if unplug else 0)):
@@ -48,13 +58,13 @@ def private_folders(
     with contextlib.suppress(OSError):  # not every machine has the list
         _limit_processors(processors)
     source = os.open(own, os.O_PATH | os.O_CLOEXEC)
-    kept = _opened({scratch, *shown})
+    kept = _opened({*readable, *writable})
     if hide:
         _hide(kept)
     os.makedirs(temporary, 0o700, exist_ok=True)  # noqa: PTH103
     mount(f"/proc/self/fd/{source}", temporary, "", _BIND)
     os.close(source)
-    _show(kept)
+    _show(kept, writable)
     os.chdir(scratch)
     return temporary, _SHARED
 
@@ -76,12 +86,19 @@ def _opened(paths: Iterable[str]) -> dict[str, int]:
     return {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in sorted(paths) if os.path.exists(path)}  # noqa: PTH110
 
 
-def _show(kept: dict[str, int]) -> None:
-    """Mount again in its place what is covered; closes the descriptors."""
+def _show(kept: dict[str, int], writable: Sequence[str]) -> None:
+    """Mount again in its place what is covered; closes the descriptors.
+
+    What is only to be read is mounted so: what Landlock allows below a folder, it allows in all that is mounted there.
+    """
     for path, descriptor in kept.items():
-        if _is_covered(path, descriptor):
-            _make_place(path, os.path.isdir(f"/proc/self/fd/{descriptor}"))  # noqa: PTH112
+        if path in writable or _is_covered(path, descriptor):
+            if _is_covered(path, descriptor):
+                _make_place(path, os.path.isdir(f"/proc/self/fd/{descriptor}"))  # noqa: PTH112
             mount(f"/proc/self/fd/{descriptor}", path, "", _BIND | _RECURSIVE)
+            if path not in writable:
+                settled = os.statvfs(path).f_flag & (_NO_SUID | _NO_DEVICES | _NO_PROGRAMS)
+                mount("none", path, "", _BIND | _REMOUNT | _READ_ONLY | settled)
         os.close(descriptor)
 
 

@@ -20,6 +20,8 @@ from .commands import Commands as Commands
 from .commands import current_job_id as current_job_id
 from .commands import job_of as job_of
 from .commands import node_name as node_name
+from .commands import slot_worker as slot_worker
+from .commands import start_of as start_of
 from .commands import worker_name as worker_name
 from .draft import draft_profile as draft_profile
 from .errors import ScriptError as ScriptError

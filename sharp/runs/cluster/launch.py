@@ -198,7 +198,7 @@ def preview(
         following = render_script(link_script(second, after="0"))
         jobs.append(JobPreview("controller", "by each one, before it works", following))
     dispatch = cluster.dispatch
-    elements = max(min(-(-at_once // dispatch.items_per_worker), dispatch.max_workers), 1)
+    elements = max(min(-(-at_once // dispatch.pack), dispatch.max_workers), 1)
     arrays = Arrays(campaign, Slurm(), evaluate_entries, render_script, beat_s=0.0)
     array = arrays.script(f"{campaign.id}-e1", elements)
     jobs.append(JobPreview("evaluate", "whenever evaluations wait", array))

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_slots.py [--tasks 24] [--slots 1 2 4] [--seconds 0.5] [--work compute]
 
-A job of the private Slurm does all tasks, for each number of slots (`dispatch.slots_per_worker`) in turn. A task computes
+One job of the private Slurm does all tasks, for each number of slots (`dispatch.slots_per_worker`). A task computes
 in one thread for so many processor seconds, or sleeps for as long (`--work sleep`: what the queue and the slots
 themselves cost, and no statement about a machine). Printed is the number of tasks a second from the first that began to
 the last that ended, and its ratio to one slot; with fewer free cores than slots it is bounded by these.

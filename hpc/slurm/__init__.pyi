@@ -3,6 +3,7 @@ from .campaign import CampaignOutcome as CampaignOutcome
 from .campaign import ControllerContext as ControllerContext
 from .campaign import ControlRequests as ControlRequests
 from .campaign import acquire_control as acquire_control
+from .campaign import batch_client as batch_client
 from .campaign import change_profile as change_profile
 from .campaign import clear_campaign_outcome as clear_campaign_outcome
 from .campaign import create_campaign as create_campaign

@@ -215,6 +215,7 @@ class ServingSettings(_Section):
 class ClusterProfile(_Section):
     """One cluster. `scratch` may name variables of the compute node (`$TMPDIR`), nothing else is expanded.
 
+    With `batch_system: local` jobs are processes of this machine, steered by hand.
     Storage that cannot be used (a server away, a full disk) is waited for up to `storage_timeout` seconds.
     `setup` and `environment` hold for every role, before its own. `python` None stands for the interpreter that
     submits; `container` is the command that runs it, such as `apptainer exec --nv /shared/image.sif`.
@@ -223,6 +224,7 @@ class ClusterProfile(_Section):
 
     name: str = Field(pattern=f"^{NAME}$")
     description: Line = ""
+    batch_system: Literal["slurm", "local"] = "slurm"
     account: Line | None = None
     gpu_request: GpuRequest = "gres=gpu:{gpus}"
     unsupported_options: tuple[OptionName, ...] = ()
@@ -247,6 +249,14 @@ class ClusterProfile(_Section):
         if self.margin_s >= 60 * self.roles.controller.time:
             raise ValueError(
                 "controller_chain.exit_margin must be shorter than the time of the role controller"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _steered_by_what_there_is(self) -> Self:
+        if self.batch_system == "local" and self.submit_from_compute:
+            raise ValueError(
+                "batch_system: local needs submit_from_compute: false (steps are taken by `advance`)"
             )
         return self
 

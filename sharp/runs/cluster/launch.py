@@ -97,10 +97,9 @@ def profile_of(folder: Path, cluster: ClusterProfile | None) -> ClusterProfile:
     return known.cluster
 
 
-def check_slurm() -> None:
-    """Raise `SlurmMissing` where no job can be submitted from."""
-    commands = Commands()
-    if commands.find("sbatch") is None:
+def check_slurm(cluster: ClusterProfile) -> None:
+    """Raise `SlurmMissing` where no job of a cluster can be submitted from."""
+    if cluster.batch_system == "slurm" and Commands().find("sbatch") is None:
         raise SlurmMissing(
             f"There is no command 'sbatch'. {INSTALLATION}; --dry-run shows what would be submitted."
         )

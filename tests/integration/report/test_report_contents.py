@@ -84,7 +84,7 @@ def test_data_that_are_the_truth_have_one_error_and_no_floor(evidence):
 )
 def test_the_floor_is_remarked_on_where_the_error_is_at_it_or_clearly_below(evidence, nrmse, remark):
     found = headline(replace(evidence, state=with_scores(evidence.state, nrmse=nrmse * (1 - 1e-12))))
-    assert ("the floor" in found.sentence) == (remark is not None)
+    assert ("the data-set error" in found.sentence) == (remark is not None)
     assert remark is None or remark in found.sentence
     assert found.flagged == (remark == "below the data-set error")
 
@@ -94,7 +94,7 @@ def test_without_truth_nothing_is_said_of_it(evidence):
         replace(evidence, state=with_scores(evidence.state, nrmse_reference=None, data_error=None))
     )
     assert "reference solution" not in found.sentence
-    assert "floor" not in found.sentence
+    assert "data-set error" not in found.sentence
 
 
 def test_prose_is_labelled_with_its_author(report, evidence):

@@ -63,6 +63,13 @@ start_option = click.option(
     type=PATH,
     help="Your own solver as a candidate that runs first. Repeatable.",
 )
+track_option = click.option(
+    "--track",
+    multiple=True,
+    metavar="TRACKER",
+    help="Send the run's course to a tracker: mlflow, opentelemetry, wandb or a plug-in's (docs/guides/monitoring.md). "
+    "May be repeated.",
+)
 answers_option = click.option(
     "--answers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),

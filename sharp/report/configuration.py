@@ -170,7 +170,8 @@ def _target(evidence: ReportData) -> tuple[str, str]:
 def _options(config: RunConfig) -> Iterator[tuple[str, str]]:
     options, judged = config.evaluation, config.method == "pde-sharp"
     yield "Method", config.method
-    yield "Seed", f"{config.seed} (data: {options.data_seed})"
+    made = "secret" if options.data_seed is None else options.data_seed
+    yield "Seed", f"{config.seed} (data: {made})"
     yield f"Feedback to {'judges' if judged else 'models'}", " and ".join(config.feedback.metrics)
     enough = "" if config.error_below is None else f" at an error of at most {config.error_below:g}"
     yield "Objective", config.objective + enough

@@ -167,9 +167,7 @@ def serve(
     show(as_json, [_facts(service) for service in served.services], f"{servers}\n\nEnd: {again} --stop")
 
 
-def _show_servers(
-    found: tuple[tuple[ServerRegistration, ServerMetrics | None], ...], as_json: bool
-) -> None:
+def _show_servers(found: tuple[tuple[ServerRegistration, ServerMetrics | None], ...], as_json: bool) -> None:
     """Show servers with their counts."""
     from dataclasses import asdict
 

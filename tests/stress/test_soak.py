@@ -23,5 +23,5 @@ def test_a_simulated_soak_loses_nothing_and_pays_for_nothing_twice() -> None:
     rows = dict(line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.count("|") == 3)
     assert rows["simulated runs finished"] == "8"
     assert rows["evaluations recorded"] == rows["evaluations paid for"] == "160"
-    assert int(rows["most questions to squeue in a minute"]) <= 6
+    assert int(rows["most questions of a controller to squeue in a minute"]) <= 6
     assert int(rows["faults"]) > 2

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from itertools import product
+from math import inf, isfinite
 
 from sharp.solvers.comparison import solution_distance
 from sharp.solvers.discrete_solution import DiscreteSolution
@@ -47,17 +48,21 @@ def second_opinion(
 ) -> RefinementStudy | None:
     """Return what the first of the methods that gives a sound solution in time came to, or None.
 
-    A solution whose own error is not known, as there was time for one resolution alone, tells nothing.
+    A solution whose own error is not known, as there was time for one resolution alone, tells nothing. Where no method
+    gives one at about the cost of the first, each has what time is left.
     """
     share = JUMPS_SHARE if norm_of(system.problem) == "L1" else 0.0
-    for method in methods:
-        enough = max(LEAST_SECONDS, COST * seconds, share * deadline.remaining_s)
-        limit = deadline.at_most(enough)
+    enough = max(LEAST_SECONDS, COST * seconds, share * deadline.remaining_s)
+    before: dict[str, RefinementStudy] = {}
+    for limit_s, method in product((enough, inf), methods):
+        limit = deadline.at_most(limit_s)
         if limit.remaining_s <= 0:
             return None
-        found = refine(method, system, max(accuracy, ENOUGH), limit, listener=listener)
+        known = before.get(method.name)
+        found = refine(method, system, max(accuracy, ENOUGH), limit, listener=listener, before=known)
         if found.solution is not None and isfinite(found.error) and sound(found):
             return found
+        before[method.name] = found
     return None
 
 

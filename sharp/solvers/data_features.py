@@ -45,15 +45,20 @@ _FREE = (0.3137, 0.7411)
 class DataFeature:
     """A point in space and a time near which a given function varies fast.
 
-    `width` is the distance, as a share of the domain's extent, and `duration` the time, as a share of the interval,
-    within which it makes half of its change; 1 where it does not change there. The time of a steady problem has no
-    meaning.
+    `widths` are the distances along the axes, as shares of the domain's extents, and `duration` the time, as a share of
+    the interval, within which it makes half of its change; 1 where it does not change there. The time of a steady
+    problem has no meaning.
     """
 
     place: tuple[float, ...]
     time: float
-    width: float
+    widths: tuple[float, ...]
     duration: float
+
+    @property
+    def width(self) -> float:
+        """The least of the widths."""
+        return min(self.widths)
 
     @property
     def jump(self) -> bool:
@@ -178,6 +183,22 @@ def graded_places(problem: Problem) -> tuple[float, ...]:
     return _apart([low, high], sorted(found), 1e-6 * (high - low), jumps)
 
 
+def narrow_places(problem: Problem, axis: str) -> tuple[tuple[float, float], ...]:
+    """Return the places along an axis of a box at which the data are narrow, with their widths, ascending.
+
+    Of places within a width of each other the narrowest counts. Jumps have no width and are left out.
+    """
+    index, (low, high) = problem.space.index(axis), problem.bounds[axis]
+    features = (*equation_features(problem), *initial_features(problem), *boundary_features(problem))
+    found = {(each.widths[index] * (high - low), each.place[index]) for each in features}
+    kept: list[tuple[float, float]] = []
+    for width, place in sorted(found):
+        narrow = 2 * _SHARES[0] < width / (high - low) < _NARROW
+        if narrow and all(abs(place - other) > width for other, _ in kept):
+            kept.append((place, width))
+    return tuple(sorted(kept))
+
+
 def _features(problem: Problem, expressions: Sequence[Any]) -> tuple[DataFeature, ...]:
     """Return all features of expressions, with every combination of coordinates that different arguments narrow."""
     places = list(_places(problem, expressions))
@@ -238,7 +259,7 @@ def _measured(problem: Problem, expressions: Sequence[Any], point: tuple[float, 
     return DataFeature(
         point[:dimension],
         point[dimension] if len(names) > dimension else 0.0,
-        min(widths[:dimension]),
+        tuple(widths[:dimension]),
         duration,
     )
 

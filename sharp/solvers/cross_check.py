@@ -18,6 +18,8 @@ COST = 10.0
 LEAST_SECONDS = 3.0
 # Where jumps travel, methods are slow to agree: the second may take this share of the time that is left.
 JUMPS_SHARE = 0.3
+# One that differs from itself by more is listened to where no other is left.
+LITTLE = 1e-3
 # Agreement to more digits than these would cost much and tell little: digits are the refinement's business.
 ENOUGH = 1e-5
 
@@ -54,16 +56,17 @@ def second_opinion(
     share = JUMPS_SHARE if norm_of(system.problem) == "L1" else 0.0
     enough = max(LEAST_SECONDS, COST * seconds, share * deadline.remaining_s)
     before: dict[str, RefinementStudy] = {}
-    for limit_s, method in product((enough, inf), methods):
+    for (limit_s, most), method in product(((enough, max(LITTLE, 10 * accuracy)), (inf, inf)), methods):
         limit = deadline.at_most(limit_s)
         if limit.remaining_s <= 0:
-            return None
+            break
         known = before.get(method.name)
         found = refine(method, system, max(accuracy, ENOUGH), limit, listener=listener, before=known)
-        if found.solution is not None and isfinite(found.error) and sound(found):
-            return found
         before[method.name] = found
-    return None
+        if found.solution is not None and isfinite(found.error) and found.error <= most and sound(found):
+            return found
+    known_errors = [each for each in before.values() if each.solution is not None and isfinite(each.error)]
+    return min(filter(sound, known_errors), key=lambda each: each.error, default=None)
 
 
 def compare_solutions(

@@ -48,6 +48,8 @@ Candidate = Solution | Function | Arrays
 # The solution to compare with is computed so much more accurately.
 SHARPER = 0.1
 GIVEN = "given"
+# Within this relative distance of another solution, a candidate is taken to stand for that one.
+NEAR = 0.05
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,20 @@ class _Judge:
         if self.problem.specification.eigenvalue is None:
             yield from equation_checks(self.problem, candidate, self.limits)
             yield from condition_checks(self.problem, candidate, self.limits)
-            own = self.own.discrete
-            yield self._second(inf if own is None else solution_distance(self.problem, candidate, own))
+            yield self._nearest(candidate)
             yield from exact_checks(self.problem, candidate, self.limits)
             return
         yield from self.eigenvalues(candidate.eigenvalues)
+
+    def _nearest(self, candidate: DiscreteSolution) -> VerificationCheck:
+        """Return the comparison with the solution computed here, or a doubt where another one is nearer."""
+        own = self.own.discrete
+        distance = inf if own is None else solution_distance(self.problem, candidate, own)
+        nearer = (solution_distance(self.problem, candidate, each) for each in self.own.alternatives)
+        if any(each < min(distance, NEAR) for each in nearer):
+            note = "it is near another solution of these equations than the one that was computed here"
+            return VerificationCheck(CROSS_CHECK, inf, self.limits.accuracy, inf, note)
+        return self._second(distance)
 
     def eigenvalues(self, found: Sequence[float] | Array) -> Iterator[VerificationCheck]:
         """Yield the checks of eigenvalues, ascending; functions are not looked at, as their signs are arbitrary."""
@@ -124,7 +135,10 @@ def verify_solution(
     used = candidate.method if isinstance(candidate, Solution) else None
     others = [method for method in all_methods() if method.name != used]
     prepared = _prepared(problem, candidate)
-    options = SolveOptions(accuracy=SHARPER * accuracy, time_limit=time_limit, clock=clock)
+    # What comes from a method here is compared with another one; a claim, with what two of them agree on.
+    options = SolveOptions(
+        accuracy=SHARPER * accuracy, time_limit=time_limit, clock=clock, cross_check=used is None
+    )
     own = solve_problem(problem, options, listener, methods=others)
     if own.verdict.status in ("rejected", "needs_clarification"):
         return own.verdict

@@ -28,10 +28,10 @@ from sharp.solvers.system import FirstOrderSystem
 _PARTS = 2048
 # Points of the box from which those of an argument of several coordinates are sought, and how many searches are made.
 _STARTS, _SEARCHES = 600, 4
-# So many of one argument count, evenly chosen: sin(200*x) is as narrow everywhere.
-_OF_ONE = 6
-# So many combinations of coordinates count at most.
-LIMIT = 24
+# So many zeros and extrema of one argument count; of more a few, evenly chosen: sin(2000*x) is as narrow everywhere.
+_OF_ONE, _FEW = 40, 6
+# So many combinations of coordinates count at most; more where all are narrower than this share, as spikes are.
+LIMIT, MANY, _SPIKE = 24, 96, 1 / 400
 # Distances at which a feature is measured, as shares of an extent, and below which it is narrow.
 _SHARES = 0.5 ** np.arange(26.0, 0.0, -1.0)
 _NARROW = 1 / 20
@@ -140,7 +140,7 @@ def moments_of_events(problem: Problem) -> tuple[float, ...]:
     features = (*equation_features(problem), *boundary_features(problem))
     found = {
         each.time + reach * each.duration * (end - start)
-        for each in _spread([each for each in features if each.short], _OF_ONE)
+        for each in _spread([each for each in features if each.short], _FEW)
         for reach in (-0.5, 0.5, 3.0)
     }
     return tuple(sorted(moment for moment in found if start <= moment <= end))
@@ -219,10 +219,11 @@ def _features(problem: Problem, expressions: Sequence[Any]) -> tuple[DataFeature
         points.update(dict.fromkeys(product(*choices)))
     dimension = len(problem.space)
     inside = [each for each in points if problem.domain.inside(np.array([each[:dimension]]))[0]]
-    measured = (_measured(problem, expressions, each) for each in _spread(inside, 4 * LIMIT))
-    return tuple(
-        _spread(list(_distinct(problem, (each for each in measured if each.thin or each.short))), LIMIT)
-    )
+    most = MANY if dimension == 1 else LIMIT
+    measured = (_measured(problem, expressions, each) for each in _spread(inside, 4 * most))
+    found = list(_distinct(problem, (each for each in measured if each.thin or each.short)))
+    spikes = all(min(each.width, each.duration) < _SPIKE for each in found)
+    return tuple(_spread(found, most if spikes else LIMIT))
 
 
 def _distinct(problem: Problem, features: Iterable[DataFeature]) -> Iterator[DataFeature]:
@@ -295,6 +296,10 @@ def _spread(items: Any, most: int) -> list[Any]:
     return [items[int(index)] for index in np.linspace(0, len(items) - 1, most)]
 
 
+def _some(items: Any) -> list[Any]:
+    return _spread(items, _OF_ONE if len(items) <= _OF_ONE else _FEW)
+
+
 def _places(problem: Problem, expressions: Iterable[Any]) -> Iterator[Mapping[str, float]]:
     """Yield the coordinates at which an argument vanishes or is extremal, of those that it depends on."""
     bounds = _bounds(problem)
@@ -338,11 +343,11 @@ def _along_a_line(argument: Any, bounds: Mapping[str, tuple[float, float]]) -> I
         slopes = np.diff(values)
         turns = np.flatnonzero(slopes[:-1] * slopes[1:] < 0)
         zeros = np.flatnonzero(values[:-1] * values[1:] < 0)
-        found = [float(places[index]) for index in _spread(np.flatnonzero(values == 0), _OF_ONE)]
-        for index in _spread(zeros, _OF_ONE):
+        found = [float(places[index]) for index in _some(np.flatnonzero(values == 0))]
+        for index in _some(zeros):
             ends = places[index], places[index + 1]
             found.append(float(brentq(lambda place: value(np.array([[place]])).item(), *ends)))
-        for index in _spread(turns, _OF_ONE):
+        for index in _some(turns):
             sign, ends = np.sign(slopes[index + 1]), (places[index], places[index + 2])
             best = minimize_scalar(
                 lambda place, sign=sign: sign * value(np.array([[place]])).item(),
@@ -351,7 +356,7 @@ def _along_a_line(argument: Any, bounds: Mapping[str, tuple[float, float]]) -> I
                 options={"xatol": 1e-12 * (high - low)},
             )
             found.append(float(best.x))
-    yield from ({name: place} for place in _spread(found, 2 * _OF_ONE))
+    yield from ({name: place} for place in found)
 
 
 def _in_a_box(argument: Any, bounds: Mapping[str, tuple[float, float]]) -> Iterator[Mapping[str, float]]:

@@ -232,7 +232,8 @@ def _refined_further(
     if method is None or task.options.resolution or task.deadline.remaining_s <= 0:
         return study
     half = task.deadline.share(LAST / 2)
-    return refine(method, task.system, accuracy, half, listener=task.say, before=study)
+    found = refine(method, task.system, accuracy, half, listener=task.say, before=study)
+    return found if found.error <= study.error else study
 
 
 def _rank(trial: MethodResult) -> tuple[int, float]:
@@ -270,7 +271,8 @@ def _trial(task: _Task, method: NumericalMethod, deadline: Deadline) -> MethodRe
     task.listener(told)
     before = trial.refinement
     further = refine(method, task.system, STRICTER * accuracy, deadline, resolutions, task.say, before)
-    return _checked(task, further)
+    # Beyond some resolution rounding errors grow.
+    return min((_checked(task, further), trial), key=_rank)
 
 
 def _with_quantities(task: _Task, trial: MethodResult) -> MethodResult:

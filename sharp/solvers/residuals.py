@@ -66,6 +66,8 @@ CONDITION_MOMENTS = (0.03, 0.21, 0.52, 0.93)
 QUANTILE = 0.9
 # Where the data change by more than this share of their size within a stencil, none can; looked at at so many places.
 _LEAP, _LOOKS = 0.3, 4
+# Where fewer than this share of all points are left, all of them count.
+_ENOUGH = 0.2
 
 Stencil = tuple[Array, Array]
 _HERE: Stencil = central_stencil(0)
@@ -75,8 +77,8 @@ _HERE: Stencil = central_stencil(0)
 class PointwiseResidual:
     """The residual of all equations relative to the size of their terms.
 
-    Of nine points in ten, the largest, and integrated over space and time: the mean of all points next to which the
-    data do not jump, and are not narrower than differences.
+    `typical` is that of nine points in ten, `integrated` the mean over space and time; both count where the data do not
+    jump and are not narrower than differences, `largest` everywhere.
     """
 
     typical: float
@@ -191,9 +193,11 @@ def _relative(terms: Array, natural: Array, even: NDArray[np.bool_]) -> tuple[fl
     least = float(np.sqrt(np.nanmean(np.abs(natural).sum(axis=0) ** 2)))
     scale = max(float(np.sqrt(np.mean(size[sound] ** 2))), least) or 1.0
     # The integral of the residual is measured by that of the terms.
-    counted = left[sound & even[None]]
+    counted = left[sound & even]
     mean = float(counted.sum() / sound.sum()) / max(float(np.mean(size[sound])), least, 1e-300)
-    return float(np.quantile(left[sound], QUANTILE)) / scale, float(np.max(left[sound])) / scale, mean
+    if counted.size < _ENOUGH * left.size:
+        counted = left[sound]
+    return float(np.quantile(counted, QUANTILE)) / scale, float(np.max(left[sound])) / scale, mean
 
 
 def _jets(

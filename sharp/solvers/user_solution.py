@@ -28,6 +28,7 @@ from sharp.solvers.solution import Solution, within_time
 from sharp.solvers.system import system_of
 from sharp.solvers.traits import aimed_accuracy
 from sharp.solvers.verification import (
+    COUNT,
     CROSS_CHECK,
     EXACT,
     CheckTolerances,
@@ -83,6 +84,11 @@ class _Judge:
     def eigenvalues(self, found: Sequence[float] | Array) -> Iterator[VerificationCheck]:
         """Yield the checks of eigenvalues, ascending; functions are not looked at, as their signs are arbitrary."""
         own, exact = self.own.eigenvalues, known_eigenvalues(self.problem)
+        wanted = self.problem.specification.eigenvalue
+        assert wanted is not None
+        if len(found) < wanted.count:
+            note = f"{len(found)} of the {wanted.count} eigenvalues that are asked for are given"
+            yield VerificationCheck(COUNT, float(wanted.count - len(found)), 0.0, inf, note)
         yield self._second(eigenvalue_distance(found, own) if own else inf)
         if exact:
             yield VerificationCheck(EXACT, eigenvalue_distance(found, exact), *self.limits.exact())
@@ -146,6 +152,8 @@ def verify_solution(
     checks = tuple(prepared(judge))
     error = next(check.value for check in checks if check.name == CROSS_CHECK)
     known = f"relative error at most {error:.1e}" if isfinite(error) else "of unknown error"
+    if isinstance(candidate, Mapping) and problem.specification.eigenvalue is None:
+        known += " at the points that are given"
     return Verdict(verdict_of(checks), known + (doubts_of(checks) or ", and all checks pass"), checks, error)
 
 

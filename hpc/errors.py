@@ -4,7 +4,7 @@ ExpectedError
 └── HpcError
     ├── RunDirectoryError        the run directory cannot be used as it is
     │   ├── RunLocked            another controller works on this run
-    │   ├── Fenced               a newer controller has taken this run over; this one must stop
+    │   ├── LeaseLost            a newer controller has taken this run over; this one must stop
     │   ├── RunVersionError      the run was written by an incompatible version
     │   ├── JournalMismatch      a recorded effect was asked something else than now
     │   ├── StorageFull          a write failed for want of space or quota; what was recorded before stands

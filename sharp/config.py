@@ -34,14 +34,14 @@ class _Section(BaseModel):
 
 
 class Server(_Section):
-    """How to reach the server of a model; overrides what its card says."""
+    """The server of a model; overrides its card."""
 
     base_url: str | None = Field(None, description="base URL of an OpenAI-compatible server, ending in /v1")
     served_name: str | None = Field(None, description="the model's name at that server")
     api_key_env: str | None = Field(
         None,
         pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
-        description="environment variable that holds the key; keys never stand in files",
+        description="environment variable that holds the key; keys are never written to files",
     )
 
     @field_validator("base_url")
@@ -53,14 +53,10 @@ class Server(_Section):
 class Connections(_Section):
     """Where models are served, and how patiently they are called."""
 
-    servers: Mapping[str, Server] = Field(
-        default_factory=dict, description="per model card: where its server is"
-    )
-    deadline_s: float = Field(1800, gt=0, description="seconds for one answer, all retries included")
-    attempt_timeout_s: float = Field(
-        600, gt=0, description="seconds without a word from the server after which an attempt is given up"
-    )
-    concurrency: int = Field(16, ge=1, description="calls in flight per model")
+    servers: Mapping[str, Server] = Field(default_factory=dict, description="server of each model card")
+    deadline_s: float = Field(1800, gt=0, description="seconds for one reply, retries included")
+    attempt_timeout_s: float = Field(600, gt=0, description="seconds of silence after which an attempt ends")
+    concurrency: int = Field(16, ge=1, description="calls in flight for each model")
 
     @property
     def patience(self) -> dict[str, Any]:
@@ -69,43 +65,37 @@ class Connections(_Section):
 
 
 class Models(Connections):
-    """Which model plays which role (paper section 4.1); names of model cards."""
+    """Model cards of the roles (paper section 4.1)."""
 
     analyst: str = Field("rule-based", description="model of the analysis stage")
     generator: str = Field("rule-based", description="model that writes the candidates")
     generators: tuple[str, ...] = Field(
         (),
         max_length=9,
-        description="several models that write the candidates, in place of `models.generator`",
+        description="several models that write the candidates, instead of `models.generator`",
     )
     allocation: Literal["in-turn", "thompson"] = Field(
         "in-turn",
-        description="which of `models.generators` writes the next program of a search (codepde-refine, funsearch, "
-        "aide): each in turn, or the more often the better its programs were (Thompson "
-        "sampling, docs/explanations/methods.md); "
-        "what is written before any program was run is written in turn",
+        description="which of `models.generators` writes the next program of a search: in turn, or by "
+        "Thompson sampling (docs/explanations/methods.md)",
     )
     judges: tuple[str, ...] = Field(
         ("rule-based", "rule-based", "rule-based"),
         min_length=1,
         max_length=9,
-        description="one model for each judge; the paper uses three, any mix, the same model thrice is allowed",
+        description="one model for each judge; the paper uses three; a model may repeat",
     )
     reporter: str = Field(
-        "rule-based", description="model that writes the report's prose; its numbers come from the run"
+        "rule-based", description="model that writes the report's text; numbers come from the run"
     )
-    writer: str = Field(
-        "rule-based", description="model that writes the prompts of the analysis where it is asked to (B.2.1)"
-    )
+    writer: str = Field("rule-based", description="model that writes the prompts of the analysis (B.2.1)")
     override: Literal["rule-based"] | None = Field(
         None,
-        description="the rule-based model answers for every model, under that model's name and at no price: for "
-        "trying a study without models; reports say so",
+        description="the rule-based model answers under every model's name, at no cost; reports say so",
     )
     replay_from: Path | None = Field(
         None,
-        description="an earlier run whose answers, by place, stand in for all models; "
-        "what it does not hold is refused",
+        description="an earlier run whose replies stand in for all models; other requests are rejected",
     )
 
     @field_validator("generators")
@@ -123,10 +113,10 @@ class Models(Connections):
 
 
 class SamplingParams(_Section):
-    """How replies are drawn in one role (the paper gives no values); None takes the model card's."""
+    """Sampling of one role (analysis, genesis, judge, search, debug, reporter); unset values are the model card's."""
 
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature")
-    max_tokens: int | None = Field(None, ge=16, description="tokens of one answer at most")
+    max_tokens: int | None = Field(None, ge=16, description="largest number of tokens of a reply")
 
 
 class SamplingByRole(_Section):
@@ -155,11 +145,12 @@ class AnalysisOptions(_Section):
 
     prompting: Literal["multi-step", "merged", "written-multi", "written-single"] = Field(
         "multi-step",
-        description="five prompts in one conversation, or a single one; our own, or written by models.writer (ablation "
-        "B.2.1)",
+        description="five prompts in one conversation, or one; ours, or written by models.writer (B.2.1)",
     )
-    stability: bool = Field(True, description="derive symbolic time-step bounds (ablation B.2.2 omits it)")
-    per_candidate: bool = Field(False, description="analyse once for each candidate instead of once a run")
+    stability: bool = Field(True, description="derive symbolic time-step bounds (B.2.2)")
+    per_candidate: bool = Field(
+        False, description="one analysis for each candidate instead of one for the run"
+    )
 
     @model_validator(mode="after")
     def _written_prompts_are_the_writers(self) -> AnalysisOptions:
@@ -184,42 +175,37 @@ class AnalysisOptions(_Section):
 class GenesisOptions(_Section):
     """Stage 2 (paper section 3.2)."""
 
-    candidates: int = Field(32, ge=1, le=999, description="programs written, none executed (B.2.4 varies it)")
+    candidates: int = Field(32, ge=1, le=999, description="programs written (B.2.4)")
     samples_per_call: int = Field(
-        1, ge=1, le=128, description="programs asked for in one call (`n` of the chat protocol)"
+        1, ge=1, le=128, description="programs requested in one call (`n` of the API)"
     )
     replay_from: Path | None = Field(
         None,
-        description="an earlier run whose analysis and genesis answers serve wherever the same is asked, as the same "
-        "programs do for every jury of B.2.5",
+        description="an earlier run whose analysis and genesis replies are reused for identical requests",
     )
     replay_repairs: bool = Field(
         False,
-        description="its answers to the debugging of programs that all are run (best of N) serve in the same way",
+        description="also reuse its replies in debugging, for methods that run all programs",
     )
     prior_run: Path | None = Field(
         None,
-        description="an earlier run on the same problem and data; what it tried and found stands in the prompts that "
-        "ask for programs (section 3)",
+        description="an earlier run on the same problem and data whose findings are shown to authors",
     )
     start: tuple[Path, ...] = Field(
         (),
-        description="solvers of one's own to start from (`--start`): they are candidates like the others, run first, "
-        "and shown to those who write programs",
+        description="your own solvers (`--start`): candidates that run first and are shown to authors",
     )
     two_step: bool = Field(
-        True, description="derive first, code second on the analytical and transformed branches (section 3.2)"
+        True, description="derivation first, code second on analytical and transformed branches (section 3.2)"
     )
     assignments: Literal["none", "plan"] = Field(
         "none",
-        description="whether each candidate's author is asked for a method of its own: a discretisation, an "
-        "integrator, a transformation and a library that fit the problem, each combination "
-        "once (docs/explanations/methods.md)",
+        description="`plan` assigns each author a discretisation, integrator, transformation and library "
+        "(docs/explanations/methods.md)",
     )
     smoke_run: bool = Field(
         False,
-        description="run every candidate on the smoke samples before judging; judges are told what came of it, and "
-        "nothing is dropped",
+        description="run every candidate on the smoke samples before judging; judges see the outcome",
     )
 
     @model_validator(mode="after")
@@ -236,65 +222,64 @@ class SynthesisOptions(_Section):
     """Stage 3 (paper section 3.3)."""
 
     mode: Literal["tournament", "best-of-n"] = Field(
-        "tournament", description="judged tournament, or run every candidate and take the best (B.2.5)"
+        "tournament", description="judged tournament, or run all candidates (B.2.5)"
     )
     execute: Literal["always", "never"] = Field(
         "always",
-        description="run what judges choose; or never run anything: the first choice of most judges wins, unverified",
+        description="`never` runs nothing: the first choice of most judges wins, unverified",
     )
     criteria: Literal["dynamic", "fixed", "self-generated"] = Field(
-        "dynamic", description="how judges get their criteria (B.2.5)"
+        "dynamic", description="source of the judges' criteria (B.2.5)"
     )
     shortlist: int | None = Field(
-        None, ge=1, description="length of a short list; by default half of the pool, at least 3"
+        None, ge=1, description="length of a short list; default: half of the pool, at least 3"
     )
     duplicates: Literal["shown", "layout", "names"] = Field(
         "layout",
-        description="which equal programs of the pool are shown to judges once, with the names of the others: none, "
-        "those that differ in comments and layout alone, those that differ in names and the order of imports as well; "
-        "with `names`, variants that differ in constants alone are marked",
+        description="which equal programs are shown once: none; equal up to comments and layout; also up "
+        "to names and import order, with variants in constants marked",
     )
-    distinct_nominees: bool = Field(
-        False, description="a judge whose nominee is taken gets the next of its list"
-    )
-    max_rounds: int = Field(4, ge=1, description="rounds in a cycle, the nominees' run being the first")
-    max_cycles: int = Field(3, ge=1, description="judging cycles at most")
+    distinct_nominees: bool = Field(False, description="a judge whose nominee is taken gets its next one")
+    max_rounds: int = Field(4, ge=1, description="rounds in a cycle, the nominees' run included")
+    max_cycles: int = Field(3, ge=1, description="largest number of judging cycles")
     next_cycle: Literal["if-not-saturated", "never", "always", "fixed"] = Field(
         "if-not-saturated",
-        description="when another cycle follows: after a cycle that hit its round limit without saturating; never; "
-        "after every cycle; after every cycle, and each cycle plays all its rounds (B.2.7)",
+        description="start another cycle: if the round limit came before saturation; never; always; "
+        "always, with all rounds (B.2.7)",
     )
     min_relative_gain: float = Field(
-        0.01, ge=0, lt=1, description="relative gain below which a round counts as stale"
+        0.01, ge=0, lt=1, description="a round with a smaller relative gain is stale"
     )
-    patience: int = Field(2, ge=1, description="stale rounds that saturate the first cycle")
-    later_patience: int = Field(1, ge=1, description="stale rounds that saturate a later cycle")
-    repairs: int = Field(4, ge=0, description="debugging attempts for one program")
-    patch_retries: int = Field(2, ge=0, description="times a judge is asked again for a patch that fails")
+    patience: int = Field(2, ge=1, description="stale rounds that end the first cycle")
+    later_patience: int = Field(1, ge=1, description="stale rounds that end a later cycle")
+    repairs: int = Field(4, ge=0, description="debugging attempts for a program")
+    patch_retries: int = Field(2, ge=0, description="retries of a failed patch")
     pool: Literal["shortlisted", "all"] = Field(
         "shortlisted",
-        description="originals shown again in later cycles: the union of short lists, or all",
+        description="originals shown in later cycles: union of short lists, or all",
     )
     shuffle: bool = Field(True, description="seeded order of candidates for each judge and cycle")
 
 
 class FeedbackOptions(_Section):
-    """What judges learn from a run (paper section 3.3, appendix D.1)."""
+    """What judges learn of an executed program (paper section 3.3, appendix D.1)."""
 
     metrics: tuple[str, ...] = Field(
         ("nrmse",),
         min_length=1,
-        description="nrmse (against the target, on validation samples), residual (no data), none (pass or fail), and "
-        "any measure that `sharp metrics` lists for the problem (B.2.6); nrmse ranks programs if it is among them, "
-        "else the first",
+        description="nrmse, residual, none, or metrics of `sharp metrics` (B.2.6); nrmse ranks if "
+        "present, else the first",
     )
     weights: Mapping[str, float] = Field(
         default_factory=dict,
-        description="per kind: its weight in a combined score, which then ranks programs (B.2.6)",
+        description="metric: weight in a combined ranking score (B.2.6)",
     )
-    reveal_data_error: bool = Field(
-        False, description="with `target: data`: tell judges the data set's own distance from the reference"
+    run_times: Literal["classes", "measured"] = Field(
+        "classes",
+        description="how models are told times and memory: coarse classes, which a busy machine does not change, or "
+        "measured values (always with an objective that includes time)",
     )
+    reveal_data_error: bool = Field(False, description="with `target: data`: show judges the data-set error")
 
     @model_validator(mode="after")
     def _none_stands_alone(self) -> FeedbackOptions:
@@ -320,67 +305,62 @@ class EvaluationOptions(_Section):
 
     data: Path | None = Field(
         None,
-        description="data file (PDEBench layout); by default one is generated once and kept in the data folder",
+        description="data file (PDEBench layout); default: generated once",
     )
     data_kind: Literal["pdebench", "reference", "none"] | None = Field(
         None,
-        description="kind of generated data: the published generator's scheme, or self-converged; by default the first "
-        "for the families that have such a generator, the second for all other problems; with none inputs are drawn "
-        "and no solutions: programs are ranked by residual, agreement and self-convergence "
-        "(docs/reference/problems.md)",
+        description="kind of generated data: the published scheme (default where there is one), the "
+        "reference solution, or inputs only (docs/reference/problems.md)",
     )
     coarsen: int = Field(
         1,
         ge=1,
-        description="divide the points of the problem's output grid along each axis by this, for quick trials on "
-        "generated data (PDEBench's reduced resolution)",
+        description="divide the output grid points along each axis by this (generated data)",
     )
     data_seed: int = Field(2022, ge=0, description="seed of generated initial conditions")
-    validation: int = Field(100, ge=1, description="samples that feedback comes from: the last of the file")
-    test: int = Field(100, ge=1, description="samples scored once at the end: the first of the file")
-    smoke: int = Field(2, ge=1, description="validation samples of the short run that comes first")
+    validation: int = Field(100, ge=1, description="validation samples: the last of the file")
+    test: int = Field(100, ge=1, description="test samples, scored once at the end: the first of the file")
+    smoke: int = Field(2, ge=1, description="validation samples of the smoke run")
     wall_s: float | None = Field(
-        None, gt=0, description="seconds for one run; by default the problem's limit"
+        None, gt=0, description="seconds for one execution; default: the problem's limit"
     )
     memory_mb: int | None = Field(
-        None, gt=0, description="megabytes for one run; by default the problem's limit"
+        None, gt=0, description="megabytes for one execution; default: the problem's limit"
     )
-    threads: int = Field(1, ge=1, description="threads for a candidate's linear algebra")
-    workers: int = Field(2, ge=1, description="evaluations at a time on this machine")
-    shards: int = Field(1, ge=1, description="processes that share the samples of one validation or test run")
+    threads: int = Field(1, ge=1, description="threads for linear algebra")
+    workers: int = Field(2, ge=1, description="concurrent evaluations on this machine")
+    shards: int = Field(1, ge=1, description="processes that share the samples of one run")
     mpi: str | None = Field(
         None,
-        description="launcher for shards over MPI ranks, such as `mpiexec -n {shards}` or `srun -K -n {shards}`; by "
-        "default processes of this machine",
+        description="launcher for shards over MPI ranks, such as `mpiexec -n {shards}`; default: local "
+        "processes",
     )
     timing_repeats: int = Field(
         3,
         ge=1,
-        description="solver calls in the winner's test run, and in validation runs where the objective has time in it: "
-        "the first may compile, the others give the steady run time",
+        description="solver calls in the test run, and in validation runs if the objective includes time",
     )
     early_stop_factor: float | None = Field(
         None,
         ge=1,
-        description="stop a validation run, unrepaired, once its samples prove an nRMSE above this factor times the "
-        "best before the round; by default every run goes to its end",
+        description="stop a validation run whose nRMSE provably exceeds this factor times the best; "
+        "default: never",
     )
     cache: Literal["use", "refresh", "off"] = Field(
         "use",
-        description="results of earlier runs, by content: use them, measure anew and replace them, or leave them alone",
+        description="use stored results, measure again and replace them, or ignore them",
     )
     sandbox: Literal["auto", "bubblewrap", "landlock", "apptainer", "rlimits"] = Field(
-        "auto", description="how programs are confined; by default as tightly as the machine allows"
+        "auto", description="sandbox tier; `auto`: the strongest available"
     )
     require_sandbox: bool = Field(
-        False, description="refuse to run programs where they cannot be kept from other files and the network"
+        False, description="reject runs where programs cannot be isolated from files and network"
     )
-    sandbox_image: Path | None = Field(None, description="image that the apptainer sandbox runs programs in")
-    x64: bool | None = Field(None, description="JAX 64-bit mode: on, off, or as written in the program")
+    sandbox_image: Path | None = Field(None, description="image of the apptainer tier")
+    x64: bool | None = Field(None, description="JAX 64-bit mode: on, off, or as in the program")
     x64_check: bool = Field(
         True,
-        description="score the finalists (the winner and each judge's best, four at most) once more in 64-bit mode on "
-        "validation data",
+        description="score the finalists (winner and each judge's best, at most four) again in 64-bit mode",
     )
     convergence_check: bool = Field(
         True, description="measure the winner's order of accuracy on smooth solutions"
@@ -407,67 +387,62 @@ class EvaluationOptions(_Section):
 
 
 class ContextOptions(_Section):
-    """What happens where a model's context does not hold what it is to read."""
+    """What happens if a model's context is too short."""
 
     policy: Literal["error", "drop-code", "summaries", "sittings"] = Field(
         "drop-code",
-        description="for candidates that a judge's context does not hold: stop with an error; leave out different ones "
-        "for each judge, so that together all are read; show a summary in their place (one call of models.analyst a "
-        "candidate); or let each judge read all in several conversations, and decide among those that it short-listed. "
-        "Whatever outgrows a context later (code that no judge short-listed, quoted answers) makes way with a notice, "
-        "but under `error`",
+        description="candidates that a judge's context does not hold: an error; different ones left out "
+        "for each judge; summaries; several conversations (docs/guides/models.md)",
     )
 
 
 class RefineOptions(_Section):
-    """CodePDE-R: the best of CodePDE's programs refined (paper section 4.1; arXiv 2505.08783)."""
+    """CodePDE-R (paper section 4.1; arXiv 2505.08783)."""
 
     parents: tuple[int, ...] = Field(
         (3, 4, 5),
         min_length=1,
-        description="numbers of best programs shown together, one batch of calls for each",
+        description="numbers of best programs shown together",
     )
-    generations: int = Field(4, ge=1, description="programs written for each of these numbers")
+    generations: int = Field(4, ge=1, description="programs written for each number")
 
 
 class CotReflectionOptions(_Section):
-    """OptiLLM's chain of thought with reflection, in place of the call that writes a program."""
+    """OptiLLM's chain of thought with reflection."""
 
     temperature: float = Field(0.6, ge=0, le=2, description="sampling temperature")
-    max_tokens: int = Field(4096, ge=16, description="tokens of one answer at most")
+    max_tokens: int = Field(4096, ge=16, description="largest number of tokens of a reply")
 
 
 class MoaOptions(_Section):
-    """OptiLLM's mixture of agents, in place of the call that writes a program."""
+    """OptiLLM's mixture of agents."""
 
-    proposals: int = Field(3, ge=2, le=16, description="answers that are compared")
-    temperature: float = Field(1.0, ge=0, le=2, description="sampling temperature of the proposals")
-    max_tokens: int = Field(4096, ge=16, description="tokens of a proposal at most")
-    critique_temperature: float = Field(0.1, ge=0, le=2, description="sampling temperature of the critique")
-    critique_tokens: int = Field(512, ge=16, description="tokens of the critique at most")
-    synthesis_temperature: float = Field(0.1, ge=0, le=2, description="sampling temperature of the synthesis")
-    synthesis_tokens: int = Field(8192, ge=16, description="tokens of the synthesis at most")
+    proposals: int = Field(3, ge=2, le=16, description="replies compared")
+    temperature: float = Field(1.0, ge=0, le=2, description="temperature of the proposals")
+    max_tokens: int = Field(4096, ge=16, description="tokens of a proposal")
+    critique_temperature: float = Field(0.1, ge=0, le=2, description="temperature of the critique")
+    critique_tokens: int = Field(512, ge=16, description="tokens of the critique")
+    synthesis_temperature: float = Field(0.1, ge=0, le=2, description="temperature of the synthesis")
+    synthesis_tokens: int = Field(8192, ge=16, description="tokens of the synthesis")
 
 
 class CepoOptions(_Section):
-    """OptiLLM's CePO as of 2025, in place of the call that writes a program."""
+    """OptiLLM's CePO as of 2025."""
 
-    best_of: int = Field(3, ge=1, le=16, description="answers of which the best-rated is taken")
-    plans: int = Field(3, ge=1, le=16, description="carried-out plans that an answer rests on")
-    attempts: int = Field(6, ge=1, le=32, description="attempts at those plans, at most")
-    plan_temperature: float = Field(0.55, ge=0, le=2, description="sampling temperature of plans")
-    execute_temperature: float = Field(
-        0.25, ge=0, le=2, description="sampling temperature of carrying one out"
-    )
-    refine_temperature: float = Field(0.1, ge=0, le=2, description="sampling temperature of the comparison")
-    final_temperature: float = Field(0.0, ge=0, le=2, description="sampling temperature of the answer")
-    rating_temperature: float = Field(0.1, ge=0, le=2, description="sampling temperature of ratings")
-    max_tokens: int = Field(4096, ge=16, description="tokens of one answer at most")
+    best_of: int = Field(3, ge=1, le=16, description="rated replies")
+    plans: int = Field(3, ge=1, le=16, description="executed plans for a reply")
+    attempts: int = Field(6, ge=1, le=32, description="largest number of attempts at plans")
+    plan_temperature: float = Field(0.55, ge=0, le=2, description="temperature of plans")
+    execute_temperature: float = Field(0.25, ge=0, le=2, description="temperature of their execution")
+    refine_temperature: float = Field(0.1, ge=0, le=2, description="temperature of the comparison")
+    final_temperature: float = Field(0.0, ge=0, le=2, description="temperature of the reply")
+    rating_temperature: float = Field(0.1, ge=0, le=2, description="temperature of ratings")
+    max_tokens: int = Field(4096, ge=16, description="largest number of tokens of a reply")
     rating: Literal["absolute", "pairwise"] = Field(
         "absolute",
-        description="each answer is rated 0 or 1 and the first best is taken, or every ordered pair is compared",
+        description="rate each reply 0 or 1, or compare ordered pairs",
     )
-    rating_model: str | None = Field(None, description="model that rates; by default the generator")
+    rating_model: str | None = Field(None, description="model that rates; default: the generator")
 
     @model_validator(mode="after")
     def _attempts_suffice(self) -> CepoOptions:
@@ -477,52 +452,45 @@ class CepoOptions(_Section):
 
 
 class FunSearchOptions(_Section):
-    """FunSearch with CodePDE's scores (paper section 4.1; CodePDE's variant of DeepMind's programs database)."""
+    """FunSearch with CodePDE's scores (paper section 4.1)."""
 
-    iterations: int = Field(32, ge=1, description="programs written, one after the other")
-    initial: int = Field(12, ge=1, le=999, description="CodePDE samples that the islands begin with")
-    islands: int = Field(4, ge=1, description="populations that do not mix but at resets")
-    programs_per_prompt: int = Field(2, ge=1, description="programs shown in a prompt, from bad to good")
-    temperature: float = Field(0.7, ge=0, le=2, description="sampling temperature of programs")
-    cluster_temperature: float = Field(
-        0.1, gt=0, description="initial temperature of the choice of a cluster"
-    )
+    iterations: int = Field(32, ge=1, description="programs written in sequence")
+    initial: int = Field(12, ge=1, le=999, description="initial samples")
+    islands: int = Field(4, ge=1, description="populations, mixed only at resets")
+    programs_per_prompt: int = Field(2, ge=1, description="programs shown in a prompt")
+    temperature: float = Field(0.7, ge=0, le=2, description="temperature of programs")
+    cluster_temperature: float = Field(0.1, gt=0, description="initial temperature of the cluster choice")
     cluster_period: int = Field(
-        5, ge=1, description="programs of an island after which that temperature starts again"
+        5, ge=1, description="programs of an island after which that temperature restarts"
     )
     reset_every: int = Field(
-        16, ge=1, description="iterations after which the worse half of the islands is founded anew"
+        16, ge=1, description="iterations after which the worse half of the islands restarts"
     )
     reset_seconds: float | None = Field(
         None,
         gt=0,
-        description="seconds after which that happens instead, such as the published 3600; counted from recorded run "
-        "times, so that a resumed run decides alike",
+        description="reset after recorded execution seconds instead (published: 3600)",
     )
 
 
 class AideOptions(_Section):
-    """AIDE's tree search over programs (paper section 4.1; arXiv 2502.13138)."""
+    """AIDE's tree search (paper section 4.1; arXiv 2502.13138)."""
 
-    steps: int = Field(96, ge=1, description="programs written, one after the other")
-    drafts: int = Field(24, ge=1, description="programs written from nothing before any is improved")
-    debug_probability: float = Field(
-        0.9, ge=0, le=1, description="how often a failed leaf is debugged if there is one"
-    )
-    max_debug_depth: int = Field(5, ge=0, description="debugging steps one after the other, at most")
-    temperature: float = Field(0.5, ge=0, le=2, description="sampling temperature of programs")
+    steps: int = Field(96, ge=1, description="programs written in sequence")
+    drafts: int = Field(24, ge=1, description="drafts before any improvement")
+    debug_probability: float = Field(0.9, ge=0, le=1, description="probability of debugging a failed leaf")
+    max_debug_depth: int = Field(5, ge=0, description="largest number of consecutive debugging steps")
+    temperature: float = Field(0.5, ge=0, le=2, description="temperature of programs")
 
 
 class RetryOptions(_Section):
-    """Another try of an earlier run where programs failed in ways that a machine may be blamed for (`sharp retry`)."""
+    """A repetition of evaluations that a machine may have failed (`sharp retry`)."""
 
     of: Path | None = Field(
         None,
-        description="the earlier run: its answers serve wherever the same is asked, except for these failures",
+        description="the earlier run, replayed except for these failures",
     )
-    failed: tuple[RetryableFailure, ...] = Field(
-        (), description="kinds of failure whose evaluations are made again"
-    )
+    failed: tuple[RetryableFailure, ...] = Field((), description="failure kinds to evaluate again")
 
     @model_validator(mode="after")
     def _go_together(self) -> RetryOptions:
@@ -532,26 +500,22 @@ class RetryOptions(_Section):
 
 
 class BudgetOptions(_Section):
-    """Limits that stop a run cleanly with a checkpoint; None sets no limit."""
+    """Limits that stop a run with a checkpoint; unset: no limit."""
 
-    calls: int | None = Field(None, ge=0, description="language-model calls")
-    tokens: int | None = Field(None, ge=0, description="prompt and completion tokens together")
-    dollars: float | None = Field(None, ge=0, description="dollars by the model cards' prices")
+    calls: int | None = Field(None, ge=0, description="model calls")
+    tokens: int | None = Field(None, ge=0, description="prompt and completion tokens")
+    dollars: float | None = Field(None, ge=0, description="dollars by card prices")
     evaluations: int | None = Field(None, ge=0, description="validation runs")
-    gpu_hours: float | None = Field(
-        None, ge=0, description="GPU-hours of all jobs on the cluster, servers included; nothing elsewhere"
-    )
+    gpu_hours: float | None = Field(None, ge=0, description="GPU-hours of cluster jobs, servers included")
     wall_time: Minutes | None = Field(
         None,
-        description="time since the launch on a cluster, such as 12h or 2d; elsewhere time that the run was worked on",
+        description="time since launch on a cluster (12h, 2d), elsewhere working time",
     )
-    jobs: int | None = Field(
-        None, ge=0, description="jobs on the cluster, each element of an array counted; nothing elsewhere"
-    )
+    jobs: int | None = Field(None, ge=0, description="cluster jobs, array tasks counted")
 
 
 class TeamOptions(_Section):
-    """What a problem in words takes of a configuration where it is solved by a team (`sharp solve`)."""
+    """Configuration keys that `sharp solve` accepts for a problem in natural language."""
 
     models: Connections = Connections()
     sampling: SamplingByAgent = SamplingByAgent()
@@ -559,36 +523,34 @@ class TeamOptions(_Section):
 
 
 class RunConfig(_Section):
-    """Everything that decides a run. Frozen into `run.yaml` with hashes of what it refers to."""
+    """The configuration, frozen into `run.yaml` with hashes of its inputs."""
 
-    problem: str = Field(description="id of a shipped problem or path of a specification")
+    problem: str = Field(description="id of a built-in problem, or path of a specification")
     method: Annotated[
         Method | str,
         Field(
-            description="PDE-SHARP, one of the methods that it is compared with (docs/explanations/methods.md), or "
-            "one of a plug-in (docs/guides/extending.md)",
+            description="a built-in method (docs/explanations/methods.md) or a plug-in's "
+            "(docs/guides/extending.md)",
         ),
     ] = "pde-sharp"
-    options: dict[str, str | float | bool] = Field({}, description="options of a method of a plug-in")
-    seed: Annotated[int, Field(ge=0, description="seed of every random choice of the run")] = 0
+    options: dict[str, str | float | bool] = Field({}, description="options of a plug-in's method")
+    seed: Annotated[int, Field(ge=0, description="seed of all random choices")] = 0
     target: Annotated[
         Target,
         Field(
-            description="what programs are ranked, stopped and chosen by: their error against the verified reference "
-            "solution, or against the data set, as in the paper; where samples have no reference solution it is the "
-            "data, and `run.yaml` says so"
+            description="error that ranks programs: vs the reference solution, or vs the data set (the "
+            "paper's; used if there is no reference solution)"
         ),
     ] = "reference"
     objective: Annotated[
         Objective,
         Field(
-            description="what the winner is: the program with the smallest error; the same, with the whole front of "
-            "error against run time sought and exported; or the fastest with an error of at most `error_below`, the "
-            "most accurate if none has"
+            description="winner: smallest error; the same, with the front of error and run time exported; or "
+            "the fastest program with an error of at most `error_below`"
         ),
     ] = "error"
     error_below: Annotated[
-        float | None, Field(gt=0, description="the error that is enough, for `objective: time`")
+        float | None, Field(gt=0, description="sufficient error, for `objective: time`")
     ] = None
     models: Models = Models()
     sampling: SamplingByRole = SamplingByRole()

@@ -7,6 +7,7 @@ whose other text is written by hand.
 from __future__ import annotations
 
 import inspect
+import re
 import types
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +21,7 @@ from pydantic_core import PydanticUndefined
 from hpc.slurm import Minutes
 from sharp.cli import cli
 from sharp.cli.exits import MEANINGS
-from sharp.config import RunConfig, Server
+from sharp.config import RunConfig, SamplingByRole, SamplingParams, Server
 from sharp.reference import FeedbackMetric, all_metrics
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -63,14 +64,21 @@ def commands(group: click.Group = cli, name: str = "sharp") -> Iterator[str]:
 
 def _command(command: click.Command, name: str) -> str:
     context = click.Context(command, info_name=name)
-    usage = " ".join([name, *command.collect_usage_pieces(context)])
+    usage = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    takes = [f"Arguments: `{' '.join(usage)}`\n"] if usage and not isinstance(command, click.Group) else []
     text, _, examples = inspect.cleandoc(command.help or "").partition("\b\nExamples:\n")
     code = inspect.cleandoc(f"\n{examples}")
-    options = [_option(p) for p in command.params if isinstance(p, click.Option)]
-    table = ["| option | meaning |", "| --- | --- |", *options, ""] if options else []
+    shown = [""] if isinstance(command, click.Group) else [f"\n```sh\n{code}\n```\n"]
+    listed = [p for p in command.params if isinstance(p, click.Option) and p.name != "as_json"]
+    options = [*map(_option, listed), ""] if listed else []
     level = "###" if name.count(" ") > 1 else "##"
-    parts = [f"{level} {name}\n", text.rstrip(), f"\n```sh\n{code}\n```\n", f"Usage: `{usage}`\n", *table]
+    parts = [f"{level} {name}\n", _linked(text.rstrip()), *shown, *takes, *options]
     return "\n".join(parts) + "\n"
+
+
+def _linked(text: str) -> str:
+    """Make links of the pages that a help text names."""
+    return re.sub(r"docs/((?:\w+/)?([\w-]+\.md))", r"[\2](../\1)", text)
 
 
 def _option(option: click.Option) -> str:
@@ -78,7 +86,7 @@ def _option(option: click.Option) -> str:
     default = f" (default: {option.default})" if option.show_default else ""
     required = " (required)" if option.required else ""
     names = "/".join([option.opts[0], *option.secondary_opts])
-    return f"| `{names}{value}` | {option.help}{default}{required} |"
+    return f"- `{names}{value}`: {_linked(option.help or '')}{default}{required}"
 
 
 def _kind(kind: click.ParamType[Any]) -> str:
@@ -95,6 +103,9 @@ def keys() -> Iterator[str]:
 
 def _models(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, type[BaseModel], str]]:
     yield prefix, model, (model.__doc__ or "").strip()
+    if model is SamplingByRole:
+        yield "sampling.ROLE.", SamplingParams, (SamplingParams.__doc__ or "").strip()
+        return
     for name, field in model.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from _models(field.annotation, f"{prefix}{name}.")
@@ -103,16 +114,13 @@ def _models(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, type[Bas
 
 
 def _keys(prefix: str, model: type[BaseModel], intro: str) -> str:
-    rows = [
-        f"| `{prefix}{name}` | {_type(field.annotation)} | {_default(field)} | {field.description} |"
+    items = [
+        f"- `{prefix}{name}` ({_type(field.annotation)}{_default(field)}): {_linked(field.description)}"
         for name, field in model.model_fields.items()
         if field.description
     ]
-    if not rows:
-        return ""
     title = prefix.rstrip(".") or "Top level"
-    table = "\n".join(["| key | values | default | meaning |", "| --- | --- | --- | --- |", *rows])
-    return f"## {title}\n\n{intro.splitlines()[0]}\n\n{table}\n"
+    return "\n".join([f"## {title}\n", f"{intro.splitlines()[0]}\n", *items, ""]) if items else ""
 
 
 def _type(annotation: Any) -> str:
@@ -127,20 +135,18 @@ def _type(annotation: Any) -> str:
         return f"list of {_type(arguments[0])}"
     if origin is not None and arguments and isinstance(annotation, type(origin[Any])) is False:
         return "mapping"
-    names = {"int": "whole number", "float": "number", "str": "text", "bool": "true, false", "Path": "file"}
+    names = {"int": "integer", "float": "number", "str": "text", "bool": "true, false", "Path": "file"}
     return names.get(getattr(annotation, "__name__", ""), "mapping")
 
 
 def _default(field: Any) -> str:
-    if field.default_factory is not None:
-        return "none"
-    if field.default is PydanticUndefined:
-        return "required"
-    if field.default is None:
-        return "unset"
+    if field.default is PydanticUndefined and field.default_factory is None:
+        return "; required"
+    if field.default is None or field.default_factory is not None:
+        return ""
     if isinstance(field.default, tuple):
-        return f"`[{', '.join(map(str, field.default))}]`"
-    return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
+        return f"; default `[{', '.join(map(str, field.default))}]`"
+    return f"; default `{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
 
 
 def metrics() -> Iterator[str]:
@@ -156,16 +162,13 @@ def metrics() -> Iterator[str]:
 def _metric(measure: FeedbackMetric) -> str:
     needs = ["reference data"] * measure.needs_data
     needs += ["a second call on a coarser grid"] * measure.needs_coarse_run
-    return f"""### {measure.name}: {measure.title}
-
-{measure.description}
-
-- Looks at: {measure.shape}.
-- Measured as: {measure.normalisation}.
-- Needs: {" and ".join(needs) or "nothing besides the solution"}.
-- Source: {measure.source}.
-
-"""
+    parts = [
+        measure.description,
+        f"*Over* {measure.shape}." * (measure.shape != "all samples, times and points"),
+        f"*Relative:* {measure.normalisation.removesuffix('; mean over samples')}.",
+        f"*Needs* {' and '.join(needs)}." * bool(needs),
+    ]
+    return f"`{measure.name}`\n:   {' '.join(filter(None, parts))}\n\n"
 
 
 PAGES: Mapping[str, Mapping[str, Callable[[], Iterable[str]]]] = {

@@ -25,11 +25,12 @@ from sharp.agent.effects import Guard, RecordedEffects, ResultStore
 from sharp.agent.memory import GraphMemory, ToolRecord
 from sharp.agent.policies import PROGRAMS, run_policy
 from sharp.agent.prog_act import SessionOutcome
+from sharp.agent.programs import whole_toolkit
 from sharp.agent.questions import Answering, answers_in, nobody
 from sharp.agent.settings import AgentConfig
 from sharp.agent.synthesis import OpenSynthesis, SolverProgram, SynthesisService, SynthesisUsage
 from sharp.agent.team import AgentTeam, Role, SamplingParams
-from sharp.agent.toolkit import standard_toolkit, whole_toolkit
+from sharp.agent.toolkit import standard_toolkit
 from sharp.agent.tools import Toolkit, toolkit_of
 from sharp.event_loop import run_coroutine
 from sharp.llm import RULE_BASED, ChatBackend, ModelCard, TokenUsage, load_card, make_backend
@@ -220,7 +221,7 @@ class _Session:
             self.say(f"{path}: asked")
             return
         self.say(f"{record.step}: {record.error or record.recipe.tool}")
-        for line in record.summary.get("as understood", ()):
+        for line in record.summary.get("as parsed", ()):
             self.say(f"    {line}")
 
 

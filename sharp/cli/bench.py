@@ -25,9 +25,9 @@ _CLOCK = click.option(
     type=click.Choice(["cpu", "wall"]),
     default="cpu",
     show_default=True,
-    help="What --time-limit counts: time of the processor, whatever else the machine does, or on the wall.",
+    help="Whether --time-limit counts processor or wall time.",
 )
-_KEPT = "what has ended is kept; the same command goes on, --report-only shows what there is"
+_KEPT = "finished trials are kept; run the same command again to continue, or use --report-only"
 _POLICIES = ("prog-act", "step-wise", "none")
 
 
@@ -48,17 +48,17 @@ def bench() -> None:
 @repeated(
     "--model",
     "models",
-    "Model card for every role, or one for each: planner=NAME,parser=NAME,…",
+    "Model card for every role, or planner=NAME,parser=NAME,…",
     default="rule-based",
 )
 @repeated(
     "--error-rate",
     "rates",
-    "Rate at which the rule-based model errs.",
+    "Error rate of the rule-based model.",
     default="0",
     type=click.FloatRange(min=0, max=1, max_open=True),
 )
-@click.option("--seeds", type=COUNT, default=1, show_default=True, help="Courses of each kind.")
+@click.option("--seeds", type=COUNT, default=1, show_default=True, help="Trials of each kind.")
 @repeated("--cases", "cases", "Case or category.", default="all", metavar="NAME|CATEGORY")
 @repeated("--style", "styles", "Style of statements.", default="the first of a case")
 @click.option(
@@ -67,11 +67,11 @@ def bench() -> None:
     type=FOLDER,
     default=Path("bench/agent"),
     show_default=True,
-    help="Where courses, rows and tables are kept.",
+    help="Directory of sessions, rows and tables.",
 )
 @click.option("--workers", type=COUNT, help="Processes.  [default: as many as there are cores]")
-@click.option("--dry-run", is_flag=True, help="Say how many courses there are and are left; do nothing.")
-@click.option("--report-only", is_flag=True, help="Write the tables of what has been played; play nothing.")
+@click.option("--dry-run", is_flag=True, help="Count trials, all and open; do nothing.")
+@click.option("--report-only", is_flag=True, help="Write the tables of finished trials.")
 @json_option
 def agent(
     policies: tuple[str, ...],
@@ -86,11 +86,11 @@ def agent(
     report_only: bool,
     as_json: bool,
 ) -> None:
-    """Let teams of agents solve the hundred cases, and put what came of it into tables.
+    """Let agents solve the hundred cases, and tabulate the results.
 
-    Every combination of policy, models and error rate plays every case. Whether it is solved is decided by the
-    error of the solution alone (docs/reference/agent-bench.md). The same command goes on after an interruption, and
-    plays again only what failed; other options add to the same folder. Tables show the courses that the options name.
+    Every combination of policy, models and error rate runs every case; the error of the solution decides
+    (docs/reference/agent-bench.md). The same command resumes, and repeats failed trials. Tables show the trials of the
+    given options.
 
     \b
     Examples:
@@ -159,7 +159,7 @@ def agent(
     type=FOLDER,
     default=Path("bench/verify"),
     show_default=True,
-    help="Where rows and tables are kept.",
+    help="Directory of rows and tables.",
 )
 @json_option
 def verify(
@@ -171,11 +171,10 @@ def verify(
     folder: Path,
     as_json: bool,
 ) -> None:
-    """Try to have wrong solutions called verified: random problems with known solutions, half of them sabotaged.
+    """Test verification: random problems with known solutions, half of them with a wrong solution.
 
-    Every second problem is solved; of the others a wrong solution is handed in, as the output of a solver or as a
-    claim. The exit code is 3 where a verdict "verified" is wrong, or a trial failed. The same command goes on after an
-    interruption; a larger count adds to the same folder (docs/guides/solving.md).
+    Exit code 3: a verdict "verified" is wrong, or a trial failed. The same command resumes; a larger count extends
+    (docs/guides/solving.md).
 
     \b
     Examples:
@@ -193,7 +192,7 @@ def verify(
     )
 
     trials = list_trials(seed, count, time_limit, clock)
-    with advice("what has ended is kept; the same command goes on"):
+    with advice("finished trials are kept; run the same command again to continue"):
         cores = len(os.sched_getaffinity(0))
         rows = run_suite(folder, trials, workers or cores, lambda line: click.echo(line, err=True))
     found, (doubted, due) = counts(rows), honest_doubts(rows)
@@ -249,13 +248,13 @@ def _show(data: BenchmarkReportData, files: ExperimentFiles, as_json: bool) -> N
 
 
 _SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
-_KEPT_CASES = "what has been solved is kept; the same command goes on, --report-only shows what there is"
+_KEPT_CASES = "solved cases are kept; run the same command again to continue, or use --report-only"
 
 
 @bench.command()
 @click.argument("file", type=FILE)
 @repeated("--family", "families", "Family of equations, such as poisson.", default="all")
-@click.option("--limit", type=COUNT, help="The first so many cases only.")
+@click.option("--limit", type=COUNT, help="Only the first cases.")
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=0, min_open=True),
@@ -264,7 +263,7 @@ _KEPT_CASES = "what has been solved is kept; the same command goes on, --report-
     help="Seconds for each case.",
 )
 @_CLOCK
-@click.option("--accuracy", type=_SHARE, default=1e-5, show_default=True, help="Relative error to aim at.")
+@click.option("--accuracy", type=_SHARE, default=1e-5, show_default=True, help="Requested relative error.")
 @click.option("--gate", type=_SHARE, default=1e-4, show_default=True, help="Relative error that passes.")
 @click.option(
     "--dir",
@@ -272,10 +271,10 @@ _KEPT_CASES = "what has been solved is kept; the same command goes on, --report-
     type=FOLDER,
     default=Path("bench/pdeagent"),
     show_default=True,
-    help="Where rows and tables are kept.",
+    help="Directory of rows and tables.",
 )
 @click.option("--jobs", type=COUNT, help="Processes.  [default: as many as there are cores]")
-@click.option("--report-only", is_flag=True, help="Write the tables of what has been solved; solve nothing.")
+@click.option("--report-only", is_flag=True, help="Write the tables of solved cases.")
 @json_option
 def pdeagent(
     file: Path,
@@ -290,11 +289,10 @@ def pdeagent(
     report_only: bool,
     as_json: bool,
 ) -> None:
-    """Solve the cases of PDEAgent-Bench without any model, and put what came of it into tables.
+    """Solve the cases of PDEAgent-Bench without a model, and tabulate the results.
 
-    FILE is a case file of the benchmark, in JSON lines. A case passes where its error against its own solution, which
-    the solver never sees, is within the gate; without one where it is verified (docs/reference/pdeagent-bench.md). The
-    same command goes on after an interruption. The exit code is 3 where a solution was called verified and is wrong.
+    FILE is a case file in JSON lines. A case passes if its error is within the gate, or, without a solution, if it is
+    verified (docs/reference/pdeagent-bench.md). The same command resumes. Exit code 3: a verified solution is wrong.
 
     \b
     Examples:

@@ -23,7 +23,7 @@ _RESULTS = {"solve": "correct", "clarify": "needs an answer", "reject": "rejecte
 def problems() -> None:
     """List, show and check problem specifications.
 
-    A problem is named by its id or by the path of a YAML file.
+    A problem is an id or the path of a YAML file.
 
     \b
     Examples:
@@ -38,12 +38,12 @@ def problems() -> None:
 @click.option(
     "--kind",
     type=click.Choice(["dataset", "case", "ill-posed"]),
-    help="Only problems with data sets, only well-posed cases, or only those that are wrong on purpose.",
+    help="Only problems with data sets, well-posed cases, or ill-posed ones.",
 )
-@click.option("--tag", help="Only problems with this tag or of this category, such as `units` or `heat`.")
+@click.option("--tag", help="Only this tag or category, such as `units` or `heat`.")
 @json_option
 def list_problems(kind: str | None, tag: str | None, as_json: bool) -> None:
-    """List all known problems (and your own in $SHARP_RESOURCES/data/problems).
+    """List problems (yours are in $SHARP_RESOURCES/data/problems).
 
     \b
     Examples:
@@ -74,7 +74,7 @@ def list_problems(kind: str | None, tag: str | None, as_json: bool) -> None:
 @click.argument("problem", type=PROBLEM)
 @json_option
 def show_problem(problem: str, as_json: bool) -> None:
-    """Show a problem as models see it: its description and the solver template.
+    """Show a problem as models see it: description and solver template.
 
     \b
     Examples:
@@ -93,10 +93,9 @@ def show_problem(problem: str, as_json: bool) -> None:
 @click.argument("problem", type=PROBLEM)
 @json_option
 def check_problem(problem: str, as_json: bool) -> None:
-    """Check a specification, and whether its problem is well posed.
+    """Check a specification and the well-posedness of its problem.
 
-    Every finding names file, line and key. What is missing is asked for (exit code 9); what is wrong, contradictory
-    or ill-posed is refused (exit code 2).
+    Every finding names file, line and key. Exit code 9: something is missing; 2: wrong, contradictory or ill-posed.
 
     \b
     Examples:
@@ -132,15 +131,14 @@ def check_problem(problem: str, as_json: bool) -> None:
     type=FOLDER,
     default=Path("pde-agent-bench"),
     show_default=True,
-    help="Where to write the specifications.",
+    help="Directory of the specifications.",
 )
 @json_option
 def import_problems(file: Path, folder: Path, as_json: bool) -> None:
-    """Import the cases of pde-agent-bench as specifications.
+    """Import the cases of PDEAgent-Bench as specifications.
 
-    FILE is a case file of the benchmark, in JSON lines. Each case that can be said becomes a specification in the
-    folder; the others are counted by reason, and with --json listed. A file that is there already and differs is
-    kept. Where nothing could be imported the exit code is 2.
+    FILE is a case file in JSON lines. Rejected cases are counted by reason, with --json listed. Existing files that
+    differ are kept. Exit code 2: nothing was imported.
 
     \b
     Examples:
@@ -180,7 +178,7 @@ def models() -> None:
 @models.command("list")
 @json_option
 def list_models(as_json: bool) -> None:
-    """List the shipped model cards (and your own in $SHARP_RESOURCES/models).
+    """List model cards (yours are in $SHARP_RESOURCES/models).
 
     \b
     Examples:
@@ -204,7 +202,7 @@ def list_models(as_json: bool) -> None:
 @click.argument("model", type=MODEL)
 @json_option
 def show_model(model: str, as_json: bool) -> None:
-    """Show one model card, by name or from a file.
+    """Show one model card, by name or file.
 
     \b
     Examples:
@@ -221,17 +219,16 @@ def show_model(model: str, as_json: bool) -> None:
 
 @click.command(cls=SharpCommand)
 @click.argument("name", required=False)
-@click.option("--problem", metavar="PROBLEM", help="Only what is for this problem: its id or file.")
-@click.option("--propose", metavar="MODEL", help="Let a model choose for the problem of --problem.")
-@click.option("--without-data", is_flag=True, help="With --propose: only what needs no reference data.")
+@click.option("--problem", metavar="PROBLEM", help="Only for this problem (id or file).")
+@click.option("--propose", metavar="MODEL", help="Let a model choose for --problem.")
+@click.option("--without-data", is_flag=True, help="With --propose: only metrics without reference data.")
 @json_option
 def metrics(
     name: str | None, problem: str | None, propose: str | None, without_data: bool, as_json: bool
 ) -> None:
-    """List what programs can be judged by, or let a model propose it.
+    """List feedback metrics, or let a model propose some.
 
-    With a name, all about that kind of feedback. Names are values of the option `feedback.metrics` of a run: `--set
-    feedback.metrics=[residual,two_grid]`.
+    With a name, its description. Use names in `feedback.metrics`: `--set feedback.metrics=[residual,two_grid]`.
 
     \b
     Examples:

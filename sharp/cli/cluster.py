@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 def cluster() -> None:
     """List, show and draft cluster profiles.
 
-    A profile says how jobs are submitted on one cluster. Yours lie in ~/.config/pde-sharp/clusters and come before
-    the shipped examples; every key is described in docs/guides/slurm.md.
+    Profiles are in ~/.config/pde-sharp/clusters (docs/guides/slurm.md).
 
     \b
     Examples:
@@ -37,7 +36,7 @@ def cluster() -> None:
 @cluster.command("list")
 @json_option
 def list_(as_json: bool) -> None:
-    """List your profiles and the shipped examples.
+    """List your profiles and the built-in examples.
 
     \b
     Examples:
@@ -55,10 +54,10 @@ def list_(as_json: bool) -> None:
 
 @cluster.command("show")
 @click.argument("name", metavar="CLUSTER")
-@click.option("--script", "role", type=ROLES, help="Show the batch script of a job in this role instead.")
+@click.option("--script", "role", type=ROLES, help="Show the batch script of this role.")
 @json_option
 def show_(name: str, role: RoleName | None, as_json: bool) -> None:
-    """Show one profile, by name or from a file, or a batch script as it would be submitted with it.
+    """Show a profile, by name or file, or one of its batch scripts.
 
     \b
     Examples:
@@ -77,11 +76,11 @@ def show_(name: str, role: RoleName | None, as_json: bool) -> None:
 
 @cluster.command()
 @click.argument("name")
-@click.option("--output", type=FILE, help="Write to this file instead.")
-@click.option("--force", is_flag=True, help="Replace a profile that is there.")
+@click.option("--output", type=FILE, help="File to write.")
+@click.option("--force", is_flag=True, help="Replace an existing profile.")
 @json_option
 def init(name: str, output: Path | None, force: bool, as_json: bool) -> None:
-    """Draft a profile from what sinfo and scontrol say of the cluster at hand.
+    """Draft a profile from sinfo and scontrol.
 
     \b
     Examples:
@@ -98,18 +97,16 @@ def init(name: str, output: Path | None, force: bool, as_json: bool) -> None:
 
 @click.command(cls=SharpCommand)
 @click.argument("model", type=MODEL)
-@click.option(
-    "--cluster", metavar="NAME", help="Cluster profile, by name or file; needed unless with --stop."
-)
-@click.option("--replicas", type=COUNT, help="Servers at once; by default the profile's number.")
+@click.option("--cluster", metavar="NAME", help="Cluster profile, by name or file.")
+@click.option("--replicas", type=COUNT, help="Servers.  [default: the profile's]")
 @click.option(
     "--dir",
     "folder",
     type=FOLDER,
-    help="Where jobs, key and logs are kept; by default served/MODEL.",
+    help="Directory of jobs, key and logs.  [default: served/MODEL]",
 )
-@click.option("--dry-run", is_flag=True, help="Print the batch script and what it asks for; needs no Slurm.")
-@click.option("--stop", "ending", is_flag=True, help="Let the servers finish what they are at, and end them.")
+@click.option("--dry-run", is_flag=True, help="Print the batch script and its resources; needs no Slurm.")
+@click.option("--stop", "ending", is_flag=True, help="Drain the servers and end them.")
 @json_option
 def serve(
     model: str,
@@ -122,9 +119,8 @@ def serve(
 ) -> None:
     """Serve a model on a cluster with vLLM, without a run.
 
-    Submits one job for each replica, waits until all answer, prints where, and leaves them there: they end when nobody
-    has asked them for a while, when their time is up, or with --stop. Run again, it finds those that answer and
-    submits what is missing. Runs that are launched on a cluster need none of this: they start their servers themselves.
+    Submits one job for each replica, waits until all reply, and prints their addresses. Servers end when idle, at their
+    time limit, or with --stop. Run again, it submits missing replicas. Launched runs start their servers themselves.
 
     \b
     Examples:
@@ -160,7 +156,7 @@ def serve(
         error.add_note(f"End them: {again} --stop")
         raise
     if served.shortfall:
-        click.echo(f"warning: fewer servers than asked for: {served.shortfall}", err=True)
+        click.echo(f"warning: fewer servers than requested: {served.shortfall}", err=True)
     servers = "\n\n".join(map(_format_server, served.services))
     show(as_json, [_facts(service) for service in served.services], f"{servers}\n\nEnd: {again} --stop")
 

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 def advance(folder: Path, as_json: bool) -> None:
     """Do the next step of a run or sweep on a cluster.
 
-    For people and for cron. Does all that can be done now, hands the rest to jobs, and ends without waiting for them:
-    with 75 and a sentence of what is waited for, or with 0 once all is finished and reported. For clusters whose jobs
-    may not submit jobs (`submit_from_compute: false`); elsewhere controller jobs do the same. Can be called at any
-    time, by anybody, twice at once too.
+    Does all that can be done now, submits jobs, and exits: with 75 while jobs are waited for, with 0 once finished. For
+    cron, and clusters whose jobs may not submit jobs (`submit_from_compute: false`). Safe at any time.
 
     \b
     Examples:
@@ -52,8 +50,8 @@ def advance(folder: Path, as_json: bool) -> None:
 def cancel(path: Path, yes: bool, as_json: bool) -> None:
     """Cancel all jobs of a run or sweep on a cluster.
 
-    The controllers go first, so that none starts a successor; then servers and evaluations. What was finished is kept,
-    and the run can go on later; programs that were being evaluated are evaluated again then.
+    Controllers are cancelled first, then servers and evaluations. Results are kept, and the run can continue later;
+    interrupted evaluations are repeated.
 
     \b
     Examples:
@@ -82,7 +80,7 @@ def cancel(path: Path, yes: bool, as_json: bool) -> None:
         as_json,
         {"cancelled": gone, "left": left},
         f"{len(gone)} jobs were cancelled{ending_jobs}.\n"
-        f"What was finished is kept. Go on with: sharp launch {shlex.quote(str(path))}",
+        f"Results are kept. Continue with: sharp launch {shlex.quote(str(path))}",
     )
 
 
@@ -90,7 +88,7 @@ def _question(path: Path, campaign: Campaign, jobs: tuple[Job, ...] | None) -> s
     from hpc.campaign import count_by_role
 
     if jobs is None:
-        return f"Slurm does not answer just now. Cancel all jobs of {path} all the same?"
+        return f"Slurm does not reply. Cancel all jobs of {path} anyway?"
     counts = ", ".join(f"{count} {role}" for role, count in count_by_role(campaign, jobs).items())
     return f"Cancel {len(jobs)} jobs ({counts}) of {path}?"
 
@@ -115,10 +113,9 @@ def _cancel(path: Path, campaign: Campaign) -> list[str]:
 @click.argument("count", metavar="N|none")
 @json_option
 def throttle(path: Path, count: str, as_json: bool) -> None:
-    """Let at most N evaluations go on at once on a cluster, from now on.
+    """Limit a cluster run to N concurrent evaluations.
 
-    Whoever steers reads this within seconds; evaluations that have begun go on. With `none` the cluster profile's own
-    limit holds again.
+    Takes effect within seconds; running evaluations continue. `none` restores the profile's limit.
 
     \b
     Examples:

@@ -13,17 +13,15 @@ if TYPE_CHECKING:
     from sharp.problems import Problem
     from sharp.reference import DataSet
 
-_problem_option = click.option(
-    "--problem", help="Problem that the file belongs to.  [default: recognised by what the file holds]"
-)
+_problem_option = click.option("--problem", help="Problem of the file.  [default: recognised by content]")
 
 
 @click.group(cls=SharpGroup)
 def data() -> None:
-    """Make, import and audit reference data.
+    """Generate, import and audit reference data.
 
-    Every data set holds the self-converged solution with an estimate of its error, or has a companion file
-    `….reference.hdf5` that does, for the same initial conditions. Made data are kept in $SHARP_DATA.
+    Data sets of published schemes have a companion file `….reference.hdf5` with the reference solution and its error.
+    Generated data are kept in $SHARP_DATA.
 
     \b
     Examples:
@@ -37,8 +35,10 @@ def data() -> None:
 @click.option(
     "--kind",
     type=click.Choice(["pdebench", "reference"]),
-    help="The published generator's scheme and precision, or the self-converged solution.  [default: pdebench for the "
-    "five families that have a published generator, else reference]",
+    help=(
+        "The published scheme and precision, or the reference solution.  [default: pdebench "
+        "for the five families, else reference]"
+    ),
 )
 @click.option("--samples", type=COUNT, default=200, show_default=True, help="Number of samples.")
 @click.option("--seed", default=2022, show_default=True, help="Seed of the initial conditions.")
@@ -52,10 +52,10 @@ def make(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Generate reference data for a problem in PDEBench's layout.
+    """Generate reference data in PDEBench's layout.
 
-    For problems of no known family the first sample is the initial state as stated, the others are smooth variations of
-    it, each solved for to the accuracy that the specification asks for.
+    For your own problems sample 0 is the stated problem, the others are smooth variations, each solved to the
+    specification's accuracy.
 
     \b
     Examples:
@@ -80,15 +80,11 @@ def make(
 @click.argument("file", type=FILE)
 @_problem_option
 @click.option("--output", type=FILE, required=True, help="Data set to write.")
-@click.option(
-    "--first", type=COUNT, default=100, show_default=True, help="Samples to take from the beginning (test)."
-)
-@click.option(
-    "--last", type=COUNT, default=100, show_default=True, help="Samples to take from the end (validation)."
-)
+@click.option("--first", type=COUNT, default=100, show_default=True, help="Test samples, from the beginning.")
+@click.option("--last", type=COUNT, default=100, show_default=True, help="Validation samples, from the end.")
 @json_option
 def import_(file: Path, problem: str | None, output: Path, first: int, last: int, as_json: bool) -> None:
-    """Import an original PDEBench or CodePDE file unchanged, and compute the reference solution for it.
+    """Import a PDEBench or CodePDE file unchanged, and compute its reference solution.
 
     \b
     Examples:
@@ -106,12 +102,12 @@ def import_(file: Path, problem: str | None, output: Path, first: int, last: int
 @data.command()
 @click.argument("file", type=FILE)
 @_problem_option
-@click.option("--samples", type=COUNT, default=8, show_default=True, help="Samples to look at.")
+@click.option("--samples", type=COUNT, default=8, show_default=True, help="Samples to audit.")
 @json_option
 def audit(file: Path, problem: str | None, samples: int, as_json: bool) -> None:
-    """Report how far a data file is from the solution of its equation: the residual and the data error.
+    """Report the data-set error and residual of a data file.
 
-    A score below the data error means imitation of the data's errors, not accuracy.
+    A score below the data-set error means imitation of the data's errors, not accuracy.
 
     \b
     Examples:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharp.cli.exits import PROGRAM_FAILED
-from sharp.cli.options import COUNT, FILE, PROBLEM, SharpCommand, json_option, repeated, show
+from sharp.cli.options import COUNT, FILE, PROBLEM, SharpCommand, confirm, json_option, repeated, show
 
 if TYPE_CHECKING:
     from sharp.document import Block
@@ -31,38 +31,33 @@ _TIERS = ("auto", "bubblewrap", "landlock", "apptainer", "rlimits")
     type=click.Choice(["validation", "smoke", "test"]),
     default="validation",
     show_default=True,
-    help="Samples to score on; smoke is two of them for a short time, with checks of the interface.",
+    help="Samples to score on; smoke checks the interface on two.",
 )
-@click.option("--data", type=FILE, help="Data file.  [default: generated once, as by `sharp run`]")
+@click.option("--data", type=FILE, help="Data file.  [default: generated once]")
 @click.option("--samples", type=COUNT, help="Samples of the split.  [default: 100, or half of a small file]")
-@repeated(
-    "--measure", "measures", "Compute a feedback measure, too (`sharp metrics` lists them).", metavar="NAME"
-)
+@repeated("--measure", "measures", "Also compute a feedback metric (`sharp metrics`).", metavar="NAME")
 @click.option("--repeats", type=COUNT, default=1, show_default=True, help="Calls; the first may compile.")
 @click.option("--shards", type=COUNT, default=1, show_default=True, help="Processes that share the samples.")
-@click.option(
-    "--mpi", metavar="COMMAND", help="Launch the shards over MPI ranks, as by 'mpiexec -n {shards}'."
-)
+@click.option("--mpi", metavar="COMMAND", help="Launcher of MPI ranks, such as 'mpiexec -n {shards}'.")
 @click.option("--x64/--no-x64", default=None, help="JAX's 64-bit mode.  [default: as written]")
-@click.option("--convergence", is_flag=True, help="Measure the order of accuracy on smooth solutions, too.")
+@click.option("--convergence", is_flag=True, help="Also measure the order of accuracy on smooth solutions.")
 @click.option(
     "--sandbox",
     type=click.Choice(_TIERS),
     default="auto",
     show_default=True,
-    help="How the program is confined.",
+    help="Sandbox tier.",
 )
-@click.option("--image", type=FILE, help="Image of the apptainer sandbox.")
-@click.option("--yes", is_flag=True, help="Open the test samples without asking.")
+@click.option("--image", type=FILE, help="Image of the apptainer tier.")
+@click.option("--yes", is_flag=True, help="Open the test samples without confirmation.")
 @json_option
 def evaluate(
     problem: str, solver: Path, sandbox: Any, image: Path | None, yes: bool, as_json: bool, **options: Any
 ) -> None:
     """Run one solver on a problem's data and score it.
 
-    That is done as in a tournament, but nothing is kept save generated data. A program that fails is told from a
-    machine that fails by the exit code. The test samples are for what has been chosen without them: they are opened
-    after a question, and who opened them when is logged beside the data file.
+    As in a tournament, without a run. Exit code 8: the program failed; 7: the machine. Test samples are opened after
+    confirmation, and each use is logged next to the data file.
 
     \b
     Examples:
@@ -76,7 +71,7 @@ def evaluate(
     from sharp.api import evaluated
 
     if options["split"] == "test" and not yes:
-        click.confirm(_OPENING, abort=True, err=True)
+        confirm(_OPENING)
     policy = SandboxPolicy(tier=sandbox, image=image)
     outcome = evaluated(problem, solver, None, sandbox=policy, **options)
     show(as_json, outcome.to_json(), _blocks(outcome))

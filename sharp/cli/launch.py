@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     "--cluster", "cluster_name", metavar="NAME", help="Profile of the cluster (`sharp cluster list`)."
 )
 @run_dir_option
-@set_option("Change one key of a new run's configuration.")
+@set_option("Set one configuration key of a new run.")
 @click.option("--model", type=MODEL, help="Model card for every role of a new run.")
 @base_url_option
-@budget_option("Set a budget of an existing run before it goes on.")
-@server_option("Say where a model of an existing run is served now (…/v1).")
+@budget_option("Set a budget of an existing run.")
+@server_option("Address of a model's server, for an existing run (…/v1).")
 @prior_option
 @start_option
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Print every script, its command and the cost; needs no Slurm, does nothing.",
+    help="Print scripts, commands and cost; needs no Slurm.",
 )
 @json_option
 def launch(
@@ -59,13 +59,11 @@ def launch(
     as_json: bool,
     **changes: Any,
 ) -> None:
-    """Carry a run out on a Slurm cluster.
+    """Run on a Slurm cluster.
 
-    Takes what `sharp run` takes, makes the run directory, which compute nodes must see, and submits a controller job.
-    That carries the run on and submits the others: evaluations, servers of models, its own successor. Takes the
-    directory of a run as well: one that was begun on this machine, or one that was launched before and has stopped.
-    Launching what is under way changes nothing. All that has to do with the cluster lies in RUN/slurm
-    (docs/guides/cluster.md).
+    Takes what `sharp run` takes, creates the run directory, which compute nodes must see, and submits a controller job,
+    which submits evaluations, model servers and its successor. Also takes the directory of a stopped run. Launching an
+    active run changes nothing. Files of the cluster are in RUN/slurm (docs/guides/cluster.md).
 
     \b
     Examples:

@@ -23,23 +23,22 @@ _LOOK_S = 2.0
 @click.command(cls=SharpCommand)
 @folder_argument
 @click.argument("name", metavar="[CANDIDATE|SUBMISSION|JOB]", required=False)
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is printed, until it is over.")
-@click.option("--code", is_flag=True, help="Show the candidate's program, too.")
+@click.option("-f", "--follow", is_flag=True, help="Follow until the job ends.")
+@click.option("--code", is_flag=True, help="Also show the candidate's program.")
 @click.option(
     "-n",
     "--lines",
     type=COUNT,
     default=100,
     show_default=True,
-    help="Lines of each file, counted from its end.",
+    help="Last lines of each file.",
 )
 @json_option
 def logs(path: Path, name: str | None, follow: bool, code: bool, lines: int, as_json: bool) -> None:
-    """Show what a candidate's evaluations printed, or what a job did.
+    """Show a candidate's evaluations, or the log of a job.
 
-    Of a candidate: how each of its evaluations went, where it ran, what it printed and how it failed. Of a submission
-    or job on the cluster (as `sharp status --jobs` names them; an element of an array is JOB_INDEX): its log. Without a
-    name: the newest log of the controller.
+    A candidate: results, nodes, output and failures of its evaluations. A submission, job or array task JOB_INDEX (see
+    `sharp status --jobs`): its log. Without a name: the newest controller log.
 
     \b
     Examples:

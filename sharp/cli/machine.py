@@ -22,9 +22,9 @@ _COLOURS = {"ok": "green", "note": "blue", "warning": "yellow", "failure": "red"
 
 @click.group(cls=SharpGroup)
 def cache() -> None:
-    """Show and clear what earlier runs measured.
+    """Show and clear the evaluation cache.
 
-    Finished evaluations are kept by content in $SHARP_CACHE and used by every run (`evaluation.cache`).
+    Finished evaluations are stored in $SHARP_CACHE and used by every run (`evaluation.cache`).
 
     \b
     Examples:
@@ -36,7 +36,7 @@ def cache() -> None:
 @cache.command()
 @json_option
 def status(as_json: bool) -> None:
-    """Show where the entries are, how many, and how many have been of use.
+    """Show location, number and use of the entries.
 
     \b
     Examples:
@@ -59,11 +59,11 @@ def status(as_json: bool) -> None:
     type=click.FloatRange(min=0),
     default=0.0,
     metavar="DAYS",
-    help="Only entries that have not been used for so many days.  [default: all]",
+    help="Only entries unused for this many days.  [default: all]",
 )
 @json_option
 def clear(older_than: float, as_json: bool) -> None:
-    """Remove entries. Runs keep their results; nothing else is touched.
+    """Remove entries. Runs keep their results.
 
     \b
     Examples:
@@ -80,14 +80,13 @@ def clear(older_than: float, as_json: bool) -> None:
 
 @click.command(cls=SharpCommand)
 @click.option(
-    "--image", type=click.Path(path_type=Path, exists=True), help="Try the Apptainer tier with this image."
+    "--image", type=click.Path(path_type=Path, exists=True), help="Try the apptainer tier with this image."
 )
 @json_option
 def sandbox(image: Path | None, as_json: bool) -> None:
-    """Say which ways to keep programs apart work on this machine.
+    """Show which sandbox tiers work on this machine.
 
-    Every tier is tried with a small program; `auto` takes the first that works. Run it where the programs will run
-    (srun sharp sandbox): a login node may differ from the nodes of a job.
+    Run it where the programs will run (srun sharp sandbox); `auto` uses the first that works.
 
     \b
     Examples:
@@ -112,29 +111,26 @@ def sandbox(image: Path | None, as_json: bool) -> None:
 
 
 @click.command(cls=SharpCommand)
-@click.option(
-    "--cluster", metavar="NAME", help="Check this cluster profile too, and by a job a compute node."
-)
-@repeated("--role", "roles", "Run the job in this role.", type=ROLES, default="evaluate")
+@click.option("--cluster", metavar="NAME", help="Also check this profile, and a compute node by a job.")
+@repeated("--role", "roles", "Role of the job.", type=ROLES, default="evaluate")
 @click.option("--no-job", is_flag=True, help="Submit no job.")
 @click.option(
     "--dir",
     "folder",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=click.Path(path_type=Path, file_okay=False),
     default=".",
     show_default=True,
-    help="Where runs are to lie.",
+    help="Directory for runs; made if missing.",
 )
-@click.option("--wait", default="10min", show_default=True, help="How long to wait for a job's report.")
+@click.option("--wait", default="10min", show_default=True, help="Time to wait for the job.")
 @json_option
 def doctor(
     cluster: str | None, roles: tuple[RoleName, ...], no_job: bool, folder: Path, wait: str, as_json: bool
 ) -> None:
-    """Check this machine or a cluster, and say how to mend it.
+    """Check this machine or a cluster, and list fixes.
 
-    Looked at are commands, versions and limits of Slurm, the file system of runs, free space and quota, the
-    confinement of programs, GPUs, weights of models, and clocks. With --cluster a short job does the same on a
-    compute node. The exit code is 7 if anything does not work.
+    Checks Slurm, file system, free space, sandbox, GPUs, model weights and clocks; with --cluster also a compute node
+    by a short job. Exit code 7: something does not work.
 
     \b
     Examples:
@@ -142,8 +138,10 @@ def doctor(
       sharp doctor --cluster mycluster --dir /scratch/me/runs
       sharp doctor --cluster mycluster --role server --wait 2h
     """
+    from hpc.files import make_directory
     from sharp.runs import checkup, seconds
 
+    make_directory(folder)
     findings: list[Finding] = []
     for finding in checkup(cluster, roles or ("evaluate",), folder.resolve(), seconds(wait), job=not no_job):
         findings.append(finding)

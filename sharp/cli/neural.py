@@ -29,12 +29,12 @@ def neural() -> None:
 
 @neural.command("list")
 @click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=FOLDER)
-@click.option("--problem", metavar="PROBLEM", help="Only what is for this problem: its id or file.")
+@click.option("--problem", metavar="PROBLEM", help="Only for this problem (id or file).")
 @json_option
 def list_(folders: tuple[Path, ...], problem: str | None, as_json: bool) -> None:
-    """List published and trained rows by name, with what each number means: a reference, and no ranking.
+    """List published and trained results, with the meaning of each number.
 
-    Trainings are found in the data folder, and in each FOLDER that is named.
+    Trainings are searched in the data folder and in each FOLDER.
 
     \b
     Examples:
@@ -59,7 +59,7 @@ def list_(folders: tuple[Path, ...], problem: str | None, as_json: bool) -> None
 @neural.command()
 @json_option
 def tables(as_json: bool) -> None:
-    """Show the tables of neural solvers that the paper quotes from others, as printed.
+    """Show the tables of neural solvers that the paper quotes.
 
     \b
     Examples:
@@ -84,20 +84,20 @@ def tables(as_json: bool) -> None:
 @neural.command()
 @click.argument("problem", type=PROBLEM)
 @click.option("--samples", type=COUNT, default=500, show_default=True, help="Samples to train on.")
-@click.option("--epochs", type=COUNT, default=150, show_default=True, help="How often each is learnt from.")
+@click.option("--epochs", type=COUNT, default=150, show_default=True, help="Passes over the samples.")
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Seed of the first weights, of the order of samples, and of the samples themselves.",
+    help="Seed of weights, samples and their order.",
 )
-@click.option("--output", type=FOLDER, help="Folder of the training.  [default: one in the data folder]")
-@click.option("--data", type=FILE, help="Data file to score on.  [default: the one that `sharp run` uses]")
+@click.option("--output", type=FOLDER, help="Folder of the training.  [default: in the data folder]")
+@click.option("--data", type=FILE, help="Data file to score on.  [default: that of `sharp run`]")
 @click.option(
     "--held-out",
     type=COUNT,
-    help="Samples to validate with, and to test with.  [default: 100, or half of a small file]",
+    help="Validation and test samples.  [default: 100, or half of a small file]",
 )
 @json_option
 def train(
@@ -110,10 +110,10 @@ def train(
     held_out: int | None,
     as_json: bool,
 ) -> None:
-    """Train a small Fourier neural operator on generated data and score it as a solver is scored.
+    """Train a small Fourier neural operator on generated data, and score it like a solver.
 
-    For equations in one space dimension and time; it needs the extra `neural`. A training that was stopped goes on
-    where it was when the same command is given again. The test samples are opened once, at its end.
+    For equations in one space dimension and time; needs the extra `neural`. The same command resumes. Test samples are
+    opened once, at the end.
 
     \b
     Examples:

@@ -49,31 +49,38 @@ folder_argument = click.argument("path", metavar="RUN|SWEEP", type=FOLDER)
 run_dir_option = click.option(
     "--run-dir", "path", type=PATH, help="Run directory.  [default: runs/NAME-TIME]"
 )
-base_url_option = click.option("--base-url", help="Where the OpenAI-compatible server of --model is (…/v1).")
+base_url_option = click.option("--base-url", help="URL of the OpenAI-compatible server of --model (…/v1).")
 prior_option = click.option(
     "--prior-run",
     metavar="RUN",
     type=FOLDER,
-    help="Tell those who write the programs what this earlier run on the same problem and data found.",
+    help="Show authors what this earlier run on the same problem and data found.",
 )
 start_option = click.option(
     "--start",
     multiple=True,
     metavar="SOLVER.py",
     type=PATH,
-    help="Start from this solver of your own: a candidate like the others, run first.  (may be given several times)",
+    help="Your own solver as a candidate that runs first. Repeatable.",
+)
+track_option = click.option(
+    "--track",
+    multiple=True,
+    metavar="TRACKER",
+    help="Send the run's course to a tracker: mlflow, opentelemetry, wandb or a plug-in's (docs/guides/monitoring.md). "
+    "May be repeated.",
 )
 answers_option = click.option(
     "--answers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="For words: a filled-in questions.yaml, in place of the words.",
+    help="Instead of a text: a filled-in questions.yaml.",
 )
 
 
 def repeated(flag: str, name: str, text: str, *, default: str = "", **options: Any) -> Callable[..., Any]:
     """Return an option that may be repeated, and says so after `text`; `default` says what is taken without any."""
     shown = f"  [default: {default}]" if default else ""
-    return click.option(flag, name, multiple=True, help=f"{text} May be repeated.{shown}", **options)
+    return click.option(flag, name, multiple=True, help=f"{text} Repeatable.{shown}", **options)
 
 
 set_option = partial(repeated, "--set", "overrides", metavar="KEY=VALUE")
@@ -110,6 +117,15 @@ def echo_blocks(*blocks: Block) -> None:
 def echo_json(value: Any) -> None:
     """Print a value as JSON on one line; numbers that JSON does not have become null."""
     click.echo(json.dumps(_finite(value), ensure_ascii=False, allow_nan=False))
+
+
+def confirm(question: str) -> None:
+    """Ask on standard error; raises `Abort` for a no, and `UsageError` where nobody is there to answer."""
+    import sys
+
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{question} Nobody can be asked here; say so with --yes")
+    click.confirm(question, abort=True, err=True)
 
 
 def show(as_json: bool, facts: Any, content: str | Iterable[Block]) -> None:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     "--error-below",
     type=click.FloatRange(min=0, min_open=True),
     metavar="ERROR",
-    help="Write the fastest program with at most this error on validation data, too, as RUN/front/ID/.",
+    help="Also write the fastest program with at most this validation error to RUN/front/ID/.",
 )
 @json_option
 def report(path: Path, error_below: float | None, as_json: bool) -> None:
     """Write the report of a run or a sweep, finished or not.
 
-    It is report.html, report.md and solver/ in the run's directory. Everything in it is rebuilt from the run's
-    record; nothing is asked of a model and no program is run. Of a sweep, its table and its own report are written.
+    Writes report.html, report.md and solver/ from the journal, without calls or evaluations; for a sweep its table and
+    report.
 
     \b
     Examples:
@@ -61,14 +61,11 @@ def _plain(found: Path | tuple[Path, ...] | str | None) -> str | list[str] | Non
 @click.argument("path", metavar="RUN|BUNDLE|FOLDER", type=click.Path(path_type=Path))
 @json_option
 def replay(path: Path, as_json: bool) -> None:
-    """Re-run a finished run from its record alone and compare.
+    """Re-run a finished run from its record and compare.
 
-    No model is asked and no program is run: the method is executed on the recorded answers, and the state at every
-    barrier must be the recorded one, byte for byte. Exit code 3 if it is not. A bundle (`sharp bundle`) is unpacked
-    into a temporary folder, and its files must be those that it was made of. A run that a budget stopped is re-run to
-    where it was stopped. Of a problem in words, the folder of
-    `sharp solve "…"` (or RUN/translation of `sharp run "…"`) is taken: ending, plan, findings, tokens and, up to
-    rounding, the error must be those of its solve_result.json.
+    The method runs on recorded replies; the state at every checkpoint must agree byte for byte, else the exit code
+    is 3. Also takes a bundle (`sharp bundle`), whose hashes are verified, or the directory of `sharp solve "…"` or
+    RUN/translation, where errors may differ by rounding.
 
     \b
     Examples:
@@ -92,9 +89,8 @@ def replay(path: Path, as_json: bool) -> None:
 def bundle(path: Path, output: Path | None, as_json: bool) -> None:
     """Write a run as one file that replays on another machine.
 
-    It holds the record, the checkpoints, the report and the solver, the code, prompts and model cards of this
-    software, and what the run and the bundle were made with: git commit, Python, every package's version, the hash of
-    the data. `sharp replay FILE` checks and replays it; the data set itself is not needed for that.
+    It contains journal, checkpoints, report, solver, software, prompts, model cards, git commit, package versions and
+    the hash of the data.
 
     \b
     Examples:
@@ -119,11 +115,11 @@ def _verdict(result: Replay | ReplayReport) -> str:
         if result.missing is not None and result.stopped is None:
             return f"The record does not hold the whole run: {result.missing}"
         if result.differing is not None:
-            return f"The state differs from the recorded one at barrier {result.differing!r}."
+            return f"The state differs from the recorded one at checkpoint {result.differing!r}."
         end = "" if result.stopped is None else f" The run was stopped there: {result.stopped}."
-        return f"Same state at every barrier, without a call: {result.digest}.{end}"
+        return f"Same state at every checkpoint, without a call: {result.digest}.{end}"
     if result.missing is not None:
-        return f"The record does not hold the whole course: {result.missing}"
+        return f"The record is incomplete: {result.missing}"
     if result.differing:
         return f"Not as in solve_result.json: {', '.join(result.differing)}."
     return "Same ending, plan, findings and error, without a call."
@@ -135,17 +131,15 @@ def _verdict(result: Replay | ReplayReport) -> str:
     "--gpu-price",
     type=click.FloatRange(min=0),
     metavar="DOLLARS",
-    help="What an hour of the GPU that programs run on costs.  [default: not counted]",
+    help="Price of an hour of the programs' GPU.  [default: not counted]",
 )
 @click.option("--output", type=FOLDER, help="Folder for a page, a table and a figure.")
 @json_option
 def compare(paths: tuple[Path, ...], gpu_price: float | None, output: Path | None, as_json: bool) -> None:
-    """Hold runs against each other: errors, evaluations, tokens, dollars.
+    """Compare runs: errors, evaluations, tokens, cost.
 
-    Runs may be of any method, finished or not; of a sweep, all its runs are taken. They are read from their records
-    alone, and grouped by problem; the first run of a problem is the one that the others' break-even is against. Each is
-    counted as if it stood alone, whatever other runs or the cache have given it. With --output, compare.html,
-    compare.md, compare.csv, compare.parquet and cost.svg (error against total cost) are written.
+    Runs of any method, finished or not, and all runs of sweeps, by problem. Costs count each run as if alone;
+    break-even is against the first run. --output writes compare.html, .md, .tex, .csv, .parquet and cost.svg.
 
     \b
     Examples:

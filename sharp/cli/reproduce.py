@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 @click.command(cls=SharpCommand)
 @click.argument("name", metavar="[NAME|FILE.yaml]", required=False)
-@click.option("--list", "listed", is_flag=True, help="List the studies, and do nothing else.")
+@click.option("--list", "listed", is_flag=True, help="List the studies.")
 @click.option("--dir", "folder", type=PATH, help="Directory of its sweep.  [default: named after the study]")
-@click.option("--seeds", type=COUNT, help="Repeats, with the seeds 0, 1, and so on.")
+@click.option("--seeds", type=COUNT, help="Repeats, with seeds 0, 1, …")
 @repeated("--model", "models", "A model that writes programs.")
 @repeated("--judge", "judges", "A judge of the jury.", default="the models")
-@click.option("--paper-models", "as_published", is_flag=True, help="The models of the paper, in their roles.")
+@click.option("--paper-models", "as_published", is_flag=True, help="The paper's models, in their roles.")
 @click.option(
     "--quick",
     is_flag=True,
-    help="Few samples, coarse grids and short limits, as the study says; marked on the page.",
+    help="Few samples, coarse grids, short limits; marked on the page.",
 )
 @base_option
 @cluster_option
 @yes_option
 @dry_run_option
-@click.option("--report-only", is_flag=True, help="Run nothing: write the page from what the sweep has.")
+@click.option("--report-only", is_flag=True, help="Write the page from existing runs.")
 @steal_option
 @json_option
 def reproduce(
@@ -60,13 +60,11 @@ def reproduce(
     as_json: bool,
     **how: Any,
 ) -> None:
-    """Make a table or a figure of the paper anew, beside the published one.
+    """Reproduce a table or figure of the paper next to the published one.
 
-    A study (docs/guides/studies.md) is a sweep with the tables and figures that are made of it. Without models the
-    rule-based model plays all roles; --model and --judge name others, --paper-models takes those of the paper. What is
-    finished is never run again; studies of the same runs share them. The page lies in the sweep's directory as
-    NAME.html, NAME.md and NAME-1.svg, its records as NAME.csv and NAME.parquet. On a cluster the sweep is launched;
-    once it is finished, --report-only writes the page.
+    A study (docs/guides/studies.md) is a sweep with tables and figures. Without --model the rule-based model has all
+    roles. Studies of the same runs share them. The page is NAME.html, NAME.md, NAME.tex and NAME-1.svg in the sweep's
+    directory, its rows NAME.csv and NAME.parquet. A study launched on a cluster is written with --report-only.
 
     \b
     Examples:
@@ -132,7 +130,7 @@ def _models(
     from sharp.experiments.studies.model_assignment import of_models, paper_models, rule_based_models
 
     if as_published and (named or judges):
-        raise click.UsageError("--paper-models says who plays; it goes with neither --model nor --judge")
+        raise click.UsageError("--paper-models names all models; omit --model and --judge")
     if judges and not named:
         raise click.UsageError("--judge needs --model: who writes the programs that they judge?")
     if named:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sharp.cli.campaign import has_campaign
+from sharp.cli.campaign import belongs_to_cluster
 from sharp.cli.exits import NEEDS_ANSWER, NO_SOLVER
 from sharp.cli.options import (
     MODEL,
@@ -31,6 +31,7 @@ from sharp.cli.options import (
     set_option,
     show,
     start_option,
+    track_option,
 )
 from sharp.errors import InputError
 
@@ -41,27 +42,27 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=SharpCommand)
-@click.argument("what", metavar='[PROBLEM|CONFIG.yaml|"WORDS"]', type=PROBLEM, required=False)
+@click.argument("what", metavar='[PROBLEM|CONFIG.yaml|"TEXT"]', type=PROBLEM, required=False)
 @run_dir_option
-@set_option("Change one key of the configuration, for example --set synthesis.max_rounds=3.")
-@click.option(
-    "--model", type=MODEL, help="Model card for every role (single roles: --set models.generator=…)."
-)
+@set_option("Set one configuration key, such as synthesis.max_rounds=3.")
+@click.option("--model", type=MODEL, help="Model card for every role (one role: --set models.generator=…).")
 @base_url_option
 @prior_option
 @start_option
 @answers_option
-@click.option("--yes", is_flag=True, help="For words: do not ask whether they were understood.")
+@track_option
+@click.option("--yes", is_flag=True, help="For a text: do not confirm the translation.")
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Show the resolved configuration and what it would cost; do nothing (words are translated for it).",
+    help="Show configuration and cost; do nothing (a text is translated).",
 )
 @json_option
 def run(
     what: str | None,
     path: Path | None,
     answers: Path | None,
+    track: tuple[str, ...],
     yes: bool,
     dry_run: bool,
     as_json: bool,
@@ -69,11 +70,9 @@ def run(
 ) -> None:
     """Run PDE-SHARP on a problem: from the equations to a scored solver.
 
-    The argument is the id of a shipped problem (`sharp problems list`), a problem specification, a run configuration,
-    or a problem in words. Every key of a configuration is described in docs/reference/configuration.md. Whatever
-    happens to the run, what was finished is kept, and `sharp resume` goes on from there. Words are first translated
-    into a specification in RUN/translation, by the model of models.analyst; what is missing or contradictory is asked
-    for at a terminal, or in RUN/translation/questions.yaml (docs/explanations/methods.md).
+    The argument is the id of a built-in problem (`sharp problems list`), a problem specification, a run configuration
+    (docs/reference/configuration.md), or a problem in natural language, which is first translated in RUN/translation
+    (docs/explanations/methods.md). Results are kept; `sharp resume` continues an interrupted run.
 
     \b
     Examples:
@@ -81,6 +80,7 @@ def run(
       sharp run my-run.yaml --run-dir runs/first
       sharp run burgers --model local --base-url http://127.0.0.1:8000/v1
       sharp run my-problem.yaml --set evaluation.data_kind=none --start my_solver.py
+      sharp run burgers --track mlflow
       sharp run burgers --dry-run
       sharp run "u_t = 0.1 u_xx on (0, 1), u = 0 at both ends, u = sin(pi x) at first, until t = 1" --model qwen3-32b
       sharp run --answers runs/first/translation/questions.yaml --model qwen3-32b
@@ -91,7 +91,9 @@ def run(
     from sharp.runs.plan import plan
 
     if (what is None) == (answers is None):
-        raise click.UsageError("expected a problem, a configuration file or a problem in words; or --answers")
+        raise click.UsageError(
+            "expected a problem, a configuration file or a problem in natural language; or --answers"
+        )
     if what is None or is_natural_language(what):
         # Without --run-dir, a run from answers lies where their file of questions lies already.
         begun = answers is not None and answers.parent.name == TRANSLATION
@@ -99,7 +101,7 @@ def run(
         ask = at_terminal() and not as_json
         found = _translate(answers or what or "", path, changes, ask, as_json)
         if ask and not (yes or dry_run) and not click.confirm("Is this the problem that you mean?"):
-            click.echo(f"Say it in other words, or change {found.problem} and run that.")
+            click.echo(f"Rephrase it, or change {found.problem} and run that.")
             raise click.exceptions.Exit(NEEDS_ANSWER)
         what = str(found.problem)
     config = load_config(what, **changes)
@@ -107,7 +109,8 @@ def run(
         planned = plan(config)
         show(as_json, planned, format_plan(planned))
         return
-    print_run(start_run(config, path or fresh_path(Path(config.problem).stem), None), as_json=as_json)
+    path = path or fresh_path(Path(config.problem).stem)
+    print_run(start_run(config, path, None, track), as_json=as_json)
 
 
 def at_terminal() -> bool:
@@ -135,7 +138,7 @@ def _translate(
     config = load_config(str(run_dir / TRANSLATION / PROBLEM), **changes, foreseen=True)
     check_unused(run_dir)
     place = shlex.quote(str(run_dir))
-    with advice(f"what was answered is kept; the same words go on with: --run-dir {place}"):
+    with advice(f"replies are kept; continue with the same text and --run-dir {place}"):
         found = translate_words(words, run_dir, config, answer, clock())
     if not found.understood:
         print_session(found.finished, found.report, as_json=as_json)
@@ -151,21 +154,23 @@ def _translate(
 
 @click.command(cls=SharpCommand)
 @run_argument
-@click.option(
-    "--steal-lease", is_flag=True, help="Take the run over from a controller that still seems alive."
-)
-@budget_option(
-    "Set a budget before going on (calls, tokens, dollars, evaluations, gpu_hours, wall_time, jobs)."
-)
-@server_option("Say where a model is served now (…/v1).")
+@click.option("--steal-lease", is_flag=True, help="Take the run from a controller that still seems alive.")
+@budget_option("Set a budget (calls, tokens, dollars, evaluations, gpu_hours, wall_time, jobs).")
+@server_option("Address of a model's server (…/v1).")
+@track_option
 @json_option
 def resume(
-    path: Path, steal_lease: bool, budgets: tuple[str, ...], servers: tuple[str, ...], as_json: bool
+    path: Path,
+    steal_lease: bool,
+    budgets: tuple[str, ...],
+    servers: tuple[str, ...],
+    track: tuple[str, ...],
+    as_json: bool,
 ) -> None:
-    """Continue a run from wherever it stopped.
+    """Continue a run from where it stopped.
 
-    Nothing that was finished is paid for again. Budgets, and where models are served, are all that may change.
-    Resuming a finished run only rewrites its report.
+    Nothing finished is repeated. Only budgets and server addresses may change. Resuming a finished run rewrites its
+    report.
 
     \b
     Examples:
@@ -177,7 +182,7 @@ def resume(
     from sharp.runs import amended, load_run
 
     run = amended(load_run(path), budgets, servers)
-    print_run(continue_run(run, steal_lease=steal_lease, listener=None), as_json=as_json)
+    print_run(continue_run(run, steal_lease=steal_lease, track=track, listener=None), as_json=as_json)
 
 
 @click.command(cls=SharpCommand)
@@ -185,24 +190,19 @@ def resume(
 @repeated(
     "--failed",
     "kinds",
-    "How programs failed that are tried again: timeout, memory, import or exception.",
+    "Failure class to repeat: timeout, memory, import or exception.",
     required=True,
     metavar="CLASS",
 )
 @click.option("--run-dir", "target", type=PATH, help="Directory of the new run.  [default: RUN-retry]")
-@click.option("--no-start", is_flag=True, help="Only make the new run; start it later.")
+@click.option("--no-start", is_flag=True, help="Make the new run without starting it.")
 @json_option
 def retry(path: Path, kinds: tuple[str, ...], target: Path | None, no_start: bool, as_json: bool) -> None:
-    """Try a run again where programs failed in a way that is doubted.
+    """Repeat, in a new run, evaluations that a machine may have failed.
 
-    How a program failed is a result, and a run's record is never changed. But a program may have run out of time or
-    memory because its node was slow or full, and it may have missed a library that others have. So this makes a new
-    run, which takes every answer of the old one wherever the same is asked, and makes only the evaluations again that
-    failed in the given ways, without looking into the cache. From the first result that differs it goes its own way.
-    The old run stays as it is.
-
-    Where a machine failed, nothing was recorded: such evaluations are made again whenever the run goes on (`sharp
-    resume`). A new run starts at once, on this machine; one whose old run was launched on a cluster is only made.
+    The new run replays every reply of the old one, and repeats without the cache the evaluations that failed in the
+    given ways. It starts on this machine, or is only made if the old run was launched on a cluster. Infrastructure
+    failures need no retry: `sharp resume` repeats them.
 
     \b
     Examples:
@@ -218,7 +218,7 @@ def retry(path: Path, kinds: tuple[str, ...], target: Path | None, no_start: boo
         if kind not in doubtful:
             raise InputError(f"--failed {kind}: {refusal(kind)}. Valid: {', '.join(DOUBTFUL)}")
     made = try_again(load_run(path), doubtful, target or path.with_name(f"{path.name}-retry"))
-    launched = has_campaign(path)
+    launched = belongs_to_cluster(path)
     if not (no_start or launched):
         print_run(continue_run(made.run, listener=None), as_json=as_json)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import click
 
 from sharp.cli.exits import BUDGET_USED, NEEDS_ANSWER, NOT_VERIFIED, REFUSED
 from sharp.cli.options import (
+    FILE,
     PATH,
     PROBLEM,
     SharpCommand,
@@ -22,6 +24,7 @@ from sharp.cli.options import (
     echo_blocks,
     echo_json,
     json_option,
+    repeated,
     set_option,
     show,
 )
@@ -30,62 +33,72 @@ if TYPE_CHECKING:
     from sharp.agent import AgentConfig, SessionResult
     from sharp.config import TeamOptions
     from sharp.problems import Diagnosis
-    from sharp.solvers import Folder, SolveOptions
+    from sharp.solvers import Folder, Solution, SolveOptions
 
 
 @click.command(cls=SharpCommand)
-@click.argument("what", metavar='[SPEC.yaml|PROBLEM|"WORDS"]', type=PROBLEM, required=False)
-@click.option(
-    "--method", help="Method to solve by; the others only check it.  [default: chosen by the problem]"
-)
+@click.argument("what", metavar='[SPEC.yaml|PROBLEM|"TEXT"]', type=PROBLEM, required=False)
+@click.option("--method", help="Numerical method; others only cross-check.  [default: chosen by the problem]")
 @click.option(
     "--accuracy",
     type=click.FloatRange(min=0, max=1, min_open=True, max_open=True),
-    help="Relative error to aim at.  [default: the specification's]",
+    help="Requested relative error.  [default: the specification's]",
 )
 @click.option(
     "--resolution",
     type=click.IntRange(min=8),
-    help="Nodes, cells or modes along an axis; compared with two thirds of it.  [default: raised until accurate]",
+    help=(
+        "Nodes, cells or modes along an axis, compared with two thirds.  [default: refined until accurate]"
+    ),
 )
-@click.option("--dir", "folder", type=PATH, help="Where all files go.  [default: solution-ID]")
+@click.option("--dir", "folder", type=PATH, help="Directory of all files.  [default: solution-ID]")
+@repeated(
+    "--save",
+    "saved",
+    "Also write the solution to a file, by ending: .nc (NetCDF), .vtu (VTK), .csv or .npz.",
+    metavar="FILE",
+    type=FILE,
+)
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=0, min_open=True),
-    help="Seconds for everything; for words, for each use of a tool and for the verification.  [default: "
-    "limits.wall_s of the specification; words: 120 a tool]",
+    help=(
+        "Seconds in all; for a text, for each tool and the verification.  [default: limits.wall_s; text: 120]"
+    ),
 )
-@click.option("--no-cross-check", is_flag=True, help="Do without the comparison with a second method.")
+@click.option("--no-cross-check", is_flag=True, help="Skip the comparison with another method.")
 @click.option(
     "--check-only",
     "only_check",
     is_flag=True,
-    help="Check the problem and show it as understood; do not solve.",
+    help="Check the problem and show it as parsed; do not solve.",
 )
 @click.option(
     "--model",
     "models",
     multiple=True,
-    help="For words: the model that plays all agents, or five: planner, parser, solver, orchestrator, "
-    "programmer.  [default: rule-based]",
+    help=(
+        "For a text: one model for all agents, or five: planner, parser, solver, "
+        "orchestrator, programmer.  [default: rule-based]"
+    ),
 )
 @base_url_option
-@set_option("For words: change one option of the team, for example --set models.deadline_s=600.")
+@set_option("For a text: set one option of the agents, such as models.deadline_s=600.")
 @click.option(
     "--policy",
     default="prog-act",
     show_default=True,
-    help="For words: how the team goes about it (docs/guides/agent.md).",
+    help="For a text: strategy of the agents (docs/guides/agent.md).",
 )
 @click.option(
-    "--seed", type=int, default=0, show_default=True, help="For words: seed of the models' sampling."
+    "--seed", type=int, default=0, show_default=True, help="For a text: seed of the models' sampling."
 )
 @click.option(
     "--error-rate",
     type=click.FloatRange(min=0, max=1, max_open=True),
     default=0.0,
     show_default=True,
-    help="For words: rate at which the rule-based model errs.",
+    help="For a text: error rate of the rule-based model.",
 )
 @answers_option
 @json_option
@@ -95,6 +108,7 @@ def solve(
     accuracy: float | None,
     resolution: int | None,
     folder: Path | None,
+    saved: tuple[Path, ...],
     time_limit: float | None,
     no_cross_check: bool,
     only_check: bool,
@@ -104,31 +118,32 @@ def solve(
 ) -> None:
     """Solve a problem to a stated accuracy, and verify the solution.
 
-    The argument is a specification (docs/reference/problems.md), the id of a shipped problem or case, or a problem in
-    words. With a specification nothing is asked of a language model. The problem is checked first: what has no solution
-    is refused, what is missing is asked for in FOLDER/questions.yaml. Files, methods and the limits of all checks are
-    described in docs/guides/solving.md. Words are worked on by a team of agents with typed tools
-    (docs/guides/agent.md); the same command again goes on where it was.
+    The argument is a specification (docs/reference/problems.md), the id of a built-in problem, or a problem in natural
+    language, which agents solve (docs/guides/agent.md). Ill-posed problems are rejected; missing conditions are
+    requested in FOLDER/questions.yaml. Checks and files: docs/guides/solving.md.
 
     \b
     Examples:
       sharp solve rod.yaml
       sharp solve rod.yaml --check-only
       sharp solve rod.yaml --accuracy 1e-9 --dir results/rod
+      sharp solve rod.yaml --save rod.nc --save rod.vtu
       sharp solve rod.yaml --method fd --resolution 200 --no-cross-check --json
       sharp solve "u_t = 0.1 u_xx on (0, 1), u = 0 at both ends, u = sin(pi x) at first, until t = 1" --model qwen3-32b
       sharp solve --answers solution-text/questions.yaml --model qwen3-32b
     """
     from sharp.problems import is_natural_language
-    from sharp.solvers import SolveOptions
+    from sharp.solvers import SolveOptions, check_ending
 
     if (what is None) == (answers is None):
         raise click.UsageError(
-            "expected a specification, the id of a problem or a problem in words; or --answers"
+            "expected a specification, the id of a problem or a problem in natural language; or --answers"
         )
+    for path in saved:
+        check_ending(path)
     options = SolveOptions(method, accuracy, resolution, time_limit, cross_check=not no_cross_check)
     if what is not None and not is_natural_language(what):
-        _solve_specified(what, options, folder, only_check, as_json)
+        _solve_specified(what, options, folder, saved, only_check, as_json)
         return
     if method or resolution or only_check:
         raise click.UsageError("--method, --resolution and --check-only are for specifications")
@@ -137,11 +152,16 @@ def solve(
     target = folder or (answers.parent if answers else Path("solution-text"))
     statement = take_answers(answers, target) if answers else what or ""
     config, called = _team_config(statement, time_limit, **team)
-    _solve_words(config, target, options, called, as_json)
+    _solve_words(config, target, options, called, saved, as_json)
 
 
 def _solve_specified(
-    what: str, options: SolveOptions, folder: Path | None, only_check: bool, as_json: bool
+    what: str,
+    options: SolveOptions,
+    folder: Path | None,
+    saved: tuple[Path, ...],
+    only_check: bool,
+    as_json: bool,
 ) -> None:
     from sharp.api import diagnosed, solve_diagnosed
     from sharp.document import Facts, Paragraph
@@ -170,10 +190,22 @@ def _solve_specified(
     solution = solve_diagnosed(diagnosis, text, options, target, clock())
     report = target / "report.html"
     numbers = [f"  {quantity}" for quantity in solution.quantities.values()]
-    said = "\n".join([solution.verdict.headline, *numbers, f"Report: {report}"])
-    show(as_json, {**facts(solution), "report": str(report)}, said)
+    written = _save(solution, saved)
+    said = "\n".join([solution.verdict.headline, *numbers, f"Report: {report}", *_named(written)])
+    show(as_json, {**facts(solution), "report": str(report), "saved": written}, said)
     if not solution.verdict.verified:
         raise click.exceptions.Exit(NOT_VERIFIED)
+
+
+def _save(solution: Solution | None, paths: Iterable[Path]) -> list[str]:
+    """Write a solution as files, if there is one, and return their names; of files for several times their list's."""
+    if solution is None or solution.discrete is None:
+        return []
+    return [str(solution.save(path)[0]) for path in paths]
+
+
+def _named(written: Iterable[str]) -> list[str]:
+    return [f"Solution: {name}" for name in written]
 
 
 def _ask(diagnosis: Diagnosis, target: Folder | None, as_json: bool) -> None:
@@ -213,7 +245,12 @@ def _team_config(
 
 
 def _solve_words(
-    config: AgentConfig, folder: Path, options: SolveOptions, called: TeamOptions, as_json: bool
+    config: AgentConfig,
+    folder: Path,
+    options: SolveOptions,
+    called: TeamOptions,
+    saved: tuple[Path, ...],
+    as_json: bool,
 ) -> None:
     """Carry words to a verified solution, ask what is open, write the files, and leave with the right code."""
     from sharp.api import run_agents
@@ -223,10 +260,12 @@ def _solve_words(
         return {question: click.prompt(question) for question in questions} if at_terminal else {}
 
     finished = run_agents(config, folder, clock(), options, called, answer)
-    print_session(finished, folder / "report.html", as_json=as_json)
+    print_session(finished, folder / "report.html", saved, as_json=as_json)
 
 
-def print_session(finished: SessionResult, report: Path, *, as_json: bool) -> None:
+def print_session(
+    finished: SessionResult, report: Path, saved: Iterable[Path] = (), *, as_json: bool
+) -> None:
     """Say how an agent session ended, and leave with the right code.
 
     The command that was given takes the answers to its questions in place of the words.
@@ -234,8 +273,9 @@ def print_session(finished: SessionResult, report: Path, *, as_json: bool) -> No
     from sharp.agent import QUESTIONS, headline, summary_dict
 
     course, file = finished.course, report.parent / QUESTIONS
+    written = _save(finished.answer, saved)
     if as_json:
-        echo_json({**summary_dict(finished), "report": str(report)})
+        echo_json({**summary_dict(finished), "report": str(report), "saved": written})
     else:
         click.echo(headline(finished))
         for quantity in finished.answer.quantities.values() if finished.answer else ():
@@ -245,7 +285,7 @@ def print_session(finished: SessionResult, report: Path, *, as_json: bool) -> No
         if course.questions:
             command = command_line(click.get_current_context(), without=("what", "answers"))
             click.echo(f"To be answered: {file}; then: {command} --answers {shlex.quote(str(file))}")
-        click.echo(f"Report: {report}")
+        click.echo("\n".join([f"Report: {report}", *_named(written)]))
     codes = {"unsolved": NOT_VERIFIED, "needs_clarification": NEEDS_ANSWER, "rejected": REFUSED}
     doubted = course.ending == "solved" and not (finished.answer and finished.answer.verdict.verified)
     code = BUDGET_USED if course.exhausted else NOT_VERIFIED if doubted else codes.get(course.ending, 0)

@@ -1,4 +1,4 @@
-"""`sharp status` and `sharp watch`."""
+"""`sharp status`, `sharp watch` and `sharp track`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.campaign import campaign_facts, campaign_of, has_campaign, next_step
-from sharp.cli.options import SharpCommand, json_option, run_argument, show
+from sharp.cli.options import SharpCommand, json_option, repeated, run_argument, show
 from sharp.experiments.sweeps.folder import is_sweep
 from sharp.experiments.sweeps.status import SweepStatus, sweep_blocks, view_sweep
 from sharp.llm import ClusterUsage
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hpc.campaign import CampaignStatus
     from hpc.slurm import Campaign
 
-slurm_option = click.option("--no-slurm", is_flag=True, help="Do not ask Slurm; show what the files say.")
+slurm_option = click.option("--no-slurm", is_flag=True, help="Read files only; do not query Slurm.")
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,14 @@ class StatusView:
 
 @click.command(cls=SharpCommand)
 @run_argument
-@click.option("--jobs", is_flag=True, help="Show the jobs on the cluster one by one instead.")
+@click.option("--jobs", is_flag=True, help="List the jobs on the cluster.")
 @slurm_option
 @json_option
 def status(path: Path, jobs: bool, no_slurm: bool, as_json: bool) -> None:
-    """Show where a run or a sweep stands.
+    """Show the state of a run or a sweep.
 
-    That is its stage, what it used, its best program so far and who works on it. Only the run's record is read;
-    nothing is written, and a run at work is not disturbed. Of a run on a cluster it shows its jobs, its queue and its
-    servers too, after one question to Slurm, which may stay unanswered.
+    Shows stage, usage, best program and active controller; on a cluster also jobs, queue and servers, after one query
+    to Slurm. Nothing is written.
 
     \b
     Examples:
@@ -75,16 +74,15 @@ def status(path: Path, jobs: bool, no_slurm: bool, as_json: bool) -> None:
     type=click.FloatRange(min=0.1),
     default=2.0,
     show_default=True,
-    help="Seconds between looks.",
+    help="Seconds between checks.",
 )
 @slurm_option
 @json_option
 def watch(path: Path, interval: float, no_slurm: bool, as_json: bool) -> None:
-    """Show where a run stands, again and again until it ends.
+    """Show the state of a run until it ends.
 
-    It ends when it is finished, or nobody works on it any more and no job of it is left. Prints only when something
-    has changed, so that it can be logged; with --json one object a line. Slurm is asked at most every ten seconds, and
-    up to three minutes apart while nothing changes there.
+    Prints after each change; with --json one object a line. Ends when the run is finished, or no process and no job is
+    left. Slurm is queried every ten seconds to three minutes.
 
     \b
     Examples:
@@ -101,6 +99,49 @@ def watch(path: Path, interval: float, no_slurm: bool, as_json: bool) -> None:
         if current.is_over:
             return
         time.sleep(interval)
+
+
+@click.command(cls=SharpCommand)
+@run_argument
+@repeated(
+    "--to",
+    "trackers",
+    "Where to send it: mlflow, opentelemetry, wandb or a plug-in's.",
+    metavar="TRACKER",
+    required=True,
+)
+@json_option
+def track(path: Path, trackers: tuple[str, ...], as_json: bool) -> None:
+    """Send the course of a run to trackers, until it ends.
+
+    Each model call and each program run is sent once, from the run's journal: of a run that works here, elsewhere, on a
+    cluster, or that ended long ago. How far each tracker is stands in RUN/tracking. A tracker that fails is told of,
+    and the same command goes on later (docs/guides/monitoring.md).
+
+    \b
+    Examples:
+      sharp track runs/first --to mlflow
+      sharp track runs/first --to opentelemetry --to wandb
+    """
+    from sharp.cli.exits import MACHINE_FAILED
+    from sharp.tracking import follow, make_tracker
+
+    made = {name: make_tracker(name) for name in trackers}
+    looker, failed = _looker(no_slurm=True), list[str]()
+
+    def over(seconds: float) -> bool:
+        ended = look_at(path, looker).is_over
+        time.sleep(0 if ended else seconds)
+        return ended
+
+    follow(path, made, over, failed.append)
+    show(
+        as_json,
+        {"run": str(path), "failed": failed},
+        "\n".join(failed) or f"{path}: sent to {', '.join(made)}",
+    )
+    if failed:
+        raise click.exceptions.Exit(MACHINE_FAILED)
 
 
 Looker = Callable[["Campaign"], "CampaignStatus"]

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sharp.cli.exits import CELLS_FAILED
-from sharp.cli.options import MODEL, PATH, SharpCommand, base_url_option, json_option, set_option, show
+from sharp.cli.options import (
+    MODEL,
+    PATH,
+    SharpCommand,
+    base_url_option,
+    confirm,
+    json_option,
+    set_option,
+    show,
+)
 
 if TYPE_CHECKING:
     from sharp.experiments.sweeps.fingerprint import ResourceCache
     from sharp.experiments.sweeps.plan import SweepPlan
     from sharp.experiments.sweeps.runner import SweepOutcome
 
-base_option = set_option("Change one key of the base, for example --set genesis.candidates=8.")
+base_option = set_option("Set one key of the base, such as genesis.candidates=8.")
 cluster_option = click.option(
-    "--cluster", "cluster_name", metavar="NAME", help="Carry it out by jobs on this cluster, not here."
+    "--cluster", "cluster_name", metavar="NAME", help="Run it by jobs on this cluster."
 )
-yes_option = click.option("--yes", is_flag=True, help="Do not ask before anything is paid for or submitted.")
-dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Show the plan, its graph and what it would cost; do nothing."
-)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask before anything is billed or submitted.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show plan, graph and cost; do nothing.")
 steal_option = click.option(
-    "--steal-lease", is_flag=True, help="Take the sweep over from a process that still seems alive."
+    "--steal-lease", is_flag=True, help="Take the sweep from a process that still seems alive."
 )
 
 
@@ -50,13 +56,11 @@ def sweep(
     as_json: bool,
     **how: Any,
 ) -> None:
-    """Run a matrix of runs, and put them into one table.
+    """Run a matrix of runs and tabulate them.
 
-    The argument is a sweep file (docs/guides/sweeps.md), the name of a shipped one, or the directory of a sweep that
-    was begun. Cells that would ask the same before their first judge share the answers. What is finished is never run
-    again: after an interruption, and after rows were added to the file, the same command does what is left. A cell that
-    fails does not stop the others, and is tried again the next time. With --cluster a controller job carries it out,
-    and rows may be added meanwhile.
+    The argument is a sweep file (docs/guides/sweeps.md), the name of a built-in sweep, or the directory of a started
+    one. Cells share identical calls. The same command continues an interrupted sweep or one with new rows, and tries
+    failed cells again. With --cluster, jobs run it.
 
     \b
     Examples:
@@ -129,17 +133,15 @@ def execute_sweep(
         # Where the rule-based model answers for every model that is asked, nothing is paid for.
         free = cluster is None and all(card.kind == RULE_BASED for card in cards)
         if not (yes or free):
-            if not sys.stdin.isatty():
-                raise click.UsageError("nobody can be asked here whether to go on; say so with --yes")
-            click.confirm("Go on?", abort=True, err=True)
+            confirm("Go on?")
     if cluster is not None:
         with progress_view() as progress:
             launched = launch_sweep(plan, cluster, progress.on_data)
         show_launched(launched, as_json)
         return None
-    kept = "what was finished is kept;"
+    kept = "results are kept;"
     raised = f"{kept} raise the budget in the sweep file and run it again, or {command}"
-    with sweep_progress_view(plan) as view, advice(f"{kept} go on with: {command}", over_budget=raised):
+    with sweep_progress_view(plan) as view, advice(f"{kept} continue with: {command}", over_budget=raised):
         outcome = run_sweep_locally(plan, view, steal_lease=steal_lease)
         if outcome.stopped is not None:
             raise outcome.stopped

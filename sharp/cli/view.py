@@ -20,16 +20,15 @@ if TYPE_CHECKING:
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
-    help="The port to listen on.  [default: one that is free]",
+    help="Port.  [default: a free one]",
 )
 @json_option
 def view(path: Path, port: int, as_json: bool) -> None:
-    """Show what goes on in runs, as a live page in a browser.
+    """Show runs as a live page in a browser.
 
-    It serves a page on this machine's loopback, for whoever has the printed address with its token: where each run
-    stands, its lineage, programs with code and changes, judges' reasons, failures, spending, jobs and servers; several
-    runs side by side. Only files are read, so that it works where a run is worked on elsewhere. To see it from
-    another machine: ssh -L PORT:127.0.0.1:PORT HOST. Needs: pip install 'pde-sharp[view]'.
+    Serves on this machine's loopback, for the printed address with its token: state, lineage, programs, judges'
+    reasons, failures, spending, jobs and servers; several runs side by side. Only files are read. From another machine:
+    ssh -L PORT:127.0.0.1:PORT HOST. Needs: pip install 'pde-sharp[view]'.
 
     \b
     Examples:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sharp.document.charts import Graph, GraphEdge, GraphNode, GraphRow
-from sharp.document.svg import Sketch, label, palette, series_colour, series_marker
+from sharp.document.sketch import Sketch, label, palette, series_colour, series_marker
 
 Point = tuple[float, float]
 

@@ -20,7 +20,7 @@ from sharp.document.charts import (
     Spot,
     StackPanel,
 )
-from sharp.document.svg import Sketch, label, palette, series_colour, series_marker
+from sharp.document.sketch import Sketch, label, palette, series_colour, series_marker
 from sharp.document.text import error_text, number_text, share_text
 
 if TYPE_CHECKING:

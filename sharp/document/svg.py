@@ -12,59 +12,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element, SubElement, fromstring, tostring
 
 from sharp.document.charts import Chart, Graph
-from sharp.document.text import clean, clip, one_line
+from sharp.document.graphs import draw_graph
+from sharp.document.panels import draw_panels
+from sharp.document.sketch import Sketch, palette
+from sharp.document.text import clean, clip
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
 
-SERIES = 6  # colours that the style sheet has for series
-_MARKERS = "os^Dv"
 _NAMESPACE = re.compile(r"^\{[^}]*\}")
 _REFERENCE = re.compile(r"#([\w-]+)")
 _DIGITS = re.compile(r"-?\d+\.\d{3,}")
 _COORDINATES = ("d", "x", "y", "width", "height")
 # matplotlib's settings are global: two threads that draw would change each other's.
 _LOCK = threading.Lock()
-
-
-class Sketch:
-    """A drawing in the making, with the classes and tips of its parts; places are in pixels from the upper left."""
-
-    def __init__(self, width: float, height: float) -> None:
-        from matplotlib.figure import Figure
-
-        self.width, self.height = width, height
-        # At 72 dots per inch, matplotlib's points are pixels.
-        self.figure = Figure(figsize=(width / 72, height / 72), dpi=72)
-        self.parts: dict[str, tuple[str, str]] = {}
-
-    def axes(self, left: float, top: float, width: float, height: float) -> Axes:
-        """Return new axes at a place."""
-        bottom = self.height - top - height
-        box = (left / self.width, bottom / self.height, width / self.width, height / self.height)
-        return self.figure.add_axes(box)
-
-    def extend(self, room: float) -> None:
-        """Make room below what has been drawn."""
-        below, self.height = self.height, self.height + room
-        self.figure.set_size_inches(self.width / 72, self.height / 72)
-        for axes in self.figure.axes:
-            left, bottom, width, height = axes.get_position().bounds
-            scale = below / self.height
-            axes.set_position((left, bottom * scale + room / self.height, width, height * scale))
-
-    def mark(self, artist: Artist, class_: str, tip: str = "") -> None:
-        """Give a part a class, and a tip that appears under the pointer."""
-        name = f"part-{len(self.parts)}"
-        self.parts[name] = class_, tip
-        artist.set_gid(name)
 
 
 def inline_svg(chart: Chart, description: str) -> Markup:
@@ -91,33 +56,7 @@ def svg_file(chart: Chart, description: str) -> bytes:
     return text
 
 
-@cache
-def palette() -> dict[str, str]:
-    """Return the colours of a light page by name, as the style sheet defines them."""
-    sheet = (Path(__file__).parent / "document.css").read_text(encoding="utf-8")
-    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", sheet[: sheet.index("@media")]))
-
-
-def series_colour(number: int) -> str:
-    """Return the colour of series 1, 2 and so on; of none for 0."""
-    return palette()[f"j{(number - 1) % SERIES + 1}" if number else "j0"]
-
-
-def series_marker(number: int) -> str:
-    """Return the marker of a series; markers and colours repeat at different numbers."""
-    return _MARKERS[max(number - 1, 0) % len(_MARKERS)]
-
-
-def label(text: str, longest: int = 200) -> str:
-    """Return a text as it stands in a drawing: on one line and not too long."""
-    shown = one_line(clean(text))
-    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
-
-
 def _svg(chart: Chart, description: str) -> Element:
-    from sharp.document.graphs import draw_graph
-    from sharp.document.panels import draw_panels
-
     with _LOCK, _fixed_style():
         sketch = draw_graph(chart) if isinstance(chart, Graph) else draw_panels(chart)
         stream = BytesIO()

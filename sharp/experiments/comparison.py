@@ -263,7 +263,7 @@ def notes(group: Comparison) -> Iterator[str]:
         played = [run for run in group.runs if run["rule_based"] == share]
         if played:
             which = "every run" if len(played) == len(group.runs) else _listed(played)
-            yield f"The rule-based model played {words} of {which}: these results are no language model's."
+            yield f"The rule-based model played {words} of {which}: these results are not a language model's."
     yield from _differing(group.runs)
     yield from _differing_prices(group)
     if group.gpu_price is not None and not any(run["standalone_gpu_seconds"] for run in group.runs):
@@ -385,7 +385,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
 
 
 def publish_comparison(compared: Comparison, folder: Path) -> ExperimentFiles:
-    """Write the comparison as compare.html, .md, .csv and .parquet, and the figure of costs as cost.svg."""
+    """Write the comparison as compare.html, .md, .tex, .csv and .parquet, and the figure of costs as cost.svg."""
     figures = {"cost": cost_figure(compared)}
     return publish(folder, "compare", build_report(compared), "compare", compared.rows, figures)
 

@@ -1,4 +1,4 @@
-"""Writing an experiment down: its page as HTML and Markdown, its rows as CSV and Parquet, its figures as SVG."""
+"""Writing an experiment down: page as HTML and Markdown, tables as LaTeX, rows as CSV and Parquet, figures as SVG."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ class ExperimentFiles:
 
     html: Path
     markdown: Path
+    latex: Path
     csv: Path
     parquet: Path | None
     figures: tuple[Path, ...] = ()
 
     def paths(self) -> tuple[Path, ...]:
         """Return all files that were written."""
-        named = (self.html, self.markdown, self.csv, self.parquet, *self.figures)
+        named = (self.html, self.markdown, self.latex, self.csv, self.parquet, *self.figures)
         return tuple(path for path in named if path is not None)
 
     def to_json(self) -> dict[str, Any]:
@@ -61,12 +62,12 @@ def publish(
     rows: DataFrame,
     figures: Mapping[str, Figure | None] = {},
 ) -> ExperimentFiles:
-    """Write page.html, page.md, table.csv, table.parquet, and each figure by its name.
+    """Write page.html, page.md, page.tex, table.csv, table.parquet, and each figure by its name.
 
     Each file is replaced as a whole. A figure without a drawing removes an older file, which would be wrong now.
     """
     # Here, for these load pandas and jinja2: `existing_files` does without.
-    from sharp.document import render_html, render_markdown, svg_file
+    from sharp.document import render_html, render_latex, render_markdown, svg_file
     from sharp.experiments.frame import write_csv, write_parquet
 
     make_directory(folder)
@@ -82,10 +83,11 @@ def publish(
             write_atomic(path, svg_file(figure.chart, figure.instead))
     write_atomic(files.html, render_html(report).encode())
     write_atomic(files.markdown, render_markdown(report).encode())
+    write_atomic(files.latex, render_latex(report).encode())
     kept = tuple(path for path, figure in drawn.items() if figure is not None)
     return replace(files, parquet=files.parquet if has_parquet else None, figures=kept)
 
 
 def _files(folder: Path, page: str, table: str) -> ExperimentFiles:
-    html, markdown = folder / f"{page}.html", folder / f"{page}.md"
-    return ExperimentFiles(html, markdown, folder / f"{table}.csv", folder / f"{table}.parquet")
+    html, markdown, latex = (folder / f"{page}.{ending}" for ending in ("html", "md", "tex"))
+    return ExperimentFiles(html, markdown, latex, folder / f"{table}.csv", folder / f"{table}.parquet")

@@ -13,7 +13,6 @@ from .diagnosis import diagnose_file as diagnose_file
 from .diagnostics import Diagnostic as Diagnostic
 from .domain_checks import axis_parts as axis_parts
 from .domains import BoxDomain as BoxDomain
-from .domains import Domain as Domain
 from .domains import PolygonDomain as PolygonDomain
 from .domains import RoundDomain as RoundDomain
 from .domains import distance_to_edge as distance_to_edge
@@ -57,10 +56,12 @@ from .loader import check_id as check_id
 from .loader import is_natural_language as is_natural_language
 from .loader import list_problems as list_problems
 from .loader import load_problem as load_problem
+from .loader import names_file as names_file
 from .loader import parse_problem as parse_problem
 from .loader import read_specification as read_specification
 from .numpy_printer import CodegenError as CodegenError
 from .numpy_printer import isolated as isolated
+from .plane_domains import Domain as Domain
 from .plane_domains import PlaneDomain as PlaneDomain
 from .plane_domains import plane_domain as plane_domain
 from .problem import OutputGrid as OutputGrid
@@ -73,6 +74,7 @@ from .render import domain_lines as domain_lines
 from .render import render_description as render_description
 from .render import render_template as render_template
 from .render import signature as signature
+from .sampling import depends_on_fields as depends_on_fields
 from .sampling import face as face
 from .sampling import integration as integration
 from .sampling import opens as opens
@@ -99,6 +101,7 @@ from .spec import Interface as Interface
 from .spec import Outputs as Outputs
 from .spec import Perforated as Perforated
 from .spec import Polygon as Polygon
+from .spec import ProblemId as ProblemId
 from .spec import ProblemStatement as ProblemStatement
 from .spec import QuantitySpec as QuantitySpec
 from .spec import Sampled as Sampled

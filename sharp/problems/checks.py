@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sharp.error_messages import valid_values
 from sharp.errors import SpecificationError
 from sharp.problems.analysis import order
-from sharp.problems.domains import Domain
 from sharp.problems.expressions import Equation, Node, Number, names_in
 from sharp.problems.grammar import (
     RESERVED,
@@ -22,11 +21,12 @@ from sharp.problems.grammar import (
     parse_tree,
     with_definitions,
 )
+from sharp.problems.quantities import QuantityOfInterest
 from sharp.problems.spec import Specification
 from sharp.yaml_source import Path, ValidationIssue
 
 if TYPE_CHECKING:
-    from sharp.problems.quantities import QuantityOfInterest
+    from sharp.problems.plane_domains import Domain  # loads NumPy
 
 _UNKNOWN_NAME = re.compile(r"unknown name '(\w+)'")
 _Computed = TypeVar("_Computed")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from sharp.problems.checks import ValidationContext
 from sharp.problems.domains import (
     BoxDomain,
-    Domain,
     PolygonDomain,
     RoundDomain,
     crosses_itself,
@@ -21,7 +20,7 @@ from sharp.problems.spec import Annulus, Box, Coordinates, Disk, Mesh, Polygon, 
 from sharp.yaml_source import Path
 
 if TYPE_CHECKING:
-    from sharp.problems.plane_domains import PlaneDomain
+    from sharp.problems.plane_domains import Domain, PlaneDomain
 
 _DOMAIN = ("domain",)
 

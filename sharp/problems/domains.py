@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -143,12 +143,6 @@ class PolygonDomain:
     @property
     def _size(self) -> float:
         return max(high - low for low, high in self.bounds.values())
-
-
-if TYPE_CHECKING:
-    from sharp.problems.plane_domains import PlaneDomain
-
-Domain = Union[BoxDomain, RoundDomain, PolygonDomain, "PlaneDomain"]
 
 
 def same(first: float, second: float, size: float) -> bool:

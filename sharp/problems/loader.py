@@ -17,8 +17,8 @@ from sharp.problems import (
     domain_checks,
     families,
     ports,
-    quantities,
-    units,
+    quantity_checks,
+    unit_checks,
 )
 from sharp.problems.checks import ValidationContext
 from sharp.problems.limits import ResourceLimits
@@ -43,8 +43,8 @@ _CHECKS_ON_EQUATIONS: tuple[Callable[[ValidationContext], None], ...] = (
     conditions.check_boundary,
     conditions.check_exact,
     families.check_family,
-    units.check_units,
-    quantities.check_quantities,
+    unit_checks.check_units,
+    quantity_checks.check_quantities,
     ports.check_outputs,
     ports.check_interface,
     ports.check_data,

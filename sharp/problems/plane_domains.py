@@ -131,6 +131,9 @@ class PlaneDomain:
         return np.vstack([piece.at(shares) for piece in self.pieces])
 
 
+Domain = BoxDomain | RoundDomain | PolygonDomain | PlaneDomain
+
+
 def _names(part: str) -> tuple[str, str]:
     return part, _SHAPE.sub("", part)
 

@@ -11,7 +11,7 @@ from sharp.error_messages import valid_values
 from sharp.problems.checks import ValidationContext, only_with_time
 from sharp.problems.conditions import initial_keys
 from sharp.problems.problem import OutputGrid
-from sharp.problems.quantities import fixed_point
+from sharp.problems.quantity_checks import fixed_point
 from sharp.problems.spec import ArrayPort, DataLayout, Interface, Outputs
 from sharp.yaml_source import Path
 

@@ -6,10 +6,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sharp.errors import SpecificationError
-from sharp.problems.domains import Domain
 from sharp.problems.expressions import Equation, Node
 from sharp.problems.grammar import Scope, parse_equation_tree, parse_tree
 from sharp.problems.limits import ResourceLimits
@@ -22,6 +21,9 @@ from sharp.problems.spec import (
     PublishedError,
     Specification,
 )
+
+if TYPE_CHECKING:
+    from sharp.problems.plane_domains import Domain  # loads NumPy
 
 # Fewer points along an axis are no grid.
 _FEWEST = 4
@@ -132,7 +134,7 @@ class Problem:
         return self.specification.published
 
     def tree(self, text: str) -> Node:
-        """Parse an expression of the specification: of parameters and coordinates."""
+        """Parse an expression of the specification: of parameters and coordinates, in conditions of fields too."""
         return parse_tree(text, self._scope)
 
     def place(self, text: str) -> Equation:
@@ -141,7 +143,7 @@ class Problem:
 
     @property
     def _scope(self) -> Scope:
-        return Scope.of([*self.parameters, *self.coordinates])
+        return Scope.of([*self.parameters, *self.coordinates, *self.fields])
 
 
 def coarsened(problem: Problem, factor: int) -> Problem:

@@ -150,7 +150,7 @@ def _lines(problem: Problem) -> list[Array]:
 def _zero(problem: Problem, divisor: Node, line: Array) -> Array | None:
     """Return a point of a line at which an expression is zero: where it changes sign without a jump."""
     found = values(problem, divisor, line)
-    for index in np.flatnonzero(found[:-1] * found[1:] < 0):
+    for index in np.flatnonzero(np.sign(found[:-1]) * np.sign(found[1:]) < 0):
         low, high = line[index], line[index + 1]
         for _ in range(_HALVINGS):
             middle = (low + high) / 2

@@ -11,8 +11,9 @@ from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.assigned import asked_method
 from sharp.rule_based.composer import ComposedProgram, compose, strategies
 from sharp.rule_based.conversation_state import template
+from sharp.rule_based.derived_family import family_named, family_of
 from sharp.rule_based.judging import faults
-from sharp.rule_based.library import FAMILIES, EquationFamily, SolverRecipe, family_named, family_of
+from sharp.rule_based.library import FAMILIES, EquationFamily, SolverRecipe
 from sharp.rule_based.patching import whole_file
 from sharp.rule_based.prompt_problem import PromptProblem, task
 

@@ -12,12 +12,14 @@ from functools import cache
 from sharp.errors import SpecificationError
 from sharp.problems import CodegenError, SemiDiscreteFormulation
 from sharp.rule_based.library import (
+    FAMILIES,
     HOST,
     CodeBlock,
     EquationFamily,
     SolverRecipe,
     block_module,
     constants_in,
+    family_in_file,
     recipes_in,
 )
 from sharp.rule_based.semidiscrete import Semidiscrete, joined, names_taken
@@ -53,6 +55,23 @@ def derive_family(document: str) -> DerivedFamily:
         return DerivedFamily(_family(document, Semidiscrete(known, problem.interface.parameters)))
     except (SpecificationError, CodegenError) as error:
         return DerivedFamily(None, str(error))
+
+
+def family_of(name: str) -> EquationFamily | None:
+    """Return the family of a name; for a specification in JSON the derived one, None if there is none."""
+    if name in FAMILIES:
+        return family_in_file(name)
+    if not name.startswith("{"):
+        return None
+    return derive_family(name).family
+
+
+def family_named(name: str) -> EquationFamily:
+    """Return the family of a name; raises ValueError where `family_of` knows none."""
+    family = family_of(name)
+    if family is None:
+        raise ValueError(f"there is no library for {name!r}; it knows {', '.join(FAMILIES)}")
+    return family
 
 
 def _family(name: str, scheme: Semidiscrete) -> EquationFamily:

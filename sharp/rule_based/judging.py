@@ -14,8 +14,8 @@ from math import inf, log10
 from sharp.llm import Message
 from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.conversation_state import SeenProgram, candidates, last_program, quoted
+from sharp.rule_based.derived_family import family_of
 from sharp.rule_based.estimates import merit
-from sharp.rule_based.library import family_of
 from sharp.rule_based.patching import whole_file
 from sharp.rule_based.program_analysis import ProgramAnalysis, parsed, read
 from sharp.rule_based.tables import table

@@ -110,25 +110,6 @@ class EquationFamily:
         return {name: transfer for name, transfer in named.items() if transfer is not None}
 
 
-def family_of(name: str) -> EquationFamily | None:
-    """Return the family of a name; for a specification in JSON the derived one, None if there is none."""
-    if name in FAMILIES:
-        return _family_in_file(name)
-    if not name.startswith("{"):
-        return None
-    from sharp.rule_based.derived_family import derive_family
-
-    return derive_family(name).family
-
-
-def family_named(name: str) -> EquationFamily:
-    """Return the family of a name; raises ValueError where `family_of` knows none."""
-    family = family_of(name)
-    if family is None:
-        raise ValueError(f"there is no library for {name!r}; it knows {', '.join(FAMILIES)}")
-    return family
-
-
 @cache
 def _written(name: str) -> dict[str, Any]:
     file = resources.files("sharp.rule_based") / "families" / f"{name}.yaml"
@@ -147,7 +128,8 @@ def constants_in(name: str) -> dict[str, tuple[str, ...]]:
 
 
 @cache
-def _family_in_file(name: str) -> EquationFamily:
+def family_in_file(name: str) -> EquationFamily:
+    """Return the family of a file of `families`."""
     written = _written(name)
     modules = [block_module(module) for module in written["modules"]]
     texts = ("title", "signature", "returns", "args", "read_inputs", "write_outputs")

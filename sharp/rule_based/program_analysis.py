@@ -14,15 +14,9 @@ from itertools import combinations
 
 from sharp.rule_based.assembly import render, rendered
 from sharp.rule_based.composer import ProgramSpec, admissible_libraries, filled
+from sharp.rule_based.derived_family import family_named, family_of
 from sharp.rule_based.estimates import Scheme
-from sharp.rule_based.library import (
-    CodeBlock,
-    EquationFamily,
-    Library,
-    SolverRecipe,
-    family_named,
-    family_of,
-)
+from sharp.rule_based.library import CodeBlock, EquationFamily, Library, SolverRecipe
 
 _ARRAY_MODULES = {"np": "xp", "jnp": "xp", "numpy": "xp"}
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)

@@ -15,8 +15,7 @@ from sharp.errors import SpecificationError
 from sharp.llm import Message
 from sharp.problems import SAMPLED, Scope, evaluate_tree, parse_tree
 from sharp.rule_based import prompt_markers as marks
-from sharp.rule_based.derived_family import derive_family
-from sharp.rule_based.library import family_of
+from sharp.rule_based.derived_family import derive_family, family_of
 from sharp.rule_based.tables import table
 
 

@@ -18,8 +18,8 @@ from sharp.rule_based.conversation_state import (
     shown,
     to_improve,
 )
+from sharp.rule_based.derived_family import family_of
 from sharp.rule_based.judging import NEUTRAL_PROFILE, judge
-from sharp.rule_based.library import family_of
 from sharp.rule_based.patching import patch, whole_file
 from sharp.rule_based.program_analysis import read, understand
 from sharp.rule_based.prompt_problem import question

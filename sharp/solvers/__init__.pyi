@@ -27,11 +27,13 @@ from .quantities import QuantityEstimate as QuantityEstimate
 from .refine import RefinementStudy as RefinementStudy
 from .refine import ResolutionAttempt as ResolutionAttempt
 from .refine import eigenvalue_distance as eigenvalue_distance
+from .refine import norm_of as norm_of
 from .sample_points import evaluate as evaluate
 from .sample_points import interior_points as interior_points
 from .sample_points import recurrence as recurrence
 from .sample_points import relative_distance as relative_distance
 from .sample_points import sample_times as sample_times
+from .saving import check_ending as check_ending
 from .solution import MethodResult as MethodResult
 from .solution import Solution as Solution
 from .system import FirstOrderSystem as FirstOrderSystem

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from sharp.problems import Problem, compile_expressions
+from sharp.problems import Problem, compile_expressions, depends_on_fields
 from sharp.solvers.discontinuities import given_parts, interfaces, jump_times
 from sharp.solvers.grid import Array
 from sharp.solvers.sample_points import recurrence
@@ -94,7 +94,11 @@ def initial_features(problem: Problem) -> tuple[DataFeature, ...]:
 def boundary_features(problem: Problem) -> tuple[DataFeature, ...]:
     """Return the narrow features of boundary values and of their factors; places may lie inside the domain."""
     written = StrongForm.of(problem)
-    conditions = problem.specification.boundary
+    conditions = [
+        each
+        for each in problem.specification.boundary
+        if each.type != "periodic" and not depends_on_fields(problem, each)
+    ]
     texts = [text for each in conditions for text in (each.value, each.a, each.b) if text is not None]
     return _features(problem, [written.expression(str(text)) for text in texts])
 

@@ -347,6 +347,7 @@ _WORDS = {
     "polar": "polar collocation",
     "fem": "finite elements",
     "fv": "finite volumes",
+    "imex": "differences with implicit-explicit steps",
     "muscl": "finite volumes of second order",
     "rbf": "differences on scattered nodes",
     "fem-cubic": "cubic finite elements",

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from hpc.files import make_directory, write_atomic
-from sharp.document import one_line, render_html, render_markdown
+from sharp.document import render_html, render_markdown
 from sharp.errors import ConfigurationError
 from sharp.problems import Diagnosis
 from sharp.solvers.cross_check import CrossCheck
@@ -32,6 +32,8 @@ NAMES = (
     "report.md",
     "questions.yaml",
 )
+# A table of more rows than this is of no use to those who read tables: it is written where it is asked for.
+MOST_ROWS = 100_000
 _ASKING = """\
 # Questions about a problem that cannot be solved as it stands.
 # Fill in the answers here, then put each at its place in the specification and solve it again.
@@ -99,14 +101,14 @@ def write_values(answer: Solution, folder: Path) -> None:
     """Write the values of an answer, if it has a solution: arrays, tables, quantities and probes."""
     if answer.discrete is None:
         return
-    found = output(answer.problem, answer.discrete)
-    rows = table(found)
-    probed = probe_table(answer.problem, answer.discrete) if answer.problem.grid.probes else ""
+    problem, headline = answer.problem, answer.verdict.headline
+    found = output(problem, answer.discrete)
+    tabled = len(problem.space) == 1 and found.values[0].size <= MOST_ROWS
     files: dict[str, str | bytes | None] = {
-        "solution.npz": npz(found, answer.discrete, answer.verdict.headline),
-        "solution.csv": f"# {one_line(answer.verdict.headline)}\n{rows}" if rows is not None else None,
+        "solution.npz": npz(found, answer.discrete, headline),
+        "solution.csv": table(found, headline) if tabled else None,
         "quantities.csv": quantity_table(answer.quantities) if answer.quantities else None,
-        "probes.csv": f"# {one_line(answer.verdict.headline)}\n{probed}" if probed else None,
+        "probes.csv": probe_table(problem, answer.discrete, headline) if problem.grid.probes else None,
     }
     for name, content in files.items():
         if content is not None:

@@ -23,6 +23,7 @@ from sharp.solvers.grid import Array, Indices, full
 from sharp.solvers.matrices import Quotient, Solve, block_matrix, columns_of, factorise
 from sharp.solvers.meshes import BoundaryCorner, Corner, Grading, corners, triangulate
 from sharp.solvers.method import NEVER, Deadline, Stepping
+from sharp.solvers.steady import NonlinearSystem, newton
 from sharp.solvers.system import (
     BoundaryCondition,
     FirstOrderSystem,
@@ -70,7 +71,7 @@ class FiniteElements(Stepping):
         line = len(system.space) == 1
         if isinstance(domain, BoxDomain) and not line and (len(domain.bounds) > 2 or system.periodic):
             return "the elements here fill intervals, and plane domains without periodic axes"
-        if line and not graded_places(system.problem) and not symmetry_axis(system.problem):
+        if line and not needs_weak_form(system):
             return (
                 "nothing jumps, bends or is narrow inside the interval and no axis of symmetry is its end, which is "
                 "what elements are for there"
@@ -118,6 +119,18 @@ class CubicElements(FiniteElements):
     compares_only = True
     degrees: Mapping[int, int] = {1: 3, 2: 3}
     counts: Mapping[int, tuple[int, ...]] = {1: (12, 24, 48, 96, 192, 384), 2: (6, 12, 24, 48, 96)}
+
+
+def needs_weak_form(system: FirstOrderSystem) -> bool:
+    """Return whether elements are the best on an interval: for what is not smooth there, or only weak forms express."""
+    return bool(
+        graded_places(system.problem)
+        or symmetry_axis(system.problem)
+        or system.conditions_hold_fields
+        or system.flux_conditions
+        or system.constrained
+        or (system.inertia is not None)
+    )
 
 
 def element_space(
@@ -347,7 +360,26 @@ class FemSystem(SemiDiscreteSystem):
     def start(self) -> Array:
         """Return the free values of the initial state, moved by as little as constraints ask for."""
         state = super().start()
-        return self._constrained(state) if self.implicit and self.system.constrained else state
+        if not self.implicit:
+            return state
+        return self._constrained(state) if self.system.constrained else self._consistent(state)
+
+    def _consistent(self, state: Array) -> Array:
+        """Return the state with those values of fields without a time derivative that solve their equations."""
+        still = np.flatnonzero(self.algebraic)
+        time = np.array([self._first_time])
+
+        def whole(unknown: Array) -> Array:
+            found = state.copy()
+            found[still] = unknown
+            return found
+
+        equations = NonlinearSystem(
+            lambda unknown: self.rates(time, whole(unknown)[None])[0][still],
+            lambda unknown: self.jacobian(self._first_time, whole(unknown)).matrix[still][:, still],
+        )
+        found = newton(equations, state[still]) if len(still) else None
+        return state if found is None else whole(found)
 
     def _constrained(self, state: Array) -> Array:
         """Return the nearest state, in the norm of the mass matrix, that meets the constraints at the first time."""

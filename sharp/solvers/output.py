@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sharp.document import one_line
 from sharp.errors import InputError
 from sharp.problems import Problem
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
 from sharp.solvers.quantities import QuantityEstimate
 from sharp.solvers.sample_points import evaluate, sample_times
+from sharp.solvers.verification import Verdict
 
 if TYPE_CHECKING:
     import xarray
-
-
-# A table of more rows than this is of no use to those who read tables.
-MOST_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -96,14 +94,8 @@ def npz(found: Output, solution: DiscreteSolution, verdict: str) -> bytes:
     return buffer.getvalue()
 
 
-def dataset(
-    problem: Problem,
-    solution: DiscreteSolution,
-    axes: tuple[Array, ...],
-    times: Array,
-    facts: Mapping[str, Any],
-) -> xarray.Dataset:
-    """Return the values on a grid as a data set; `facts` are further attributes.
+def dataset(found: Output, solution: DiscreteSolution, verdict: Verdict) -> xarray.Dataset:
+    """Return the values on a grid as a data set, with error and verdict among its attributes.
 
     Raises `InputError` if xarray is not installed.
     """
@@ -111,7 +103,7 @@ def dataset(
         import xarray
     except ImportError:
         raise InputError('data sets need xarray; install it with: pip install "pde-sharp[xarray]"') from None
-    arrays = Output(problem, axes, times, on_grid(problem, solution, axes, times)).arrays()
+    problem, arrays = found.problem, found.arrays()
     names = [*([problem.time_name] if problem.time_name else []), *problem.space]
     units = problem.specification.units
 
@@ -124,7 +116,14 @@ def dataset(
     return xarray.Dataset(
         fields,
         {name: variable(str(name), [name]) for name in names},
-        {"title": problem.title, "problem": problem.label, "method": solution.method, **facts},
+        {
+            "title": problem.title,
+            "problem": problem.label,
+            "method": solution.method,
+            "error": verdict.error,
+            "verdict": verdict.status,
+            "reason": verdict.reason,
+        },
     )
 
 
@@ -137,8 +136,8 @@ def probe_values(problem: Problem, solution: DiscreteSolution) -> dict[str, Arra
     return {name: values[:, :, number] for number, name in enumerate(problem.grid.probes)}
 
 
-def probe_table(problem: Problem, solution: DiscreteSolution) -> str:
-    """Return the values at the probe points as CSV: probe, coordinates, time, fields."""
+def probe_table(problem: Problem, solution: DiscreteSolution, verdict: str) -> str:
+    """Return the values at the probe points as CSV, the verdict before it: probe, coordinates, time, fields."""
     late = [str(problem.time_name)] if problem.time is not None else []
     _, times = output_axes(problem)
     rows = [
@@ -146,7 +145,7 @@ def probe_table(problem: Problem, solution: DiscreteSolution) -> str:
         for name, values in probe_values(problem, solution).items()
         for k, time in enumerate(times)
     ]
-    return _csv(["probe", *problem.space, *late, *problem.fields], rows)
+    return f"# {one_line(verdict)}\n{_csv(['probe', *problem.space, *late, *problem.fields], rows)}"
 
 
 def quantity_table(quantities: Mapping[str, QuantityEstimate]) -> str:
@@ -167,15 +166,19 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return buffer.getvalue()
 
 
-def table(found: Output) -> str | None:
-    """Return a problem in one space coordinate as CSV: coordinates, then fields; None where that is no small table."""
+def table(found: Output, verdict: str) -> str:
+    """Return the values as CSV, the verdict as a comment before it: time, coordinates, fields, a row for each point.
+
+    Points outside the domain have no row.
+    """
     problem = found.problem
-    if len(problem.space) > 1 or found.values[0].size > MOST_ROWS:
-        return None
     late = [str(problem.time_name)] if problem.time is not None else []
+    points = np.stack([grid.ravel() for grid in np.meshgrid(*found.axes, indexing="ij")], axis=1)
+    values = found.values.reshape(*found.values.shape[:2], -1)
+    inside = np.flatnonzero(np.all(np.isfinite(values), axis=(0, 1)))
     rows = (
-        [*([time] if late else []), x, *found.values[:, k, i]]
+        [*([time] if late else []), *points[i], *values[:, k, i]]
         for k, time in enumerate(found.times)
-        for i, x in enumerate(found.axes[0])
+        for i in inside
     )
-    return _csv([*late, *problem.space, *problem.fields], rows)
+    return f"# {one_line(verdict)}\n{_csv([*late, *problem.space, *problem.fields], rows)}"

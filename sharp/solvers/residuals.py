@@ -36,7 +36,7 @@ from sharp.solvers.data_features import equation_features, given_functions
 from sharp.solvers.discontinuities import interfaces
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.fd_weights import HALF, central_stencil, least_change, mixed, one_sided_stencil
-from sharp.solvers.functions import compile_function
+from sharp.solvers.functions import compile_condition, compile_function
 from sharp.solvers.grid import Array
 from sharp.solvers.refine import usual_sizes
 from sharp.solvers.sample_points import (
@@ -369,9 +369,12 @@ def _on_part(
         return _flux_on_part(problem, solution, condition, part, times, inner)
     edge = boundary(problem.domain, part, POINTS_ON_A_PART)
     index = problem.fields.index(str(condition.field))
-    wanted = compile_function(problem, str(condition.value))(edge.points, times)
+    here = evaluate(solution, edge.points, times)
+    wanted = compile_condition(problem, str(condition.value))(edge.points, times, here)
     texts = factors_of(condition)
-    factors = {order: compile_function(problem, text)(edge.points, times) for order, text in texts.items()}
+    factors = {
+        order: compile_condition(problem, text)(edge.points, times, here) for order, text in texts.items()
+    }
     # Beside what stands there, what the extents suggest: an insulated end is not measured by its own rounding.
     extent = float(np.mean(np.abs(edge.normals) @ lengths(problem)))
     terms = {
@@ -408,7 +411,7 @@ def _flux_on_part(
         np.stack([np.broadcast_to(term, shape) for term in program(edge.points, times, known)])
         for known in (jets, natural)
     )
-    wanted = compile_function(problem, str(condition.value))(edge.points, times)
+    wanted = compile_condition(problem, str(condition.value))(edge.points, times, values)
     through = (edge.normals.T[axes][:, None] * found).sum(axis=0)
     # What values inside suggest, and terms along the boundary, say how large a flux is that vanishes through it.
     scale = max(_rms(wanted), *map(_rms, found), *map(_rms, usual)) or 1.0

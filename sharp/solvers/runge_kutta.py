@@ -19,19 +19,19 @@ from sharp.solvers.matrices import Singular, Solve, factorise_shifted, seconds_o
 from sharp.solvers.method import Deadline, SolverFailed
 from sharp.solvers.radau import OdeSystem, Trajectory
 
-_DIAGONAL = 1 / 4
-_NODES = np.array([0, 1 / 2, 83 / 250, 31 / 50, 17 / 20, 1])
-_WEIGHTS = np.array([82889 / 524892, 0, 15625 / 83664, 69875 / 102672, -2260 / 8211, 1 / 4])
-_EMBEDDED = np.array([
+DIAGONAL = 1 / 4
+NODES = np.array([0, 1 / 2, 83 / 250, 31 / 50, 17 / 20, 1])
+WEIGHTS = np.array([82889 / 524892, 0, 15625 / 83664, 69875 / 102672, -2260 / 8211, 1 / 4])
+EMBEDDED = np.array([
     4586570599 / 29645900160, 0, 178811875 / 945068544, 814220225 / 1159782912, -3700637 / 11593932, 61727 / 225920,
 ])  # fmt: skip
-_STAGES = np.array([
+STAGES = np.array([
     [0, 0, 0, 0, 0, 0],
     [1 / 4, 1 / 4, 0, 0, 0, 0],
     [8611 / 62500, -1743 / 31250, 1 / 4, 0, 0, 0],
     [5012029 / 34652500, -654441 / 2922500, 174375 / 388108, 1 / 4, 0, 0],
     [15267082809 / 155376265600, -71443401 / 120774400, 730878875 / 902184768, 2285395 / 8070912, 1 / 4, 0],
-    _WEIGHTS,
+    WEIGHTS,
 ])  # fmt: skip
 # Explicit steps are stable up to about this product of their length and the largest rate of change.
 _STABLE = 5.0
@@ -229,9 +229,9 @@ class _DiagonallyImplicit:
             if rates is None:
                 length /= 4
                 continue
-            after = state + length * (_WEIGHTS @ rates)
+            after = state + length * (WEIGHTS @ rates)
             self._sizes = np.maximum(self._sizes, self._evolution.sizes(np.stack([state, after])))
-            error = self._relative(length * ((_WEIGHTS - _EMBEDDED) @ rates))
+            error = self._relative(length * ((WEIGHTS - EMBEDDED) @ rates))
             factor = _SAFETY * (self._tolerance / max(error, 1e-300)) ** 0.25
             if error <= self._tolerance:
                 self.taken = length
@@ -272,7 +272,7 @@ class _DiagonallyImplicit:
     def _tried(self, factors: _Factors, time: float, state: Array) -> Array | None:
         """Return the rates of all stages; None where the iterations do not converge."""
         rates = [self._rates(time, state)]
-        for row, node in zip(_STAGES[1:], _NODES[1:], strict=True):
+        for row, node in zip(STAGES[1:], NODES[1:], strict=True):
             known = state + factors.length * (row[: len(rates)] @ np.stack(rates))
             found = self._stage(time + node * factors.length, factors, known, rates[-1])
             if found is None:
@@ -285,7 +285,7 @@ class _DiagonallyImplicit:
         if self._matrix is None or not self._evolution.constant:
             start, end = self._interval
             self._matrix = self._evolution.jacobian(time + _INSET * (end - start), state)
-        shift = 1 / (_DIAGONAL * length)
+        shift = 1 / (DIAGONAL * length)
         self._deadline.check(seconds_of(self._matrix, shift, self._evolution.pairs))
         try:
             solve = factorise_shifted(self._matrix, shift, self._evolution.pairs)
@@ -296,7 +296,7 @@ class _DiagonallyImplicit:
 
     def _stage(self, time: float, factors: _Factors, known: Array, guess: Array) -> Array | None:
         """Return the rates k [f] with `k = rates(time, known + diagonal length k)` by simplified Newton iterations."""
-        step = _DIAGONAL * factors.length
+        step = DIAGONAL * factors.length
         rates, before = np.asarray(guess), np.inf
         for _ in range(_ITERATIONS):
             change = np.asarray(factors.solve((self._rates(time, known + step * rates) - rates) / step))
@@ -323,6 +323,10 @@ class _Hermite:
 
     def __call__(self, times: Array) -> Array:
         s = ((times - self.start) / self.length)[:, None]
-        ends = (1 + 2 * s) * (1 - s) ** 2 * self.before + s**2 * (3 - 2 * s) * self.after
-        slopes = s * (1 - s) ** 2 * self.leaving - s**2 * (1 - s) * self.arriving
-        return np.asarray(ends + self.length * slopes)
+        return np.asarray(hermite(s, self.length, self.before, self.after, self.leaving, self.arriving))
+
+
+def hermite(s: Any, length: float, before: Any, after: Any, leaving: Any, arriving: Any) -> Any:
+    """Return the cubic polynomial at a share s of a step of some length, by values and rates at both ends."""
+    ends = (1 + 2 * s) * (1 - s) ** 2 * before + s**2 * (3 - 2 * s) * after
+    return ends + length * (s * (1 - s) ** 2 * leaving - s**2 * (1 - s) * arriving)

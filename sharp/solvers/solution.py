@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -194,7 +195,7 @@ class Solution:
         `to_xarray(x=[0, 0.5, 1], t=[0, 1])`. Units, method, error and verdict are attributes. Raises `InputError` if
         xarray is not installed, `OutsideDomain` for times, and `NotSolved`.
         """
-        from sharp.solvers.output import dataset, output_axes
+        from sharp.solvers.output import Output, dataset, on_grid, output_axes
 
         axes, times = output_axes(self.problem)
         names = [*self.problem.space, *([self.problem.time_name] if self.problem.time_name else [])]
@@ -208,8 +209,22 @@ class Solution:
         times = given.get(str(self.problem.time_name), times)
         if self.problem.time is not None:
             self._moments(times)
-        facts = {"error": self.error, "verdict": self.verdict.status, "reason": self.verdict.reason}
-        return dataset(self.problem, self._required(), axes, times, facts)
+        discrete = self._required()
+        values = on_grid(self.problem, discrete, axes, times)
+        return dataset(Output(self.problem, axes, times, values), discrete, self.verdict)
+
+    def save(self, path: str | Path) -> tuple[Path, ...]:
+        """Write the values on the output grid as one file for other programs, with the verdict in it; return its path.
+
+        The ending decides: `.nc` (NetCDF; needs xarray), `.vtu` (VTK, for ParaView; needs meshio), `.csv`, `.npz`. For
+        a problem in time `.vtu` stands for a file at each time, and for NAME.vtu.series, which lists them and comes
+        first. Raises `InputError` for another ending or a missing library, and `NotSolved`.
+        """
+        from sharp.solvers.output import output
+        from sharp.solvers.saving import save
+
+        discrete = self._required()
+        return save(Path(path), output(self.problem, discrete), discrete, self.verdict)
 
     def plot(self) -> Figure:
         """Return a figure: lines for one space coordinate, maps for two, for three a map of the middle plane."""

@@ -52,7 +52,7 @@ _OPENING: dict[VerdictStatus, str] = {
     "inconclusive": "Inconclusive",
     "failed": "Wrong",
     "unsolved": "Not solved",
-    "rejected": "Not solvable as it stands",
+    "rejected": "Not solvable as specified",
     "needs_clarification": "Not solved, for something has to be settled first",
 }
 

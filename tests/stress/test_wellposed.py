@@ -11,8 +11,9 @@ import sympy
 
 from sharp.problems import Problem, list_problems, load_problem, parse_problem
 from sharp.problems.diagnostics import Diagnostic
-from sharp.problems.domains import BoxDomain, Domain, PolygonDomain, RoundDomain
+from sharp.problems.domains import BoxDomain, PolygonDomain, RoundDomain
 from sharp.problems.evolution import determinant, rates, roots
+from sharp.problems.plane_domains import Domain
 from sharp.problems.sampling import face, inner_points, integration, meeting_parts
 from sharp.problems.well_posedness import check_well_posedness
 from tests.helpers.problems.well_posed_problems import (

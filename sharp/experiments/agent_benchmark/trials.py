@@ -18,6 +18,7 @@ from typing import Any, Literal, cast, get_args
 from sharp.agent import POLICIES, ROLES, AgentConfig, Policy
 from sharp.error_messages import valid_values
 from sharp.errors import ConfigurationError, SpecificationError
+from sharp.experiments.hard_cases.families import list_hard_cases, load_hard_case
 from sharp.experiments.log import RecordWriter, read_log
 from sharp.experiments.run_summary import column
 from sharp.llm import RULE_BASED
@@ -145,7 +146,7 @@ def _check_known(what: str, plural: str, names: Iterable[str], valid: Collection
 
 
 def choose_cases(names: Sequence[str]) -> tuple[BenchmarkCase, ...]:
-    """Return the cases of these ids and categories, all where none is named, each once.
+    """Return the cases of these ids and categories, each once: all but the hard ones where none is named.
 
     Raises `SpecificationError` for a name that is neither, and as `load_case` does.
     """
@@ -153,13 +154,17 @@ def choose_cases(names: Sequence[str]) -> tuple[BenchmarkCase, ...]:
     by_category: dict[str, list[str]] = {}
     for case, path in known.items():
         by_category.setdefault(path.parent.name, []).append(case)
+    hard = list_hard_cases()
+    groups = {**by_category, "hard": list(hard)}
     chosen: list[str] = []
     for name in names or by_category:
-        if name not in known and name not in by_category:
-            valid = valid_values("cases and categories", name, [*by_category, *known])
+        if name not in {*known, *hard, *groups}:
+            valid = valid_values("cases and categories", name, [*groups, *known, *hard])
             raise SpecificationError(f"unknown case or category '{name}'; {valid}")
-        chosen += [name] if name in known else by_category[name]
-    return tuple(load_case(name) for name in dict.fromkeys(chosen))
+        chosen += groups.get(name, [name])
+    return tuple(
+        load_hard_case(name).case if name in hard else load_case(name) for name in dict.fromkeys(chosen)
+    )
 
 
 def list_trials(

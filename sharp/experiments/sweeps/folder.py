@@ -4,7 +4,7 @@ SWEEP/sweep.yaml     the sweep file as it was last given, with absolute names of
 SWEEP/sweep_log.jsonl  cells and the summaries of their runs (`sharp.experiments.sweeps.sweep_log`)
 SWEEP/lease/         who carries the sweep out
 SWEEP/runs/CELL/     the run of each cell, as `sharp run` leaves it
-SWEEP/table.csv  SWEEP/table.parquet  SWEEP/report.md  SWEEP/report.html
+SWEEP/table.csv  SWEEP/table.parquet  SWEEP/report.md  SWEEP/report.html  SWEEP/report.tex
 SWEEP/slurm/         what it has to do with a cluster (`hpc.slurm.campaign`)
 """
 

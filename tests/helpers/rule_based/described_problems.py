@@ -14,7 +14,8 @@ from sharp.llm.protocol import Message
 from sharp.problems import Problem, render_description
 from sharp.problems.cases import load_case
 from sharp.problems.loader import parse_problem
-from sharp.rule_based.library import EquationFamily, family_of
+from sharp.rule_based.derived_family import family_of
+from sharp.rule_based.library import EquationFamily
 from sharp.rule_based.prompt_problem import PromptProblem, task
 from sharp.solvers.functions import compile_function
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sharp.llm.protocol import Message
 from sharp.rule_based.answers import answer
 from sharp.rule_based.composer import ProgramSpec, compose
-from sharp.rule_based.library import family_named
+from sharp.rule_based.derived_family import family_named
 from sharp.rule_based.program_analysis import understand
 
 PROBLEM_OF = {

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import yaml
 
+from sharp.agent.programs import whole_toolkit
 from sharp.agent.programs.grid_solver import GridSolverSolution, Interpolant, axes_of
 from sharp.agent.synthesis import SolverProgram, SynthesisArgs, SynthesisUsage
-from sharp.agent.toolkit import standard_toolkit, whole_toolkit
+from sharp.agent.toolkit import standard_toolkit
 from sharp.agent.tools import ToolContext, ToolError, ToolResult
 from sharp.evaluation.protocol import CandidateFailure, Evaluation, Scores
 from sharp.problems import parse_problem

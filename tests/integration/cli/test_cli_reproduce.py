@@ -60,12 +60,12 @@ def made(tried: Sharp, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("options", "said"),
     [
         (["tabel2"], "there is no study 'tabel2'; did you mean 'table2'?"),
-        (["tiny", "--paper-models", "--model", "o3"], "it goes with neither --model nor --judge"),
+        (["tiny", "--paper-models", "--model", "o3"], "omit --model and --judge"),
         (["tiny", "--judge", "o3"], "--judge needs --model"),
         (["tiny", "--model", "gpt-4oo"], "there is no model card 'gpt-4oo'; did you mean 'gpt-4o'?"),
         (
             ["tiny", "--cluster", "cpu-cluster"],
-            "nobody can be asked here whether to go on; say so with --yes",
+            "Go on? Nobody can be asked here; say so with --yes",
         ),
         (["tiny", "--report-only", "--dir", "nowhere"], "holds no sweep"),
     ],

@@ -34,7 +34,8 @@ from sharp.document import (
     svg_file,
 )
 from sharp.document.panels import linear_range, log_range, power_text, spread
-from sharp.document.svg import inline_svg, palette
+from sharp.document.sketch import palette
+from sharp.document.svg import inline_svg
 from tests.helpers.documents.hostile_texts import TEXTS
 
 FLOOR = Level("the data's own error", "floor", 1e-4)

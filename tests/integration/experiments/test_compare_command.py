@@ -32,8 +32,8 @@ def test_it_prints_tables_and_where_the_files_are(
     assert done.returncode == 0, done.stderr
     assert "Errors of winners on test data" in done.stdout
     assert "#2 judged: 2 evaluations saved against #1 codepde" in done.stdout
-    written = done.stdout.splitlines()[-5:]
-    names = ["compare.html", "compare.md", "compare.csv", "compare.parquet", "cost.svg"]
+    written = done.stdout.splitlines()[-6:]
+    names = ["compare.html", "compare.md", "compare.tex", "compare.csv", "compare.parquet", "cost.svg"]
     assert [Path(name).name for name in written] == names
     assert all(Path(name).is_file() for name in written)
 

@@ -13,8 +13,8 @@ from sharp.llm.replies import extract_code
 from sharp.methods.cot_reflection import output_of
 from sharp.problems import load_problem
 from sharp.rule_based.authoring import UNCLOSED_RATE, UNKNOWN
+from sharp.rule_based.derived_family import family_named
 from sharp.rule_based.judging import faults
-from sharp.rule_based.library import family_named
 from tests.helpers.rule_based.asking_baselines import (
     carrying_out,
     described,

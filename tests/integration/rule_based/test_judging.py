@@ -11,8 +11,9 @@ from sharp.evaluation.protocol import CandidateFailure, Evaluation, Scores
 from sharp.llm.replies import SelectionReply, read_selection
 from sharp.rule_based.composer import compose, strategies
 from sharp.rule_based.conversation_state import SeenProgram, candidates, shown
+from sharp.rule_based.derived_family import family_named
 from sharp.rule_based.judging import NEUTRAL_PROFILE, judge, select
-from sharp.rule_based.library import FAMILIES, family_named
+from sharp.rule_based.library import FAMILIES
 from tests.helpers.rule_based.conversations import Shown, selection
 from tests.helpers.rule_based.programs import PROBLEM_OF
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sharp.reference.fast_poisson import solve_dirichlet
 from sharp.rule_based.composer import ComposedProgram, compose, strategies
-from sharp.rule_based.library import family_named
+from sharp.rule_based.derived_family import family_named
 from tests.helpers.rule_based.programs import code_of, understood
 
 DARCY = family_named("darcy-2d")

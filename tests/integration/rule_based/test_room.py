@@ -14,7 +14,8 @@ import pytest
 import sharp
 from sharp.rule_based.assembly import functions_of
 from sharp.rule_based.composer import ProgramSpec
-from sharp.rule_based.library import FAMILIES, block_module, family_named
+from sharp.rule_based.derived_family import family_named
+from sharp.rule_based.library import FAMILIES, block_module
 
 ROOT = Path(sharp.__file__).parents[1]
 ROOM = ROOT / "sharp" / "rule_based"

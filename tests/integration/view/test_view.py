@@ -71,7 +71,7 @@ def test_the_page_grows_with_the_journal_and_writes_nothing(finished, tmp_path, 
     with open_tab(tmp_path / "profile") as tab:
         tab.open(serve(tmp_path / "run"))
         tab.until("document.querySelector('#p0-slot-ledger section') !== null", ANSWER_S)
-        assert "nobody works on it" in tab.run("document.body.innerText").lower()
+        assert "no process is running" in tab.run("document.body.innerText").lower()
         assert states(tmp_path / "run") == before
         with (tmp_path / "run" / "journal.jsonl").open("ab") as journal:
             journal.write(b"".join(whole[6:]))

@@ -14,10 +14,10 @@ from sharp.agent.effects import RecordedEffects, ResultStore
 from sharp.agent.memory import GraphMemory
 from sharp.agent.plans import ToolPlan, read_plan
 from sharp.agent.prog_act import FINISHED
+from sharp.agent.programs import whole_toolkit
 from sharp.agent.settings import ROLES
 from sharp.agent.synthesis import SynthesisService
 from sharp.agent.team import AgentTeam, SamplingParams
-from sharp.agent.toolkit import whole_toolkit
 from sharp.errors import ReplyError
 from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
 from sharp.problems.expressions import FUNCTIONS

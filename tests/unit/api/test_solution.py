@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
+import meshio
 import numpy as np
 import pytest
+import xarray
 from matplotlib.figure import Figure
 
 import sharp
@@ -202,12 +206,52 @@ def test_a_solution_becomes_a_data_set(solved: Solve) -> None:
         solved(ROD).to_xarray(t=[2.0])
 
 
+def _steps(path: Path) -> list[Path]:
+    return [path.with_name(step["name"]) for step in json.loads(path.read_text())["files"]]
+
+
+@pytest.mark.parametrize(("text", "cells"), [(ROD, 10), (BOX, 120), (ANNULUS, 0)])
+def test_a_saved_solution_can_be_read_by_other_programs_and_says_what_is_known_of_its_error(
+    solved: Solve, tmp_path: Path, text: str, cells: int
+) -> None:
+    solution = solved(text)
+    grid = solution.to_xarray()
+    files = {ending: solution.save(tmp_path / f"a{ending}")[0] for ending in (".nc", ".csv", ".vtu", ".npz")}
+    with xarray.open_dataset(files[".nc"]) as read:
+        assert read.drop_attrs().equals(grid.drop_attrs())
+        assert (read.attrs["verdict"], read.attrs["error"]) == (solution.verdict.status, solution.error)
+    head, _, *rows = files[".csv"].read_text().splitlines()
+    assert head == f"# {solution.verdict.headline}"
+    inside = grid["u"].values[np.isfinite(grid["u"].values)]
+    np.testing.assert_array_equal(sorted(float(row.split(",")[-1]) for row in rows), sorted(inside))
+    last = _steps(files[".vtu"])[-1] if solution.problem.time else files[".vtu"]
+    mesh = meshio.read(last)
+    assert mesh.field_data["verified"] == [solution.verdict.verified]
+    assert mesh.field_data["error"] == [solution.error]
+    assert solution.verdict.headline.split(":")[0] in last.read_text()
+    assert len(mesh.cells[0].data) == cells or text == ANNULUS
+    centre = mesh.points[:, : len(solution.problem.space)]
+    late = solution.problem.time and [solution.problem.time[1]]
+    np.testing.assert_allclose(solution.at(centre, late).ravel(), mesh.point_data["u"], atol=1e-12)
+
+
+def test_another_ending_is_refused_with_those_there_are(solved: Solve, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"a\.vtk: did you mean '\.vtu'\? valid endings: \.csv, \.nc, \.npz, \.vtu"
+    ):
+        solved(ROD).save(tmp_path / "a.vtk")
+    assert not list(tmp_path.iterdir())
+
+
 def test_without_xarray_the_command_that_installs_it_is_named(
     solved: Solve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(InputError, match=r'pip install "pde-sharp\[xarray\]"'):
         solved(ROD).to_xarray()
+    monkeypatch.setitem(sys.modules, "meshio", None)
+    with pytest.raises(InputError, match=r"pip install 'pde-sharp\[mesh\]'"):
+        solved(ANNULUS).save("a.vtu")
 
 
 @pytest.mark.parametrize(

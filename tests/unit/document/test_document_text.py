@@ -3,7 +3,7 @@ from math import inf, nan
 
 import pytest
 
-from sharp.document import Table
+from sharp.document import Details, Headline, Report, Section, Table, render_latex
 from sharp.document.markdown import fence, inline, markdown_table
 from sharp.document.text import (
     clean,
@@ -118,3 +118,23 @@ def test_numbers_stand_to_the_right():
         "| ---- | --: |",
         "| x    |   1 |",
     ]
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_nothing_in_a_table_is_a_command_of_latex(text):
+    report = Report(text, Headline(text), (), (Section("a", "A", (Table((text,), ((text,),)),)),))
+    body = render_latex(report).partition("\\midrule\n")[2].partition("\n    \\bottomrule")[0]
+    assert body.endswith(" \\\\")
+    assert "\n" not in body
+    math = r"\$(?:[<>-]|\\\w+|[-\d.]+ \\times 10\^\{-?\d+\})\$"
+    made = re.sub(rf"\\(?:[&%$#_{{}}]|(?:text\w+|dots)\{{\}})|{math}", "", body[:-3])
+    assert not re.search(r"[\\&%$#_{}~^]", made)
+
+
+def test_folded_tables_are_in_latex_too_with_powers_of_ten():
+    table = Table(("program", "error"), (("c001_a", "1.250e-05"),), ("error",), "Errors & times")
+    report = Report("Runs", Headline("Done"), (), (Section("a", "A", (Details("more", (table,)),)),))
+    text = render_latex(report)
+    assert "\\begin{tabular}{lr}" in text
+    assert "\\caption{Errors \\& times}" in text
+    assert "c001\\_a & $1.250 \\times 10^{-5}$ \\\\" in text

@@ -8,7 +8,8 @@ from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.assigned import asked_method
 from sharp.rule_based.code_faults import code_faults
 from sharp.rule_based.composer import compose, strategies
-from sharp.rule_based.library import FAMILIES, family_named
+from sharp.rule_based.derived_family import family_named
+from sharp.rule_based.library import FAMILIES
 
 SEEDS = 400
 APPLY = {fault.name: fault.apply for fault in code_faults()}

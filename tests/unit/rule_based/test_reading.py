@@ -6,7 +6,8 @@ import pytest
 
 from sharp.rule_based.assembly import render
 from sharp.rule_based.composer import compose
-from sharp.rule_based.library import FAMILIES, family_named
+from sharp.rule_based.derived_family import family_named
+from sharp.rule_based.library import FAMILIES
 from sharp.rule_based.program_analysis import read
 
 SEEDS = 25

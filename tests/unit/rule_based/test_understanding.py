@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from sharp.rule_based.composer import compose
-from sharp.rule_based.library import FAMILIES, family_named
+from sharp.rule_based.derived_family import family_named
+from sharp.rule_based.library import FAMILIES
 from sharp.rule_based.program_analysis import understand
 from tests.helpers.rule_based.described_problems import asked, case
 from tests.helpers.rule_based.programs import code_of, program, understood

@@ -12,18 +12,15 @@ from sharp.solvers.system import FirstOrderSystem
 from sharp.solvers.traits import Situation, SolutionRegularity
 
 # Best first; a method that cannot solve the problem says so itself, so that domains need no rules here.
-ORDER: Mapping[Situation, Sequence[str]] = {
-    "smooth": "etd imex fourier chebyshev polar fem fd fv muscl characteristics rbf fem-cubic".split(),
-    "nonsmooth": "fd polar fem fem-cubic fv muscl chebyshev etd imex fourier characteristics rbf".split(),
-    "discontinuous-coefficient": (
-        "fem fem-cubic fd fv muscl polar chebyshev etd imex fourier characteristics rbf".split()
-    ),
-    "advected-discontinuity": (
-        "characteristics fv muscl fd chebyshev etd imex fourier polar fem rbf fem-cubic".split()
-    ),
-    "narrow-data": "characteristics etd imex fem fd fem-cubic chebyshev fourier polar rbf fv muscl".split(),
-    "steep-front": "etd imex fourier fd fv muscl chebyshev polar fem characteristics rbf fem-cubic".split(),
+_RANKS: Mapping[Situation, str] = {
+    "smooth": "etd imex fourier chebyshev polar fem fd fv muscl characteristics rbf fem-cubic",
+    "nonsmooth": "fd polar fem fem-cubic fv muscl chebyshev etd imex fourier characteristics rbf",
+    "discontinuous-coefficient": "fem fem-cubic fd fv muscl polar chebyshev etd imex fourier characteristics rbf",
+    "advected-discontinuity": "characteristics fv muscl fd chebyshev etd imex fourier polar fem rbf fem-cubic",
+    "narrow-data": "characteristics etd imex fem fd fem-cubic chebyshev fourier polar rbf fv muscl",
+    "steep-front": "etd imex fourier fd fv muscl chebyshev polar fem characteristics rbf fem-cubic",
 }
+ORDER = {situation: tuple(ranks.split()) for situation, ranks in _RANKS.items()}
 _SUITS = {
     "characteristics": "curves that are traced back keep whatever is carried along as sharp as it is",
     "etd": "everything repeats, and exponential steps follow the linear part of Fourier modes exactly",

@@ -48,6 +48,8 @@ STRICTER = 0.03
 SHARE = 0.6
 # What the last of them may take: the checks take their time as well.
 LAST = 0.9
+# The seconds that checks of a solution may take in any case, and the share of the time that is left.
+LEAST_CHECKS, CHECKS = 3.0, 0.5
 # How often both methods are refined where they differ.
 _ROUNDS = 3
 # Seconds for which other solutions of nonlinear steady problems are looked for.
@@ -288,7 +290,8 @@ def _coarse_quantities(task: _Task, trial: MethodResult) -> bool:
 def _checked(task: _Task, refinement: RefinementStudy) -> MethodResult:
     if refinement.solution is None:
         return MethodResult(refinement)
-    checks = verify(task.system.problem, refinement, task.limits, task.options.compare)
+    enough = Deadline.within(max(LEAST_CHECKS, CHECKS * task.deadline.remaining_s), task.deadline.clock)
+    checks = verify(task.system.problem, refinement, task.limits, task.options.compare, enough)
     return MethodResult(refinement, checks)
 
 

@@ -317,7 +317,11 @@ class EvaluationOptions(_Section):
         ge=1,
         description="divide the output grid points along each axis by this (generated data)",
     )
-    data_seed: int = Field(2022, ge=0, description="seed of generated initial conditions")
+    data_seed: int | None = Field(
+        None,
+        ge=0,
+        description="seed of generated initial conditions; by default a secret one of the installation",
+    )
     validation: int = Field(100, ge=1, description="validation samples: the last of the file")
     test: int = Field(100, ge=1, description="test samples, scored once at the end: the first of the file")
     smoke: int = Field(2, ge=1, description="validation samples of the smoke run")

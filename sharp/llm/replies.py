@@ -428,7 +428,7 @@ class Ids:
         return tuple((part.lstrip("0") or "0") if part.isdigit() else part for part in parts)
 
 
-def checked(value: object, allowed: Allowed) -> object:
+def checked(value: object, allowed: Allowed) -> Any:
     """Return a value in the form that is allowed, or raise ValueError.
 
     Words are matched whatever their case; yes and no stand for true and false, and the other way round.

@@ -77,11 +77,13 @@ class CampaignStatus:
 
     `holder` is the process in control just now. `unanswered` counts submissions of which it is not known whether they
     reached Slurm, `unmetered` ended jobs that held GPUs for an unknown time. `stop` and `throttle` are what users have
-    asked for, `ending` is how it ended, None while it has not, `notes` what Slurm did not answer.
+    asked for, `ending` is how it ended, None while it has not, `notes` what Slurm did not answer. `by_hand`: no job
+    steers it, as jobs may not submit jobs there.
     """
 
     id: str
     cluster: str
+    by_hand: bool
     launched: str
     holder: LeaseHolder | None
     controller: ControllerStatus | None
@@ -132,6 +134,7 @@ def overview(campaign: Campaign, submission_log: SubmissionState, snapshot: Queu
     return CampaignStatus(
         id=campaign.id,
         cluster=campaign.cluster.name,
+        by_hand=not campaign.cluster.submit_from_compute,
         launched=campaign.created,
         holder=read_holder(campaign.slurm_dir),
         controller=controller,

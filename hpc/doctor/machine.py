@@ -138,13 +138,14 @@ def check_limits() -> Iterator[Finding]:
 
 def check_sandbox(order: CheckRequest) -> Iterator[Finding]:
     """Try every way of confining programs, and say which would be used."""
-    from hpc.sandbox import probe_tiers
+    from hpc.sandbox import limit_keepers, probe_tiers
 
     probed = probe_tiers(_image(order))
     wanted = _ISOLATING if order.sandbox_tier == "auto" else (order.sandbox_tier,)
     usable = [one.tier for one in probed if one.usable and one.tier in _ISOLATING and one.tier in wanted]
     if usable:
-        yield good("sandbox", f"programs of models are confined by {usable[0]}")
+        memory = limit_keepers()["memory"]
+        yield good("sandbox", f"programs of models are confined by {usable[0]}; their memory by {memory}")
         return
     reasons = "; ".join(f"{one.tier}: {one.reason}" for one in probed if not one.usable)
     remedy = "Request user namespaces or Landlock, or set `sandbox.image` for Apptainer; or use only models you trust."

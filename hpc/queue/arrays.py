@@ -54,8 +54,8 @@ class DispatchTimeouts:
     steer_s: float = 1.0  # between looks at tasks
     ask_s: float = 10.0  # between questions to Slurm, and ever more up to `ask_most_s`
     ask_most_s: float = 180.0
-    beat_s: float = 10.0  # between heartbeats
-    grace_s: float = 30.0  # without a heartbeat, after which a task that Slurm calls gone is believed to be
+    beat_s: float = 5.0  # between heartbeats
+    grace_s: float = 30.0  # without a heartbeat, after which a task that Slurm has lost or forgotten is gone
     silent_s: float = 600.0  # the same for one that Slurm calls running
     unknown_s: float = (
         120.0  # after which an array that Slurm does not know is lost: files and accounts may lag
@@ -86,6 +86,7 @@ class Arrays:
             reserve_s=_whole_s(cluster) - usable_s(cluster),
             linger_s=cluster.dispatch.idle_timeout,
             beat_s=self.beat_s,
+            storage_s=cluster.storage_timeout,
         )
 
     def folder(self, token: str) -> Path:
@@ -197,6 +198,10 @@ class WorkerScaler:
         if not waiting or time.monotonic() < self._not_before:
             return 0
         return workers_needed(waiting, expected, self._cluster.dispatch.items_per_worker, self._room(live))
+
+    def pause(self) -> None:
+        """Ask for no elements until Slurm has been asked again."""
+        self._not_before = max(self._not_before, time.monotonic() + self._patience.ask_s)
 
     async def send(self, elements: int) -> None:
         """Ask for elements.

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hpc.errors import HpcError
+from hpc.errors import HpcError, InfrastructureError, is_transient
 from hpc.queue.work_queue import Claim, Heartbeat, HeartbeatStore, Queue, WorkItem
 from hpc.quiescence import happens_within, stop_event
 from hpc.slurm import job_of, node_name, worker_name
@@ -21,6 +21,8 @@ Perform = Callable[[WorkItem], Awaitable[None]]
 # An idle worker looks at the queue ever more rarely: many of them share one file system.
 _LOOK_S, _LOOK_MOST_S, _LOOK_FACTOR = 0.05, 0.5, 1.3
 _FAULTS = 2  # in a row: this node is at fault
+# After trouble with storage a worker looks again, ever more rarely.
+_TROUBLE_S, _TROUBLE_MOST_S, _TROUBLE_FACTOR = 1.0, 60.0, 2.0
 _SIGNAL_S = 0.3  # within which the signal that ended a child reaches us too
 _SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
 
@@ -30,7 +32,8 @@ class PilotOptions:
     """How an element works.
 
     `time_s` is the whole time of its job, of which it leaves the last `reserve_s` alone; with nothing to do it waits
-    for `linger_s`; every `beat_s` it says that it is there. All in seconds.
+    for `linger_s`; every `beat_s` it says that it is there; it waits up to `storage_s` for storage that cannot be used.
+    All in seconds.
     """
 
     queue: str
@@ -38,6 +41,7 @@ class PilotOptions:
     reserve_s: float
     linger_s: float
     beat_s: float
+    storage_s: float
 
 
 async def serve(terms: PilotOptions, perform: Perform) -> None:
@@ -47,9 +51,6 @@ async def serve(terms: PilotOptions, perform: Perform) -> None:
     """
     queue, heartbeats = Queue(Path(terms.queue)), HeartbeatStore(Path(terms.queue))
     presence = _Presence(heartbeats, worker_name(), node_name())
-    for ticket in queue.claims():  # what this job had taken before Slurm started it again
-        if job_of(ticket.worker) == presence.sign.job:
-            queue.requeue(ticket)
     with _stop_event() as stop, presence.kept(terms.beat_s, stop):
         # Newer versions of Slurm say when the job will end.
         end = os.environ.get("SLURM_JOB_END_TIME", "")
@@ -63,6 +64,7 @@ async def serve(terms: PilotOptions, perform: Perform) -> None:
             linger_s=terms.linger_s,
             stop=stop,
             node=presence.sign.node,
+            storage_s=terms.storage_s,
         )
 
 
@@ -75,26 +77,68 @@ async def work_loop(
     linger_s: float,
     stop: asyncio.Event,
     node: str = "",
+    storage_s: float = 0.0,
 ) -> None:
     """Take entries and perform them until none fits into the time before `until` (of the monotonic clock).
 
     An empty queue is looked at again for `linger_s` seconds. Once `stop` is set, work at hand is given back and
     cancelled. What `perform` raises is the machine's fault and left in the queue as a failure; after two in a row it
-    is taken for the fault of this node, and what waits is left to others.
+    is taken for the fault of this node, and what waits is left to others. Storage that cannot be used is tried again,
+    for `storage_s` seconds at most; what this worker had taken is given back when it can.
     """
-    faults, pauses, idle = 0, _pauses(), time.monotonic()
-    while not stop.is_set() and faults < _FAULTS:
-        left = until - time.monotonic()
-        claim = queue.claim(worker, left)
-        if claim is not None:
-            faults = 0 if await _attempt(queue, claim, perform, node, stop) else faults + 1
-            pauses, idle = _pauses(), time.monotonic()
-        elif left <= 0 or time.monotonic() - idle >= linger_s:
-            return
-        elif any(ticket.needs_s > left for ticket in queue.waiting()):
-            return  # another job, with its whole time ahead, has to come for what does not fit
-        else:
+    turns = _Turns(queue, perform, worker, until, linger_s, stop, node)
+    taken, pauses, give_up_at = -1, _pauses(_TROUBLE_S, _TROUBLE_MOST_S, _TROUBLE_FACTOR), until
+    while not stop.is_set():
+        try:
+            turns.give_back()
+            await turns.take_all()
+            break
+        except (OSError, HpcError) as error:
+            now = time.monotonic()
+            if turns.taken != taken:  # it had passed
+                taken, give_up_at = turns.taken, min(until, now + storage_s)
+                pauses = _pauses(_TROUBLE_S, _TROUBLE_MOST_S, _TROUBLE_FACTOR)
+            if not is_transient(error) or now >= give_up_at:
+                raise
             await happens_within(stop, next(pauses))
+
+
+@dataclass
+class _Turns:
+    """A worker's way through the queue (see `work_loop`); `taken` counts entries."""
+
+    queue: Queue
+    perform: Perform
+    worker: str
+    until: float
+    linger_s: float
+    stop: asyncio.Event
+    node: str
+    taken: int = 0
+
+    def give_back(self) -> None:
+        """Let others take what this job had taken, before Slurm started it again or storage failed."""
+        for ticket in self.queue.claims():
+            if job_of(ticket.worker) == job_of(self.worker):
+                self.queue.requeue(ticket)
+
+    async def take_all(self) -> None:
+        """Take one entry after another."""
+        faults, pauses, idle = 0, _pauses(_LOOK_S, _LOOK_MOST_S, _LOOK_FACTOR), time.monotonic()
+        while not self.stop.is_set() and faults < _FAULTS:
+            left = self.until - time.monotonic()
+            claim = self.queue.claim(self.worker, left)
+            if claim is not None:
+                self.taken += 1
+                done = await _attempt(self.queue, claim, self.perform, self.node, self.stop)
+                faults = 0 if done else faults + 1
+                pauses, idle = _pauses(_LOOK_S, _LOOK_MOST_S, _LOOK_FACTOR), time.monotonic()
+            elif left <= 0 or time.monotonic() - idle >= self.linger_s:
+                return
+            elif any(ticket.needs_s > left for ticket in self.queue.waiting()):
+                return  # another job, with its whole time ahead, has to come for what does not fit
+            else:
+                await happens_within(self.stop, next(pauses))
 
 
 async def _attempt(queue: Queue, claim: Claim, perform: Perform, node: str, stop: asyncio.Event) -> bool:
@@ -120,6 +164,8 @@ async def _attempt(queue: Queue, claim: Claim, perform: Perform, node: str, stop
     if await happens_within(stop, _SIGNAL_S):
         queue.requeue(claim.ticket)
         return True
+    if is_transient(error) and not isinstance(error, InfrastructureError):  # storage: to be waited for
+        raise error
     named = str(error) if isinstance(error, HpcError) else f"{type(error).__name__}: {error}"
     queue.fail(claim, named, node)
     return False
@@ -180,8 +226,7 @@ def _stop_event() -> Iterator[asyncio.Event]:
             signal.signal(number, signal.SIG_IGN)
 
 
-def _pauses() -> Iterator[float]:
-    pause = _LOOK_S
+def _pauses(first: float, most: float, factor: float) -> Iterator[float]:
     while True:
-        yield pause
-        pause = min(pause * _LOOK_FACTOR, _LOOK_MOST_S)
+        yield first
+        first = min(first * factor, most)

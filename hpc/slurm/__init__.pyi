@@ -39,6 +39,7 @@ from .profile import parse_minutes as parse_minutes
 from .script import Script as Script
 from .script import log_pattern as log_pattern
 from .script import python_command as python_command
+from .script import quote as quote
 from .script import render as render
 from .script import role_script as role_script
 from .states import FailureClass as FailureClass

@@ -28,6 +28,9 @@ from hpc.slurm.client import Slurm
 from hpc.slurm.profile import ClusterProfile, RoleName
 from hpc.slurm.submission_log import SubmissionLog
 
+QUESTIONS = 6
+"""How often a controller asks squeue about its jobs within a minute, at most."""
+
 _LETTERS = {"controller": "c", "server": "s", "evaluate": "e"}
 
 
@@ -64,6 +67,11 @@ class Campaign:
     def services(self) -> Path:
         """The folder of servers that answer."""
         return self.slurm_dir / "servers"
+
+    @property
+    def outcome(self) -> Path:
+        """The file that says how it ended."""
+        return self.slurm_dir / "outcome.json"
 
     @property
     def logs(self) -> Path:
@@ -157,18 +165,18 @@ def write_campaign_outcome(
 ) -> CampaignOutcome:
     """Record how a campaign ended."""
     ending = CampaignOutcome(state, sentence, datetime.now(UTC).isoformat(timespec="seconds"))
-    write_record(campaign.slurm_dir / "outcome.json", ending)
+    write_record(campaign.outcome, ending)
     return ending
 
 
 def read_campaign_outcome(campaign: Campaign) -> CampaignOutcome | None:
     """Return how a campaign ended, None while it has not."""
-    return read_record(campaign.slurm_dir / "outcome.json", CampaignOutcome)
+    return read_record(campaign.outcome, CampaignOutcome)
 
 
 def clear_campaign_outcome(campaign: Campaign) -> None:
     """Let a campaign that has ended go on."""
-    (campaign.slurm_dir / "outcome.json").unlink(missing_ok=True)
+    (campaign.outcome).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -191,8 +199,7 @@ def acquire_control(campaign: Campaign, lease: Lease | None = None) -> Iterator[
     held = lease or Lease.acquire(campaign.slurm_dir)
     try:
         with SubmissionLog(campaign.submission_log, held.renew) as submission_log:
-            yield ControllerContext(
-                campaign, held, submission_log, Slurm(source=campaign.cluster.job_state_source)
-            )
+            slurm = Slurm(source=campaign.cluster.job_state_source, per_minute=QUESTIONS)
+            yield ControllerContext(campaign, held, submission_log, slurm)
     finally:
         held.release()

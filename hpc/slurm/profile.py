@@ -207,6 +207,7 @@ class ServingSettings(_Section):
 class ClusterProfile(_Section):
     """One cluster. `scratch` may name variables of the compute node (`$TMPDIR`), nothing else is expanded.
 
+    Storage that cannot be used (a server away, a full disk) is waited for up to `storage_timeout` seconds.
     `setup` and `environment` hold for every role, before its own. `python` None stands for the interpreter that
     submits. `model_paths` maps model cards to folders on this cluster.
     """
@@ -223,6 +224,7 @@ class ClusterProfile(_Section):
     scratch: Line | None = None
     setup: tuple[Line, ...] = ()
     environment: dict[Variable, Line] = Field(default_factory=dict)
+    storage_timeout: Seconds = 3600
     sandbox: SandboxSettings = SandboxSettings()
     model_paths: dict[str, Line] = Field(default_factory=dict)
     controller_chain: ChainSettings = ChainSettings()

@@ -26,6 +26,11 @@ def has_campaign(folder: Path) -> bool:
     return (folder / "slurm" / "campaign.json").is_file()
 
 
+def belongs_to_cluster(run: Path) -> bool:
+    """Whether a run, or the sweep that it is a cell of, was launched on a cluster."""
+    return any(map(has_campaign, (run, run.absolute().parent.parent)))
+
+
 def campaign_of(folder: Path) -> Campaign:
     """Return the campaign of a run or sweep; raises `InputError` where it has none, `RunDirectoryError`."""
     from hpc.slurm import find_campaign
@@ -99,7 +104,9 @@ def next_step(run: Status | SweepStatus, seen: CampaignStatus) -> str:
         look = f"Look again with: sharp watch {place}; output: sharp logs {place}"
         return f"Stop requested; jobs are ending. {look}" if seen.stop else f"Jobs run or wait. {look}"
     option = " --budget NAME=VALUE" if any(budget.remaining <= 0 for budget in run.budgets) else ""
-    return f"No process is running. Continue with: sharp launch {place}{option}; output: sharp logs {place}"
+    by_hand = seen.by_hand and seen.ending is None and not option
+    following = f"sharp advance {place}" if by_hand else f"sharp launch {place}{option}"
+    return f"No process is running. Continue with: {following}; output: sharp logs {place}"
 
 
 def job_blocks(found: JobAccounting, done: Mapping[str, int]) -> tuple[Block, ...]:

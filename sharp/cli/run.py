@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sharp.cli.campaign import has_campaign
+from sharp.cli.campaign import belongs_to_cluster
 from sharp.cli.exits import NEEDS_ANSWER, NO_SOLVER
 from sharp.cli.options import (
     MODEL,
@@ -31,6 +31,7 @@ from sharp.cli.options import (
     set_option,
     show,
     start_option,
+    track_option,
 )
 from sharp.errors import InputError
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 @prior_option
 @start_option
 @answers_option
+@track_option
 @click.option("--yes", is_flag=True, help="For a text: do not confirm the translation.")
 @click.option(
     "--dry-run",
@@ -60,6 +62,7 @@ def run(
     what: str | None,
     path: Path | None,
     answers: Path | None,
+    track: tuple[str, ...],
     yes: bool,
     dry_run: bool,
     as_json: bool,
@@ -77,6 +80,7 @@ def run(
       sharp run my-run.yaml --run-dir runs/first
       sharp run burgers --model local --base-url http://127.0.0.1:8000/v1
       sharp run my-problem.yaml --set evaluation.data_kind=none --start my_solver.py
+      sharp run burgers --track mlflow
       sharp run burgers --dry-run
       sharp run "u_t = 0.1 u_xx on (0, 1), u = 0 at both ends, u = sin(pi x) at first, until t = 1" --model qwen3-32b
       sharp run --answers runs/first/translation/questions.yaml --model qwen3-32b
@@ -105,7 +109,8 @@ def run(
         planned = plan(config)
         show(as_json, planned, format_plan(planned))
         return
-    print_run(start_run(config, path or fresh_path(Path(config.problem).stem), None), as_json=as_json)
+    path = path or fresh_path(Path(config.problem).stem)
+    print_run(start_run(config, path, None, track), as_json=as_json)
 
 
 def at_terminal() -> bool:
@@ -152,9 +157,15 @@ def _translate(
 @click.option("--steal-lease", is_flag=True, help="Take the run from a controller that still seems alive.")
 @budget_option("Set a budget (calls, tokens, dollars, evaluations, gpu_hours, wall_time, jobs).")
 @server_option("Address of a model's server (…/v1).")
+@track_option
 @json_option
 def resume(
-    path: Path, steal_lease: bool, budgets: tuple[str, ...], servers: tuple[str, ...], as_json: bool
+    path: Path,
+    steal_lease: bool,
+    budgets: tuple[str, ...],
+    servers: tuple[str, ...],
+    track: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Continue a run from where it stopped.
 
@@ -171,7 +182,7 @@ def resume(
     from sharp.runs import amended, load_run
 
     run = amended(load_run(path), budgets, servers)
-    print_run(continue_run(run, steal_lease=steal_lease, listener=None), as_json=as_json)
+    print_run(continue_run(run, steal_lease=steal_lease, track=track, listener=None), as_json=as_json)
 
 
 @click.command(cls=SharpCommand)
@@ -207,7 +218,7 @@ def retry(path: Path, kinds: tuple[str, ...], target: Path | None, no_start: boo
         if kind not in doubtful:
             raise InputError(f"--failed {kind}: {refusal(kind)}. Valid: {', '.join(DOUBTFUL)}")
     made = try_again(load_run(path), doubtful, target or path.with_name(f"{path.name}-retry"))
-    launched = has_campaign(path)
+    launched = belongs_to_cluster(path)
     if not (no_start or launched):
         print_run(continue_run(made.run, listener=None), as_json=as_json)
         return

@@ -56,6 +56,7 @@ from .loader import check_id as check_id
 from .loader import is_natural_language as is_natural_language
 from .loader import list_problems as list_problems
 from .loader import load_problem as load_problem
+from .loader import names_file as names_file
 from .loader import parse_problem as parse_problem
 from .loader import read_specification as read_specification
 from .numpy_printer import CodegenError as CodegenError

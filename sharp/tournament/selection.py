@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain, zip_longest
 
 from sharp.errors import ContextExceeded, ReplyError
-from sharp.evaluation import Evaluation
+from sharp.evaluation import Evaluation, time_class
 from sharp.llm import (
     NO_REASON,
     REASONING,
@@ -293,7 +293,8 @@ def history(session: RunContext, state: Tournament, candidate: Candidate) -> str
 
 def _short_run(session: RunContext, evaluation: Evaluation) -> str:
     """Return whether a smoke run passed, its time, and how it failed if judges may know; none of its scores."""
-    time, failure = f"{evaluation.run_time_s or evaluation.total_s:.2f} s", evaluation.failure
+    seconds, failure = evaluation.run_time_s or evaluation.total_s, evaluation.failure
+    time = f"{seconds:.2f} s" if session.tells_times else time_class(seconds)
     if failure is None:
         return f"Short run: passed in {time}."
     if "none" in session.config.feedback.metrics:

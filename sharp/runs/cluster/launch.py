@@ -10,7 +10,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hpc.campaign import ControllerJob, Workload, active_controllers, link_script, restart_chain, submit_first
+from hpc.campaign import (
+    ADVANCE_LOG,
+    ControllerJob,
+    Workload,
+    active_controllers,
+    link_script,
+    restart_chain,
+    submit_first,
+)
 from hpc.errors import RunLocked
 from hpc.files import make_directory
 from hpc.journal import Lease, read_holder
@@ -139,7 +147,7 @@ def _go_on(control: ControllerContext, workload: Workload[Any]) -> tuple[str | N
 
 
 def _by_hand(campaign: Campaign) -> str:
-    folder, log = campaign.folder, campaign.logs / "advance.log"
+    folder, log = campaign.folder, campaign.logs / ADVANCE_LOG
     command = shlex.join([sys.executable, "-P", "-m", "sharp.cli", "advance", str(folder)])
     line = f"{command} >> {shlex.quote(str(log))} 2>&1"
     cron = "*/10 * * * * " + line.replace("%", r"\%")

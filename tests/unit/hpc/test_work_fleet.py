@@ -68,6 +68,8 @@ def judged(
         (None, SIGN, 31, 9999, False, "here"),
         ("PENDING", SIGN, 31, 0, True, "coming"),
         ("PENDING", SIGN, 5, 0, True, "here"),
+        ("FAILED", SIGN, 7, 0, True, "here"),
+        ("FAILED", SIGN, 8, 0, True, "gone"),
         ("RUNNING", LEFT, 0, 0, True, "gone"),
         (None, LEFT, 0, 0, True, "gone"),
     ],

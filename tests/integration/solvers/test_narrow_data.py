@@ -40,7 +40,7 @@ def heated(source: str, *, initial: str = "sin(pi*x)", factor: str = "1", **more
 
 
 def answer(problem: Problem, seconds: float = 60) -> Solution:
-    return solve_problem(problem, SolveOptions(time_limit=seconds, compare=False))
+    return solve_problem(problem, SolveOptions(time_limit=seconds, clock="cpu", compare=False))
 
 
 def values(solution: Solution, x: Array, time: float = 0.0) -> Array:
@@ -223,7 +223,7 @@ def test_broad_data_have_no_features() -> None:
 )
 def test_what_is_carried_along_is_traced_back_and_verified_at_its_true_error(start: str) -> None:
     problem = boxed(["u_t + u_x = 0"], {"x": [0, 1]}, ["periodic x"], time=[0, 0.5], initial={"u": start})
-    found = solve_problem(problem, SolveOptions(time_limit=12, cross_check=False))
+    found = solve_problem(problem, SolveOptions(time_limit=12, clock="cpu", cross_check=False))
     assert found.verdict.verified
     x = np.linspace(0.5001, 0.9999, 2000)[:, None]
     before, after = (found.discrete.at(places, time)[0] for places, time in ((x - 0.5, 0.0), (x, 0.5)))

@@ -78,7 +78,7 @@ def _command(command: click.Command, name: str) -> str:
 
 def _linked(text: str) -> str:
     """Make links of the pages that a help text names."""
-    return re.sub(r"docs/((?:\w+/)?([\w-]+\.md))", r"[\2](../\1)", text)
+    return re.sub(r"docs/((?:\w+/)?([\w-]+)\.md)", r"[\2](../\1)", text)
 
 
 def _option(option: click.Option) -> str:

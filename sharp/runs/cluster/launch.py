@@ -97,10 +97,9 @@ def profile_of(folder: Path, cluster: ClusterProfile | None) -> ClusterProfile:
     return known.cluster
 
 
-def check_slurm() -> None:
-    """Raise `SlurmMissing` where no job can be submitted from."""
-    commands = Commands()
-    if commands.find("sbatch") is None:
+def check_slurm(cluster: ClusterProfile) -> None:
+    """Raise `SlurmMissing` where no job of a cluster can be submitted from."""
+    if cluster.batch_system == "slurm" and Commands().find("sbatch") is None:
         raise SlurmMissing(
             f"There is no command 'sbatch'. {INSTALLATION}; --dry-run shows what would be submitted."
         )
@@ -198,7 +197,7 @@ def preview(
         following = render_script(link_script(second, after="0"))
         jobs.append(JobPreview("controller", "by each one, before it works", following))
     dispatch = cluster.dispatch
-    elements = max(min(-(-at_once // dispatch.items_per_worker), dispatch.max_workers), 1)
+    elements = max(min(-(-at_once // dispatch.pack), dispatch.max_workers), 1)
     arrays = Arrays(campaign, Slurm(), evaluate_entries, render_script, beat_s=0.0)
     array = arrays.script(f"{campaign.id}-e1", elements)
     jobs.append(JobPreview("evaluate", "whenever evaluations wait", array))

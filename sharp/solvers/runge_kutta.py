@@ -17,7 +17,7 @@ import numpy as np
 from sharp.solvers.grid import Array
 from sharp.solvers.matrices import Singular, Solve, factorise_shifted, seconds_of
 from sharp.solvers.method import Deadline, SolverFailed
-from sharp.solvers.radau import OdeSystem, Trajectory
+from sharp.solvers.radau import OdeSolution, OdeSystem
 
 DIAGONAL = 1 / 4
 NODES = np.array([0, 1 / 2, 83 / 250, 31 / 50, 17 / 20, 1])
@@ -58,7 +58,7 @@ def integrate(
     tolerance: float,
     deadline: Deadline,
     breaks: Sequence[float] = (),
-) -> Trajectory:
+) -> OdeSolution:
     """Follow a state [f] through an interval of time; see `radau.integrate`."""
     ends = [*(moment for moment in sorted(breaks) if interval[0] < moment < interval[1]), interval[1]]
     advance = _explicit if _explicit_steps(evolution, state, interval) < _FEW_STEPS else _implicit

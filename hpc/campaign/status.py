@@ -20,6 +20,7 @@ from hpc.slurm import (
     QueueSnapshot,
     Slurm,
     SubmissionState,
+    batch_client,
     job_of,
     read_campaign_outcome,
     read_control,
@@ -124,7 +125,7 @@ class CampaignStatus:
 
 def quick_slurm(campaign: Campaign) -> Slurm:
     """Return a client that asks each question once and does not wait long for the answer."""
-    return Slurm(Commands(question_s=PATIENCE_S, pauses_s=()), source=campaign.cluster.job_state_source)
+    return batch_client(campaign, Commands(question_s=PATIENCE_S, pauses_s=()))
 
 
 def overview(campaign: Campaign, submission_log: SubmissionState, snapshot: QueueSnapshot) -> CampaignStatus:

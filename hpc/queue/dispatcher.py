@@ -346,10 +346,10 @@ class Dispatcher:
             return
         self._tracker.fresh.clear()
         waiters = tuple(self._tracker.waiters.values())
-        busy = {job_of(ticket.worker) for ticket in self.queue.claims()}
+        busy = Counter(job_of(ticket.worker) for ticket in self.queue.claims())
         # What no caller waits for was offered by an earlier dispatcher: it will be asked for, or is no longer wanted.
         waiting = sum(self._tracker.wants(ticket.id) for ticket in self.queue.waiting())
-        pack = self.campaign.cluster.dispatch.items_per_worker
+        pack = self.campaign.cluster.dispatch.pack
         expected = expected_throughput(self._monitor.elements, busy, pack)
         count = self._scaler.count(waiting, expected, self._monitor.live)
         if count and self._over is None:

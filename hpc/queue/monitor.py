@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,6 +20,7 @@ from hpc.slurm import (
     QueueSnapshot,
     Submission,
     job_of,
+    start_of,
 )
 
 LOST = "lost"
@@ -123,9 +124,9 @@ def ending(elements: Sequence[ArrayTask]) -> tuple[str, float | None]:
     return ", ".join(sorted(states)), sum(known) if known else None
 
 
-def expected_throughput(elements: Iterable[ArrayTask], busy: Collection[str], pack: int) -> int:
+def expected_throughput(elements: Iterable[ArrayTask], busy: Mapping[str, int], pack: int) -> int:
     """Return how many entries elements are expected to take besides those that the busy ones have."""
-    return sum(pack - (element.job in busy) for element in elements if element.phase != "gone")
+    return sum(max(pack - busy.get(element.job, 0), 0) for element in elements if element.phase != "gone")
 
 
 class WorkerMonitor:
@@ -222,7 +223,7 @@ class WorkerMonitor:
             return LOST if silent else None
         if element.phase == "gone":
             return element.failure or LOST
-        started_again = sign is not None and (sign.worker != worker or element.phase == "coming")
+        started_again = sign is not None and (sign.worker != start_of(worker) or element.phase == "coming")
         return FailureClass.PREEMPTED if started_again else None
 
     def close(self, now: float) -> list[tuple[Submission, list[ArrayTask]]]:

@@ -25,6 +25,8 @@ from hpc.errors import RunDirectoryError
 from hpc.files import make_directory, read_record, write_atomic, write_record
 from hpc.journal import Lease
 from hpc.slurm.client import Slurm
+from hpc.slurm.commands import Commands
+from hpc.slurm.local import LocalJobs
 from hpc.slurm.profile import ClusterProfile, RoleName
 from hpc.slurm.submission_log import SubmissionLog
 
@@ -179,6 +181,15 @@ def clear_campaign_outcome(campaign: Campaign) -> None:
     (campaign.outcome).unlink(missing_ok=True)
 
 
+def batch_client(
+    campaign: Campaign, commands: Commands | None = None, *, per_minute: int | None = None
+) -> Slurm:
+    """Return the client of the batch system that a campaign's profile names."""
+    if campaign.cluster.batch_system == "local":
+        return LocalJobs(campaign.slurm_dir / "local")
+    return Slurm(commands=commands, source=campaign.cluster.job_state_source, per_minute=per_minute)
+
+
 @dataclass(frozen=True)
 class ControllerContext:
     """The control of a campaign: one process at a time has it, and loses it where another takes it."""
@@ -199,7 +210,8 @@ def acquire_control(campaign: Campaign, lease: Lease | None = None) -> Iterator[
     held = lease or Lease.acquire(campaign.slurm_dir)
     try:
         with SubmissionLog(campaign.submission_log, held.renew) as submission_log:
-            slurm = Slurm(source=campaign.cluster.job_state_source, per_minute=QUESTIONS)
-            yield ControllerContext(campaign, held, submission_log, slurm)
+            yield ControllerContext(
+                campaign, held, submission_log, batch_client(campaign, per_minute=QUESTIONS)
+            )
     finally:
         held.release()

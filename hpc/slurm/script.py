@@ -90,7 +90,8 @@ def role_script(
 
 def python_command(cluster: ClusterProfile, module: str, *arguments: str) -> tuple[str, ...]:
     """Return the command that runs a module of ours, whatever modules lie in the job's working directory."""
-    return (cluster.python or sys.executable, "-P", "-m", module, *arguments)
+    container = shlex.split(cluster.container or "")
+    return (*container, cluster.python or sys.executable, "-P", "-m", module, *arguments)
 
 
 def log_pattern(folder: Path, pattern: str = "%j.out") -> str:

@@ -117,7 +117,7 @@ def _errors(split: str, evaluation: Evaluation | None) -> Iterator[tuple[str, st
         yield f"error on {split} data", "none: the program failed"
         return
     yield f"error on {split} data, against the data", error_text(scores.nrmse)
-    yield f"error on {split} data, against the true solution", error_text(scores.nrmse_reference)
+    yield f"error on {split} data, against the reference solution", error_text(scores.nrmse_reference)
 
 
 def _plan(memory: GraphMemory) -> Section:

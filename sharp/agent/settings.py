@@ -15,7 +15,7 @@ from sharp.error_messages import valid_values
 from sharp.errors import ConfigurationError
 from sharp.version import __version__
 
-FORMAT = 3
+FORMAT = 4
 """Of `agent.yaml` and the session that it is of."""
 
 ROLES: tuple[Role, ...] = get_args(Role)

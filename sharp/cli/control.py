@@ -96,10 +96,12 @@ def _question(path: Path, campaign: Campaign, jobs: tuple[Job, ...] | None) -> s
 def _cancel(path: Path, campaign: Campaign) -> list[str]:
     """Cancel all jobs and return those that are still ending."""
     from hpc.campaign import cancel as cancel_jobs
-    from hpc.slurm import Commands, Slurm, SlurmError
+    from hpc.slurm import Commands, SlurmError, batch_client
 
     try:
-        return [job.id for job in cancel_jobs(campaign, Slurm(Commands(pauses_s=(1.0, 3.0))))]
+        return [
+            job.id for job in cancel_jobs(campaign, batch_client(campaign, Commands(pauses_s=(1.0, 3.0))))
+        ]
     except SlurmError as error:
         error.add_note(
             "the wish to stop is written, and the controller obeys as soon as it reads it; cancel again when Slurm "

@@ -132,7 +132,7 @@ def run_candidate(
             bounds=bounds,
             environment={},
             preload=preload(code),
-            answer=Handover(scratch, kept, work),
+            answer=InputProvider(scratch, kept, work),
         )
         completed = replace(
             completed,
@@ -164,7 +164,7 @@ def _relative(text: str, scratch: Path) -> str:
     return text.replace(str(scratch), ".")
 
 
-class Handover:
+class InputProvider:
     """Gives a call its inputs and takes its results, each once; the clock of the call runs from the one to the other.
 
     `ready <call>` of the harness is answered `call <call>` once the inputs are in its folder: what a module does while

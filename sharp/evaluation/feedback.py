@@ -65,7 +65,7 @@ def feedback_text(
     """Return the short report on a run that judges see (paper appendices B.2.6 and E); the first number is what ranks.
 
     With `none` it says only whether the run passed; where no kind needs a reference it holds no number that
-    was derived from one. `reveal_data_error`, the distance of the data set from the true solution, is shown beside
+    was derived from one. `reveal_data_error`, the distance of the data set from the reference solution, is shown beside
     an nRMSE only. Without `measured`, times and memory are told by coarse classes, which do not depend on what else a
     machine does.
     """
@@ -125,7 +125,7 @@ def _lines(scores: Scores, kind: str, data_error: float | None) -> Iterator[str]
         if scores.nrmse_over_time:
             yield f"Error over time, at even distances: {' '.join(f'{e:.1e}' for e in scores.nrmse_over_time)}"
         if data_error is not None:
-            yield f"Distance of the reference from the true solution: {data_error:.3e}"
+            yield f"Distance of the data set from the reference solution: {data_error:.3e}"
         return
     value = _value(scores, kind)
     note = scores.residual_note if kind == "residual" else scores.measure_notes.get(kind, "")

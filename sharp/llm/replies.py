@@ -260,7 +260,10 @@ def _named(value: dict[str, Any], wanted: Mapping[str, Sequence[str]]) -> dict[s
 
 def _lower(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return an object with its keys in lower case, in one word; of two that are the same then, the first counts."""
-    return {re.sub(r"[\s-]+", "_", key.strip().lower()): item for key, item in reversed([*value.items()])}
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        found.setdefault(re.sub(r"[\s-]+", "_", key.strip().lower()), item)
+    return found
 
 
 def _labelled(reply: str) -> dict[str, Any]:
@@ -428,7 +431,7 @@ class Ids:
         return tuple((part.lstrip("0") or "0") if part.isdigit() else part for part in parts)
 
 
-def checked(value: object, allowed: Allowed) -> object:
+def checked(value: object, allowed: Allowed) -> Any:
     """Return a value in the form that is allowed, or raise ValueError.
 
     Words are matched whatever their case; yes and no stand for true and false, and the other way round.

@@ -68,6 +68,7 @@ _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#\d{1,5});")
 _CODE_LINE = re.compile(
     r"\s|(?:def|class|import|from|if|for|while|with|try|return|async) ?\b|@\w|[\w.\[\]]+ *(?:=|\+=|\()|[\])}]"
 )
+_TO_BE_WRITTEN = re.compile(r"\A\W*\Z|\b(?:here|fill|todo|implement\w*|later|your|template)\b", re.IGNORECASE)
 _MOST_STARTS, _MOST_ENDS = 8, 40
 _FENCED = "Give the complete program in one fenced ```python block"
 
@@ -345,15 +346,18 @@ def _stub(code: str, function: str) -> str:
         if all(isinstance(statement, ast.Pass) for statement in body):
             return "does nothing"
         if len(body) == 1 and isinstance(body[0], ast.Raise) and _is_unfinished(body[0]):
-            return "only raises an exception"
+            return "only raises an exception, and does not say why"
         if not isinstance(body[-1], ast.Raise | ast.While) and not _gives_values(found):
             return "returns nothing"
     return ""
 
 
 def _is_unfinished(raised: ast.Raise) -> bool:
-    """Whether an exception says that a function is still to be written: its name alone, or `NotImplementedError`."""
-    return isinstance(raised.exc, ast.Name) or "NotImplementedError" in ast.dump(raised)
+    """Whether an exception gives no reason, or says that the function is still to be written."""
+    said = ast.unparse(raised)
+    return isinstance(raised.exc, ast.Name) or (
+        "NotImplementedError" in said and _TO_BE_WRITTEN.search(said.partition("(")[2]) is not None
+    )
 
 
 def _gives_values(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

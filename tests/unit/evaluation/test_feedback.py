@@ -87,8 +87,8 @@ def test_truth_and_output_are_never_shown(kinds):
 
 
 def test_floor_is_shown_on_request_only():
-    assert "Distance of the reference" not in feedback_text(PASSED, ("nrmse",))
-    assert "Distance of the reference from the true solution: 9.7e-04" in feedback_text(
+    assert "Distance of the data set" not in feedback_text(PASSED, ("nrmse",))
+    assert "Distance of the data set from the reference solution: 9.7e-04" in feedback_text(
         PASSED, ("nrmse",), reveal_data_error=9.7e-4
     ).replace("9.700e-04", "9.7e-04")
 

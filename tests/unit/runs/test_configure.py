@@ -36,7 +36,7 @@ def test_a_specification_alone_is_a_configuration(tmp_path: Path) -> None:
 KEY = "is not a key of a run configuration; did you mean 'candidates'? Valid: candidates, samples_per_call"
 CARD = "there is no model card 'rule-basd'; did you mean 'rule-based'? Valid: codellama-34b"
 KIND = (
-    "there is no feedback kind 'two-grid' for burgers; did you mean 'two_grid'? Valid: nrmse, residual, ini"
+    "there is no feedback metric 'two-grid' for burgers; did you mean 'two_grid'? Valid: nrmse, residual, ini"
 )
 SERVER = "models:\n  servers:\n    "
 
@@ -51,7 +51,7 @@ SERVER = "models:\n  servers:\n    "
             "synthesis: {mode: duel}\n",
             "2: synthesis.mode: input should be 'tournament' or 'best-of-n', found",
         ),
-        ("feedback:\n  metrics: [none, nrmse]\n", "2: feedback: feedback kind 'none' cannot be combined"),
+        ("feedback:\n  metrics: [none, nrmse]\n", "2: feedback: feedback metric 'none' cannot be combined"),
         (
             "feedback:\n  metrics:\n  - nrmse\n  - two-grid\n",
             f"5: feedback.metrics.1: {KIND}",

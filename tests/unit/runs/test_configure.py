@@ -56,8 +56,8 @@ SERVER = "models:\n  servers:\n    "
             "feedback:\n  metrics:\n  - nrmse\n  - two-grid\n",
             f"5: feedback.metrics.1: {KIND}",
         ),
-        ("feedback: {metrics: [nrmse, cfl, nrmse]}\n", "2: feedback: feedback kind 'nrmse' is given twice"),
-        ("feedback:\n  weights: {cfl: 1}\n", "2: feedback: weight of 'cfl': expected one of the kinds nrmse"),
+        ("feedback: {metrics: [nrmse, cfl, nrmse]}\n", "2: feedback: feedback metric 'nrmse' is given twice"),
+        ("feedback:\n  weights: {cfl: 1}\n", "2: feedback: weight of 'cfl': expected one of the metrics nrmse"),
         (
             "feedback:\n  metrics: [cfl]\n  weights: {cfl: 0}\n",
             "2: feedback: weight of 'cfl': expected a positive number, found 0",
@@ -205,7 +205,7 @@ def test_a_frozen_configuration_reads_as_it_was_written() -> None:
 def test_kinds_of_feedback_are_those_of_the_problem(written) -> None:
     kinds = "feedback: {metrics: [residual, boundary_condition], weights: {boundary_condition: 2}}\n"
     assert load_config(written(f"problem: darcy\n{kinds}")).feedback.weights == {"boundary_condition": 2.0}
-    with pytest.raises(ConfigurationError, match="no feedback kind 'boundary_condition' for advection"):
+    with pytest.raises(ConfigurationError, match="no feedback metric 'boundary_condition' for advection"):
         load_config(written(f"problem: advection\n{kinds}"))
 
 

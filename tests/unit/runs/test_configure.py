@@ -57,7 +57,10 @@ SERVER = "models:\n  servers:\n    "
             f"5: feedback.metrics.1: {KIND}",
         ),
         ("feedback: {metrics: [nrmse, cfl, nrmse]}\n", "2: feedback: feedback metric 'nrmse' is given twice"),
-        ("feedback:\n  weights: {cfl: 1}\n", "2: feedback: weight of 'cfl': expected one of the metrics nrmse"),
+        (
+            "feedback:\n  weights: {cfl: 1}\n",
+            "2: feedback: weight of 'cfl': expected one of the metrics nrmse",
+        ),
         (
             "feedback:\n  metrics: [cfl]\n  weights: {cfl: 0}\n",
             "2: feedback: weight of 'cfl': expected a positive number, found 0",

@@ -107,7 +107,9 @@ class FunctionSpace:
                 self._mesh, self._basis.elem, facets=facets, mapping=mapping, intorder=self._order
             )
         except Exception as error:
-            if type(error) is not Exception:  # a bare one is how scikit-fem says that it did not find the points
+            if (
+                type(error) is not Exception
+            ):  # a bare one is how scikit-fem says that it did not find the points
                 raise
             raise SolverFailed(f"the mesh is too coarse for the curve of '{part}': {error}") from None
         return _quadrature(basis)

@@ -369,16 +369,17 @@ def _judged(prompt: str, reading: Reading) -> str:
         return as_answer(
             {"verdict": "invalid", "reason": faults[0][1], "fixes": fixes}, "This is not what was stated."
         )
-    if verdict := _check_says(prompt):
-        return as_answer(verdict, "It is what was stated, and cannot be solved as it stands.")
     if (refused := prompt.partition(marks.STATED_AND_REFUSED)[2]) or marks.HELP_WANTED in prompt:
-        verdict = {
+        advice = {
             "verdict": "reject" if refused else "valid",
             "reason": refused.split("\n")[0] or "Read it again.",
         }
-        return as_answer(verdict, "What is refused is what was stated." if refused else "It can be read.")
+        return as_answer(advice, "What is refused is what was stated." if refused else "It can be read.")
     needed = [step.id for step in reading.known.chain.plan.steps if step.tool.startswith("define_")]
     incomplete = any(f"{step}: " not in prompt for step in needed)
+    verdict = None if incomplete else _check_says(prompt)
+    if verdict:
+        return as_answer(verdict, "It is what was stated, and cannot be solved as it stands.")
     if marks.CHECK_FAILED in prompt or marks.STEP_FAILED in prompt or incomplete:
         reason = "other steps are needed than those of the plan"
         return as_answer(

@@ -384,10 +384,10 @@ class BenchmarkReportData:
 
     trials: tuple[BenchmarkTrial, ...]
     rows: tuple[TrialResult, ...]
-    played_ill_posed: tuple[IllPosedResult, ...]
     checks: tuple[WellPosednessCheck, ...]
     baselines: Mapping[str, ConstantBaseline]
     ill_posed: tuple[IllPosednessResult, ...]
+    played_ill_posed: tuple[IllPosedResult, ...] = ()
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -419,10 +419,10 @@ def collect_report_data(
     return BenchmarkReportData(
         tuple(trials),
         tuple(record.rows[trial.key] for trial in trials if trial.key in record.rows),
-        tuple(record.ill_posed[trial.key] for trial in trials if trial.key in record.ill_posed),
         tuple(check for case in cases if (check := record.checks.get(case.problem.hash))),
         kept_baselines(cases, folder),
         tuple(check_ill_posed_cases()),
+        tuple(record.ill_posed[trial.key] for trial in trials if trial.key in record.ill_posed),
     )
 
 

@@ -121,7 +121,7 @@ def measure(case: BenchmarkCase | HardCase, options: SolveOptions) -> Row:
         abs(given.value - numbers[key])
         / max(abs(numbers[key]), abs(given.error) / max(given.relative, 1e-300), 1e-300)
         for key, given in found.quantities.items()
-        if key in numbers
+        if key in numbers and given.verified
     ]
     return replace(
         row,

@@ -25,8 +25,15 @@ if TYPE_CHECKING:
 Record = TypeVar("Record")
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-# What network file systems answer while their servers are away or restarted, or a mount is being mended.
-_PASSING = frozenset({errno.EIO, errno.EROFS, errno.ESTALE, errno.ETIMEDOUT, errno.EPERM, errno.EACCES})
+# What network and parallel file systems answer while servers are away or restarted, or a mount is being mended.
+_PASSING = frozenset(
+    {
+        *(errno.EIO, errno.EROFS, errno.ESTALE, errno.EPERM, errno.EACCES, errno.EAGAIN, errno.EBUSY),
+        *(errno.ENOLCK, errno.EREMOTEIO, errno.ENXIO, errno.ENODEV, errno.ESHUTDOWN, errno.ENOTCONN),
+        *(errno.ETIMEDOUT, errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.EHOSTDOWN),
+        *(errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH),
+    }
+)
 
 
 @contextmanager

@@ -101,7 +101,7 @@ def solve(
     options = SolveOptions(method, accuracy, resolution, time_limit, cross_check=cross_check)
     if isinstance(problem, str) and is_natural_language(problem):
         if method is not None or resolution is not None:
-            raise InputError("method and resolution are for specifications, not for words")
+            raise InputError("method and resolution are for specifications, not for natural language")
         folder = Path(output or "solution-text")
         return _solve_words(problem, model, folder, listener, options, base_url, answers)
     diagnosis, text = diagnosed(problem)
@@ -376,6 +376,7 @@ def run(
     *,
     model: str | None = None,
     base_url: str | None = None,
+    track: Sequence[str] = (),
     listener: Say | None = _quiet,
     **config: Any,
 ) -> Run:
@@ -385,7 +386,8 @@ def run(
     plays every role, served at `base_url`. Further keywords are keys of the configuration
     (docs/reference/configuration.md): `run("burgers", seed=1, genesis={"candidates": 8})`. `run_dir` is runs/NAME-TIME
     if not given. Whatever ends the run, what was finished is kept in `run_dir`, and `resume` continues from there.
-    `listener` is told what happens; None shows progress on standard error.
+    `track` names trackers that are sent its course (docs/guides/monitoring.md). `listener` is told what happens; None
+    shows progress on standard error.
 
     Raises `InputError` for what cannot be used, `ClarificationNeeded` for words that leave something open,
     `RunDirectoryError` if there is a run already, `ModelError`, `BudgetExceeded` and `InfrastructureError`.
@@ -395,7 +397,8 @@ def run(
 
     path = Path(run_dir) if run_dir is not None else fresh_path(_name(what))
     if isinstance(what, RunConfig):
-        return start_run(changed_config(what, config, model=model, base_url=base_url), path, listener)
+        changed = changed_config(what, config, model=model, base_url=base_url)
+        return start_run(changed, path, listener, track)
     if isinstance(what, Problem):
         source: str | Path = write_specification(what, path)
     elif isinstance(what, str) and is_natural_language(what):
@@ -403,7 +406,7 @@ def run(
     else:
         source = what
     configured = load_config(str(source), model=model, base_url=base_url, values=config)
-    return start_run(configured, path, listener)
+    return start_run(configured, path, listener, track)
 
 
 def _name(what: ProblemLike | RunConfig) -> str:
@@ -415,13 +418,13 @@ def _name(what: ProblemLike | RunConfig) -> str:
     return Path(what if isinstance(what, (str, Path)) else what.problem).stem
 
 
-def start_run(config: RunConfig, path: Path, listener: Say | None) -> Run:
+def start_run(config: RunConfig, path: Path, listener: Say | None, track: Sequence[str] = ()) -> Run:
     """Create a run directory and carry the run to its end; raises like `run`."""
     from sharp.runs import create_run, progress_view
 
     with progress_view(say=listener) as progress:
         created = create_run(config, path, progress.on_data)
-    return continue_run(created, listener=listener)
+    return continue_run(created, track=track, listener=listener)
 
 
 def resume(
@@ -430,37 +433,48 @@ def resume(
     steal_lease: bool = False,
     budgets: Mapping[str, Any] | None = None,
     servers: Mapping[str, str] | None = None,
+    track: Sequence[str] = (),
     listener: Say | None = _quiet,
 ) -> Run:
     """Continue a run from wherever it stopped; no finished model call or evaluation is repeated.
 
     `budgets` and `servers` (URLs of models by name) are all that may change: `budgets={"calls": 500}`. `steal_lease`
-    takes the run from a controller that still seems alive. Resuming a finished run only writes its report again.
+    takes the run from a controller that still seems alive; `track` is that of `run`. Resuming a finished run only
+    writes its report again.
 
     Raises `RunDirectoryError` where there is no run or it cannot be used, and like `run`.
     """
     from sharp.runs import amended, load_run
 
     texts = ([f"{name}={value}" for name, value in (given or {}).items()] for given in (budgets, servers))
-    return continue_run(amended(load_run(Path(path)), *texts), steal_lease=steal_lease, listener=listener)
+    directory = amended(load_run(Path(path)), *texts)
+    return continue_run(directory, steal_lease=steal_lease, track=track, listener=listener)
 
 
-def continue_run(directory: RunDirectory, *, steal_lease: bool = False, listener: Say | None = _quiet) -> Run:
+def continue_run(
+    directory: RunDirectory,
+    *,
+    steal_lease: bool = False,
+    track: Sequence[str] = (),
+    listener: Say | None = _quiet,
+) -> Run:
     """Carry a run to its end and write its report; raises like `resume`."""
     from sharp.report import write_report
     from sharp.runs import changed_prompts, progress_view
     from sharp.runs.execute import execute
+    from sharp.tracking import tracked
 
-    command = f"what was finished is kept; go on with: sharp resume {shlex.quote(str(directory.path))}"
+    command = f"results are kept; continue with: sharp resume {shlex.quote(str(directory.path))}"
     helped = advice(command, over_budget=f"{command} --budget NAME=VALUE")
     with progress_view(directory, listener) as progress, helped:
         changed = changed_prompts(directory)
         if changed:
             progress.on_warning(f"these prompts differ from the run's beginning: {', '.join(changed)}")
-        state = execute(
-            directory, steal_lease=steal_lease, listener=progress.on_effect, warn=progress.on_warning
-        )
-        return Run(directory, state, write_report(directory, state))
+        with tracked(directory.path, track, progress.on_warning):
+            state = execute(
+                directory, steal_lease=steal_lease, listener=progress.on_effect, warn=progress.on_warning
+            )
+            return Run(directory, state, write_report(directory, state))
 
 
 @contextmanager

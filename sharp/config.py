@@ -274,6 +274,11 @@ class FeedbackOptions(_Section):
         default_factory=dict,
         description="metric: weight in a combined ranking score (B.2.6)",
     )
+    run_times: Literal["classes", "measured"] = Field(
+        "classes",
+        description="how models are told times and memory: coarse classes, which a busy machine does not change, or "
+        "measured values (always with an objective that includes time)",
+    )
     reveal_data_error: bool = Field(False, description="with `target: data`: show judges the data-set error")
 
     @model_validator(mode="after")
@@ -312,7 +317,11 @@ class EvaluationOptions(_Section):
         ge=1,
         description="divide the output grid points along each axis by this (generated data)",
     )
-    data_seed: int = Field(2022, ge=0, description="seed of generated initial conditions")
+    data_seed: int | None = Field(
+        None,
+        ge=0,
+        description="seed of generated initial conditions; by default a secret one of the installation",
+    )
     validation: int = Field(100, ge=1, description="validation samples: the last of the file")
     test: int = Field(100, ge=1, description="test samples, scored once at the end: the first of the file")
     smoke: int = Field(2, ge=1, description="validation samples of the smoke run")

@@ -4,6 +4,7 @@
     sharp.methods            methods by which a run writes programs
     sharp.feedback_metrics   collections of feedback metrics
     sharp.solvers            numerical methods
+    sharp.trackers           where the course of a run is sent
 
 What each entry point has to name is described in docs/guides/extending.md.
 """
@@ -19,7 +20,9 @@ from typing import Any, Literal
 from sharp.error_messages import valid_values
 from sharp.errors import ConfigurationError
 
-Group = Literal["sharp.chat_backends", "sharp.methods", "sharp.feedback_metrics", "sharp.solvers"]
+Group = Literal[
+    "sharp.chat_backends", "sharp.methods", "sharp.feedback_metrics", "sharp.solvers", "sharp.trackers"
+]
 Prepare = Callable[[Any], Any]
 
 _KINDS: Mapping[Group, str] = {
@@ -27,6 +30,7 @@ _KINDS: Mapping[Group, str] = {
     "sharp.methods": "method",
     "sharp.feedback_metrics": "collection of feedback metrics",
     "sharp.solvers": "numerical method",
+    "sharp.trackers": "tracker",
 }
 _OWN = "pde-sharp"
 _LOG = logging.getLogger(__name__)

@@ -67,17 +67,18 @@ def _command(command: click.Command, name: str) -> str:
     usage = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
     takes = [f"Arguments: `{' '.join(usage)}`\n"] if usage and not isinstance(command, click.Group) else []
     text, _, examples = inspect.cleandoc(command.help or "").partition("\b\nExamples:\n")
-    code = inspect.cleandoc(f"\n{examples}")
+    code = "\n".join(inspect.cleandoc(f"\n{examples}").splitlines()[:4])
+    shown = [""] if isinstance(command, click.Group) else [f"\n```sh\n{code}\n```\n"]
     listed = [p for p in command.params if isinstance(p, click.Option) and p.name != "as_json"]
     options = [*map(_option, listed), ""] if listed else []
     level = "###" if name.count(" ") > 1 else "##"
-    parts = [f"{level} {name}\n", _linked(text.rstrip()), f"\n```sh\n{code}\n```\n", *takes, *options]
+    parts = [f"{level} {name}\n", _linked(text.rstrip()), *shown, *takes, *options]
     return "\n".join(parts) + "\n"
 
 
 def _linked(text: str) -> str:
     """Make links of the pages that a help text names."""
-    return re.sub(r"docs/((?:\w+/)?([\w-]+\.md))", r"[\2](../\1)", text)
+    return re.sub(r"docs/((?:\w+/)?([\w-]+)\.md)", r"[\2](../\1)", text)
 
 
 def _option(option: click.Option) -> str:
@@ -113,16 +114,13 @@ def _models(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, type[Bas
 
 
 def _keys(prefix: str, model: type[BaseModel], intro: str) -> str:
-    rows = [
-        f"| `{prefix}{name}` | {_type(field.annotation)} | {_default(field)} | {_linked(field.description)} |"
+    items = [
+        f"- `{prefix}{name}` ({_type(field.annotation)}{_default(field)}): {_linked(field.description)}"
         for name, field in model.model_fields.items()
         if field.description
     ]
-    if not rows:
-        return ""
     title = prefix.rstrip(".") or "Top level"
-    table = "\n".join(["| key | values | default | meaning |", "| --- | --- | --- | --- |", *rows])
-    return f"## {title}\n\n{intro.splitlines()[0]}\n\n{table}\n"
+    return "\n".join([f"## {title}\n", f"{intro.splitlines()[0]}\n", *items, ""]) if items else ""
 
 
 def _type(annotation: Any) -> str:
@@ -137,20 +135,18 @@ def _type(annotation: Any) -> str:
         return f"list of {_type(arguments[0])}"
     if origin is not None and arguments and isinstance(annotation, type(origin[Any])) is False:
         return "mapping"
-    names = {"int": "whole number", "float": "number", "str": "text", "bool": "true, false", "Path": "file"}
+    names = {"int": "integer", "float": "number", "str": "text", "bool": "true, false", "Path": "file"}
     return names.get(getattr(annotation, "__name__", ""), "mapping")
 
 
 def _default(field: Any) -> str:
-    if field.default_factory is not None:
-        return "none"
-    if field.default is PydanticUndefined:
-        return "required"
-    if field.default is None:
-        return "unset"
+    if field.default is PydanticUndefined and field.default_factory is None:
+        return "; required"
+    if field.default is None or field.default_factory is not None:
+        return ""
     if isinstance(field.default, tuple):
-        return f"`[{', '.join(map(str, field.default))}]`"
-    return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
+        return f"; default `[{', '.join(map(str, field.default))}]`"
+    return f"; default `{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
 
 
 def metrics() -> Iterator[str]:
@@ -166,14 +162,8 @@ def metrics() -> Iterator[str]:
 def _metric(measure: FeedbackMetric) -> str:
     needs = ["reference data"] * measure.needs_data
     needs += ["a second call on a coarser grid"] * measure.needs_coarse_run
-    parts = [
-        measure.description,
-        f"*Over* {measure.shape}." * (measure.shape != "all samples, times and points"),
-        f"*Relative:* {measure.normalisation.removesuffix('; mean over samples')}.",
-        f"*Needs* {' and '.join(needs)}." * bool(needs),
-        f"*Source:* {measure.source}.",
-    ]
-    return f"`{measure.name}`\n:   {' '.join(filter(None, parts))}\n\n"
+    needed = f" Needs {' and '.join(needs)}." * bool(needs)
+    return f"`{measure.name}`\n:   {measure.description}{needed}\n\n"
 
 
 PAGES: Mapping[str, Mapping[str, Callable[[], Iterable[str]]]] = {

@@ -11,6 +11,7 @@ from .controller_chain import active_controllers as active_controllers
 from .controller_chain import link_script as link_script
 from .controller_chain import restart_chain as restart_chain
 from .controller_chain import submit_first as submit_first
+from .logs import ADVANCE_LOG as ADVANCE_LOG
 from .logs import follow as follow
 from .logs import logs_of as logs_of
 from .logs import names_of as names_of

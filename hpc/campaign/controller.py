@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import os
 import sys
 import time
@@ -27,10 +28,13 @@ from hpc.campaign.stop_signal import StopSignal
 from hpc.campaign.workload import Workload, WorkloadProgress
 from hpc.errors import (
     ExpectedError,
+    HpcError,
     InfrastructureError,
     LeaseLost,
     RunDirectoryError,
     RunLocked,
+    StorageFull,
+    StorageUnavailable,
     WorkCancelled,
     is_transient,
 )
@@ -53,12 +57,14 @@ from hpc.slurm import (
 WAITING = 75
 FAILED = 1
 BUDGET_USED = 6
-STOPPED = "It was asked to stop."
+STOPPED = "A stop was requested."
 
 LOOK_S = 5.0  # between looks at the lease, at what users ask for and at the clock
 _HOW = {"failed": "ended", "stopped": "was stopped"}
 _SETTLE_S = 0.2  # what `QuiescenceTracker.until_waiting` itself waits to see that nothing more is done
 _PAUSE_S = 30.0  # before the first try after a failure that may pass; doubled each time
+_STORAGE_PAUSES_S = (1.0, 60.0)  # the same for storage that cannot be used: the first, and the longest
+_TOLD_S = 1.0  # between looks for a signal
 _RETRY_S = 2.0  # between tries to get the lease, or a successor while Slurm does not answer
 
 OpenWorkload = Callable[[Path], Workload[Any]]
@@ -151,7 +157,7 @@ def advance_campaign(campaign: Campaign, workload: Workload[Any]) -> WorkloadPro
         return WorkloadProgress(True, sentence=ending.sentence)
     if ending is not None or read_control(campaign).stop:
         what = STOPPED if ending is None else f"It {_HOW[ending.state]} at {ending.time}: {ending.sentence}"
-        raise RunDirectoryError(f"{campaign.folder}: {what} To let it go on: {campaign.command('launch')}")
+        raise RunDirectoryError(f"{campaign.folder}: {what} To continue: {campaign.command('launch')}")
     try:
         with acquire_control(campaign) as control:
             return _advance(control, workload)
@@ -211,7 +217,8 @@ class ShutdownMonitor:
         """Wait for so long at most, and return whether it is time to leave; raises `LeaseLost`."""
         until = time.monotonic() + seconds
         while not self.should_stop and (rest := until - time.monotonic()) > 0:
-            self._lease.renew()
+            with suppress(StorageUnavailable, StorageFull):  # the next write says so
+                self._lease.renew()
             await self._told.within(max(min(rest, LOOK_S, self._leave_at - time.time()), 0.0))
         return self.should_stop
 
@@ -233,22 +240,73 @@ def run_controller_job(
     """Be the controller job that runs `module` and was submitted with a token, and return its exit code.
 
     It has a successor before it works. 0 ends the chain because all is done (or a user stopped it), 6 because a
-    budget is used up, 1 because going on makes no sense otherwise; 75 lets the successor go on. Raises
-    `RunDirectoryError` where the folder has no campaign.
+    budget is used up, 1 because going on makes no sense otherwise; 75 lets the successor go on. Storage that cannot be
+    used is waited for as long as the profile says. Raises `RunDirectoryError` where the folder has no campaign.
     """
     campaign = find_campaign(folder)
     if campaign is None:
         raise RunDirectoryError(f"{folder} has not been launched on a cluster")
-    lease = _when_free(campaign, told)
-    if lease is None:
-        return WAITING
-    with acquire_control(campaign, lease) as control:
-        link, job = ControllerJob(campaign, module, token), os.environ["SLURM_JOB_ID"]
+    link = ControllerJob(campaign, module, token)
+    trouble = _StorageTrouble(campaign.cluster.storage_timeout)
+    while True:  # all that a link does can be begun again
         try:
-            return _ControllerJob(control, link, job, told, render).run(open_workload)
+            return _controlled(link, open_workload, told, render)
         except LeaseLost as error:
             log_message(str(error))
             return WAITING
+        except (StorageUnavailable, StorageFull, OSError) as error:
+            pause_s = trouble.pause_s()
+            if pause_s is None:
+                sentence = trouble.sentence(error, campaign)
+                log_message(sentence)
+                with suppress(HpcError, OSError):
+                    write_campaign_outcome(campaign, "failed", sentence)
+                return FAILED
+            log_message(f"{error} Trying again in {pause_s:g} s.")
+            until = time.monotonic() + pause_s
+            while time.monotonic() < until:
+                time.sleep(min(_TOLD_S, pause_s))
+                if told.received:
+                    return WAITING
+
+
+def _controlled(link: ControllerJob, open_workload: OpenWorkload, told: StopSignal, render: Render) -> int:
+    lease = _when_free(link.campaign, told)
+    if lease is None:
+        return WAITING
+    with acquire_control(link.campaign, lease) as control:
+        return _ControllerJob(control, link, os.environ["SLURM_JOB_ID"], told, render).run(open_workload)
+
+
+class _StorageTrouble:
+    """How long storage that cannot be used has been waited for, of `most_s` seconds."""
+
+    def __init__(self, most_s: float) -> None:
+        self._most_s = most_s
+        self._progress = 0
+        self._since = self._last = -math.inf
+        self._pause_s = 0.0
+
+    def pause_s(self, progress: int = 0) -> float | None:
+        """Return how long to wait before the next try, None to wait no more.
+
+        Where something was recorded since the last trouble, or that is long ago, the wait begins anew.
+        """
+        now, (first_s, longest_s) = time.monotonic(), _STORAGE_PAUSES_S
+        if progress != self._progress or now - self._last > 2 * longest_s:
+            self._progress, self._since, self._pause_s = progress, now, first_s
+        self._last = now
+        if now - self._since >= self._most_s:
+            return None
+        pause_s, self._pause_s = self._pause_s, min(2 * self._pause_s, longest_s)
+        return min(pause_s, self._since + self._most_s - now)
+
+    def sentence(self, error: BaseException, campaign: Campaign) -> str:
+        """Return what came of it, and what to do."""
+        return (
+            f"{error} That did not pass within {self._most_s:g} s (`storage_timeout` in the cluster profile). "
+            f"To continue later: {campaign.command('launch')}"
+        )
 
 
 @dataclass(frozen=True)
@@ -271,7 +329,9 @@ class _ControllerJob:
         self._queue_successor()  # before any work: whatever ends this job, the chain goes on
         code = self._steer(open_workload)
         if code == WAITING:
-            self._queue_successor()
+            if (why := self._queue_successor()) is not None:
+                record_failure(self.control, why, self.job)
+                return FAILED
             # A job that was told to leave may have to come back: Slurm may put it into the queue again.
             if not self.told.received:
                 self.control.submission_log.ended(self.link.token, "left", time.monotonic() - began)
@@ -280,7 +340,7 @@ class _ControllerJob:
     def _steer(self, open_workload: OpenWorkload) -> int:
         try:
             step = asyncio.run(self._go_on(self._counted(open_workload)))
-        except LeaseLost:
+        except (LeaseLost, StorageUnavailable, StorageFull):
             raise
         except ExpectedError as error:
             log_message(str(error))
@@ -296,7 +356,7 @@ class _ControllerJob:
     async def _go_on(self, workload: Workload[Any]) -> WorkloadProgress:
         """Carry on until it is done or time to leave; try again where what was in the way may have passed."""
         control, cluster = self.control, self.control.campaign.cluster
-        failures, progress = 0, workload.progress()
+        failures, progress, trouble = 0, workload.progress(), _StorageTrouble(cluster.storage_timeout)
         ends = await asyncio.to_thread(end_of_time, self.job, control.slurm)
         departure = ShutdownMonitor(control.campaign, control.lease, self.told, ends, cluster.margin_s)
         with self.told.in_loop():
@@ -308,10 +368,15 @@ class _ControllerJob:
                         raise
                     before, progress = progress, workload.progress()
                     failures = failures + 1 if progress == before else 1
-                    if failures >= cluster.controller_chain.max_no_progress:
-                        go_on = f"To go on once that has passed: {control.campaign.command('launch')}"
+                    if isinstance(error, (StorageUnavailable, StorageFull, OSError)):
+                        pause_s = trouble.pause_s(progress)
+                        if pause_s is None:
+                            raise InfrastructureError(trouble.sentence(error, control.campaign)) from error
+                    elif failures < cluster.controller_chain.max_no_progress:
+                        pause_s = _PAUSE_S * 2 ** (failures - 1)
+                    else:
+                        go_on = f"To continue later: {control.campaign.command('launch')}"
                         raise InfrastructureError(f"{failures} times in a row: {error} {go_on}") from error
-                    pause_s = _PAUSE_S * 2 ** (failures - 1)
                     log_message(f"{error} Trying again in {pause_s:g} s.")
                     if await departure.wait_for_stop(pause_s):
                         return WorkloadProgress(False, (str(error),))
@@ -324,6 +389,8 @@ class _ControllerJob:
             links = record_controller_start(campaign, worker_name(), workload.progress())
         except ExpectedError:
             raise
+        except OSError:
+            raise
         except Exception as error:  # a link that could end here uncounted would have successors for ever
             traceback.print_exc()
             raise InfrastructureError(f"{type(error).__name__}: {error}") from error
@@ -334,23 +401,24 @@ class _ControllerJob:
             )
         return workload
 
-    def _queue_successor(self) -> None:
-        """Queue the next link, as soon as Slurm answers; say so where there can be none."""
+    def _queue_successor(self) -> str | None:
+        """Queue the next link, as soon as Slurm answers; return why there can be none, None where there is one."""
         while True:
             try:
                 ensure_successor(self.link, self.job, self.control, self.render)
             except SlurmUnreachable as error:
                 log_message(str(error))
-            except WorkCancelled as error:
-                log_message(str(error))
-                break
-            except SlurmError as error:
-                log_message(f"No controller job can follow this one: {error}")
-                break
+            except (WorkCancelled, SlurmError) as error:
+                why = str(error)
+                if isinstance(error, SlurmError):
+                    go_on = f"To continue: {self.control.campaign.command('launch')}"
+                    why = f"No controller job can follow this one: {why} {go_on}"
+                log_message(why)
+                return why
             else:
-                break
+                return None
             if self.told.received:
-                break
+                return None
             self.control.lease.renew()
             time.sleep(_RETRY_S)
 

@@ -9,7 +9,9 @@ FOLDER/slurm/controllers.json    how many links there were, and how many in a ro
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -28,6 +30,7 @@ from hpc.slurm import (
     find_unanswered,
     log_pattern,
     python_command,
+    quote,
     role_script,
 )
 
@@ -73,7 +76,21 @@ def link_script(link: ControllerJob, *, after: str | None = None) -> Script:
         remarks=(f"Steers {campaign.folder}; see docs/guides/cluster.md.",),
     )
     # Until Python listens, a signal would end the job before it has a successor.
-    return replace(script, setup=("trap '' TERM USR2", *script.setup))
+    setup = ("trap '' TERM USR2", *script.setup)
+    return replace(script, setup=setup, if_not_begun=_outcome_lines(campaign))
+
+
+def _outcome_lines(campaign: Campaign) -> tuple[str, ...]:
+    """Return lines of shell that record that a controller job ended before it could begin."""
+    sentence = (
+        "Controller job {job} ended before it could begin (exit code {code}): correct `setup` or `python` in the "
+        f"cluster profile, {campaign.cluster.name}. What it printed: {campaign.logs}/controller-{{job}}.out. "
+        f"To continue: {campaign.command('launch')} --cluster {campaign.cluster.name}"
+    )
+    record = {"state": "failed", "sentence": sentence, "time": "{time}"}
+    text = re.sub(r"\{(?:job|code|time)\}", "%s", json.dumps(record).replace("%", "%%").replace("\\", "\\\\"))
+    values = '"$SLURM_JOB_ID" "$code" "$SLURM_JOB_ID" "$(date -u +%Y-%m-%dT%H:%M:%S+00:00)"'
+    return (f"printf {quote(text)} {values} > {quote(str(campaign.outcome))}",)
 
 
 def warning_s(campaign: Campaign) -> int:
@@ -100,8 +117,8 @@ def ensure_successor(link: ControllerJob, job: str, control: ControllerContext, 
     cancelled = next((s for s in known if s.ended == JobState.CANCELLED), None)
     if cancelled is not None:
         raise WorkCancelled(
-            f"Controller job {cancelled.job_id}, the next one, was cancelled by somebody, so none follows. "
-            f"To go on: {link.campaign.command('launch')}"
+            f"Controller job {cancelled.job_id}, the next one, was cancelled, so none follows. "
+            f"To continue: {link.campaign.command('launch')}"
         )
     following = ControllerJob(link.campaign, link.module, control.next_token("controller"))
     return _submit(following, control, render(link_script(following, after=job)), purpose=link.follows)

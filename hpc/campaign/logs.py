@@ -9,6 +9,9 @@ from pathlib import Path
 
 from hpc.slurm import Campaign, Submission, SubmissionState
 
+ADVANCE_LOG = "advance.log"
+"""Where steps by hand print to, in the folder of a campaign's logs."""
+
 _PRINTED = (".out", ".err", ".log")
 _BLOCK = 1 << 16
 _STEP_S = 0.5
@@ -34,9 +37,10 @@ def logs_of(campaign: Campaign, job_id: str) -> tuple[Path, ...]:
 
 
 def newest_of_controller(campaign: Campaign, submission_log: SubmissionState) -> tuple[Path, ...]:
-    """Return the files of the last controller job that has printed to any."""
+    """Return the files of the last controller job that has printed to any, else of the steps by hand."""
     jobs = (s.job_id for s in reversed(submission_log.of_role("controller")) if s.job_id is not None)
-    return next((files for job in jobs if (files := logs_of(campaign, job))), ())
+    by_hand = tuple(file for file in (campaign.logs / ADVANCE_LOG,) if file.exists())
+    return next((files for job in jobs if (files := logs_of(campaign, job))), by_hand)
 
 
 def tail(file: Path, lines: int) -> str:

@@ -20,6 +20,7 @@ from hpc.slurm import (
     QueueSnapshot,
     Slurm,
     SubmissionState,
+    batch_client,
     job_of,
     read_campaign_outcome,
     read_control,
@@ -28,12 +29,12 @@ from hpc.slurm import (
 
 PATIENCE_S = 3.0
 """Seconds that a user waits for an answer of Slurm's."""
-UNASKED = QueueSnapshot({}, ("Slurm was not asked.",))
+UNASKED = QueueSnapshot({}, ("Slurm was not queried.",))
 
 
 @dataclass(frozen=True)
 class ControllerStatus:
-    """One controller job: the `number`-th of the campaign; `state` None where Slurm says nothing of it."""
+    """One controller job: the `number`-th of the campaign; `state` None where Slurm does not report it."""
 
     number: int
     job: str
@@ -77,11 +78,13 @@ class CampaignStatus:
 
     `holder` is the process in control just now. `unanswered` counts submissions of which it is not known whether they
     reached Slurm, `unmetered` ended jobs that held GPUs for an unknown time. `stop` and `throttle` are what users have
-    asked for, `ending` is how it ended, None while it has not, `notes` what Slurm did not answer.
+    asked for, `ending` is how it ended, None while it has not, `notes` what Slurm did not answer. `by_hand`: no job
+    steers it, as jobs may not submit jobs there.
     """
 
     id: str
     cluster: str
+    by_hand: bool
     launched: str
     holder: LeaseHolder | None
     controller: ControllerStatus | None
@@ -122,7 +125,7 @@ class CampaignStatus:
 
 def quick_slurm(campaign: Campaign) -> Slurm:
     """Return a client that asks each question once and does not wait long for the answer."""
-    return Slurm(Commands(question_s=PATIENCE_S, pauses_s=()), source=campaign.cluster.job_state_source)
+    return batch_client(campaign, Commands(question_s=PATIENCE_S, pauses_s=()))
 
 
 def overview(campaign: Campaign, submission_log: SubmissionState, snapshot: QueueSnapshot) -> CampaignStatus:
@@ -132,6 +135,7 @@ def overview(campaign: Campaign, submission_log: SubmissionState, snapshot: Queu
     return CampaignStatus(
         id=campaign.id,
         cluster=campaign.cluster.name,
+        by_hand=not campaign.cluster.submit_from_compute,
         launched=campaign.created,
         holder=read_holder(campaign.slurm_dir),
         controller=controller,

@@ -42,7 +42,9 @@ def examine_submission(slurm: Slurm, cluster: ClusterProfile | None, render: Ren
     """Yield what can be found out where jobs are submitted, without submitting one."""
     missing = [name for name in _REQUIRED if slurm.commands.find(name) is None]
     if missing:
-        remedy = "Run this on a login node, or load the site's Slurm module. Without Slurm, runs go on this machine."
+        remedy = (
+            "Run this on a login node, or load the site's Slurm module. Without Slurm, run on this machine."
+        )
         say = note if cluster is None else failure
         yield say("slurm", f"no {', '.join(missing)}", remedy)
         return
@@ -154,7 +156,9 @@ def check_clock(moment: float, earliest: float, latest: float) -> Finding:
     if abs(skew) <= SKEW_S:
         return good("clock", "the node's clock agrees with this machine's")
     advice = "synchronise the clocks; until then trust no time stamp across machines."
-    return warning("clock", f"the node's clock is {skew:+.0f} s off", f"Tell your administrators to {advice}")
+    return warning(
+        "clock", f"the node's clock is {skew:+.0f} s off", f"Request from your administrators: {advice}"
+    )
 
 
 def _check_answers(slurm: Slurm) -> Iterator[Finding]:
@@ -235,7 +239,7 @@ def _check_role(slurm: Slurm, cluster: ClusterProfile, role: RoleName, render: R
 
 def _words(job: Job | None) -> str:
     if job is None:
-        return "Slurm says nothing of it"
+        return "Slurm does not report it"
     return f"{job.state}, {job.reason}" if job.reason else str(job.state)
 
 

@@ -47,4 +47,4 @@ def carefully(check: str, examine: Callable[[], Iterable[Finding]]) -> Iterator[
     try:
         yield from examine()
     except (HpcError, OSError) as error:
-        yield failure(check, str(error), "Mend what the message names, then check again.")
+        yield failure(check, str(error), "Fix what the message names, then check again.")

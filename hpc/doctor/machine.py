@@ -138,17 +138,18 @@ def check_limits() -> Iterator[Finding]:
 
 def check_sandbox(order: CheckRequest) -> Iterator[Finding]:
     """Try every way of confining programs, and say which would be used."""
-    from hpc.sandbox import probe_tiers
+    from hpc.sandbox import limit_keepers, probe_tiers
 
     probed = probe_tiers(_image(order))
     wanted = _ISOLATING if order.sandbox_tier == "auto" else (order.sandbox_tier,)
     usable = [one.tier for one in probed if one.usable and one.tier in _ISOLATING and one.tier in wanted]
     if usable:
-        yield good("sandbox", f"programs of models are confined by {usable[0]}")
+        memory = limit_keepers()["memory"]
+        yield good("sandbox", f"programs of models are confined by {usable[0]}; their memory by {memory}")
         return
     reasons = "; ".join(f"{one.tier}: {one.reason}" for one in probed if not one.usable)
-    remedy = "Ask for user namespaces or Landlock, or set `sandbox.image` for Apptainer; or keep to models you trust."
-    found = f"programs of models would run with your rights ({reasons or 'limits are all that is asked for'})"
+    remedy = "Request user namespaces or Landlock, or set `sandbox.image` for Apptainer; or use only models you trust."
+    found = f"programs of models would run with your rights ({reasons or 'only limits are requested'})"
     strict = order.sandbox_required or order.sandbox_tier not in ("auto", "rlimits")
     yield failure("sandbox", found, remedy) if strict else warning("sandbox", found, remedy)
 
@@ -184,7 +185,7 @@ def check_torch(order: CheckRequest) -> Iterator[Finding]:
         f"threads: {found['threads']}, GPUs: {found['gpus']}"
     )
     if found["gpus"] < order.gpus:
-        yield failure("torch", f"{order.gpus} GPUs asked for; {said}", f"{remedy} (built for CUDA)")
+        yield failure("torch", f"{order.gpus} GPUs requested; {said}", f"{remedy} (built for CUDA)")
     else:
         yield good("torch", said)
 
@@ -193,13 +194,13 @@ def check_gpus(expected: int, *, jax: bool = True) -> Iterator[Finding]:
     """Compare the GPUs that were asked for with those that are here, and see that JAX computes on them if it is to."""
     smi = shutil.which("nvidia-smi")
     if not expected and smi is None:
-        yield good("gpu", "no GPU asked for, none here")
+        yield good("gpu", "no GPU requested, none here")
         return
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     given = len([part for part in visible.split(",") if part]) if visible is not None else None
     if expected and given not in (None, expected):
         remedy = "Correct `gpu_request` in the cluster profile; `sinfo -o '%P %G'` shows what there is."
-        yield failure("gpu", f"{expected} GPUs asked for, CUDA_VISIBLE_DEVICES={visible}", remedy)
+        yield failure("gpu", f"{expected} GPUs requested, CUDA_VISIBLE_DEVICES={visible}", remedy)
     if smi is None:
         remedy = "Correct partition or `gpu_request` of the role; on a GPU node, ask for its driver to be installed."
         yield failure("gpu", "no nvidia-smi here, so no working driver", remedy)
@@ -246,7 +247,7 @@ def _check_jax(expected: int) -> Iterator[Finding]:
     if done.returncode or (expected and (backend != "gpu" or int(count) < expected)):
         said = done.stdout.strip() or _last_line(done.stderr)
         remedy = f"Install JAX with CUDA for this interpreter: {sys.executable} -m pip install 'jax[cuda12]'"
-        yield failure("jax", f"{expected} GPUs asked for, JAX has {said}", remedy)
+        yield failure("jax", f"{expected} GPUs requested, JAX has {said}", remedy)
     else:
         yield good("jax", f"JAX computes on {backend} ({count} devices)")
 
@@ -313,4 +314,4 @@ def _fault_of(folder: Path) -> str:
 def _last_line(*texts: str) -> str:
     """Return the last line of the first text that has any."""
     lines = (line.strip() for text in texts for line in reversed(text.splitlines()))
-    return next(filter(None, lines), "it said nothing")
+    return next(filter(None, lines), "no output")

@@ -334,7 +334,7 @@ def _answer(
         raise JournalMismatch(
             f"Effect {record.path!r} is recorded with another request: {difference}. The configuration, "
             f"a prompt, the data or the code changed since {record.meta['started']}. Restore what changed to "
-            "go on with this run, or start a new run directory."
+            "continue this run, or start a new run directory."
         )
     performed[record.path] = record
     # A copy, so that a caller who changes its reply does not change the record.
@@ -411,7 +411,7 @@ def _recovery_warnings(run_dir: Path, joined: _RecoveredRecord, *, growing: bool
     if log.torn and not growing:
         found.append(
             f"{path}: the last line is incomplete ({log.torn} bytes), as a killed process leaves it. It does "
-            "not count; the effect that it was to record is asked for again."
+            "not count; its effect is executed again."
         )
     if log.late:
         found.append(f"{path}: {log.late} late lines of a controller that had been taken over do not count.")

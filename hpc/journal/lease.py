@@ -43,6 +43,7 @@ _BEAT_S = HEARTBEAT_S / 3
 
 _CLAIMS = 20  # that others win before this one gives up
 _GONE = (errno.ENOENT, errno.ESTALE)
+_given_back: set[Path] = set()
 
 
 @dataclass(frozen=True)
@@ -144,8 +145,10 @@ class Lease:
 
     def release(self) -> None:
         """Give the run back; harmless after being fenced."""
-        with suppress(OSError):
+        try:
             self._path.rename(self._path.with_suffix(".released"))
+        except OSError:  # fenced; or storage cannot be written, and this very process may claim it again
+            _given_back.add(self._path)
         os.close(self._lock_fd)
 
     def _fenced_sentence(self) -> str:
@@ -211,6 +214,8 @@ def _living(epochs: dict[int, Path]) -> LeaseHolder | None:
 
 
 def _holder_if_alive(path: Path) -> LeaseHolder | None:
+    if path in _given_back:
+        return None
     try:
         fd = os.open(path, os.O_RDONLY)
     except FileNotFoundError:

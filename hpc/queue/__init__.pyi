@@ -5,6 +5,7 @@ from .arrays import usable_s as usable_s
 from .dispatcher import Dispatcher as Dispatcher
 from .pilot import PilotOptions as PilotOptions
 from .pilot import serve as serve
+from .slots import in_slots as in_slots
 from .work_queue import HeartbeatStore as HeartbeatStore
 from .work_queue import Queue as Queue
 from .work_queue import WorkItem as WorkItem

@@ -40,6 +40,7 @@ _PATTERNS = ("%j", "%t", "%A", "%a")  # submitit replaces these in names of fold
 _WARNING_S = 60  # before its end a job is warned, or for a tenth of a shorter time
 _EARLY_S = 60  # Slurm may send a signal by so much earlier than asked
 _CALL = "call.pkl"
+_KEPT = "kept"  # in the folder of an array that is over: the logs of what failed in it
 _TIMEOUT_MIN = 5  # submitit's limit for requeueing what can be requeued: nothing of ours is
 _LARGEST = 1001  # Slurm's own default of MaxArraySize
 _BLAMES = 2  # losses or faults on a node before it is avoided
@@ -54,8 +55,8 @@ class DispatchTimeouts:
     steer_s: float = 1.0  # between looks at tasks
     ask_s: float = 10.0  # between questions to Slurm, and ever more up to `ask_most_s`
     ask_most_s: float = 180.0
-    beat_s: float = 10.0  # between heartbeats
-    grace_s: float = 30.0  # without a heartbeat, after which a task that Slurm calls gone is believed to be
+    beat_s: float = 5.0  # between heartbeats
+    grace_s: float = 30.0  # without a heartbeat, after which a task that Slurm has lost or forgotten is gone
     silent_s: float = 600.0  # the same for one that Slurm calls running
     unknown_s: float = (
         120.0  # after which an array that Slurm does not know is lost: files and accounts may lag
@@ -86,6 +87,8 @@ class Arrays:
             reserve_s=_whole_s(cluster) - usable_s(cluster),
             linger_s=cluster.dispatch.idle_timeout,
             beat_s=self.beat_s,
+            storage_s=cluster.storage_timeout,
+            slots=cluster.dispatch.slots_per_worker,
         )
 
     def folder(self, token: str) -> Path:
@@ -149,13 +152,31 @@ class Arrays:
         self._link_calls(submission.token, submission.task_ids)
 
     def remove_files(self, submission: Submission, failed: Iterable[str]) -> None:
-        """Remove the files of an array that is over, but for the logs of some elements (`17_3`)."""
-        folder, kept = self.folder(submission.token), {f"{job}.out" for job in failed}
+        """Remove the files of an array that is over, but for the logs of some elements (`17_3`).
+
+        What others printed is kept for as long as the profile says.
+        """
+        kept = {f"{job}.out" for job in failed}
+        keep_s = self.campaign.cluster.dispatch.keep_logs
         with suppress(OSError):
-            for path in folder.iterdir():
-                if path.name not in kept:
+            for path in self.folder(submission.token).iterdir():
+                if path.name not in kept and not (keep_s and path.suffix == ".out"):
                     path.unlink(missing_ok=True)
-            folder.rmdir()
+            (self.folder(submission.token) / _KEPT).write_text("\n".join(sorted(kept)))
+        self.remove_old_logs()
+
+    def remove_old_logs(self) -> None:
+        """Remove what elements printed that ended well longer ago than the profile says."""
+        oldest = time.time() - self.campaign.cluster.dispatch.keep_logs
+        for note in self.campaign.logs.glob(f"*/{_KEPT}"):
+            with suppress(OSError):
+                if note.stat().st_mtime > oldest:
+                    continue
+                kept = set(note.read_text().split())
+                for path in note.parent.iterdir():
+                    if path.name not in kept:
+                        path.unlink(missing_ok=True)
+                note.parent.rmdir()
 
     def _link_calls(self, token: str, task_ids: Iterable[str]) -> None:
         folder = self.folder(token)
@@ -196,7 +217,11 @@ class WorkerScaler:
         """
         if not waiting or time.monotonic() < self._not_before:
             return 0
-        return workers_needed(waiting, expected, self._cluster.dispatch.items_per_worker, self._room(live))
+        return workers_needed(waiting, expected, self._cluster.dispatch.pack, self._room(live))
+
+    def pause(self) -> None:
+        """Ask for no elements until Slurm has been asked again."""
+        self._not_before = max(self._not_before, time.monotonic() + self._patience.ask_s)
 
     async def send(self, elements: int) -> None:
         """Ask for elements.
@@ -241,7 +266,7 @@ class WorkerScaler:
         self._blames[node] += 1
         if node and self._blames[node] >= _BLAMES and node not in self._submission_log.state.excluded:
             self._submission_log.exclude(node, what)
-            self._warn(f"Node {node} is avoided from now on: {what}.")
+            self._warn(f"Node {node} is excluded from now on: {what}.")
 
     def _room(self, live: int) -> int:
         """Return how many elements more there may be."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from hpc.errors import InfrastructureError, WorkCancelled
+from hpc.errors import InfrastructureError, StorageUnavailable, WorkCancelled
 from hpc.files import last_lines
 from hpc.queue.arrays import Arrays, DispatchTimeouts, Pilot, WorkerScaler, usable_s
 from hpc.queue.monitor import LOST, ArrayTask, WorkerMonitor, expected_throughput
@@ -21,23 +21,24 @@ from hpc.slurm import ControllerContext, FailureClass, Script, SlurmError, Submi
 FAULT = "fault"
 """The class of what a worker could not do through no fault of the work, and said so."""
 
-# How often an entry is tried, by what went wrong; preemption says nothing against the entry.
+# How often an entry is tried, by what went wrong; preemption and people say nothing against the entry.
 TRIES: dict[str, int] = {
     FailureClass.NODE: 5,
     FailureClass.PREEMPTED: 50,
     FailureClass.WALLTIME: 3,
     FailureClass.MEMORY: 2,
     FailureClass.PROGRAM: 3,
-    FailureClass.CANCELLED: 5,
+    FailureClass.CANCELLED: 50,
     LOST: 5,
     FAULT: 4,
 }
 _ADVICE: dict[str, str] = {
     FailureClass.MEMORY: " Give the role `evaluate` more memory in the cluster profile.",
     FailureClass.WALLTIME: " Give the role `evaluate` more time in the cluster profile.",
-    FailureClass.PROGRAM: " What the job printed says more.",
+    FailureClass.PROGRAM: " See the job's output.",
 }
 _MAX_FAILED_ARRAYS = 2  # arrays in a row whose elements end before they take work
+_MAX_CANCELLATIONS = 5  # in a row, with nothing done between: somebody, or a rule of the site, means it
 _FAREWELL_S = 10.0  # for an answer of sbatch that is on its way; later it is looked up by its token
 _BURIAL_S = 60.0  # for cancelled elements to end, so that what they used is known
 
@@ -68,7 +69,8 @@ class WorkTracker:
     """Tells callers that their items are done, or could not be.
 
     `grace_s` is given to files that are behind; after a fault an entry is offered again in `pause_s`, then twice that,
-    and so on. `on_fault` is told each. `fresh` is set when entries have been offered, until elements were counted.
+    and so on. `on_fault` is told each. `fresh` is set when entries have been offered, until elements were counted;
+    `done` counts those whose results were seen.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class WorkTracker:
         self._queue = queue
         self._grace_s, self._pause_s = grace_s, pause_s
         self._on_fault = on_fault
+        self.done = 0
 
     def add(self, entry: WorkItem, done: Callable[[], bool]) -> PendingItem:
         """Offer an entry, and note who waits for it."""
@@ -143,6 +146,7 @@ class WorkTracker:
         if waiter.done():
             self._queue.remove_unclaimed(waiter.entry.id)
             _settle(waiter)
+            self.done += 1
         elif held:
             waiter.missing = None
         elif waiter.again_at is not None:
@@ -210,6 +214,7 @@ class Dispatcher:
         self._over: BaseException | None = None
         self._adopting = True
         self._barren = 0
+        self._cancellations, self._done_before = 0, 0
 
     @property
     def longest_s(self) -> float:
@@ -260,7 +265,7 @@ class Dispatcher:
         try:
             await asyncio.to_thread(self._slurm.cancel, [a.job_id for a in arrays if a.job_id is not None])
         except SlurmError as error:
-            self._warn(f"{error} Jobs of this campaign may go on for a while.")
+            self._warn(f"{error} Jobs of this campaign may run for a while.")
             return
         await self._monitor.wait_for_termination(_BURIAL_S)
         self.queue.clear()
@@ -280,7 +285,7 @@ class Dispatcher:
                 await loop()
             except OSError as error:
                 self._tracker.fail_all(
-                    InfrastructureError(f"{self.campaign.slurm_dir} cannot be used: {error}")
+                    StorageUnavailable(f"{self.campaign.slurm_dir} cannot be used: {error}")
                 )
                 await asyncio.sleep(self._patience.steer_s)
             except Exception as error:  # noqa: BLE001
@@ -308,7 +313,7 @@ class Dispatcher:
         while True:
             requests = read_control(self.campaign)
             if requests.stop:
-                self._end(WorkCancelled(f"It is to stop, as was asked by: {self.campaign.command('cancel')}"))
+                self._end(WorkCancelled(f"A stop was requested by: {self.campaign.command('cancel')}"))
             await self._monitor.resolve_unanswered_arrays()
             await self._monitor.ask()
             self.queue.limit_claims(requests.throttle)
@@ -323,10 +328,8 @@ class Dispatcher:
                 self._scaler.count_node_loss(
                     element.node, f"jobs were lost there ({element.state} of {element.job})"
                 )
-        for job in self._monitor.cancelled():
-            if not self._adopting:  # else it was before our time
-                sentence = f"Job {job} was cancelled by somebody, so no more jobs are sent."
-                self._end(WorkCancelled(f"{sentence} To go on: {self.campaign.command('advance')}"))
+        if (cancelled := self._monitor.cancelled()) and not self._adopting:  # else it was before our time
+            self._on_cancelled(cancelled)
         for ticket in claims:
             if (kind := self._monitor.failure_class_of(ticket.worker)) is not None:
                 self._tracker.again(ticket, kind, self._monitor.log(job_of(ticket.worker)))
@@ -343,10 +346,10 @@ class Dispatcher:
             return
         self._tracker.fresh.clear()
         waiters = tuple(self._tracker.waiters.values())
-        busy = {job_of(ticket.worker) for ticket in self.queue.claims()}
+        busy = Counter(job_of(ticket.worker) for ticket in self.queue.claims())
         # What no caller waits for was offered by an earlier dispatcher: it will be asked for, or is no longer wanted.
         waiting = sum(self._tracker.wants(ticket.id) for ticket in self.queue.waiting())
-        pack = self.campaign.cluster.dispatch.items_per_worker
+        pack = self.campaign.cluster.dispatch.pack
         expected = expected_throughput(self._monitor.elements, busy, pack)
         count = self._scaler.count(waiting, expected, self._monitor.live)
         if count and self._over is None:
@@ -380,6 +383,22 @@ class Dispatcher:
                     f"Correct `setup` or `python` in the cluster profile; what jobs printed: {log}"
                 )
             )
+
+    def _on_cancelled(self, jobs: Sequence[str]) -> None:
+        """Give the work of cancelled jobs to others, after a while: the whole campaign may be about to be cancelled."""
+        if self._tracker.done != self._done_before:
+            self._cancellations, self._done_before = 0, self._tracker.done
+        self._cancellations += 1
+        named = f"Job {jobs[0]} was" if len(jobs) == 1 else f"Job {jobs[0]} and {len(jobs) - 1} more were"
+        if self._cancellations >= _MAX_CANCELLATIONS:
+            sentence = f"{named} cancelled, the {_MAX_CANCELLATIONS}th time without a result between."
+            self._end(WorkCancelled(f"{sentence} To continue: {self.campaign.command('launch')}"))
+            return
+        self._scaler.pause()
+        self._warn(
+            f"{named} cancelled: other jobs take the work. "
+            f"To end the campaign: {self.campaign.command('cancel')}"
+        )
 
     def _on_fault(self, failure: WorkItemFailure) -> None:
         """Say what a worker could not do, and hold it against its node where others do such work."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,12 +20,14 @@ from hpc.slurm import (
     QueueSnapshot,
     Submission,
     job_of,
+    start_of,
 )
 
 LOST = "lost"
 """The class of what went wrong where neither Slurm nor the worker says how."""
 
-_BEATS = 3  # that may be missing
+_BEATS = 2  # that may be missing
+_LAST_BEAT = 1.5  # beats: a process that Slurm has seen to end was heard no longer ago
 _WORTH_READING = (FailureClass.PROGRAM, FailureClass.MEMORY, FailureClass.NODE, FailureClass.WALLTIME)
 
 
@@ -90,13 +92,16 @@ def classify_array_task(
     unknown = state is JobState.UNKNOWN
     # Heartbeats are believed more than Slurm: what it says only shortens how long a task may be silent.
     doubted = state.ended or state.waits or (unknown and answered)
+    # The end of a process is seen by its node, which has to be there for that.
+    seen_to_end = state.ended and state.failure is not FailureClass.NODE
+    patience_s = patience.grace_s if doubted else patience.silent_s
     if sign is None:
         lost = unknown and unknown_s > (patience.unknown_s if answered else patience.silent_s)
         ended = state.ended and age_s > patience.grace_s
         phase: Literal["coming", "here", "gone"] = "gone" if ended or lost else "coming"
     elif sign.left:
         phase = "gone"
-    elif silent_s <= (patience.grace_s if doubted else patience.silent_s):
+    elif silent_s <= (min(patience_s, _LAST_BEAT * patience.beat_s) if seen_to_end else patience_s):
         phase = "here"
     else:
         phase = "coming" if state.waits else "gone"
@@ -119,9 +124,9 @@ def ending(elements: Sequence[ArrayTask]) -> tuple[str, float | None]:
     return ", ".join(sorted(states)), sum(known) if known else None
 
 
-def expected_throughput(elements: Iterable[ArrayTask], busy: Collection[str], pack: int) -> int:
+def expected_throughput(elements: Iterable[ArrayTask], busy: Mapping[str, int], pack: int) -> int:
     """Return how many entries elements are expected to take besides those that the busy ones have."""
-    return sum(pack - (element.job in busy) for element in elements if element.phase != "gone")
+    return sum(max(pack - busy.get(element.job, 0), 0) for element in elements if element.phase != "gone")
 
 
 class WorkerMonitor:
@@ -218,7 +223,7 @@ class WorkerMonitor:
             return LOST if silent else None
         if element.phase == "gone":
             return element.failure or LOST
-        started_again = sign is not None and (sign.worker != worker or element.phase == "coming")
+        started_again = sign is not None and (sign.worker != start_of(worker) or element.phase == "coming")
         return FailureClass.PREEMPTED if started_again else None
 
     def close(self, now: float) -> list[tuple[Submission, list[ArrayTask]]]:
@@ -239,7 +244,7 @@ class WorkerMonitor:
 
         What has not ended in time, or is not known to have, stays open.
         """
-        deadline = time.monotonic() + limit_s
+        deadline, pause_s = time.monotonic() + limit_s, self._patience.steer_s
         while ids := self._ids():
             self._snapshot = await asyncio.to_thread(self._slurm.snapshot, ids)
             self.look(time.monotonic())
@@ -253,7 +258,8 @@ class WorkerMonitor:
                     self.end(array, elements, "withdrawn")
             if time.monotonic() > deadline:
                 return
-            await asyncio.sleep(self._patience.steer_s)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, self._patience.ask_s)
 
     def end(self, submission: Submission, elements: list[ArrayTask], how: str | None = None) -> None:
         """Write down that an array is over and remove its files, but for the logs of what failed."""

@@ -67,7 +67,7 @@ class Launcher:
         return not select.select([self._control], [], [], 0)[0]
 
     def request(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> None:
-        """Ask for a program with the given descriptors as its stdout, stderr and private pipes."""
+        """Ask for a program with descriptors: its stdout, stderr, private pipes, and doors to control groups."""
         try:
             socket.send_fds(self._control, [json.dumps(request).encode()], descriptors)
         except OSError as error:

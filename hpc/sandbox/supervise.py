@@ -14,6 +14,7 @@ from typing import IO, Any, Literal
 
 from hpc.errors import InfrastructureError
 from hpc.processes import ProcessTree
+from hpc.sandbox.control_groups import ControlGroup
 from hpc.sandbox.disk import DiskUsageMonitor
 from hpc.sandbox.launch import Launcher
 from hpc.sandbox.protocol import PipeResponder, SandboxLimits, SandboxResult, printable
@@ -140,8 +141,9 @@ def supervise(
     scratch: Path,
     bounds: SandboxLimits,
     answer: PipeResponder,
+    group: ControlGroup,
 ) -> SandboxResult:
-    """Have a launcher run a program, watch it, and leave nothing of it behind.
+    """Have a launcher run a program in a control group, watch it, and leave nothing of it behind.
 
     If this is interrupted, or `answer` raises, the launcher is ended and the program with it. Raises
     `InfrastructureError` where the program could not be started, or the launcher or the machine failed it.
@@ -149,7 +151,7 @@ def supervise(
     try:
         with ProcessTree(launcher.pid) as tree, PipeReader() as streams, _reply_pipe() as (far_end, send):
             events = TimestampedLines(answer, send, bounds.events)
-            run = _Run(launcher, tree, streams, events, scratch, bounds)
+            run = _Run(launcher, tree, streams, events, scratch, bounds, group)
             return run.complete(request, far_end)
     except BaseException:
         launcher.close()
@@ -167,8 +169,10 @@ class _Run:
         events: TimestampedLines,
         scratch: Path,
         bounds: SandboxLimits,
+        group: ControlGroup,
     ) -> None:
         self._launcher, self._tree, self._streams, self._bounds = launcher, tree, streams, bounds
+        self._group = group
         self._stdout, self._stderr = HeadTailBuffer(bounds.output_bytes), HeadTailBuffer(bounds.output_bytes)
         self._events = events
         self._disk = DiskUsageMonitor(scratch, bounds.scratch_mb * _MB, bounds.entries)
@@ -185,9 +189,9 @@ class _Run:
         `replies` is the end of the pipe by which it is answered, closed here once the program has it.
         """
         receivers = self._stdout.add, self._stderr.add, self._events.add
-        with replies, _pipes(self._streams, *receivers) as descriptors:
+        with replies, _pipes(self._streams, *receivers) as descriptors, self._group.doors() as doors:
             started = time.monotonic()
-            self._launcher.request(request, [*descriptors, replies.fileno()])
+            self._launcher.request(request, [*descriptors, replies.fileno(), *doors])
         broken = self._watch(started)
         wall_s = time.monotonic() - started
         self._end(grace_s=_GRACE_S if broken == "time" else 0.0)
@@ -219,12 +223,12 @@ class _Run:
 
     def _broken(self) -> Broken | None:
         used, bounds = self._tree.look(), self._bounds
-        self._cpu_s = max(self._cpu_s, used.cpu_s)
+        self._cpu_s = max(self._cpu_s, used.cpu_s, self._group.cpu_s())
         if used.processes > bounds.processes:
             return "processes"
-        if used.rss > bounds.memory_mb * _MB:
+        if used.rss > bounds.memory_mb * _MB or self._group.memory_ran_out():
             return "memory"
-        if used.cpu_s > processor_s(bounds):
+        if self._cpu_s > processor_s(bounds):
             return "time"
         return self._flooded() or ("disk" if self._disk.limit_exceeded(self._tree.members) else None)
 
@@ -232,7 +236,7 @@ class _Run:
         """Return what was broken between two looks."""
         if cpu_s > processor_s(self._bounds):
             return "time"
-        if peak > self._bounds.memory_mb * _MB:
+        if peak > self._bounds.memory_mb * _MB or self._group.memory_ran_out():
             return "memory"
         return self._flooded() or ("disk" if self._disk.exceeds_now([]) else None)
 
@@ -265,6 +269,7 @@ class _Run:
         if self._status is None and broken is None:
             raise InfrastructureError("The launcher of the sandbox was ended while a program ran.")
         cpu_s, peak_kb = self._over or (self._cpu_s, 0.0)
+        cpu_s = max(cpu_s, self._group.cpu_s())
         peak = max(self._tree.peak_rss, int(peak_kb) << 10)
         late = None if broken else self._broken_at_end(cpu_s, peak)
         broken = broken or late

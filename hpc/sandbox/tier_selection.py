@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import platform
 import select
 import socket
@@ -11,9 +12,10 @@ import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from hpc.errors import InfrastructureError
+from hpc.sandbox.control_groups import MEMORY, PROCESSORS, TASKS, kernel_holds
 from hpc.sandbox.interpreter import ForkServerInterpreter, FreshInterpreter, Interpreter
 from hpc.sandbox.protocol import SandboxLimits
 from hpc.sandbox.tiers import (
@@ -37,6 +39,7 @@ _HINTS = {
     "apptainer": "For Apptainer, name an image with Python and the libraries that solvers import.",
 }
 _BOUNDS = SandboxLimits(wall_s=60, memory_mb=1024)
+_SHARED = "/var/tmp"  # noqa: S108  of which programs have none of their own, as they have of /tmp
 _PROGRAM = """
 import json, os, socket, sys
 outside, tcp_port, udp_port = sys.argv[1], *map(int, sys.argv[2:])
@@ -48,12 +51,15 @@ def send():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp: udp.sendto(b"x", ("127.0.0.1", udp_port))
 def connect():
     with socket.create_connection(("127.0.0.1", tcp_port), 5): pass
+def shared():
+    open("/dev/shm/inside", "x").close(); os.unlink("/dev/shm/inside")
 open("inside", "w").write("x")
 fails(send)
 print(json.dumps({
     "read files outside": not fails(lambda: open(outside + "/secret").read()),
     "write files outside": not fails(lambda: open(outside + "/written", "w").write("x")),
     "open TCP connections": not fails(connect),
+    "shared": not fails(shared),
 }))
 """
 
@@ -77,6 +83,13 @@ class TierProbe:
     tier: TierName
     usable: bool
     reason: str
+
+
+class Confinement(NamedTuple):
+    """What a small program in a tier could do that it should not, and whether it had shared memory, as it should."""
+
+    trespasses: list[str]
+    shared_memory: bool
 
 
 _LIMITS_ONLY = TierProbe("rlimits", False, "It only limits resources, and a sandbox is required.")
@@ -149,19 +162,32 @@ def _try(name: TierName, image: Path | None) -> TierProbe:
     """Run a small program in a tier that tries what it must not be able to do."""
     try:
         sandbox = _sandbox(name, image)
-        allowed = _trespasses(sandbox)
+        found = _confinement(sandbox)
     except InfrastructureError as error:
         return TierProbe(name, False, str(error))
-    if allowed and name != "rlimits":
-        return TierProbe(name, False, f"Programs can {_enumerated(allowed)}.")
-    return TierProbe(name, True, f"Programs can {_enumerated(sandbox.known_gaps())}.")
+    if found.trespasses and name != "rlimits":
+        return TierProbe(name, False, f"Programs can {_enumerated(found.trespasses)}.")
+    lacking = "" if found.shared_memory else " They have no shared memory, so pools of processes fail."
+    return TierProbe(name, True, f"Programs can {_enumerated(sandbox.known_gaps())}.{lacking}")
 
 
-def _trespasses(sandbox: Tier) -> list[str]:
-    """Return what a program in a tier managed to do outside; raises `InfrastructureError` if it cannot run."""
+def limit_keepers() -> dict[str, str]:
+    """Return who keeps programs to each limit here, by trying whether the kernel takes it on."""
+    held = kernel_holds()
+    by_group, looked_at = "the kernel, by a control group", "a look every 0.05 s"
+    return {
+        "memory": by_group if MEMORY in held else looked_at,
+        "processes": f"a look every 0.05 s, and {by_group}" if TASKS in held else looked_at,
+        "processors": by_group if PROCESSORS in held else "the kernel, by affinity",
+        "files": "the kernel for each file, a look every 0.25 s for all",
+    }
+
+
+def _confinement(sandbox: Tier) -> Confinement:
+    """Return what a program in a tier managed to do; raises `InfrastructureError` if it cannot run."""
     with (
         tempfile.TemporaryDirectory() as scratch,
-        tempfile.TemporaryDirectory() as outside,
+        tempfile.TemporaryDirectory(dir=_SHARED if os.access(_SHARED, os.W_OK) else None) as outside,
         socket.create_server(("127.0.0.1", 0)) as tcp,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
     ):
@@ -178,7 +204,8 @@ def _trespasses(sandbox: Tier) -> list[str]:
         lines = done.stderr.strip().splitlines() or [f"signal {done.signal}, exit code {done.exit_code}"]
         raise InfrastructureError(f"A test program failed: {lines[-1]}.")
     attempts = json.loads(done.stdout) | {"send UDP datagrams": received}
-    return [trespass for trespass, succeeded in attempts.items() if succeeded]
+    shared = attempts.pop("shared")
+    return Confinement([trespass for trespass, succeeded in attempts.items() if succeeded], shared)
 
 
 def _enumerated(items: list[str]) -> str:

@@ -7,6 +7,7 @@ layer lets through the next may hold.
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import sys
@@ -17,16 +18,21 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from hpc.errors import InfrastructureError
+from hpc.sandbox.control_groups import MEMORY, ControlGroup, control_group
 from hpc.sandbox.inside import landlock, seccomp
 from hpc.sandbox.launch import Launcher
+from hpc.sandbox.processors import leased_processors
 from hpc.sandbox.protocol import ANSWERS_FD, EVENTS_FD, PipeResponder, SandboxLimits, SandboxResult, no_answer
 from hpc.sandbox.supervise import processor_s, supervise
 from hpc.sandbox.view import INSIDE, AccessPaths, clean_environment, devices, gpu_devices, system_paths
 
 _MB = 1 << 20
 _SLACK_MB, _THREAD_MB = 1024, 64  # of private memory that is reserved but never resident
+_SHARED_PART = 2  # of the memory, once more, where the kernel does not count what is shared
 _TASKS = 4096  # beyond those that the user has already
 _OF_IMAGE = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/etc", "/sys/devices/system")
+# The number 0 may not be taken along into a further namespace by those who have given up the right to do so.
+_OF_A_USER = ("--uid", "1000", "--gid", "1000")
 _one_at_a_time = threading.Lock()
 
 
@@ -101,21 +107,35 @@ class Tier:
         """Run a program (`command` or `script`) in a launcher."""
         scratch, bounds = terms.view.writable[0], terms.bounds
         pipes = {EVENTS_FD: "3", ANSWERS_FD: "4"}
-        request = {
-            "command": None,
-            "script": None,
-            **program,
-            "folder": str(scratch),
-            "environment": clean_environment(scratch, bounds.threads) | dict(terms.environment) | pipes,
-            "bonds": self._bonds(terms.view, bounds, launcher.tasks),
-        }
-        with _one_at_a_time:
-            return supervise(launcher, request, scratch, bounds, terms.answer)
+        with (
+            _one_at_a_time,
+            leased_processors(bounds.threads) as processors,
+            control_group(bounds, processors) as group,
+        ):
+            request = {
+                "command": None,
+                "script": None,
+                **program,
+                "folder": str(scratch),
+                "environment": clean_environment(scratch, bounds.threads) | dict(terms.environment) | pipes,
+                "bonds": self._bonds(terms.view, bounds, launcher.tasks, group) | {"processors": processors},
+            }
+            return supervise(launcher, request, scratch, bounds, terms.answer, group)
 
-    def _bonds(self, view: AccessPaths, bounds: SandboxLimits, tasks: int) -> dict[str, Any]:
-        bound = self.files_bound and landlock.abi() > 0
+    def _bonds(
+        self, view: AccessPaths, bounds: SandboxLimits, tasks: int, group: ControlGroup
+    ) -> dict[str, Any]:
+        bound, counted = self.files_bound and landlock.abi() > 0, MEMORY in group.held
         return {
             "limits": _limits(bounds, tasks),
+            "folders": {
+                "scratch": str(view.writable[0]),
+                "shown": [*map(str, (*self.readable(), *view.readable, *view.writable))],
+                # What is kept there is in no resident set.
+                "shared_mb": bounds.memory_mb if counted else bounds.memory_mb // _SHARED_PART,
+                "processors": bounds.threads,
+                "hide": self.files_bound and not self.private_root,
+            },
             "files": {
                 "readable": [*map(str, self.readable()), "/proc", *map(str, view.readable)],
                 "writable": [*map(str, view.writable)],
@@ -123,16 +143,17 @@ class Tier:
             }
             if bound
             else None,
-            "calls": self._calls() if seccomp.available() else None,
+            "calls": self._calls(counted) if seccomp.available() else None,
         }
 
-    def _calls(self) -> dict[str, bool]:
+    def _calls(self, counted: bool) -> dict[str, bool]:
         """Return what the filter need not refuse: what reaches nothing outside, or is not kept apart anyway."""
         scoped = landlock.abi() >= landlock.SCOPES_SINCE
         return {
-            "local_sockets": self.private_root or bool(gpu_devices()),  # a GPU's driver has some of its own
+            # A GPU's driver has some of its own.
+            "local_sockets": self.private_root or not self.files_bound or bool(gpu_devices()),
             "attributes": not self.files_bound,
-            "nameless_memory": bool(gpu_devices()),
+            "nameless_memory": counted or bool(gpu_devices()),
             "signals": self.private_root or not self.files_bound or scoped,
         }
 
@@ -199,7 +220,8 @@ class BubblewrapSandbox(Tier):
         mounts = [argument for mount in _mounts(view) for argument in mount]
         nodes = [word for node in gpu_devices() for word in ("--dev-bind", str(node), str(node))]
         return [
-            *(_bubblewrap(), *spaces, "--as-pid-1", "--cap-drop", "ALL", "--hostname", "sandbox"),
+            *(_bubblewrap(), *spaces, *_OF_A_USER * (os.getuid() == 0)),
+            *("--as-pid-1", "--cap-drop", "ALL", "--hostname", "sandbox"),
             *("--dev", "/dev", *nodes, "--proc", "/proc", "--dir", "/tmp"),  # noqa: S108
             *(*mounts, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/", "--"),
         ]

@@ -24,6 +24,7 @@ _THREADS = (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
     *("NPROC", "PJRT_NPROC"),  # XLA sizes its pool by these and no longer heeds the thread flags of XLA_FLAGS
 )
+_USER = {"USER": "solver", "LOGNAME": "solver"}  # not every sandbox has a list of users
 # The C library gives freed memory back to the system so soon that a solver which makes temporary arrays in every time
 # step may spend most of its time on getting the same pages again.
 _ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}
@@ -46,7 +47,7 @@ def clean_environment(home: Path, threads: int) -> dict[str, str]:
     """Return a program's variables: an allow-list of the caller's, a private home, thread counts, reuse of memory."""
     inherited = {key: os.environ[key] for key in _INHERITED if key in os.environ}
     private = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "MPLCONFIGDIR"), str(home))
-    return inherited | private | dict.fromkeys(_THREADS, str(threads)) | _ALLOCATOR
+    return inherited | private | dict.fromkeys(_THREADS, str(threads)) | _ALLOCATOR | _USER
 
 
 def system_paths() -> tuple[Path, ...]:

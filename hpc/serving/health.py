@@ -168,7 +168,7 @@ class HealthMonitor:
                 if len(self._failures) >= _FAILURES:
                     raise self._lost(f"the server hangs: {self._failures[-1]}")
                 if told.is_set():
-                    return "told to stop"
+                    return "stop requested"
                 if time.time() > ends:
                     return "the job's time is nearly up"
                 if prober.done():

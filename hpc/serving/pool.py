@@ -96,7 +96,7 @@ class ServerJobs:
     def in_words(self, model: str) -> str:
         """Say what a model's servers are waited for."""
         jobs = [self._job_in_words(submission) for submission in self.of(model)]
-        return f"a server of {model}: {', '.join(jobs) or 'no job is asked for just now'}"
+        return f"a server of {model}: {', '.join(jobs) or 'no job is submitted at present'}"
 
     async def follow(self, answering: Collection[str]) -> None:
         """Find out which jobs are over, except those in which a server answers, and log them."""

@@ -145,7 +145,7 @@ class Supervisor:
         url = f"http://{address.name}:{port}/v1"
         probe = Probe(url, self._key, self._order.served_name)
         if not await self._is_ready(process, probe):
-            return "told to stop before the server was ready"
+            return "stopped before the server was ready"
         order = self._order
         service = ServerRegistration(
             worker=self.worker,

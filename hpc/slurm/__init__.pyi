@@ -3,6 +3,7 @@ from .campaign import CampaignOutcome as CampaignOutcome
 from .campaign import ControllerContext as ControllerContext
 from .campaign import ControlRequests as ControlRequests
 from .campaign import acquire_control as acquire_control
+from .campaign import batch_client as batch_client
 from .campaign import change_profile as change_profile
 from .campaign import clear_campaign_outcome as clear_campaign_outcome
 from .campaign import create_campaign as create_campaign
@@ -20,6 +21,8 @@ from .commands import Commands as Commands
 from .commands import current_job_id as current_job_id
 from .commands import job_of as job_of
 from .commands import node_name as node_name
+from .commands import slot_worker as slot_worker
+from .commands import start_of as start_of
 from .commands import worker_name as worker_name
 from .draft import draft_profile as draft_profile
 from .errors import ScriptError as ScriptError
@@ -39,6 +42,7 @@ from .profile import parse_minutes as parse_minutes
 from .script import Script as Script
 from .script import log_pattern as log_pattern
 from .script import python_command as python_command
+from .script import quote as quote
 from .script import render as render
 from .script import role_script as role_script
 from .states import FailureClass as FailureClass

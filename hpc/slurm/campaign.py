@@ -25,8 +25,13 @@ from hpc.errors import RunDirectoryError
 from hpc.files import make_directory, read_record, write_atomic, write_record
 from hpc.journal import Lease
 from hpc.slurm.client import Slurm
+from hpc.slurm.commands import Commands
+from hpc.slurm.local import LocalJobs
 from hpc.slurm.profile import ClusterProfile, RoleName
 from hpc.slurm.submission_log import SubmissionLog
+
+QUESTIONS = 6
+"""How often a controller asks squeue about its jobs within a minute, at most."""
 
 _LETTERS = {"controller": "c", "server": "s", "evaluate": "e"}
 
@@ -66,6 +71,11 @@ class Campaign:
         return self.slurm_dir / "servers"
 
     @property
+    def outcome(self) -> Path:
+        """The file that says how it ended."""
+        return self.slurm_dir / "outcome.json"
+
+    @property
     def logs(self) -> Path:
         """The folder of what jobs print."""
         return self.slurm_dir / "logs"
@@ -98,7 +108,7 @@ def create_campaign(folder: Path, cluster: ClusterProfile, program: str = "campa
     campaign = Campaign(folder, secrets.token_hex(4), cluster, created, program)
     if (campaign.slurm_dir / "campaign.json").exists():
         raise RunDirectoryError(
-            f"{folder} has been launched already; go on with: {campaign.command('launch')}"
+            f"{folder} has been launched already; continue with: {campaign.command('launch')}"
         )
     for place in (campaign.slurm_dir, campaign.queue, campaign.services, campaign.logs):
         make_directory(place)
@@ -157,18 +167,27 @@ def write_campaign_outcome(
 ) -> CampaignOutcome:
     """Record how a campaign ended."""
     ending = CampaignOutcome(state, sentence, datetime.now(UTC).isoformat(timespec="seconds"))
-    write_record(campaign.slurm_dir / "outcome.json", ending)
+    write_record(campaign.outcome, ending)
     return ending
 
 
 def read_campaign_outcome(campaign: Campaign) -> CampaignOutcome | None:
     """Return how a campaign ended, None while it has not."""
-    return read_record(campaign.slurm_dir / "outcome.json", CampaignOutcome)
+    return read_record(campaign.outcome, CampaignOutcome)
 
 
 def clear_campaign_outcome(campaign: Campaign) -> None:
     """Let a campaign that has ended go on."""
-    (campaign.slurm_dir / "outcome.json").unlink(missing_ok=True)
+    (campaign.outcome).unlink(missing_ok=True)
+
+
+def batch_client(
+    campaign: Campaign, commands: Commands | None = None, *, per_minute: int | None = None
+) -> Slurm:
+    """Return the client of the batch system that a campaign's profile names."""
+    if campaign.cluster.batch_system == "local":
+        return LocalJobs(campaign.slurm_dir / "local")
+    return Slurm(commands=commands, source=campaign.cluster.job_state_source, per_minute=per_minute)
 
 
 @dataclass(frozen=True)
@@ -192,7 +211,7 @@ def acquire_control(campaign: Campaign, lease: Lease | None = None) -> Iterator[
     try:
         with SubmissionLog(campaign.submission_log, held.renew) as submission_log:
             yield ControllerContext(
-                campaign, held, submission_log, Slurm(source=campaign.cluster.job_state_source)
+                campaign, held, submission_log, batch_client(campaign, per_minute=QUESTIONS)
             )
     finally:
         held.release()

@@ -9,7 +9,9 @@ from __future__ import annotations
 import getpass
 import os
 import re
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -38,6 +40,8 @@ StatusSource = Literal["auto", "squeue", "sacct"]
 
 _IDS_A_COMMAND = 500  # ids of jobs are a dozen bytes each, a command line takes 128 kB
 _JOB_ID = re.compile(r"(\d+)(?:;\S+)?")
+_MINUTE_S = 60.0
+_UNKNOWN_ID = "invalid job id"  # said where Slurm knows none of the jobs asked for
 _NO_ACCOUNTING = "accounting storage is disabled"
 
 
@@ -57,13 +61,31 @@ class QueueSnapshot:
         return JobState.UNKNOWN if job is None else job.state
 
 
-class Slurm:
-    """Slurm as this user sees it."""
+@dataclass(frozen=True)
+class _Listing:
+    """An answer of squeue's: what it was asked for, the jobs (None where it did not answer), and notes."""
 
-    def __init__(self, commands: Commands | None = None, *, source: StatusSource = "auto") -> None:
+    ids: frozenset[str]
+    jobs: list[Job] | None
+    notes: tuple[str, ...]
+
+
+class Slurm:
+    """Slurm as this user sees it; snapshots ask squeue `per_minute` times at most, whoever wants them."""
+
+    def __init__(
+        self,
+        commands: Commands | None = None,
+        *,
+        source: StatusSource = "auto",
+        per_minute: int | None = None,
+    ) -> None:
         self.commands = commands or Commands()
         self._source = source
         self._without_history = False
+        self._asking = threading.Lock()
+        self._asked = deque[float](maxlen=per_minute)
+        self._listing = _Listing(frozenset(), None, ())
 
     def submit(self, script: str, *, token: str, arguments: Sequence[str] = ()) -> str:
         """Submit a batch script and return the id of the job (of an array: its own, without index).
@@ -94,12 +116,15 @@ class Slurm:
         """Return what is known of some jobs: by one squeue, and of those it does not list by one sacct.
 
         The id of an array stands for those of its elements that Slurm remembers. Never raises because a
-        command fails: that is a note.
+        command fails: that is a note. Where squeue has been asked often enough, its last answer stands, in which
+        jobs may be missing that were submitted since.
         """
         wanted, notes = set(ids), list[str]()
-        queue = None if self._source == "sacct" else _noting(notes, self._queue)
+        listing = self._list(frozenset(wanted))
+        queue = listing.jobs
+        notes += listing.notes
         jobs = {job.id: job for job in queue or () if _is_one_of(job, wanted)}
-        missing = wanted - set(jobs) - {job.array_id for job in jobs.values()}
+        missing = wanted & listing.ids - set(jobs) - {job.array_id for job in jobs.values()}
         if missing and self._source != "squeue":
             for job in _noting(notes, lambda: self._history(missing)) or ():
                 if _is_one_of(job, wanted):
@@ -190,11 +215,34 @@ class Slurm:
         taken = (job for job in jobs if job.nodes or not job.state.ended)
         return next(iter(_carriers(taken, token)), None)
 
-    def _queue(self, run: Callable[[Sequence[str]], str] | None = None) -> list[Job]:
-        """Return all of this user's jobs: one unknown id among some asked for would spoil the answer."""
+    def _list(self, ids: frozenset[str]) -> _Listing:
+        """Ask squeue for some jobs, or return its last answer."""
+        if self._source == "sacct":
+            return _Listing(ids, None, ())
+        with self._asking:
+            most, now = self._asked.maxlen, time.monotonic()
+            if most is None or len(self._asked) < most or now - self._asked[0] >= _MINUTE_S:
+                self._asked.append(now)
+                notes = list[str]()
+                self._listing = _Listing(ids, _noting(notes, lambda: self._queue(ids=ids)), tuple(notes))
+            return self._listing
+
+    def _queue(
+        self, run: Callable[[Sequence[str]], str] | None = None, *, ids: Iterable[str] = ()
+    ) -> list[Job]:
+        """Return some of this user's jobs, all without `ids`; those that Slurm does not know are not among them."""
         columns = SEPARATOR.join(SQUEUE_COLUMNS)
         argv = ["squeue", "-h", "-r", "--states=all", f"--user={os.getuid()}", "-o", columns]
-        return list(parse_squeue((run or self._once)(argv)))
+        arrays = sorted({array_id(job) for job in ids})
+        found = list[Job]()
+        for batch in _batches(arrays) if arrays else ([],):
+            which = [f"--jobs={','.join(batch)}"] if batch else []
+            try:
+                found += parse_squeue((run or self._once)([*argv, *which]))
+            except SlurmRefused as error:
+                if not batch or _UNKNOWN_ID not in str(error).lower():
+                    raise
+        return found
 
     def _history(self, ids: Iterable[str]) -> list[Job]:
         arrays = sorted({array_id(job) for job in ids})

@@ -44,6 +44,17 @@ def job_of(worker: str) -> str:
     return worker.rpartition(".")[0]
 
 
+def slot_worker(worker: str, slot: str) -> str:
+    """Return the name of a worker that is one of several in its job: `17_3.0-2`."""
+    return f"{worker}-{slot}"
+
+
+def start_of(worker: str) -> str:
+    """Return a worker's name without its slot: those of one start of a job have the same."""
+    job, _, start = worker.rpartition(".")
+    return f"{job}.{start.partition('-')[0]}"
+
+
 def node_name() -> str:
     """Return what Slurm calls this node, or else its own name."""
     return os.environ.get("SLURMD_NODENAME") or socket.gethostname()

@@ -29,7 +29,7 @@ name: {name}
 description: {description}
 {account}
 gpu_request: {gpu_request}
-unsupported_options: []           # options of sbatch that this cluster refuses
+unsupported_options: []           # options of sbatch that this cluster rejects
 submit_from_compute: true     # set to false where jobs may not call sbatch
 job_state_source: {status}
 limits: {{}}                    # MaxArraySize is {max_array} here; max_jobs: your own limit on jobs at once
@@ -53,7 +53,7 @@ def draft_profile(
     config: Mapping[str, str],
     accounts: Sequence[str] = (),
     *,
-    heading: str = "# Drafted from what Slurm says of this cluster. Read every line, then try it.",
+    heading: str = "# Drafted from Slurm. Check every line, then test it.",
 ) -> str:
     """Return the text of a profile under comment lines for a heading; raises `SlurmError` where no partition is up."""
     up = [partition for partition in partitions if partition.up]

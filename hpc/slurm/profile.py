@@ -167,12 +167,20 @@ class DispatchSettings(_Section):
 
     For every `items_per_worker` evaluations that wait a job is submitted, up to `max_workers` at once. A job that finds
     nothing to do stays for `idle_timeout` seconds: 0 gives plain arrays, minutes give workers that wait for the next
-    round.
+    round. A job evaluates `slots_per_worker` programs at once, each on its share of the job's processors and GPUs. Logs
+    of jobs that ended well are kept for `keep_logs` seconds.
     """
 
     items_per_worker: int = Field(1, ge=1)
+    slots_per_worker: int = Field(1, ge=1)
     max_workers: int = Field(8, ge=1)
     idle_timeout: Wait = 0
+    keep_logs: Wait = 0
+
+    @property
+    def pack(self) -> int:
+        """For how many evaluations that wait a job is submitted."""
+        return max(self.items_per_worker, self.slots_per_worker)
 
 
 class ChainSettings(_Section):
@@ -207,12 +215,16 @@ class ServingSettings(_Section):
 class ClusterProfile(_Section):
     """One cluster. `scratch` may name variables of the compute node (`$TMPDIR`), nothing else is expanded.
 
+    With `batch_system: local` jobs are processes of this machine, steered by hand.
+    Storage that cannot be used (a server away, a full disk) is waited for up to `storage_timeout` seconds.
     `setup` and `environment` hold for every role, before its own. `python` None stands for the interpreter that
-    submits. `model_paths` maps model cards to folders on this cluster.
+    submits; `container` is the command that runs it, such as `apptainer exec --nv /shared/image.sif`.
+    `model_paths` maps model cards to folders on this cluster.
     """
 
     name: str = Field(pattern=f"^{NAME}$")
     description: Line = ""
+    batch_system: Literal["slurm", "local"] = "slurm"
     account: Line | None = None
     gpu_request: GpuRequest = "gres=gpu:{gpus}"
     unsupported_options: tuple[OptionName, ...] = ()
@@ -220,9 +232,11 @@ class ClusterProfile(_Section):
     job_state_source: StatusSource = "auto"
     limits: ClusterLimits = ClusterLimits()
     python: Line | None = None
+    container: CommandLine | None = None
     scratch: Line | None = None
     setup: tuple[Line, ...] = ()
     environment: dict[Variable, Line] = Field(default_factory=dict)
+    storage_timeout: Seconds = 3600
     sandbox: SandboxSettings = SandboxSettings()
     model_paths: dict[str, Line] = Field(default_factory=dict)
     controller_chain: ChainSettings = ChainSettings()
@@ -235,6 +249,14 @@ class ClusterProfile(_Section):
         if self.margin_s >= 60 * self.roles.controller.time:
             raise ValueError(
                 "controller_chain.exit_margin must be shorter than the time of the role controller"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _steered_by_what_there_is(self) -> Self:
+        if self.batch_system == "local" and self.submit_from_compute:
+            raise ValueError(
+                "batch_system: local needs submit_from_compute: false (steps are taken by `advance`)"
             )
         return self
 

@@ -38,7 +38,8 @@ class Script:
     `directives` are sbatch's long options; True stands for one without value, False for none. `setup` are lines
     of shell, run as they are. Values of `environment` are literal; those of `node_environment` may name
     variables of the compute node. `command` is an argument list; it takes the shell's place and so gets the
-    signals of `--signal=B:…`. `remarks` head the script.
+    signals of `--signal=B:…`. `if_not_begun` are lines of shell that are run, with the exit code as `$code`, where the
+    script ends before that. `remarks` head the script.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Script:
     setup: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     node_environment: Mapping[str, str] = field(default_factory=dict)
+    if_not_begun: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
@@ -88,7 +90,8 @@ def role_script(
 
 def python_command(cluster: ClusterProfile, module: str, *arguments: str) -> tuple[str, ...]:
     """Return the command that runs a module of ours, whatever modules lie in the job's working directory."""
-    return (cluster.python or sys.executable, "-P", "-m", module, *arguments)
+    container = shlex.split(cluster.container or "")
+    return (*container, cluster.python or sys.executable, "-P", "-m", module, *arguments)
 
 
 def log_pattern(folder: Path, pattern: str = "%j.out") -> str:

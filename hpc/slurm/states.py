@@ -17,7 +17,7 @@ class FailureClass(StrEnum):
     MEMORY = "memory"
     """The job used more memory than it had asked for: once more, alone, with more."""
     CANCELLED = "cancelled"
-    """A user wanted it to end: do not submit again."""
+    """Somebody ended this job: its work is given to others, as campaigns are ended by a request of their own."""
     PROGRAM = "program"
     """The job's own program ended with an error."""
 

@@ -7,6 +7,7 @@ value is made again from its recipe only where a tool that was not yet used need
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -19,7 +20,7 @@ from hpc.errors import ReplayMiss
 from sharp.agent.memory import ToolInvocation, ToolRecord
 from sharp.agent.tools import CheckResult, ToolContext, ToolError, Toolkit, ToolResult
 from sharp.errors import BudgetExceeded
-from sharp.llm import ChatBackend, ChatReply, ChatRequest, Effect, TokenUsage
+from sharp.llm import ChatBackend, ChatReply, ChatRequest, Effect, ModelCard, TokenUsage, as_served
 
 if TYPE_CHECKING:
     from hpc.journal import Journal, ReplayJournal
@@ -120,6 +121,18 @@ class RecordedEffects:
         known = self.served_by.get(request.model, ())
         self.served_by[request.model] = tuple(dict.fromkeys((*known, reply.served_by)))
         return reply
+
+    async def takes_schemas(self, card: ModelCard) -> bool:
+        """Return whether a model's server holds answers to a JSON schema, by its card or a small request to it."""
+
+        async def call() -> JSONObject:
+            served = await asyncio.to_thread(as_served, card, ask_model=True)
+            return {"structured_output": served.api.structured_output}
+
+        if card.kind != "openai":
+            return False
+        found = await self.recorder.perform("offer", f"offer/{card.name}", {"model": card.name}, call)
+        return bool(found["structured_output"] == "on")
 
     async def ask_user(self, path: str, questions: Sequence[str]) -> dict[str, str] | None:
         """Return the user's answers to questions, or None where there are none yet."""

@@ -10,6 +10,9 @@ from sharp.agent.tools import Tool, Toolkit, ToolPort
 from sharp.error_messages import describe, valid_values
 from sharp.errors import ReplyError
 
+# Names that models give a step's reason.
+_WHY = ("why", "reason", "rationale", "purpose", "description")
+
 
 @dataclass(frozen=True)
 class OutputReference:
@@ -74,13 +77,17 @@ def read_plan(data: Any) -> ToolPlan:
 def _read_step(entry: Any, number: int) -> PlanStep:
     if not isinstance(entry, dict) or not isinstance(entry.get("tool"), str):
         raise ReplyError(f"step {number}: expected an object with a tool, found {describe(entry)}")
-    unknown = sorted(entry.keys() - {"id", "tool", "inputs", "why"})
+    unknown = sorted(entry.keys() - {"id", "tool", "inputs", *_WHY, "outputs"})
     if unknown:
         raise ReplyError(
             f"step {number}: unknown keys {', '.join(unknown)}; valid keys: id, tool, inputs, why"
         )
     step_id = str(entry.get("id", f"s{number}"))
     inputs = entry.get("inputs") or {}
+    if isinstance(inputs, list) and all(
+        isinstance(one, dict) and one.keys() == {"port", "from"} for one in inputs
+    ):
+        inputs = {str(one["port"]): one["from"] for one in inputs}
     if not isinstance(inputs, dict):
         raise ReplyError(f"step {step_id}: expected inputs as an object of ports, found {describe(inputs)}")
     read = {
@@ -90,7 +97,7 @@ def _read_step(entry: Any, number: int) -> PlanStep:
         )
         for port, given in inputs.items()
     }
-    return PlanStep(step_id, entry["tool"], read, str(entry.get("why", "")))
+    return PlanStep(step_id, entry["tool"], read, next((str(entry[key]) for key in _WHY if key in entry), ""))
 
 
 def read_reference(entry: Any, place: str) -> OutputReference:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -11,9 +11,21 @@ from sharp.agent.plans import PlanStep, ToolPlan, check_plan, read_plan
 from sharp.agent.tools import Tool, ToolError, Toolkit
 from sharp.error_messages import describe, valid_values
 from sharp.errors import ReplyError
-from sharp.llm import extract_json
+from sharp.llm import (
+    BOOLEAN,
+    REASONING,
+    TEXT,
+    JsonSchema,
+    checked,
+    extract_json,
+    form,
+    listing,
+    one_of,
+    texts_of,
+)
 
 Judgement = Literal["valid", "invalid", "clarify", "reject"]
+_MOST_STEPS = 40
 JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 
 
@@ -75,7 +87,7 @@ def read_next(text: str, plan: ToolPlan, toolkit: Toolkit) -> NextAction:
         )
     match known[0]:
         case "ask_user":
-            return NextAction(questions=(str(data["ask_user"]),))
+            return NextAction(questions=texts_of(data["ask_user"]))
         case "reject":
             return NextAction(refusal=str(data["reject"]))
         case "finish":
@@ -89,10 +101,11 @@ def read_next(text: str, plan: ToolPlan, toolkit: Toolkit) -> NextAction:
 
 def read_stop(text: str) -> bool:
     """Return whether the loop is to end: `{"stop": true}` or `{"stop": false}`."""
-    stop = extract_json(text).get("stop")
-    if not isinstance(stop, bool):
-        raise ReplyError(f"expected stop as true or false, found {describe(stop)}")
-    return stop
+    stop = extract_json(text, {"stop": ("stop",)}).get("stop")
+    try:
+        return bool(checked(stop, bool))
+    except ValueError:
+        raise ReplyError(f"expected stop as true or false, found {describe(stop)}") from None
 
 
 def read_planning(text: str, toolkit: Toolkit, wanted: str) -> ToolPlan:
@@ -100,7 +113,7 @@ def read_planning(text: str, toolkit: Toolkit, wanted: str) -> ToolPlan:
 
     Raises `ReplyError` listing all faults.
     """
-    plan = read_plan(extract_json(text).get("steps"))
+    plan = read_plan(extract_json(text, {"steps": ("steps", "plan")}).get("steps"))
     faults = check_plan(plan, toolkit)
     if faults:
         raise ReplyError("The plan cannot be carried out: " + "; ".join(faults) + ".")
@@ -108,6 +121,27 @@ def read_planning(text: str, toolkit: Toolkit, wanted: str) -> ToolPlan:
     if not any(step.tool in giving for step in plan.steps):
         raise ReplyError(f"The plan leads to no {wanted}; expected a step with {' or '.join(giving)}.")
     return plan
+
+
+def plan_form(toolkit: Toolkit) -> JsonSchema:
+    """Return the schema of what `read_planning` reads; ports are listed, as schemas name all keys of an object."""
+    ports = dict.fromkeys(port.name for tool in toolkit.values() for port in tool.inputs)
+    given = listing(form(**{"port": one_of([*ports]), "from": listing(TEXT)}))
+    step = form(id=TEXT, tool=one_of([*toolkit]), inputs=given, why=TEXT)
+    return form(reasoning=REASONING, steps=listing(step, _MOST_STEPS))
+
+
+def verdict_form(steps: Sequence[str]) -> JsonSchema:
+    """Return the schema of what `read_verdict` reads."""
+    fixes = listing(form(step=one_of(steps) if steps else TEXT, advice=TEXT))
+    return form(
+        reasoning=REASONING,
+        verdict=one_of(JUDGEMENTS),
+        reason=TEXT,
+        fixes=fixes,
+        questions=listing(TEXT),
+        replan=BOOLEAN,
+    )
 
 
 def read_choice(
@@ -128,9 +162,10 @@ def read_choice(
     given = data[known[0]]
     if known == ["parameters"]:
         return _parameters(given, tool, others)
-    if not isinstance(given, str) or not given.strip():
+    said = texts_of(given)
+    if isinstance(given, dict | bool) or not said:
         raise ReplyError(f"expected {known[0]} as a sentence, found {describe(given)}")
-    return ParameterChoice(help=given) if known == ["need_help"] else ParameterChoice(questions=(given,))
+    return ParameterChoice(help=" ".join(said)) if known == ["need_help"] else ParameterChoice(questions=said)
 
 
 _CHOICES = {"parameters", "need_help", "ask_user"}
@@ -150,15 +185,18 @@ def _parameters(given: Any, tool: Tool, others: Mapping[str, Mapping[str, Any]])
 
 def read_verdict(text: str, steps: Collection[str]) -> Review:
     """Return the verdict `{"verdict", "reason", "fixes": [{"step", "advice"}], "questions": […], "replan"}`."""
-    data = extract_json(text)
-    judgement = data.get("verdict")
-    if judgement not in JUDGEMENTS:
+    data = extract_json(text, {"verdict": ("verdict", "judgement")})
+    try:
+        judgement: Judgement = checked(data.get("verdict"), JUDGEMENTS)
+        replan = bool(checked(data.get("replan") or False, bool))
+    except ValueError:
+        found = data.get("verdict")
         raise ReplyError(
-            f"verdict: found {describe(judgement)}; {valid_values('verdicts', str(judgement), JUDGEMENTS)}"
-        )
-    fixes = tuple(_fix(entry, steps) for entry in _list(data, "fixes"))
-    questions = tuple(str(entry) for entry in _list(data, "questions"))
-    replan = data.get("replan") is True
+            f"verdict: found {describe(found)}; {valid_values('verdicts', str(found), JUDGEMENTS)}; "
+            f"replan: true or false, found {describe(data.get('replan'))}"
+        ) from None
+    fixes = tuple(_fix(entry, steps) for entry in _fixes_in(data.get("fixes") or []))
+    questions = texts_of(data.get("questions"))
     if judgement == "invalid" and not fixes and not replan:
         raise ReplyError("an invalid verdict needs fixes, or replan: true")
     if judgement == "clarify" and not questions:
@@ -175,8 +213,8 @@ def _fix(entry: Any, steps: Collection[str]) -> Correction:
     return Correction(step, entry["advice"])
 
 
-def _list(data: Mapping[str, Any], key: str) -> list[Any]:
-    value = data.get(key) or []
-    if not isinstance(value, list):
-        raise ReplyError(f"{key}: expected a list, found {describe(value)}")
-    return value
+def _fixes_in(value: Any) -> list[Any]:
+    """Return the entries of `fixes`, which models also write as one, or as an object of steps and advice."""
+    if isinstance(value, dict) and "step" not in value:
+        return [{"step": step, "advice": advice} for step, advice in value.items()]
+    return value if isinstance(value, list) else [value]

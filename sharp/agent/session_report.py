@@ -43,7 +43,7 @@ _OPENING = {
     "specified": "Understood",
     "unsolved": "Not solved",
     "needs_clarification": "Something has to be answered first",
-    "rejected": "Not solvable as it stands",
+    "rejected": "Not solvable as specified",
 }
 _RULE_BASED_NOTE = (
     "The embedded rule-based model played at least one of the agents. It understands no language and knows the "
@@ -61,7 +61,7 @@ def headline(finished: SessionResult) -> str:
     if course.ending == "solved":
         return "A solution was found, and nothing has verified it."
     if course.ending == "specified":
-        return "Understood: the problem is set up and checked, and was not to be solved."
+        return "Parsed: the problem is set up and checked; solving was not requested."
     return f"{_OPENING[course.ending]}: {course.reason.rstrip('.') or 'the plan led to no solution'}."
 
 
@@ -74,7 +74,7 @@ def build_report(finished: SessionResult) -> Report:
     if finished.answered:
         stated += [Paragraph("Asked and answered:"), Facts(finished.answered)]
     if finished.problem is not None:
-        stated += [Paragraph("What was understood:"), Facts(tuple(problem_summary(finished.problem)))]
+        stated += [Paragraph("As parsed:"), Facts(tuple(problem_summary(finished.problem)))]
     sections = [Section("problem", "The problem", tuple(stated)), *_answered(finished), _plan(course.memory)]
     if finished.solver is not None:
         sections.append(_solver(finished.solver, finished.folder))
@@ -117,7 +117,7 @@ def _errors(split: str, evaluation: Evaluation | None) -> Iterator[tuple[str, st
         yield f"error on {split} data", "none: the program failed"
         return
     yield f"error on {split} data, against the data", error_text(scores.nrmse)
-    yield f"error on {split} data, against the true solution", error_text(scores.nrmse_reference)
+    yield f"error on {split} data, against the reference solution", error_text(scores.nrmse_reference)
 
 
 def _plan(memory: GraphMemory) -> Section:

@@ -184,6 +184,7 @@ class _Session:
             recorder, backends, pool, self.tell, answers=answers, guard=guard, stopped=stopped
         )
         cards: dict[Role, ModelCard] = {role: self.cards[model] for role, model in settings.models.items()}
+        holding = {card.name: await effects.takes_schemas(card) for card in cards.values()}
         # The card says how long answers may be; agents choose parameters, so nothing is left to chance.
         roles = {
             role: SamplingParams(
@@ -192,6 +193,7 @@ class _Session:
                     "temperature": 0.0,
                     "max_tokens": card.sampling_for(role).max_tokens,
                     **settings.sampling.get(role, {}),
+                    "takes_schemas": holding[card.name],
                 },
             )
             for role, card in cards.items()
@@ -221,7 +223,7 @@ class _Session:
             self.say(f"{path}: asked")
             return
         self.say(f"{record.step}: {record.error or record.recipe.tool}")
-        for line in record.summary.get("as understood", ()):
+        for line in record.summary.get("as parsed", ()):
             self.say(f"    {line}")
 
 

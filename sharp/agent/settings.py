@@ -15,7 +15,7 @@ from sharp.error_messages import valid_values
 from sharp.errors import ConfigurationError
 from sharp.version import __version__
 
-FORMAT = 3
+FORMAT = 4
 """Of `agent.yaml` and the session that it is of."""
 
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -62,7 +62,7 @@ class AgentConfig:
                 f"error_rate: expected a rate from 0 to below 1, found {self.error_rate:g}"
             )
         if not self.statement.strip():
-            raise ConfigurationError("statement: expected a problem in words, found nothing")
+            raise ConfigurationError("statement: expected a problem in natural language, found nothing")
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings in plain JSON, without what adds nothing to the team's tools."""

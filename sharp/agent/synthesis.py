@@ -58,7 +58,7 @@ class SolverProgram:
 
     @property
     def error(self) -> float:
-        """The mean relative L2 error on test data, against the truth where it is known; infinite if it failed there."""
+        """The mean relative L2 error on test data, against the reference solution if known; infinite if it failed."""
         scores = self.test.scores if self.test else None
         known = (scores.nrmse_reference, scores.nrmse) if scores else ()
         return next((error for error in known if error is not None), math.inf)

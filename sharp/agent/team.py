@@ -17,22 +17,28 @@ from sharp.agent.responses import (
     NextAction,
     ParameterChoice,
     Review,
+    plan_form,
     read_choice,
     read_next,
     read_planning,
     read_stop,
     read_verdict,
+    verdict_form,
 )
 from sharp.agent.tools import Toolkit
 from sharp.error_messages import clip
 from sharp.errors import BudgetExceeded
 from sharp.llm import (
+    BOOLEAN,
+    REASONING,
     ChatReply,
     ChatRequest,
     Conversation,
+    JsonSchema,
     Message,
     ReplyCut,
     ask_until_valid,
+    form,
     render,
     seed_at,
 )
@@ -47,11 +53,12 @@ Role = Literal["planner", "parser", "solver", "orchestrator", "programmer"]
 
 @dataclass(frozen=True)
 class SamplingParams:
-    """How a role's model is sampled."""
+    """How a role's model is sampled; `takes_schemas` says that its server can hold an answer to a JSON schema."""
 
     model: str
     temperature: float = 0.0
     max_tokens: int = 4096
+    takes_schemas: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,6 +136,7 @@ class AgentTeam:
         """Let the Planner write a plan, the second time knowing the first one and why it was given up."""
         prompt = render(
             "agent/plan",
+            listed=self.roles["planner"].takes_schemas,
             statement=self.stated,
             tools=self._cards(),
             previous=[_told(memory, step) for step in memory.plan.steps],
@@ -137,7 +145,12 @@ class AgentTeam:
             goal=goal.prompt_text,
         )
         return await self.ask(
-            memory, "planner", "plan", prompt, lambda text: read_planning(text, self.toolkit, goal.port)
+            memory,
+            "planner",
+            "plan",
+            prompt,
+            lambda text: read_planning(text, self.toolkit, goal.port),
+            schema=plan_form(self.toolkit),
         )
 
     async def choose(self, memory: GraphMemory, step: PlanStep, advice: str = "") -> ParameterChoice:
@@ -191,6 +204,7 @@ class AgentTeam:
                 "verdict",
                 prompt(statement=self.stated),
                 lambda text: read_verdict(text, ids),
+                schema=verdict_form(ids),
             )
         )
 
@@ -222,7 +236,14 @@ class AgentTeam:
         """Let the Orchestrator say whether what was done is enough."""
         done = [_told(memory, step) for step in memory.plan.steps]
         prompt = render("agent/is_done", statement=self.stated, done=done)
-        return await self.ask(memory, "orchestrator", "is_done", prompt, read_stop)
+        return await self.ask(
+            memory,
+            "orchestrator",
+            "is_done",
+            prompt,
+            read_stop,
+            schema=form(reasoning=REASONING, stop=BOOLEAN),
+        )
 
     async def _settled(self, ask: Callable[[], Awaitable[Asking]]) -> Asking:
         """Ask an agent, and again after each question to the user that is answered."""
@@ -246,14 +267,23 @@ class AgentTeam:
         return f"{name}-{self._asked[name]}"
 
     async def ask(
-        self, memory: GraphMemory, role: Role, name: str, prompt: str, read: Callable[[str], T]
+        self,
+        memory: GraphMemory,
+        role: Role,
+        name: str,
+        prompt: str,
+        read: Callable[[str], T],
+        *,
+        schema: JsonSchema | None = None,
     ) -> T:
-        """Ask the model of a role until its answer can be read.
+        """Ask the model of a role until its answer can be read; `schema` is what its server can hold the answer to.
 
         Raises `ReplyError` after the last attempt, and `CallsUsedUp` with the memory, which holds all that was done.
         """
-        conversation = (Message("system", render(f"agent/{role}")), Message("user", prompt))
-        say = partial(self._said, memory, role)
+        held = schema if self.roles[role].takes_schemas else None
+        asked = f"{prompt}\n{render('common/structured')}" if held else prompt
+        conversation = (Message("system", render(f"agent/{role}")), Message("user", asked))
+        say = partial(self._said, memory, role, held)
         try:
             answer, _ = await ask_until_valid(
                 say, self._place(name), conversation, read, self.allowance.format_retries
@@ -263,7 +293,12 @@ class AgentTeam:
         return answer
 
     async def _said(
-        self, memory: GraphMemory, role: Role, path: str, conversation: Conversation
+        self,
+        memory: GraphMemory,
+        role: Role,
+        schema: JsonSchema | None,
+        path: str,
+        conversation: Conversation,
     ) -> ChatReply:
         if self.calls >= self.allowance.calls:
             allowed = f"all {self.allowance.calls} model calls that this problem may take are used up"
@@ -277,6 +312,7 @@ class AgentTeam:
             temperature=sampling.temperature,
             max_tokens=sampling.max_tokens,
             seed=seed_at(self.seed, path),
+            schema=schema,
         )
         try:
             return await self.effects.chat(path, request)

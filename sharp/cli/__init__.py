@@ -25,6 +25,7 @@ VERBS = {
     "advance": ("sharp.cli.control", "Do the next step of a run or sweep on a cluster."),
     "status": ("sharp.cli.status", "Show the state of a run or a sweep."),
     "watch": ("sharp.cli.status", "Show the state of a run until it ends."),
+    "track": ("sharp.cli.status", "Send the course of a run to trackers, until it ends."),
     "view": ("sharp.cli.view", "Show runs as a live page in a browser."),
     "logs": ("sharp.cli.logs", "Show a candidate's evaluations, or the log of a job."),
     "throttle": ("sharp.cli.control", "Limit a cluster run to N concurrent evaluations."),
@@ -49,6 +50,7 @@ VERBS = {
     "serve": ("sharp.cli.cluster", "Serve a model on a cluster with vLLM, without a run."),
     "cluster": ("sharp.cli.cluster", "List, show and draft cluster profiles."),
     "sandbox": ("sharp.cli.machine", "Show which sandbox tiers work on this machine."),
+    "mcp": ("sharp.cli.mcp", "Serve this program to an assistant over the Model Context Protocol."),
     "doctor": ("sharp.cli.machine", "Check this machine or a cluster, and list fixes."),
 }
 

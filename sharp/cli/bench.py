@@ -27,7 +27,7 @@ _CLOCK = click.option(
     show_default=True,
     help="Whether --time-limit counts processor or wall time.",
 )
-_KEPT = "what has ended is kept; the same command goes on, --report-only shows what there is"
+_KEPT = "finished trials are kept; run the same command again to continue, or use --report-only"
 _POLICIES = ("prog-act", "step-wise", "none", "octo", "tool-generation", "single-model")
 
 
@@ -192,7 +192,7 @@ def verify(
     )
 
     trials = list_trials(seed, count, time_limit, clock)
-    with advice("what has ended is kept; the same command goes on"):
+    with advice("finished trials are kept; run the same command again to continue"):
         cores = len(os.sched_getaffinity(0))
         rows = run_suite(folder, trials, workers or cores, lambda line: click.echo(line, err=True))
     found, (doubted, due) = counts(rows), honest_doubts(rows)
@@ -263,7 +263,7 @@ def _show(data: BenchmarkReportData, files: ExperimentFiles, as_json: bool) -> N
 
 
 _SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
-_KEPT_CASES = "what has been solved is kept; the same command goes on, --report-only shows what there is"
+_KEPT_CASES = "solved cases are kept; run the same command again to continue, or use --report-only"
 
 
 @bench.command()

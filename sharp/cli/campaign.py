@@ -26,6 +26,11 @@ def has_campaign(folder: Path) -> bool:
     return (folder / "slurm" / "campaign.json").is_file()
 
 
+def belongs_to_cluster(run: Path) -> bool:
+    """Whether a run, or the sweep that it is a cell of, was launched on a cluster."""
+    return any(map(has_campaign, (run, run.absolute().parent.parent)))
+
+
 def campaign_of(folder: Path) -> Campaign:
     """Return the campaign of a run or sweep; raises `InputError` where it has none, `RunDirectoryError`."""
     from hpc.slurm import find_campaign
@@ -42,7 +47,7 @@ def campaign_of(folder: Path) -> Campaign:
 def campaign_facts(seen: CampaignStatus) -> Iterator[tuple[str, str]]:
     """Yield a campaign as facts for a person."""
     yield "campaign", f"{seen.id} on {seen.cluster}, launched {seen.launched}"
-    yield "steered by", _controllers(seen)
+    yield "controlled by", _controllers(seen)
     for role in seen.roles:
         ended = (
             f"{sum(role.ended.values())} ended ({_counts(role.ended)})" if any(role.ended.values()) else ""
@@ -57,12 +62,12 @@ def campaign_facts(seen: CampaignStatus) -> Iterator[tuple[str, str]]:
     yield "queue", f"{work.waiting} waiting, {taken}"
     for server in seen.servers:
         yield "server", f"{server.model} at {server.url}, job {server.job} until {server.ends}"
-    unknown = f" (besides {seen.unmetered} jobs of which nobody knows how long they ran)"
+    unknown = f" (and {seen.unmetered} jobs of unknown duration)"
     yield "used", f"{seen.gpu_hours:.3g} GPU-hours{unknown if seen.unmetered else ''}, {seen.jobs} jobs"
-    yield from (("avoided", f"{node}: {reason}") for node, reason in seen.avoided.items())
+    yield from (("excluded", f"{node}: {reason}") for node, reason in seen.avoided.items())
     throttle = "" if seen.throttle is None else f"at most {seen.throttle} evaluations at once"
     if seen.stop or throttle:
-        yield "asked", "; ".join(filter(None, ("to stop" if seen.stop else "", throttle)))
+        yield "requested", "; ".join(filter(None, ("to stop" if seen.stop else "", throttle)))
     if seen.ending is not None:
         yield "ended", f"{seen.ending.state}, {seen.ending.time}: {seen.ending.sentence}"
     yield from (("note", note) for note in seen.notes)
@@ -73,13 +78,13 @@ def _controllers(seen: CampaignStatus) -> str:
     jobs = [_controller(job) for job in (seen.controller, seen.successor) if job is not None]
     if seen.holder is not None and (seen.controller is None or seen.holder.job != seen.controller.job):
         jobs.insert(0, str(seen.holder))
-    return "; then ".join(jobs) or "nobody"
+    return "; then ".join(jobs) or "none"
 
 
 def _controller(job: ControllerStatus) -> str:
     state = f", {job.state}" if job.state else ""
     reason = f": {job.reason}" if job.reason else ""
-    return f"job {job.job} (link {job.number}{state}{reason}){_on(job.node)}"
+    return f"job {job.job} (controller {job.number}{state}{reason}){_on(job.node)}"
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -96,10 +101,12 @@ def next_step(run: Status | SweepStatus, seen: CampaignStatus) -> str:
     if run.finished or run.controller is not None:
         return ""
     if seen.at_work:
-        look = f"Look again with: sharp watch {place}; what they print: sharp logs {place}"
-        return f"It was asked to stop; jobs are ending. {look}" if seen.stop else f"Jobs run or wait. {look}"
+        look = f"Look again with: sharp watch {place}; output: sharp logs {place}"
+        return f"Stop requested; jobs are ending. {look}" if seen.stop else f"Jobs run or wait. {look}"
     option = " --budget NAME=VALUE" if any(budget.remaining <= 0 for budget in run.budgets) else ""
-    return f"Nobody works on it. Continue with: sharp launch {place}{option}; what was printed: sharp logs {place}"
+    by_hand = seen.by_hand and seen.ending is None and not option
+    following = f"sharp advance {place}" if by_hand else f"sharp launch {place}{option}"
+    return f"No process is running. Continue with: {following}; output: sharp logs {place}"
 
 
 def job_blocks(found: JobAccounting, done: Mapping[str, int]) -> tuple[Block, ...]:

@@ -156,7 +156,7 @@ def serve(
         error.add_note(f"End them: {again} --stop")
         raise
     if served.shortfall:
-        click.echo(f"warning: fewer servers than asked for: {served.shortfall}", err=True)
+        click.echo(f"warning: fewer servers than requested: {served.shortfall}", err=True)
     servers = "\n\n".join(map(_format_server, served.services))
     show(as_json, [_facts(service) for service in served.services], f"{servers}\n\nEnd: {again} --stop")
 

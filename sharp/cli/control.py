@@ -80,7 +80,7 @@ def cancel(path: Path, yes: bool, as_json: bool) -> None:
         as_json,
         {"cancelled": gone, "left": left},
         f"{len(gone)} jobs were cancelled{ending_jobs}.\n"
-        f"What was finished is kept. Go on with: sharp launch {shlex.quote(str(path))}",
+        f"Results are kept. Continue with: sharp launch {shlex.quote(str(path))}",
     )
 
 
@@ -88,7 +88,7 @@ def _question(path: Path, campaign: Campaign, jobs: tuple[Job, ...] | None) -> s
     from hpc.campaign import count_by_role
 
     if jobs is None:
-        return f"Slurm does not answer just now. Cancel all jobs of {path} all the same?"
+        return f"Slurm does not reply. Cancel all jobs of {path} anyway?"
     counts = ", ".join(f"{count} {role}" for role, count in count_by_role(campaign, jobs).items())
     return f"Cancel {len(jobs)} jobs ({counts}) of {path}?"
 
@@ -96,10 +96,12 @@ def _question(path: Path, campaign: Campaign, jobs: tuple[Job, ...] | None) -> s
 def _cancel(path: Path, campaign: Campaign) -> list[str]:
     """Cancel all jobs and return those that are still ending."""
     from hpc.campaign import cancel as cancel_jobs
-    from hpc.slurm import Commands, Slurm, SlurmError
+    from hpc.slurm import Commands, SlurmError, batch_client
 
     try:
-        return [job.id for job in cancel_jobs(campaign, Slurm(Commands(pauses_s=(1.0, 3.0))))]
+        return [
+            job.id for job in cancel_jobs(campaign, batch_client(campaign, Commands(pauses_s=(1.0, 3.0))))
+        ]
     except SlurmError as error:
         error.add_note(
             "the wish to stop is written, and the controller obeys as soon as it reads it; cancel again when Slurm "

@@ -41,14 +41,16 @@ def data() -> None:
     ),
 )
 @click.option("--samples", type=COUNT, default=200, show_default=True, help="Number of samples.")
-@click.option("--seed", default=2022, show_default=True, help="Seed of the initial conditions.")
+@click.option(
+    "--seed", type=int, help="Seed of the initial conditions.  [default: the secret one of this installation]"
+)
 @click.option("--output", type=FILE, help="File to write.  [default: in the data folder]")
 @json_option
 def make(
     problem: str,
     kind: Literal["pdebench", "reference"] | None,
     samples: int,
-    seed: int,
+    seed: int | None,
     output: Path | None,
     as_json: bool,
 ) -> None:

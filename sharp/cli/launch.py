@@ -119,7 +119,7 @@ def _launch_new(
         hours = planned["evaluations"]["most"] * wall_s / 3600 * cluster.role("evaluate").gpus
         _show_plan(jobs, {**planned, "gpu_hours_at_most": hours}, as_json)
         return
-    check_slurm()
+    check_slurm(cluster)
     with progress_view() as progress:
         created = create_run(config, folder, progress.on_data, on_cluster=True)
     show_launched(submit(RunWorkload(created, report_of), cluster), as_json)

@@ -93,20 +93,27 @@ def sandbox(image: Path | None, as_json: bool) -> None:
       sharp sandbox
       sharp sandbox --json
     """
-    from hpc.sandbox import SandboxPolicy, gpu_devices, open_interpreter, probe_tiers
+    from hpc.sandbox import SandboxPolicy, gpu_devices, limit_keepers, open_interpreter, probe_tiers
     from sharp.document import Paragraph, Table
 
     tiers, devices = probe_tiers(image), [str(device) for device in gpu_devices()]
     with open_interpreter(SandboxPolicy(image=image)) as chosen:
         auto = {"tier": chosen.tier, "warm": chosen.warm, "note": chosen.note}
+    limits = limit_keepers()
     rows = tuple((tier.tier, "works" if tier.usable else "-", tier.reason) for tier in tiers)
     speed = "with an interpreter kept warm" if auto["warm"] else "with a fresh interpreter for each program"
     blocks: list[Block] = [
         Table(("tier", "", "reason"), rows),
         Paragraph(f"\nauto takes {auto['tier']} here, {speed}. {auto['note']}"),
+        Table(("limit", "kept by"), tuple(limits.items())),
         Paragraph(f"Devices passed to programs: {', '.join(devices) or 'none'}."),
     ]
-    facts = {"tiers": [asdict(tier) for tier in tiers], "auto": auto, "gpu_devices": devices}
+    facts = {
+        "tiers": [asdict(tier) for tier in tiers],
+        "auto": auto,
+        "limits": limits,
+        "gpu_devices": devices,
+    }
     show(as_json, facts, blocks)
 
 
@@ -117,10 +124,10 @@ def sandbox(image: Path | None, as_json: bool) -> None:
 @click.option(
     "--dir",
     "folder",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=click.Path(path_type=Path, file_okay=False),
     default=".",
     show_default=True,
-    help="Directory for runs.",
+    help="Directory for runs; made if missing.",
 )
 @click.option("--wait", default="10min", show_default=True, help="Time to wait for the job.")
 @json_option
@@ -138,8 +145,10 @@ def doctor(
       sharp doctor --cluster mycluster --dir /scratch/me/runs
       sharp doctor --cluster mycluster --role server --wait 2h
     """
+    from hpc.files import make_directory
     from sharp.runs import checkup, seconds
 
+    make_directory(folder)
     findings: list[Finding] = []
     for finding in checkup(cluster, roles or ("evaluate",), folder.resolve(), seconds(wait), job=not no_job):
         findings.append(finding)

@@ -61,7 +61,14 @@ start_option = click.option(
     multiple=True,
     metavar="SOLVER.py",
     type=PATH,
-    help="Your own solver as a candidate that runs first.  May be repeated.",
+    help="Your own solver as a candidate that runs first. Repeatable.",
+)
+track_option = click.option(
+    "--track",
+    multiple=True,
+    metavar="TRACKER",
+    help="Send the run's course to a tracker: mlflow, opentelemetry, wandb or a plug-in's (docs/guides/monitoring.md). "
+    "May be repeated.",
 )
 answers_option = click.option(
     "--answers",
@@ -73,7 +80,7 @@ answers_option = click.option(
 def repeated(flag: str, name: str, text: str, *, default: str = "", **options: Any) -> Callable[..., Any]:
     """Return an option that may be repeated, and says so after `text`; `default` says what is taken without any."""
     shown = f"  [default: {default}]" if default else ""
-    return click.option(flag, name, multiple=True, help=f"{text} May be repeated.{shown}", **options)
+    return click.option(flag, name, multiple=True, help=f"{text} Repeatable.{shown}", **options)
 
 
 set_option = partial(repeated, "--set", "overrides", metavar="KEY=VALUE")

@@ -115,11 +115,11 @@ def _verdict(result: Replay | ReplayReport) -> str:
         if result.missing is not None and result.stopped is None:
             return f"The record does not hold the whole run: {result.missing}"
         if result.differing is not None:
-            return f"The state differs from the recorded one at barrier {result.differing!r}."
+            return f"The state differs from the recorded one at checkpoint {result.differing!r}."
         end = "" if result.stopped is None else f" The run was stopped there: {result.stopped}."
-        return f"Same state at every barrier, without a call: {result.digest}.{end}"
+        return f"Same state at every checkpoint, without a call: {result.digest}.{end}"
     if result.missing is not None:
-        return f"The record does not hold the whole course: {result.missing}"
+        return f"The record is incomplete: {result.missing}"
     if result.differing:
         return f"Not as in solve_result.json: {', '.join(result.differing)}."
     return "Same ending, plan, findings and error, without a call."

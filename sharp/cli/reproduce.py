@@ -130,7 +130,7 @@ def _models(
     from sharp.experiments.studies.model_assignment import of_models, paper_models, rule_based_models
 
     if as_published and (named or judges):
-        raise click.UsageError("--paper-models says who plays; it goes with neither --model nor --judge")
+        raise click.UsageError("--paper-models names all models; omit --model and --judge")
     if judges and not named:
         raise click.UsageError("--judge needs --model: who writes the programs that they judge?")
     if named:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sharp.cli.campaign import has_campaign
+from sharp.cli.campaign import belongs_to_cluster
 from sharp.cli.exits import NEEDS_ANSWER, NO_SOLVER
 from sharp.cli.options import (
     MODEL,
@@ -31,6 +31,7 @@ from sharp.cli.options import (
     set_option,
     show,
     start_option,
+    track_option,
 )
 from sharp.errors import InputError
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 @prior_option
 @start_option
 @answers_option
+@track_option
 @click.option("--yes", is_flag=True, help="For a text: do not confirm the translation.")
 @click.option(
     "--dry-run",
@@ -60,6 +62,7 @@ def run(
     what: str | None,
     path: Path | None,
     answers: Path | None,
+    track: tuple[str, ...],
     yes: bool,
     dry_run: bool,
     as_json: bool,
@@ -77,6 +80,7 @@ def run(
       sharp run my-run.yaml --run-dir runs/first
       sharp run burgers --model local --base-url http://127.0.0.1:8000/v1
       sharp run my-problem.yaml --set evaluation.data_kind=none --start my_solver.py
+      sharp run burgers --track mlflow
       sharp run burgers --dry-run
       sharp run "u_t = 0.1 u_xx on (0, 1), u = 0 at both ends, u = sin(pi x) at first, until t = 1" --model qwen3-32b
       sharp run --answers runs/first/translation/questions.yaml --model qwen3-32b
@@ -87,7 +91,9 @@ def run(
     from sharp.runs.plan import plan
 
     if (what is None) == (answers is None):
-        raise click.UsageError("expected a problem, a configuration file or a problem in words; or --answers")
+        raise click.UsageError(
+            "expected a problem, a configuration file or a problem in natural language; or --answers"
+        )
     if what is None or is_natural_language(what):
         # Without --run-dir, a run from answers lies where their file of questions lies already.
         begun = answers is not None and answers.parent.name == TRANSLATION
@@ -95,7 +101,7 @@ def run(
         ask = at_terminal() and not as_json
         found = _translate(answers or what or "", path, changes, ask, as_json)
         if ask and not (yes or dry_run) and not click.confirm("Is this the problem that you mean?"):
-            click.echo(f"Say it in other words, or change {found.problem} and run that.")
+            click.echo(f"Rephrase it, or change {found.problem} and run that.")
             raise click.exceptions.Exit(NEEDS_ANSWER)
         what = str(found.problem)
     config = load_config(what, **changes)
@@ -103,7 +109,8 @@ def run(
         planned = plan(config)
         show(as_json, planned, format_plan(planned))
         return
-    print_run(start_run(config, path or fresh_path(Path(config.problem).stem), None), as_json=as_json)
+    path = path or fresh_path(Path(config.problem).stem)
+    print_run(start_run(config, path, None, track), as_json=as_json)
 
 
 def at_terminal() -> bool:
@@ -131,7 +138,7 @@ def _translate(
     config = load_config(str(run_dir / TRANSLATION / PROBLEM), **changes, foreseen=True)
     check_unused(run_dir)
     place = shlex.quote(str(run_dir))
-    with advice(f"what was answered is kept; the same words go on with: --run-dir {place}"):
+    with advice(f"replies are kept; continue with the same text and --run-dir {place}"):
         found = translate_words(words, run_dir, config, answer, clock())
     if not found.understood:
         print_session(found.finished, found.report, as_json=as_json)
@@ -150,9 +157,15 @@ def _translate(
 @click.option("--steal-lease", is_flag=True, help="Take the run from a controller that still seems alive.")
 @budget_option("Set a budget (calls, tokens, dollars, evaluations, gpu_hours, wall_time, jobs).")
 @server_option("Address of a model's server (…/v1).")
+@track_option
 @json_option
 def resume(
-    path: Path, steal_lease: bool, budgets: tuple[str, ...], servers: tuple[str, ...], as_json: bool
+    path: Path,
+    steal_lease: bool,
+    budgets: tuple[str, ...],
+    servers: tuple[str, ...],
+    track: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Continue a run from where it stopped.
 
@@ -169,7 +182,7 @@ def resume(
     from sharp.runs import amended, load_run
 
     run = amended(load_run(path), budgets, servers)
-    print_run(continue_run(run, steal_lease=steal_lease, listener=None), as_json=as_json)
+    print_run(continue_run(run, steal_lease=steal_lease, track=track, listener=None), as_json=as_json)
 
 
 @click.command(cls=SharpCommand)
@@ -205,7 +218,7 @@ def retry(path: Path, kinds: tuple[str, ...], target: Path | None, no_start: boo
         if kind not in doubtful:
             raise InputError(f"--failed {kind}: {refusal(kind)}. Valid: {', '.join(DOUBTFUL)}")
     made = try_again(load_run(path), doubtful, target or path.with_name(f"{path.name}-retry"))
-    launched = has_campaign(path)
+    launched = belongs_to_cluster(path)
     if not (no_start or launched):
         print_run(continue_run(made.run, listener=None), as_json=as_json)
         return

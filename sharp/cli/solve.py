@@ -137,7 +137,7 @@ def solve(
 
     if (what is None) == (answers is None):
         raise click.UsageError(
-            "expected a specification, the id of a problem or a problem in words; or --answers"
+            "expected a specification, the id of a problem or a problem in natural language; or --answers"
         )
     for path in saved:
         check_ending(path)

@@ -1,4 +1,4 @@
-"""`sharp status` and `sharp watch`."""
+"""`sharp status`, `sharp watch` and `sharp track`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.campaign import campaign_facts, campaign_of, has_campaign, next_step
-from sharp.cli.options import SharpCommand, json_option, run_argument, show
+from sharp.cli.options import SharpCommand, json_option, repeated, run_argument, show
 from sharp.experiments.sweeps.folder import is_sweep
 from sharp.experiments.sweeps.status import SweepStatus, sweep_blocks, view_sweep
 from sharp.llm import ClusterUsage
@@ -99,6 +99,49 @@ def watch(path: Path, interval: float, no_slurm: bool, as_json: bool) -> None:
         if current.is_over:
             return
         time.sleep(interval)
+
+
+@click.command(cls=SharpCommand)
+@run_argument
+@repeated(
+    "--to",
+    "trackers",
+    "Where to send it: mlflow, opentelemetry, wandb or a plug-in's.",
+    metavar="TRACKER",
+    required=True,
+)
+@json_option
+def track(path: Path, trackers: tuple[str, ...], as_json: bool) -> None:
+    """Send the course of a run to trackers, until it ends.
+
+    Each model call and each program run is sent once, from the run's journal: of a run that works here, elsewhere, on a
+    cluster, or that ended long ago. How far each tracker is stands in RUN/tracking. A tracker that fails is told of,
+    and the same command goes on later (docs/guides/monitoring.md).
+
+    \b
+    Examples:
+      sharp track runs/first --to mlflow
+      sharp track runs/first --to opentelemetry --to wandb
+    """
+    from sharp.cli.exits import MACHINE_FAILED
+    from sharp.tracking import follow, make_tracker
+
+    made = {name: make_tracker(name) for name in trackers}
+    looker, failed = _looker(no_slurm=True), list[str]()
+
+    def over(seconds: float) -> bool:
+        ended = look_at(path, looker).is_over
+        time.sleep(0 if ended else seconds)
+        return ended
+
+    follow(path, made, over, failed.append)
+    show(
+        as_json,
+        {"run": str(path), "failed": failed},
+        "\n".join(failed) or f"{path}: sent to {', '.join(made)}",
+    )
+    if failed:
+        raise click.exceptions.Exit(MACHINE_FAILED)
 
 
 Looker = Callable[["Campaign"], "CampaignStatus"]

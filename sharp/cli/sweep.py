@@ -139,9 +139,9 @@ def execute_sweep(
             launched = launch_sweep(plan, cluster, progress.on_data)
         show_launched(launched, as_json)
         return None
-    kept = "what was finished is kept;"
+    kept = "results are kept;"
     raised = f"{kept} raise the budget in the sweep file and run it again, or {command}"
-    with sweep_progress_view(plan) as view, advice(f"{kept} go on with: {command}", over_budget=raised):
+    with sweep_progress_view(plan) as view, advice(f"{kept} continue with: {command}", over_budget=raised):
         outcome = run_sweep_locally(plan, view, steal_lease=steal_lease)
         if outcome.stopped is not None:
             raise outcome.stopped

@@ -117,7 +117,7 @@ class CurvePanel:
 
 @dataclass(frozen=True)
 class Spot:
-    """One run: what it took, and its error against the data set and (None: unknown) against the true solution.
+    """One run: what it took, and its error against the data set and (None: unknown) against the reference solution.
 
     Runs of one `name` look alike; `label` stands beside the mark, `tip` appears under the pointer. A run without an
     error has failed. `flagged` says that the error is below the data's own error, `best` that it is the best run.

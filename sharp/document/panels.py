@@ -310,8 +310,8 @@ class _Painter:
         if spot.truth is not None:
             truth = min(max(spot.truth, y[0]), y[1])
             axes.plot([at[0]] * 2, [at[1], truth], color=self.colours["grid"], zorder=1.5)
-            words = f"{tip}, error {error_text(spot.truth)} against the true solution"
-            key = "hollow: against the true solution"
+            words = f"{tip}, error {error_text(spot.truth)} against the reference solution"
+            key = "hollow: against the reference solution"
             self._point(axes, (at[0], truth), number, marker, words, key, hollow=True)
         if spot.best:
             self._ring(axes, at, "best", f"best: {spot.tip}")

@@ -23,6 +23,7 @@ from .feedback import feedback_text as feedback_text
 from .feedback import measures_of as measures_of
 from .feedback import metric as metric
 from .feedback import ranking as ranking
+from .feedback import time_class as time_class
 from .launcher import checked_launcher as checked_launcher
 from .local import LocalEvaluator as LocalEvaluator
 from .protocol import FAILURE_KINDS as FAILURE_KINDS

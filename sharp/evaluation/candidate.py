@@ -31,7 +31,6 @@ from sharp.evaluation.machine import (
     check_gpu,
     check_space,
     check_still_space,
-    file_mb,
     missed_gpu,
     needed_mb,
 )
@@ -117,12 +116,13 @@ def run_candidate(
         (scratch / "calls.json").write_text(json.dumps({**work.description(), "x64": x64}))
     except OSError as error:
         raise InfrastructureError(f"{scratch} could not be filled: {error.strerror}.") from error
+    disk_mb = needed_mb(work) + _OWN_MB
     bounds = SandboxLimits(
         limits.wall_s,
         limits.memory_mb,
         limits.threads,
-        file_mb=file_mb(work),
-        scratch_mb=needed_mb(work) + _OWN_MB,
+        file_mb=disk_mb,
+        scratch_mb=disk_mb,
         events=_WORDS * (1 + len(work.sequence())),
     )
     with scratch_folder("results-", scratch.parent) as kept:
@@ -132,7 +132,7 @@ def run_candidate(
             bounds=bounds,
             environment={},
             preload=preload(code),
-            answer=Handover(scratch, kept, work),
+            answer=InputProvider(scratch, kept, work),
         )
         completed = replace(
             completed,
@@ -164,7 +164,7 @@ def _relative(text: str, scratch: Path) -> str:
     return text.replace(str(scratch), ".")
 
 
-class Handover:
+class InputProvider:
     """Gives a call its inputs and takes its results, each once; the clock of the call runs from the one to the other.
 
     `ready <call>` of the harness is answered `call <call>` once the inputs are in its folder: what a module does while

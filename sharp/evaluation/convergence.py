@@ -80,7 +80,7 @@ def assess(problem: Problem, solutions: Sequence[Solution | None]) -> Convergenc
     """Return the order of accuracy of what a solver returned for `study_inputs`, None where a call failed.
 
     The order is that of the longest run of successive grids with finite solutions. There is none where the finest is
-    farther from the true solution than from the coarsest: then they converge to something else.
+    farther from the reference solution than from the coarsest: then they converge to something else.
     """
     given = dict(zip(resolutions(problem), solutions, strict=True))
     faults = {points: fault for points, solution in given.items() if (fault := _fault(solution))}

@@ -21,6 +21,7 @@ ALWAYS = ("nrmse", "residual")
 AGREEMENT = "agreement"
 NO_WEIGHTS: Weights = MappingProxyType({})
 
+_TIME_CLASSES_S = (10, 100, 1000)
 _LONG_LOAD_S = 2.0  # few libraries take longer to import
 
 
@@ -58,12 +59,15 @@ def feedback_text(
     kinds: Kinds,
     reveal_data_error: float | None = None,
     weights: Weights = NO_WEIGHTS,
+    *,
+    measured: bool = True,
 ) -> str:
     """Return the short report on a run that judges see (paper appendices B.2.6 and E); the first number is what ranks.
 
     With `none` it says only whether the run passed; where no kind needs a reference it holds no number that
-    was derived from one. `reveal_data_error`, the distance of the data set from the true solution, is shown beside
-    an nRMSE only.
+    was derived from one. `reveal_data_error`, the distance of the data set from the reference solution, is shown beside
+    an nRMSE only. Without `measured`, times and memory are told by coarse classes, which do not depend on what else a
+    machine does.
     """
     if "none" in kinds:
         return f"Status: {'passed' if evaluation.ok else 'failed'}"
@@ -72,7 +76,7 @@ def feedback_text(
         # No word of the error by which a run was stopped, where no kind may tell of it.
         if failure.kind == "early_stopped" and not any(_about(kind).needs_data for kind in kinds):
             failure = replace(failure, message="The run was stopped early, as its result was hopeless.")
-        return "\n".join([*failure_text(failure).splitlines(), *_course(evaluation)])
+        return "\n".join([*failure_text(failure).splitlines(), *_course(evaluation, measured=measured)])
     assert evaluation.scores is not None
     lines = ["Status: passed"]
     if weights:
@@ -81,7 +85,7 @@ def feedback_text(
         lines += _lines(evaluation.scores, kind, reveal_data_error)
     if AGREEMENT not in kinds and evaluation.scores.measures.get(AGREEMENT) is not None:
         lines += _lines(evaluation.scores, AGREEMENT, None)
-    return "\n".join(lines + _course(evaluation))
+    return "\n".join(lines + _course(evaluation, measured=measured))
 
 
 def feedback_described(kinds: Kinds, weights: Weights = NO_WEIGHTS) -> list[str]:
@@ -121,7 +125,7 @@ def _lines(scores: Scores, kind: str, data_error: float | None) -> Iterator[str]
         if scores.nrmse_over_time:
             yield f"Error over time, at even distances: {' '.join(f'{e:.1e}' for e in scores.nrmse_over_time)}"
         if data_error is not None:
-            yield f"Distance of the reference from the true solution: {data_error:.3e}"
+            yield f"Distance of the data set from the reference solution: {data_error:.3e}"
         return
     value = _value(scores, kind)
     note = scores.residual_note if kind == "residual" else scores.measure_notes.get(kind, "")
@@ -143,12 +147,27 @@ def _number(value: float | None) -> str:
     return "not available" if value is None or math.isinf(value) else f"{value:.3e}"
 
 
-def _course(evaluation: Evaluation) -> list[str]:
+def time_class(seconds: float) -> str:
+    """Return the class of a time in words; the classes are so wide that a busy machine seldom changes them."""
+    bound = next((bound for bound in _TIME_CLASSES_S if seconds < bound), None)
+    return f"more than {_TIME_CLASSES_S[-1]} s" if bound is None else f"less than {bound} s"
+
+
+def _course(evaluation: Evaluation, *, measured: bool) -> list[str]:
     """Return how the run went: what the solver printed of its time steps, its time, memory and precision."""
-    load_s, time_s = evaluation.load_s or 0.0, evaluation.steady_time_s or evaluation.run_time_s
+    told = _measured(evaluation) if measured else _classes(evaluation)
     known = {
         "Internal time step": evaluation.internal_dt and f"{evaluation.internal_dt:.6g}",
         "Internal steps": evaluation.internal_steps and str(evaluation.internal_steps),
+        **told,
+        "Returned precision": evaluation.dtype,
+    }
+    return [f"{name}: {text}" for name, text in known.items() if text]
+
+
+def _measured(evaluation: Evaluation) -> Mapping[str, object]:
+    load_s, time_s = evaluation.load_s or 0.0, evaluation.steady_time_s or evaluation.run_time_s
+    return {
         "Run time": time_s is not None and f"{time_s:.2f} s",
         "First call": evaluation.repeat_times_s
         and f"{evaluation.run_time_s:.2f} s, in which it may have compiled",
@@ -156,6 +175,15 @@ def _course(evaluation: Evaluation) -> list[str]:
         "Load time": load_s >= _LONG_LOAD_S
         and f"{load_s:.2f} s before the call, on imports and work at module level; not in the run time",
         "Peak memory": evaluation.peak_memory_mb and f"{evaluation.peak_memory_mb:.0f} MB",
-        "Returned precision": evaluation.dtype,
     }
-    return [f"{name}: {text}" for name, text in known.items() if text]
+
+
+def _classes(evaluation: Evaluation) -> Mapping[str, object]:
+    load_s, time_s = evaluation.load_s or 0.0, evaluation.steady_time_s or evaluation.run_time_s
+    memory, long_s = evaluation.peak_memory_mb, _TIME_CLASSES_S[0]
+    return {
+        "Run time": time_s is not None and time_class(time_s),
+        "Load time": load_s >= long_s
+        and f"more than {long_s} s before the call, on imports and work at module level; not in the run time",
+        "Peak memory": memory and f"less than {2 ** math.ceil(math.log2(memory + 1))} MB",
+    }

@@ -159,6 +159,7 @@ def load(path: Path, function: str) -> Callable[..., Any]:
     module = types.ModuleType("solver")
     module.__file__ = _FILE
     sys.modules["solver"] = module
+    sys.path.append(str(path.parent))  # processes that it starts anew import it
     exec(code, module.__dict__)  # noqa: S102  this is what the sandbox is for
     found = getattr(module, function, None)
     if not callable(found):

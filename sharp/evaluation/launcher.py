@@ -55,4 +55,4 @@ def reason(said: Iterable[str]) -> str:
     """Return what a rank said of its end, else what the launcher said last."""
     lines = [line.strip() for line in said if line.strip()]
     own = [text for line in lines for _, marked, text in (line.partition(f"{RANKS}: "),) if marked]
-    return own[-1] if own else " ".join(lines[-_TOLD:]) or "nothing was said"
+    return own[-1] if own else " ".join(lines[-_TOLD:]) or "no output"

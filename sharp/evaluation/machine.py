@@ -48,11 +48,6 @@ class Runner(Protocol):
         ...
 
 
-def file_mb(work: CallPlan) -> int:
-    """Return the largest file allowed: twice the largest array in double precision, at least 256 MB."""
-    return max(_LEAST_MB, 2 * _largest_mb(work))
-
-
 def needed_mb(work: CallPlan) -> int:
     """Return the space for all that a good candidate leaves, in double precision, at least 256 MB."""
     arrays = (shape for call in work.sequence() for shape in call.returns.values())

@@ -116,7 +116,7 @@ def score(
     answers: ScoringTargets,
     target: Target = "data",
 ) -> Scores | CandidateFailure:
-    """Score arrays of the agreed form against the reference, the true solution if known, and the equation.
+    """Score arrays of the agreed form against the data set, the reference solution if known, and the equation.
 
     The largest error is that against the target.
     """

@@ -117,7 +117,7 @@ class Worker:
             answer = b""
             await self.process.wait()
         if not answer.endswith(b"\n"):
-            last = next((line for line in reversed(self._said()) if line.strip()), "it said nothing")
+            last = next((line for line in reversed(self._said()) if line.strip()), "no output")
             raise InfrastructureError(
                 f"The evaluation worker failed with exit code {self.process.returncode}: {last}"
             )

@@ -263,7 +263,7 @@ def notes(group: Comparison) -> Iterator[str]:
         played = [run for run in group.runs if run["rule_based"] == share]
         if played:
             which = "every run" if len(played) == len(group.runs) else _listed(played)
-            yield f"The rule-based model played {words} of {which}: these results are no language model's."
+            yield f"The rule-based model played {words} of {which}: these results are not a language model's."
     yield from _differing(group.runs)
     yield from _differing_prices(group)
     if group.gpu_price is not None and not any(run["standalone_gpu_seconds"] for run in group.runs):
@@ -440,7 +440,7 @@ def _lowest(problem: str, group: Comparison) -> str:
     if len(scored) < 2 or len(same) > 1:
         return ""
     best = scored.loc[scored["nrmse"].idxmin()]
-    floor = ", below the data's own floor" if best["flag"] == "below" else ""
+    floor = ", below the data-set error" if best["flag"] == "below" else ""
     return f"{problem}: lowest error {error_text(best['nrmse'])} ({display_name(best)}{floor})"
 
 
@@ -533,7 +533,7 @@ def _spots(group: DataFrame, cost: str) -> tuple[Spot, ...]:
 def _caption(scored: DataFrame, shown: DataFrame, in_dollars: bool) -> str:
     caption = (
         "Each mark is a run by its number: filled for the winner's error on test data against the data set, hollow for "
-        "that against the true solution."
+        "that against the reference solution."
     )
     if not in_dollars:
         return f"{caption} All costs are zero or unknown, so evaluations stand in their place."

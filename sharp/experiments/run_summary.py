@@ -64,7 +64,9 @@ class RunSummary:
     winner: str | None = column("candidate that was selected")
     winner_strategy: str | None = column("strategy of the winner")
     nrmse: float | None = column("winner's error on test data against the data set", unit="1")
-    nrmse_reference: float | None = column("winner's error on test data against the true solution", unit="1")
+    nrmse_reference: float | None = column(
+        "winner's error on test data against the reference solution", unit="1"
+    )
     data_error: float | None = column("the data set's own error", unit="1")
     flag: str = column("`below` or `at` where the error is no more than the data set's own", "")
     target: str = column("what programs were ranked by their error against: `data` or `reference`", "")

@@ -52,7 +52,7 @@ EXPLAINED = (
 _COUNTS = ("pairs", "won", "tied", "lost")
 _ERRORS = {
     "nrmse": "Errors on test data",
-    "nrmse_reference": "Errors on test data against the true solution",
+    "nrmse_reference": "Errors on test data against the reference solution",
 }
 _COSTS = {
     "evaluations": "evaluations",
@@ -335,7 +335,8 @@ def _at_floor(pairs: Mapping[str, DataFrame]) -> Iterator[Block]:
     if floored:
         yield Note(
             f"In {floored} of {plural(sum(map(len, pairs.values())), 'pair')} both errors on test data are at or below "
-            "the floor: there the smaller one is no greater accuracy, and only the errors against the true solution "
+            "the data-set error: there the smaller one is no greater accuracy, and only the errors "
+            "against the reference solution "
             "tell.",
             "warning",
         )

@@ -78,11 +78,13 @@ from .replies import Allowed as Allowed
 from .replies import Revision as Revision
 from .replies import SelectionReply as SelectionReply
 from .replies import Strategy as Strategy
+from .replies import checked as checked
 from .replies import explanation as explanation
 from .replies import extract_json as extract_json
 from .replies import read_revision as read_revision
 from .replies import read_selection as read_selection
 from .replies import read_verdict as read_verdict
+from .replies import texts_of as texts_of
 from .replies_code import extract_code as extract_code
 from .replies_text import CUT_OFF as CUT_OFF
 from .replies_text import ReplyCut as ReplyCut

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 from sharp.errors import ReplyError
-from sharp.llm.replies_text import Block, normalise, without_line_numbers
+from sharp.llm.replies_text import Block, normalise, plain_quotes, without_line_numbers
 
 MAX_PATCH = 200_000
 """The longest patch that is read, in characters."""
@@ -23,14 +24,17 @@ Lines = tuple[str, ...]
 # editors' agents. Those of dashes and plus signs need their word, because such lines underline headings, too.
 _OLD = r"(?:SEARCH|ORIGINAL|OLD|BEFORE|FIND|HEAD)"
 _NEW = r"(?:REPLACE|UPDATED?|NEW|AFTER|REPLACEMENT)"
-_SEARCH = re.compile(rf"([ \t]*+)(?:<{{5,9}}+|-{{5,9}}+) ?{_OLD}:?\s*+", re.IGNORECASE)
+_SEARCH = re.compile(rf"([ \t]*+)(?:<{{5,9}}+|-{{5,9}}+) ?{_OLD}:?(?:[ (].{{0,60}}+)?\s*+", re.IGNORECASE)
 _DIVIDER = re.compile(r"([ \t]*+)={5,9}+\s*+")
 _REPLACE = re.compile(
-    rf"([ \t]*+)(?:>{{5,9}}+(?: ?[A-Za-z][\w./-]*+)?|\+{{5,9}}+ ?{_NEW}):?\s*+", re.IGNORECASE
+    rf"([ \t]*+)(?:>{{5,9}}+(?: ?[A-Za-z][\w./-]*+)?|\+{{5,9}}+ ?{_NEW}):?(?:[ (].{{0,60}}+)?\s*+",
+    re.IGNORECASE,
 )
 _FENCE = re.compile(r"\s*+(?:```|~~~)[\w+-]*+\s*+")
 _HUNK_HEADER = re.compile(r"@@(?: -([0-9]{1,9})(?:,([0-9]{1,9}))? \+[0-9]{1,9}(?:,([0-9]{1,9}))? @@)?.*+")
+_DOTS = re.compile(r"\s*+#? ?(?:\.\.\.|…)\s*+")
 _SIGNED = re.compile(r"[ +-]")
+_DIFF_BEGINS = ("--- ", "diff --git ", "@@ ", "*** Begin Patch")
 _GIT_HEADER = re.compile(
     r"diff --git .*+|index [0-9a-f]++\.\.[0-9a-f]++.*+|(?:new|deleted) file mode [0-9]++"
     r"|\*\*\* (?:Begin Patch|End Patch|Update File: .*+)"
@@ -85,7 +89,8 @@ def read_hunks(kind: Literal["search-replace", "unified-diff"], text: str) -> tu
     text = normalise(text)
     if kind == "search-replace":
         lines = text.split("\n")
-        hunks = tuple(_search_replace_hunk(lines, region) for region in search_replace_regions(lines))
+        read = (_search_replace_hunk(lines, region) for region in search_replace_regions(lines))
+        hunks = tuple(piece for hunk in read for piece in _pieces(hunk))
     else:
         hunks = _diff_hunks(text)
     # A model that repeats a block means it once.
@@ -134,7 +139,12 @@ def looks_like_diff(block: Block) -> bool:
     """Say whether a fenced block holds a unified diff, by its label or by how its text begins."""
     if block.fence.language in {"diff", "patch", "udiff"}:
         return True
-    return block.body.lstrip().startswith(("--- ", "diff --git ", "@@ ", "*** Begin Patch"))
+    return block.body.lstrip().startswith(_DIFF_BEGINS)
+
+
+def with_header(body: str) -> str:
+    """Return a diff that begins with a header, so that it can stand behind another."""
+    return body if body.lstrip().startswith((*_DIFF_BEGINS, "@@")) else f"@@\n{body}"
 
 
 def _diff_hunks(text: str) -> tuple[Hunk, ...]:
@@ -153,6 +163,8 @@ def _diff_hunks(text: str) -> tuple[Hunk, ...]:
             draft = None
         elif header := _HUNK_HEADER.fullmatch(lines[number]):
             drafts.append(draft := _Draft(header))
+        elif draft and _DOTS.fullmatch(lines[number]) and not draft.is_due:
+            drafts.append(draft := _Draft())
         elif draft:
             draft.add(lines[number])
         elif _SIGNED.match(lines[number]):
@@ -197,7 +209,8 @@ def _search_replace_hunk(lines: list[str], region: BlockSpan) -> Hunk:
         for divider in reversed(region.dividers)
     ]
     bare = [HunkVariant(_without_fences(reading.old), _without_fences(reading.new)) for reading in plain]
-    bare += [HunkVariant(_unnumbered(reading.old), _unnumbered(reading.new)) for reading in bare]
+    for mend in (_unnumbered, _plainly_quoted):
+        bare += [HunkVariant(mend(reading.old), mend(reading.new)) for reading in bare]
     text = "\n".join(lines[region.first : region.last + 1])
     return Hunk(text, tuple(dict.fromkeys([*plain, *bare])))
 
@@ -208,6 +221,25 @@ def _without_fences(lines: Lines) -> Lines:
     if len(solid) > 1 and all(_FENCE.fullmatch(lines[number]) for number in (solid[0], solid[-1])):
         return lines[solid[0] + 1 : solid[-1]]
     return lines
+
+
+def _pieces(hunk: Hunk) -> list[Hunk]:
+    """Return the parts of a hunk between lines of dots, of which old and new have as many: what they mean stays."""
+    reading = hunk.readings[0]
+    old, new = _between_dots(reading.old), _between_dots(reading.new)
+    if len(hunk.readings) > 1 or len(old) != len(new) or len(old) == 1:
+        return [hunk]
+    pieces = (HunkVariant(before, after) for before, after in zip(old, new, strict=True))
+    return [replace(hunk, readings=(piece,)) for piece in pieces if piece.old != piece.new]
+
+
+def _between_dots(lines: Lines) -> list[Lines]:
+    ends = [-1, *(n for n, line in enumerate(lines) if _DOTS.fullmatch(line)), len(lines)]
+    return [lines[first + 1 : stop] for first, stop in pairwise(ends)]
+
+
+def _plainly_quoted(lines: Lines) -> Lines:
+    return tuple(plain_quotes(line) for line in lines)
 
 
 def _unnumbered(lines: Lines) -> Lines:

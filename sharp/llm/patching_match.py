@@ -39,8 +39,8 @@ class SourceLines:
 
     @cached_property
     def keys(self) -> Lines:
-        """Those lines with white space reduced to single blanks."""
-        return tuple(" ".join(self.lines[number].split()) for number in self.solid)
+        """Those lines without white space."""
+        return tuple("".join(self.lines[number].split()) for number in self.solid)
 
 
 @dataclass(frozen=True)

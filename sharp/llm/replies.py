@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import NoneType, UnionType
+from itertools import chain
+from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal, get_args
 
 from sharp.errors import ReplyError
-from sharp.llm.patching_hunks import looks_like_diff, read_hunks, search_replace_regions
-from sharp.llm.replies_code import extract_code, mentions
+from sharp.llm.patching_edits import as_blocks, bare_diff, edits_in_json, labelled_edits, tagged_edits
+from sharp.llm.patching_hunks import looks_like_diff, read_hunks, search_replace_regions, with_header
+from sharp.llm.replies_code import extract_code, mentions, program_in_json
 from sharp.llm.replies_json import last_object
 from sharp.llm.replies_text import Block, answer, defines, fenced_blocks, without_blocks
 
@@ -29,12 +32,20 @@ Kind = Literal["search-replace", "unified-diff", "whole-file", "keep"]
 
 NO_REASON = "no reason given"
 # Other names that models give the keys of a selection.
-_LIST_KEYS = ("shortlist", "short_list", "ranking")
-_ID_KEYS = ("id", "candidate", "candidate_id", "name")
-_REASON_KEYS = ("reason", "why", "rationale", "justification")
+_CHOICE_KEYS = {
+    "shortlist": ("shortlist", "short_list", "ranking"),
+    "nominee": ("nominee", "nominee_id", "nomination", "nominated", "winner", "best", "choice", "selected"),
+}
+_ID_KEYS = ("id", "candidate", "candidate_id", "name", "program", "solver")
+_REASON_KEYS = ("reason", "reasons", "why", "rationale", "justification", "comment", "explanation")
 _DESCRIBED = 300
-_JSON = frozenset({"json", "json5", "jsonc"})
+_JSON = frozenset({"json", "json5", "jsonc", "js", "javascript"})
+_YAML = frozenset({"yaml", "yml"})
+_ANCHOR = re.compile(r"(?:^|[:\-\[,{])\s*[&*]\w", re.MULTILINE)
+_LABELLED = re.compile(r"^[\s*_#>-]*([A-Za-z_]+)[*_ ]*[:=][*_ ]*(\S.*)$", re.MULTILINE)
 _ENVELOPE = re.compile(r"^\*\*\* Begin Patch\n(.*?)^\*\*\* End Patch$", re.MULTILINE | re.DOTALL)
+_NAME = re.compile(r"[A-Za-z]+\d[\w.]*\w|[A-Za-z]+\d")
+_QUOTES = ('"', "'", "“")
 _FILLER = re.compile(r"\b(?:candidate|solver|program|code|id|number|no)\b")
 # How prompts write what a value may be: models copy it in place of a value.
 _CHOICES = re.compile(r"[\w-]+(?: \| [\w-]+)+")
@@ -87,18 +98,27 @@ def explanation(text: str) -> str:
     return answer(text).split("```", 1)[0].strip()
 
 
-def extract_json(text: str) -> dict[str, Any]:
-    """Return the last JSON object of a reply: of its fenced `json` blocks, else of its prose."""
-    return _json_object(answer(text))
+def extract_json(text: str, wanted: Mapping[str, Sequence[str]] = MappingProxyType({})) -> dict[str, Any]:
+    """Return the last JSON object of a reply: of its fenced `json` blocks, else of its prose.
+
+    `wanted` are keys that the answer must have, with the names that models give them: they are looked for whatever
+    their case, in an object inside the only key of another, and in earlier objects where the last one lacks them.
+    """
+    return _json_object(answer(text), wanted)
 
 
 def read_verdict(text: str, schema: Mapping[str, Allowed]) -> dict[str, Any]:
     """Return the verdict of an analysis step: the keys of the schema checked, all others as they are.
 
     Keys and words are matched whatever their case; yes and no stand for true and false, and the other way round.
+    A reply without an object may give the keys as lines of their own, `verdict: no`.
     """
-    verdict = extract_json(text)
-    verdict |= {key.lower(): value for key, value in verdict.items() if key.lower() not in verdict}
+    try:
+        verdict = extract_json(text, {key: (key,) for key in schema})
+    except ReplyError:
+        verdict = _labelled(answer(text))
+        if not schema.keys() <= verdict.keys():
+            raise
     faults = []
     for key, allowed in schema.items():
         try:
@@ -121,8 +141,8 @@ def read_selection(text: str, ids: Sequence[str], *, max_shortlist: int) -> Sele
 
     A list that is too long is cut, and a nominee that is not in it is put first, each with a note.
     """
-    data, known = extract_json(text), Ids(ids)
-    reasons = _shortlist(_first(data, _LIST_KEYS), known)
+    data, known = extract_json(text, _CHOICE_KEYS), Ids(ids)
+    reasons = _shortlist(data.get("shortlist"), known)
     if not reasons:
         raise ReplyError("The short list names 0 candidates; at least 1 are needed.")
     named = data.get("nominee")
@@ -169,7 +189,7 @@ def read_revision(
     base = Ids(bases).match(_first(header, ("base_id", "base")) or default_base)
     if base is None:
         raise ReplyError(f'"base_id" is {shown(header.get("base_id"))}; it must be one of {Ids(bases)}.')
-    if text_of(header.get("action")).lower() == "keep":
+    if header.get("keep") is True or text_of(header.get("action")).lower().startswith("keep"):
         if kind:
             raise ReplyError(f"The reply says to keep {base} and also changes it. {_REVISION_FORM}")
         return Revision(base, (), "keep", text_of(header.get("reason")))
@@ -185,21 +205,72 @@ def read_patch(text: str, function: str) -> Revision | None:
     return None if kind in (None, "whole-file") else Revision("", (), kind, body)
 
 
-def _json_object(reply: str) -> dict[str, Any]:
-    blocks = fenced_blocks(reply)
+def _json_object(reply: str, wanted: Mapping[str, Sequence[str]] = MappingProxyType({})) -> dict[str, Any]:
+    blocks, found = fenced_blocks(reply), dict[str, Any]()
     for block in reversed(blocks):
-        if _may_be_json(block) and (found := last_object(block.body)) is not None:
-            return found
-    found = last_object(without_blocks(reply, (b for b in blocks if b.fence.label)), prose=True)
-    if found is None:
+        try:
+            value = _object_in(block)
+        except ReplyError:
+            if not found:
+                raise
+            continue
+        if value is not None:
+            named = _named(value, wanted)
+            found = {**{key: named[key] for key in wanted if key in named}, **found} if found else named
+            if wanted.keys() <= found.keys():
+                return found
+    if found:
+        return found
+    prose = last_object(without_blocks(reply, (b for b in blocks if b.fence.label)), prose=True)
+    if prose is None:
         raise ReplyError("The reply has no JSON object. Expected one in a fenced ```json block.")
+    return _named(prose, wanted)
+
+
+def _object_in(block: Block) -> dict[str, Any] | None:
+    """Return the object that a block holds; models put it under other labels, too, and write it as YAML."""
+    body = block.body.strip()
+    if block.fence.language in _YAML:
+        return _yaml_object(body)
+    if block.fence.language in _JSON and body[:1] in _QUOTES:
+        return last_object(f"{{{body}}}")  # the members of an object without its braces
+    framed = block.is_python and body.startswith("{") and body.endswith("}")
+    return last_object(block.body) if framed or block.fence.language in _JSON else None
+
+
+def _yaml_object(text: str) -> dict[str, Any] | None:
+    import yaml
+
+    try:
+        found = None if _ANCHOR.search(text) else yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and all(isinstance(key, str) for key in found) else None
+
+
+def _named(value: dict[str, Any], wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return an object with the wanted keys as they are called here, taken out of a wrapper around it."""
+    lower = _lower(value)
+    known = {key: _first(lower, names) for key, names in wanted.items() if lower.keys() & set(names)}
+    inner = [item for item in value.values() if isinstance(item, dict)]
+    if wanted and not known and len(inner) == 1:
+        return _named(inner[0], wanted)
+    return {**lower, **value, **known} if wanted else value
+
+
+def _lower(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object with its keys in lower case, in one word; of two that are the same then, the first counts."""
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        found.setdefault(re.sub(r"[\s-]+", "_", key.strip().lower()), item)
     return found
 
 
-def _may_be_json(block: Block) -> bool:
-    """Whether a block is labelled JSON, or looks like it: models put it under other labels, too."""
-    body = block.body.strip()
-    return block.fence.language in _JSON or (block.is_python and body.startswith("{") and body.endswith("}"))
+def _labelled(reply: str) -> dict[str, Any]:
+    """Return what lines such as `**Verdict:** no` give; what two lines give is not certain, and left out."""
+    pairs = [(label.lower(), value.strip("*_ ")) for label, value in _LABELLED.findall(reply)]
+    often = Counter(label for label, _ in pairs)
+    return {label: value for label, value in pairs if often[label] == 1}
 
 
 def _patch(reply: str, function: str) -> tuple[Kind | None, str, str]:
@@ -219,15 +290,39 @@ def _patch(reply: str, function: str) -> tuple[Kind | None, str, str]:
     if envelope := _ENVELOPE.search(outside):
         return "unified-diff", envelope[1], outside.replace(envelope[0], "")
     if diffs := [block for block in blocks if looks_like_diff(block)]:
-        body = "".join(block.body for block in diffs)
+        body = "".join(with_header(block.body) for block in diffs)
         read_hunks("unified-diff", body)
         return "unified-diff", body, without_blocks(outside, diffs)
+    other = (None, "", reply) if files else _other_patch(reply, blocks, function)
+    if other[0]:
+        return other
     files += [
         b for b in blocks if b.is_python and b.fence.label and (not b.closed or mentions(b.body, function))
     ]
     if files:
         return "whole-file", extract_code(reply, function), without_blocks(outside, files)
-    return None, "", reply
+    return other
+
+
+def _other_patch(reply: str, blocks: Sequence[Block], function: str) -> tuple[Kind | None, str, str]:
+    """Return the patch of a reply that writes it in another way than was asked for; None where there is none."""
+    for edits, rest in (tagged_edits(reply), labelled_edits(reply, blocks)):
+        if edits:
+            return "search-replace", as_blocks(edits), rest
+    diff, rest = bare_diff(reply)
+    if diff:
+        return "unified-diff", diff, rest
+    try:
+        data = _json_object(reply)
+    except ReplyError:
+        return None, "", reply
+    if listed := list(edits_in_json(data)):
+        return "search-replace", as_blocks(listed), reply
+    texts = [value for value in data.values() if isinstance(value, str)]
+    if patches := [text for text in texts if search_replace_regions(text.split("\n"))]:
+        return "search-replace", "\n".join(patches), reply
+    code = program_in_json(reply, function)
+    return ("whole-file", extract_code(reply, function), reply) if code else (None, "", reply)
 
 
 def _header(rest: str, kind: Kind | None) -> dict[str, Any]:
@@ -262,12 +357,14 @@ def _changes(listed: object, known: Ids) -> tuple[tuple[str, str, tuple[str, ...
 
 def _shortlist(listed: object, known: Ids) -> dict[str, str]:
     if isinstance(listed, Mapping):
-        listed = [{"id": name, "reason": reason} for name, reason in listed.items()]
+        by_rank = all(name.isdigit() and known.match(item) for name, item in listed.items())
+        listed = [*listed.values()] if by_rank else [{name: reason} for name, reason in listed.items()]
     if isinstance(listed, str):
         listed = [name for name in re.split(r"\s*[,;>\n]\s*", listed.strip()) if name]
     if not isinstance(listed, list):
         raise ReplyError('"shortlist" must be a list such as [{"id": "…", "reason": "…"}], best first.')
-    entries = [_entry(entry) for entry in listed]
+    ranked = (re.split(r"\s+>\s+", entry) if isinstance(entry, str) else [entry] for entry in listed)
+    entries = [_entry(entry) for entry in chain.from_iterable(ranked)]
     named = [(_first(entry, _ID_KEYS), _first(entry, _REASON_KEYS)) for entry in entries]
     unknown = [shown(name) for name, _ in named if known.match(name) is None]
     if unknown:
@@ -285,7 +382,15 @@ def _shortlist(listed: object, known: Ids) -> dict[str, str]:
 def _entry(entry: object) -> Mapping[str, Any]:
     if isinstance(entry, list) and len(entry) == 2:
         return dict(zip(("id", "reason"), entry, strict=True))
-    return entry if isinstance(entry, Mapping) else {"id": entry}
+    if isinstance(entry, str):
+        name, _, reason = entry.partition(": ")
+        return {"id": name, "reason": reason}
+    if not isinstance(entry, Mapping):
+        return {"id": entry}
+    fields = _lower(entry)
+    if len(fields) == 1 and not fields.keys() & {*_ID_KEYS}:
+        return {"id": next(iter(entry)), "reason": next(iter(entry.values()))}
+    return fields
 
 
 def _first(entry: Mapping[str, Any], keys: Iterable[str]) -> Any:
@@ -311,9 +416,14 @@ class Ids:
         if isinstance(value, bool) or not isinstance(value, str | int):
             return None
         name = str(value).strip()
-        parts = self._parts(name)
-        meant = {name} if name in self.ids else self.meant.get(parts, set()) if parts else set()
+        meant = self._meant(name)
+        if not meant:  # "c003 (spectral)", "1. c003": the one id among other words
+            meant = {found for word in _NAME.findall(name) for found in self._meant(word)}
         return next(iter(meant)) if len(meant) == 1 else None
+
+    def _meant(self, name: str) -> set[str]:
+        parts = self._parts(name)
+        return {name} if name in self.ids else self.meant.get(parts, set()) if parts else set()
 
     @staticmethod
     def _parts(name: str) -> tuple[str, ...]:
@@ -321,7 +431,7 @@ class Ids:
         return tuple((part.lstrip("0") or "0") if part.isdigit() else part for part in parts)
 
 
-def checked(value: object, allowed: Allowed) -> object:
+def checked(value: object, allowed: Allowed) -> Any:
     """Return a value in the form that is allowed, or raise ValueError.
 
     Words are matched whatever their case; yes and no stand for true and false, and the other way round.
@@ -332,10 +442,16 @@ def checked(value: object, allowed: Allowed) -> object:
             with suppress(ValueError, OverflowError):
                 return _typed(value, kind)
         raise ValueError(f"not {expected(allowed)}")
-    word = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+    if isinstance(value, list) and len(value) == 1:
+        return checked(value[0], allowed)
+    word = _plain({True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value))
     for each in allowed:
-        if _plain(each) == _plain(word):
+        if _plain(each) == word:
             return each
+    # "no, as shocks form": it begins with one of the words, and names no other.
+    named = [each for each in allowed if re.search(rf"\b{re.escape(_plain(each))}\b", word)]
+    if len(named) == 1 and word.startswith(_plain(named[0])):
+        return named[0]
     raise ValueError(f"not {expected(allowed)}")
 
 
@@ -353,7 +469,9 @@ def shown(value: object) -> str:
 
 
 def text_of(value: object) -> str:
-    """Return a value as text; nothing is an empty text."""
+    """Return a value as text, a list joined; nothing is an empty text."""
+    if isinstance(value, list):
+        return "; ".join(map(text_of, value))
     return "" if value is None else str(value).strip()
 
 

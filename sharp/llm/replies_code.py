@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import html
 import io
 import re
 import symtable
 import tokenize
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sharp.errors import ReplyError
 from sharp.llm.replies_json import last_object
@@ -24,6 +25,7 @@ from sharp.llm.replies_text import (
     parses,
     plain_quotes,
     symbols_of,
+    without_blocks,
     without_line_numbers,
 )
 
@@ -37,12 +39,18 @@ _PLACE = (
 )
 _OF_IT = r"\b(?:rest|remainder) of (?:the |your |this |my )?(?:\w+ )?"
 _KNOWN = r"\b(?:existing|previous|original|remaining|other|earlier|same) (?:\w+ )?"
+_OTHER = (
+    r"(?:the )?(?:(?:previous|earlier|original|base) (?:program|version|solver|code|answer)|base|original|candidate"
+    r"|c\d{3}|h\d+\.\d)"
+)
 _LEFT = r"\b.*\b(?:here|unchanged|as before|above|omitted|goes?|remains?|stays?)\b"
 _SAID = re.compile(
-    rf"{_OF_IT}{_PLACE}\b|{_KNOWN}{_PLACE}{_LEFT}"
+    rf"{_OF_IT}{_PLACE}\b|{_KNOWN}{_PLACE}{_LEFT}|\b{_PLACE}\b.*\b(?:as in|from) {_OTHER}"
     rf"|\b{_PLACE}\b.*\b(?:remains?|stays?|is|are) (?:unchanged|the same|as before|identical)\b"
     rf"|\b(?:your|actual|full|complete) {_PLACE}(?: goes)? here\b|\bimplement(?:ation)? (?:this|me|here)\b"
-    r"|\bomitted for (?:brevity|clarity|space)\b|\b(?:unchanged|as) from (?:the )?(?:base|above|before|previous)\b",
+    rf"|\b(?:TODO|FIXME)\b.*\b(?:implement|complete|fill in|write)\b|\b(?:same|unchanged|as) (?:as in|from) {_OTHER}"
+    r"|\bomitted for (?:brevity|clarity|space)\b"
+    r"|^#\W*(?:omitted|(?:(?:remains?|left|stays?) )?unchanged|(?:(?:the )?same )?as (?:before|above))\W*$",
     re.IGNORECASE,
 )
 # With dots, fewer words are needed: "# ... unchanged ...", "# … same as above".
@@ -51,7 +59,17 @@ _SAID_WITH_DOTS = re.compile(
     r"\b(?:rest|remain\w*|unchanged|same|existing|previous|omitted|as before|above|code|here|continue\w*|etc)\b",
     re.IGNORECASE,
 )
-_ONLY_DOTS = re.compile(r"#[\s\[(<]*(?:\.\.\.|…)[\s\])>]*")
+_DOTS_FIRST = re.compile(r"#[\s\[(<]*(?:\.\.\.|…)")
+_FILLER = re.compile(r"\s*(?:pass|\.\.\.)\s*\Z")
+_SAID_BY_FILLER = re.compile(
+    r"\b(?:same|unchanged|as (?:before|above|in)|omitted|existing|previous|TODO)\b", re.IGNORECASE
+)
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#\d{1,5});")
+_CODE_LINE = re.compile(
+    r"\s|(?:def|class|import|from|if|for|while|with|try|return|async) ?\b|@\w|[\w.\[\]]+ *(?:=|\+=|\()|[\])}]"
+)
+_TO_BE_WRITTEN = re.compile(r"\A\W*\Z|\b(?:here|fill|todo|implement\w*|later|your|template)\b", re.IGNORECASE)
+_MOST_STARTS, _MOST_ENDS = 8, 40
 _FENCED = "Give the complete program in one fenced ```python block"
 
 
@@ -64,17 +82,19 @@ def extract_code(text: str, function: str = "solver") -> str:
     code.
     """
     reply = answer(text)
-    blocks = [block for block in fenced_blocks(reply) if block.is_python]
-    bodies = [_mended(block.body) for block in blocks]
+    fenced = fenced_blocks(reply)
+    blocks = [block for block in fenced if block.is_python]
+    bodies = _rejoined([_mended(block.body) for block in blocks])
     complete = [number for number, body in enumerate(bodies) if defines(body, function)]
     if complete:
-        written = [number for number in complete if not _only_imports(bodies[number], function)]
-        last = (written or complete)[-1]
-        return _whole(_joined(bodies[:last], bodies[last]), function)
-    unmarked = _bare(reply, function) or _in_json(reply, function)
+        last = next((n for n in reversed(complete) if _is_worked_out(bodies[n], function)), complete[-1])
+        return _whole(_joined(bodies[:last], bodies[last], bodies[last + 1 :]), function)
+    unmarked = _bare(
+        without_blocks(reply, (b for b in fenced if not b.is_python)), function
+    ) or program_in_json(reply, function)
     if unmarked:
         return _whole(unmarked, function)
-    drafts = [body for body in bodies if mentions(body, function)]
+    drafts = [body for body in bodies if mentions(body, function) and not parses(body)]
     _refuse_cut(block for block in blocks if not block.closed and block.body.strip())
     if not drafts:
         found = (
@@ -133,17 +153,45 @@ def _refuse_cut(blocks: Iterable[Block]) -> None:
 
 
 def _mended(body: str) -> str:
-    """Return a block's text without line numbers and typographic quotes, where it is Python only then."""
-    if parses(body):
-        return body
-    for repaired in (
-        without_line_numbers(body),
-        plain_quotes(body),
-        plain_quotes(without_line_numbers(body)),
-    ):
-        if repaired != body and parses(repaired):
-            return repaired
+    """Return a block's text without line numbers, typographic quotes and entities, where it is Python only then."""
+    repairs: tuple[Callable[[str], str], ...] = (
+        without_line_numbers,
+        plain_quotes,
+        lambda text: plain_quotes(without_line_numbers(text)),
+        lambda text: html.unescape(text) if _ENTITY.search(text) else text,
+    )
+    if not parses(body):
+        for repaired in (repair(body) for repair in repairs):
+            if repaired != body and parses(repaired):
+                return repaired
     return body
+
+
+def _rejoined(bodies: list[str]) -> list[str]:
+    """Return the texts of blocks with those joined that go on in the middle of a function, after a fence by mistake."""
+    joined: list[str] = []
+    for body in bodies:
+        whole = joined[-1] + body if joined else body
+        if (
+            joined
+            and body[:1] in " \t"
+            and not parses(body)
+            and not _returns_last(joined[-1])
+            and parses(whole)
+        ):
+            joined[-1] = whole
+        else:
+            joined.append(body)
+    return joined
+
+
+def _returns_last(code: str) -> bool:
+    return code.rstrip().rpartition("\n")[2].lstrip().startswith(("return", "raise"))
+
+
+def _is_worked_out(code: str, function: str) -> bool:
+    """Whether a block is the program: no example of its use, and no template with an empty body."""
+    return not _only_imports(code, function) and (not _stub(code, function) or bool(elisions(code)))
 
 
 def _only_imports(code: str, function: str) -> bool:
@@ -152,18 +200,20 @@ def _only_imports(code: str, function: str) -> bool:
     return isinstance(symbols, symtable.SymbolTable) and not symbols.lookup(function).is_assigned()
 
 
-def _joined(before: Sequence[str], last: str) -> str:
-    """Return a program with the earlier blocks in front of it that bind the names which it lacks.
+def _joined(before: Sequence[str], last: str, after: Sequence[str]) -> str:
+    """Return a program with the blocks around it that bind the names which it lacks, earlier ones first.
 
-    Later blocks replace what earlier ones bind, as in a session: a block that repeats one function after the whole
-    program was given stands for the program with that function replaced.
+    Earlier blocks are put in front, as in a session. Later ones count where no earlier one binds a name; they stand in
+    front, too, or behind the program where they need names of it.
     """
     parts, lacking = [last], _free_names(last)
-    for body in reversed(before):
+    for body in [*reversed(before), *after]:
         bound = {name for name in lacking if defines(body, name)}
         if bound:
-            parts.insert(0, body)
-            lacking = (lacking - bound) | _free_names(body)
+            needed = _free_names(body)
+            behind = body in after and any(defines(last, name) for name in needed)
+            parts.insert(len(parts) if behind else 0, body)
+            lacking = (lacking - bound) | {name for name in needed if not defines(last, name)}
     return "\n\n".join(part.strip("\n") for part in parts) + "\n" if len(parts) > 1 else last
 
 
@@ -192,43 +242,64 @@ def _imports_everything(code: str) -> bool:
 
 
 def _bare(reply: str, function: str) -> str | None:
-    """Return the program of a reply without fences: from its first line of code to its last."""
+    """Return the program of a reply without fences: from its first line of code to the prose or the tag after it."""
     lines = reply.split("\n")
     starts = (
         n for n, line in enumerate(lines) if re.match(r"(?:import |from \w|def |class |@|\"\"\"|'''|#)", line)
     )
-    for start in list(starts)[:8]:
-        # Prose after the program is left out line by line, by paragraphs first: compiling a text is cheap.
-        ends = [len(lines)] + [n for n in range(len(lines) - 1, start, -1) if not lines[n].strip()]
-        for end in ends[:40]:
-            code = _mended("\n".join(lines[start:end]) + "\n")
-            if defines(code, function):
-                return code
+    for start in list(starts)[:_MOST_STARTS]:
+        code = _without_prose(_mended("\n".join(lines[start:]) + "\n"))
+        if code is not None and defines(code, function):
+            return code
     return None
 
 
-def _in_json(reply: str, function: str) -> str | None:
+def _without_prose(text: str) -> str | None:
+    """Return the longest beginning of a text that is Python, where what follows is none that was cut off."""
+    lines = text.split("\n")
+    end = len(lines)
+    for _ in range(_MOST_ENDS):
+        fault = symbols_of("\n".join(lines[:end]) + "\n")
+        if not isinstance(fault, SyntaxError):
+            break
+        end = min(end, fault.lineno or end) - 1
+    else:
+        return None
+    left = next((line for line in lines[end:] if line.strip()), "")
+    return None if _CODE_LINE.match(left) else "\n".join(lines[:end]) + "\n"
+
+
+def program_in_json(reply: str, function: str) -> str | None:
     """Return the program that is a string of the reply's JSON object, whatever its key."""
     texts = [block.body for block in fenced_blocks(reply) if block.fence.language in _JSON] or [reply]
     try:
         found = last_object(texts[-1], prose=texts[-1] is reply)
     except ReplyError:
         return None
-    programs = [
-        value for value in (found or {}).values() if isinstance(value, str) and defines(value, function)
-    ]
+    values = (
+        "\n".join(map(str, value)) if isinstance(value, list) else value for value in (found or {}).values()
+    )
+    programs = [value for value in values if isinstance(value, str) and defines(value, function)]
     return programs[0] if len(programs) == 1 else None
 
 
 def _elided_comments(code: str) -> Iterator[tuple[int, str]]:
-    for line, text in _comments(code):
-        dotted = _DOTS.search(text) is not None
-        if _SAID.search(text) or _ONLY_DOTS.fullmatch(text) or (dotted and _SAID_WITH_DOTS.search(text)):
+    previous = -1
+    for line, before, text in _comments(code):
+        if before.strip():
+            elided = bool(_FILLER.fullmatch(before) and _SAID_BY_FILLER.search(text))
+        else:
+            dotted = _DOTS.search(text) and _SAID_WITH_DOTS.search(text)
+            # Dots that begin a comment after another comment may go on with its sentence.
+            begins = _DOTS_FIRST.match(text) and previous != line - 1
+            elided = bool(_SAID.search(text) or dotted or begins)
+            previous = line
+        if elided:
             yield line, text
 
 
-def _comments(code: str) -> Iterator[tuple[int, str]]:
-    """Yield the comments that stand alone on their lines, by line from 1; without those inside strings."""
+def _comments(code: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the comments by line from 1, with what stands before them; without those inside strings."""
     lines = code.split("\n")
     try:
         tokens = [
@@ -237,19 +308,33 @@ def _comments(code: str) -> Iterator[tuple[int, str]]:
             if token.type == tokenize.COMMENT
         ]
     except (tokenize.TokenError, SyntaxError):
-        yield from ((n, line.strip()) for n, line in enumerate(lines, 1) if line.lstrip().startswith("#"))
+        yield from ((n, "", line.strip()) for n, line in enumerate(lines, 1) if line.lstrip().startswith("#"))
         return
-    yield from (
-        (token.start[0], token.string) for token in tokens if token.line[: token.start[1]].strip() == ""
-    )
+    yield from ((token.start[0], token.line[: token.start[1]], token.string) for token in tokens)
 
 
 def _stub_bodies(code: str) -> Iterator[tuple[int, str]]:
-    """Yield the places where `...` is the whole body of a function."""
+    """Yield the places where `...` is a statement of a function, but for handlers that ignore an error."""
     for function in _functions(code):
-        body = _without_docstring(function)
-        if body and all(_is_ellipsis(statement) for statement in body) and not _is_abstract(function):
-            yield body[0].lineno, f"... in `{function.name}`"
+        if _is_abstract(function):
+            continue
+        for block in _blocks(function):
+            yield from (
+                (statement.lineno, f"... in `{function.name}`")
+                for statement in block
+                if _is_ellipsis(statement)
+            )
+
+
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Yield the lists of statements of a function, without those of functions and classes within and of handlers."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(node, name, None)
+        if isinstance(block, list):
+            yield block
+            for statement in block:
+                if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                    yield from _blocks(statement)
 
 
 def _stub(code: str, function: str) -> str:
@@ -260,9 +345,37 @@ def _stub(code: str, function: str) -> str:
         body = _without_docstring(found)
         if all(isinstance(statement, ast.Pass) for statement in body):
             return "does nothing"
-        if len(body) == 1 and isinstance(body[0], ast.Raise) and isinstance(body[0].exc, ast.Name):
-            return f"only raises {body[0].exc.id}, and does not say why"
+        if len(body) == 1 and isinstance(body[0], ast.Raise) and _is_unfinished(body[0]):
+            return "only raises an exception, and does not say why"
+        if not isinstance(body[-1], ast.Raise | ast.While) and not _gives_values(found):
+            return "returns nothing"
     return ""
+
+
+def _is_unfinished(raised: ast.Raise) -> bool:
+    """Whether an exception gives no reason, or says that the function is still to be written."""
+    said = ast.unparse(raised)
+    return isinstance(raised.exc, ast.Name) or (
+        "NotImplementedError" in said and _TO_BE_WRITTEN.search(said.partition("(")[2]) is not None
+    )
+
+
+def _gives_values(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function has a `return` with a value, or yields."""
+    own: list[ast.AST] = [*function.body]
+    while own:
+        node = own.pop()
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            return True
+        if isinstance(node, ast.Return) and not _is_none(node.value):
+            return True
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            own += ast.iter_child_nodes(node)
+    return False
+
+
+def _is_none(value: ast.expr | None) -> bool:
+    return value is None or (isinstance(value, ast.Constant) and value.value is None)
 
 
 def _functions(code: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -20,6 +20,7 @@ MAX_DEPTH = 64
 # How far a string is looked ahead of for a better end, in characters: reading stays linear.
 _LOOK_AHEAD = 300
 _ENDS_TRIED = 6
+_TRIPLES_TRIED = 64
 _GAP_AHEAD = 40
 _GAP = re.compile(r"(?:\s++|//[^\n]*+|#[^\n]*+)*+")
 _STRING = re.compile(r""""((?:[^"\\]++|\\.)*+)"|'((?:[^'\\]++|\\.)*+)'|“((?:[^”\\]++|\\.)*+)”""", re.DOTALL)
@@ -38,6 +39,11 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?
 _BRACKET = re.compile(_STRING.pattern + r"|[\[\]{}]", re.DOTALL)
 _OPENING = re.compile(r"[\[{]")
 _OPENING_IN_PROSE = re.compile(r"""\[|\{(?=\s*+["'“/#])""")
+_TRIPLE = re.compile(r'"{3}|\'{3}')
+_BARE_WORD = re.compile(r"[A-Za-z_][\w-]*+(?=\s*+[,}\]])")
+# What begins the next entry where a comma is missing before it: a quoted key, an object, a list.
+_NEXT_KEY = re.compile(r"""\s+["'“][\w -]{1,40}["'”]\s*+:""")
+_NEXT_ENTRY = re.compile(r"\s*[{\[]")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "\\": "\\", "/": "/"}
 _WORDS: dict[str, float | bool | None] = {
@@ -67,6 +73,8 @@ def last_object(text: str, *, prose: bool = False) -> dict[str, Any] | None:
     In prose, braces that hold no quoted key (formulas, sets, `{}`) are not taken for an object. Raises
     ReplyError with the place where the last object breaks off.
     """
+    if (doubled := text.strip()).startswith("{{") and doubled.endswith("}}"):
+        text = doubled[1:-1]  # braces as in a template that would be formatted
     found: dict[str, Any] | None = None
     failure: _BrokenError | None = None
     reader, position = _Reader(text, may_end_open=not prose), 0
@@ -136,6 +144,8 @@ class _Reader:
                 return self._members("}", depth)
             case "[":
                 return self._members("]", depth)
+            case "(":
+                return self._members(")", depth)
             case '"' | "'" | "“":
                 return self._string(",}]")
             case _:
@@ -151,7 +161,7 @@ class _Reader:
             values.append(self._value(depth + 1))
             if self.may_end_open and self.position >= len(self.text.rstrip()):
                 break
-            if not self._take(",") and not self._sees(closing):
+            if not self._take(",") and not self._sees(closing) and not self._begins_entry(is_object):
                 raise _BrokenError(self.position, f"',' or '{closing}'")
         return dict(zip(keys, values, strict=True)) if is_object else values
 
@@ -168,14 +178,35 @@ class _Reader:
         self.in_object = True
         return key
 
+    def _begins_entry(self, is_object: bool) -> bool:
+        pattern, at = (_NEXT_KEY, self.position - 1) if is_object else (_NEXT_ENTRY, self.position)
+        return pattern.match(self.text, at) is not None
+
     def _string(self, followers: str) -> str:
         """Read a string, which one of some marks follows: a quote before anything else is part of it."""
+        if mark := _TRIPLE.match(self.text, self.position):
+            return self._triple(mark[0])
         match = _STRING.match(self.text, self.position)
         if match is None:
             raise _BrokenError(self.position, "a string that is closed")
         end = self._end_of_string(match, followers)
         text, self.position = self.text[match.start() + 1 : end - 1], end
         return without_surrogates(_unescaped(text)) if "\\" in text else text
+
+    def _triple(self, mark: str) -> str:
+        """Read a string in three quotes, as Python has them, up to the last ones that may end it: no escapes."""
+        if self.text.startswith('""', self.position) and self._is_end(self.position + 2, ",}]"):
+            self.position += 2
+            return ""
+        start, end = self.position + 3, self.text.find(mark, self.position + 3)
+        for _ in range(_TRIPLES_TRIED):
+            if end < 0 or self._is_end(end + 3, ",}]"):
+                break
+            end = self.text.find(mark, end + 3)
+        if end < 0:
+            raise _BrokenError(self.position, "a string that is closed")
+        self.position = end + 3
+        return without_surrogates(self.text[start:end].strip("\n"))
 
     def _end_of_string(self, match: re.Match[str], followers: str) -> int:
         """Return where a string ends: at its first quote, or at a later one of the line if only that can be its end."""
@@ -190,9 +221,13 @@ class _Reader:
 
     def _is_end(self, position: int, followers: str) -> bool:
         after = self.text[position : position + _GAP_AHEAD].lstrip()[:1]
-        return not after or after in followers or after in "/#"
+        ends = not after or after in followers or after in "/#)"
+        return ends or ("}" in followers and _NEXT_KEY.match(self.text, position) is not None)
 
-    def _word(self) -> float | bool | None:
+    def _word(self) -> float | bool | str | None:
+        if (bare := _BARE_WORD.match(self.text, self.position)) and bare[0] not in _WORDS:
+            self.position = bare.end()
+            return bare[0]
         match = _WORD.match(self.text, self.position)
         word = match[0] if match else ""
         if word not in _WORDS and not _NUMBER.fullmatch(word):

@@ -33,8 +33,15 @@ _REASONING_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 # gpt-oss's form ("harmony"): what counts is said on the channel `final`.
 _CHANNEL = re.compile(r"<\|channel\|>\s*+(\w++)[^<]*+<\|message\|>")
 _CONTROL = re.compile(r"<\|(?:start|end|return|channel|message|call)\|>(?:assistant(?=<\||$))?+")
+# What chat templates end a turn with, where a server leaves it in the text: "<|im_end|>", "</s>".
+_END_OF_TURN = re.compile(r"(?:<[|｜][\w▁]++[|｜]>|</s>)\Z")
+_LONGEST_END, _MOST_ENDS = 40, 3
+_QUOTED_FENCE = re.compile(r"^> (?:```|~~~)", re.MULTILINE)
+_QUOTE = re.compile(r"^>(?: |$)", re.MULTILINE)
+# A whole reply in one block of Markdown: the fences inside are the reply's.
+_MARKDOWN = re.compile(r"\A\s*(?:`{3,}|~{3,})(?:markdown|md)[ \t]*\n", re.IGNORECASE)
 _FENCE = re.compile(r"([ \t]*+)(`{3,}+|~{3,}+)([^`]*+)")
-_NUMBERED = re.compile(r"[ \t]*+([0-9]{1,5})[ \t]*+(?:[|:│]|\.(?=\s|$)|\t)[ ]?(.*+)")
+_NUMBERED = re.compile(r"[ \t]*+([0-9]{1,5})(?:[ \t]*+(?:[|:│]|\.(?=\s|$)|\t)[ ]?| |$)(.*+)")
 _TYPOGRAPHIC = str.maketrans({"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "−": "-", "\u00a0": " "})
 _LANGUAGE = re.compile(r"[\s{.]*+([\w+-]*+)")
 
@@ -95,7 +102,9 @@ def answer(text: str) -> str:
     start, end = _REASONING_STARTS.search(text), _REASONING_ENDS.search(text)
     if end and (start is None or end.start() < start.start()):
         text = text[end.end() :]
-    text = "".join(_outside_reasoning(text))
+    text = _MARKDOWN.sub("", _without_end_of_turn("".join(_outside_reasoning(text))))
+    if _QUOTED_FENCE.search(text):
+        text = _QUOTE.sub("", text)
     if not text.strip():
         raise ReplyError("The reply is empty; expected an answer in the form that was asked for.")
     return text
@@ -181,6 +190,13 @@ def _final_channel(text: str) -> str:
     if not final:
         raise ReplyError("The reply ended on its analysis channel, before any answer. Reason more briefly.")
     return _CONTROL.sub("", text[final[-1] :])
+
+
+def _without_end_of_turn(text: str) -> str:
+    for _ in range(_MOST_ENDS):
+        end = _END_OF_TURN.search(text.rstrip()[-_LONGEST_END:])
+        text = text.rstrip()[: -len(end[0])] if end else text
+    return text
 
 
 def _outside_reasoning(text: str) -> Iterator[str]:

@@ -58,6 +58,7 @@ from .loader import check_id as check_id
 from .loader import is_natural_language as is_natural_language
 from .loader import list_problems as list_problems
 from .loader import load_problem as load_problem
+from .loader import names_file as names_file
 from .loader import parse_problem as parse_problem
 from .loader import read_specification as read_specification
 from .numpy_printer import CodegenError as CodegenError
@@ -76,6 +77,7 @@ from .render import render_description as render_description
 from .render import render_template as render_template
 from .render import signature as signature
 from .restating import in_other_styles as in_other_styles
+from .sampling import depends_on_fields as depends_on_fields
 from .sampling import face as face
 from .sampling import integration as integration
 from .sampling import opens as opens

@@ -88,7 +88,9 @@ def load_case(name: str) -> BenchmarkCase:
     case = BenchmarkCase(load_problem(path), path.parent.name)
     check_id(name, path, case.id)
     if not case.statements:
-        raise SpecificationError(f"{path}: statements: expected the problem in words, found nothing")
+        raise SpecificationError(
+            f"{path}: statements: expected the problem in natural language, found nothing"
+        )
     if case.problem.specification.reference.kind == "data":
         raise SpecificationError(f"{path}: reference: expected one of kind exact or computed, found none")
     return case

@@ -28,6 +28,7 @@ from sharp.yaml_source import Path, ValidationIssue
 if TYPE_CHECKING:
     from sharp.problems.plane_domains import Domain  # loads NumPy
 
+_FIXED = "domains do not move; for a change of phase, state the enthalpy on a fixed domain"
 _UNKNOWN_NAME = re.compile(r"unknown name '(\w+)'")
 _Computed = TypeVar("_Computed")
 
@@ -92,7 +93,10 @@ class ValidationContext:
         except SpecificationError as error:
             unknown = _UNKNOWN_NAME.search(str(error))
             if unknown:
-                self.add_issue(path, str(error), "unknown-name", f"What is the value of {unknown[1]}?")
+                number = f", a number ({_FIXED})" if path[:1] == ("domain",) else ""
+                self.add_issue(
+                    path, str(error), "unknown-name", f"What is the value of {unknown[1]}{number}?"
+                )
             else:
                 self.add_issue(path, str(error), kind)
             return None
@@ -107,10 +111,23 @@ class ValidationContext:
 
     def number(self, path: Path, text: str) -> float | None:
         """Evaluate an expression of the parameters; None where it or a parameter in it is wrong."""
+        moving = self._what_moves(text)
+        if moving:
+            hint = f" ({_FIXED})" if path[:1] == ("domain",) else ""
+            self.add_issue(path, f"expected a number, found '{text}', which depends on '{moving}'{hint}")
+            return None
         tree = self.expression(path, text)
         if tree is None or not names_in(tree) <= self.parameters.keys():
             return None
         return self.attempt(path, evaluate_tree, tree, self.parameters)
+
+    def _what_moves(self, text: str) -> str | None:
+        """Return the coordinate or field that what should be a number depends on."""
+        try:
+            held = names_in(parse_tree(text, self.scope([*self.coordinates, *self.spec.fields])))
+        except SpecificationError:
+            return None
+        return next((name for name in (*self.coordinates, *self.spec.fields) if name in held), None)
 
     def interval(self, path: Path, ends: tuple[str, str]) -> tuple[float, float] | None:
         """Evaluate two ends; the first must be less than the second."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
@@ -16,6 +17,8 @@ from sharp.problems.expressions import Node
 from sharp.problems.grammar import evaluate_tree, parse_equation_tree, parse_tree
 from sharp.yaml_source import Path
 
+# Conditions whose values and factors may depend on the fields at the boundary.
+MAY_HOLD_FIELDS = ("neumann", "robin", "flux")
 # Which conditions a field has on a part of the boundary.
 Placed = Mapping[tuple[str, str], Sequence[int]]
 
@@ -132,8 +135,20 @@ def _known_values(checked: ValidationContext, index: int) -> bool:
     for key in ("a", "b", "value"):
         text = getattr(condition, key)
         if text is not None:
-            checked.expression(("boundary", index, key), text, checked.coordinates)
+            _check_value(checked, ("boundary", index, key), text, condition.type)
     return len(checked.faults) == before
+
+
+def _check_value(checked: ValidationContext, path: Path, text: str, kind: str) -> None:
+    """Fluxes may depend on the fields at the boundary; what gives a field itself may not."""
+    allowed = kind in MAY_HOLD_FIELDS
+    held = [name for name in checked.spec.fields if re.search(rf"\b{name}\b", text)]
+    if held and not allowed:
+        kinds = ", ".join(MAY_HOLD_FIELDS)
+        message = f"'{text}' depends on {', '.join(held)}: conditions of type {kinds} may, found {kind}"
+        checked.add_issue(path, message)
+        return
+    checked.expression(path, text, [*checked.coordinates, *(checked.spec.fields if allowed else ())])
 
 
 def covered_parts(

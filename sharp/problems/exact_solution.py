@@ -11,6 +11,7 @@ import numpy as np
 import sympy
 
 from sharp.problems.diagnostics import Diagnostic
+from sharp.problems.expressions import names_in
 from sharp.problems.fluxes import field_flux
 from sharp.problems.linearisation import LinearisedSystem, compiled, exact_state, expression
 from sharp.problems.problem import Problem
@@ -108,13 +109,13 @@ def _boundary_terms(system: LinearisedSystem, part: str, condition: Boundary) ->
     if condition.type == "flux":
         return points, _flux_terms(system, condition, points, normals)
     if condition.type == "robin":
-        a, b = (values(problem, text, points) for text in (condition.a, condition.b))
+        a, b = (_given(system, text, points) for text in (condition.a, condition.b))
         left = [a * _at(system, exact, points), b * _outward(system, exact, points, normals, 1)]
     else:
         left = [_outward(system, exact, points, normals, order)]
     # What is zero on the boundary is compared with the size of such derivatives inside.
     weight = _weight(_inside(system, exact, order), points)
-    return points, np.array([*left, -values(problem, condition.value, points), *weight])
+    return points, np.array([*left, -_given(system, condition.value, points), *weight])
 
 
 def _flux_terms(system: LinearisedSystem, condition: Boundary, points: Array, normals: Array) -> Array:
@@ -131,7 +132,21 @@ def _flux_terms(system: LinearisedSystem, condition: Boundary, points: Array, no
     addends = [term for part in form.flux for term in sympy.Add.make_args(sympy.expand(part))]
     terms = [term.xreplace(calls).doit() for term in addends]
     inside = np.stack([_at(system, term, _random_points(problem)) for term in terms])
-    return np.array([*through, -values(problem, condition.value, points), *_weight(inside, points)])
+    return np.array([*through, -_given(system, condition.value, points), *_weight(inside, points)])
+
+
+def _given(system: LinearisedSystem, text: str | None, points: Array) -> Array:
+    """Return the values [n] of what a condition gives, which may depend on the exact solution."""
+    problem, exact = system.problem, system.problem.specification.reference.value
+    if not names_in(problem.tree(str(text))) & set(problem.fields):
+        return values(problem, text, points)
+    fields = {name: expression(problem, exact[name]) for name in problem.fields}
+    written = expression(problem, str(text))
+    return _at(
+        system,
+        written.xreplace({s: fields[s.name] for s in written.free_symbols if s.name in fields}),
+        points,
+    )
 
 
 def _calls(expression: Any) -> set[Any]:

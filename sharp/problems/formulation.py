@@ -12,7 +12,7 @@ from sharp.problems.expressions import Derivative, Node, names_in, walk
 from sharp.problems.grammar import evaluate_tree
 from sharp.problems.numpy_printer import CodegenError, Printer, free_names
 from sharp.problems.problem import Problem
-from sharp.problems.sampling import parts_at, periodic_axes
+from sharp.problems.sampling import depends_on_fields, parts_at, periodic_axes
 from sharp.problems.spec import Boundary
 
 _FACTORS = {"dirichlet": ("1", "0"), "neumann": ("0", "1")}
@@ -167,6 +167,8 @@ class SemiDiscreteFormulation:
     def _end(self, condition: Boundary, part: str) -> EndCondition:
         if condition.type == "derivative":
             raise CodegenError("a condition on higher derivatives")
+        if depends_on_fields(self.problem, condition):
+            raise CodegenError("a condition that depends on the solution")
         factors = _FACTORS.get(condition.type, (condition.a, condition.b))
         a, b = (self._constant(str(factor)) for factor in factors)
         return EndCondition(-1 if part.endswith("+") else 0, a, b, self.code(condition.value))

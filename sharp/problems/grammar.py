@@ -53,6 +53,7 @@ _NOT_LOCAL = {
     **dict.fromkeys(("frac_lap", "fraclap", "fractional_laplacian"), "it is a fractional Laplacian"),
     **dict.fromkeys(("integral", "integrate", "Integral", "int"), "it is an integral"),
     **dict.fromkeys(("conv", "convolve", "convolution"), "it is a convolution"),
+    **dict.fromkeys(("noise", "white_noise", "dW", "wiener", "brownian"), "it is noise"),
     "delay": "it looks back in time",
 }
 MAX_NESTING = 40
@@ -74,13 +75,6 @@ _ARITY: Mapping[str, tuple[int, int]] = {
     "max": (1, 50),
     "piecewise": (3, 49),
     "D": (2, 1 + MAX_ORDER),
-}
-_TOKENS = 300
-_NOT_LOCAL = {
-    **dict.fromkeys(("frac_lap", "fraclap", "fractional_laplacian"), "it is a fractional Laplacian"),
-    **dict.fromkeys(("integral", "integrate", "Integral", "int"), "it is an integral"),
-    **dict.fromkeys(("conv", "convolve", "convolution"), "it is a convolution"),
-    "delay": "it looks back in time",
 }
 
 _TOKEN = re.compile(
@@ -359,7 +353,17 @@ class _Parser:
         if field in scope.fields:
             by = self.coordinates(suffix, token.column + len(field) + 1)
             return _derivative(_name(field, token.column), by, token.column)
+        self.check_local(token)
         raise GrammarError(token.column, f"unknown name '{text}'; {valid_values('names', text, scope.names)}")
+
+    def check_local(self, token: Token) -> None:
+        """Refuse by name what depends on more than values and derivatives at a point."""
+        name = token.text
+        if name in _NOT_LOCAL:
+            raise GrammarError(
+                token.column,
+                f"'{name}' is no term of a differential equation: {_NOT_LOCAL[name]}, which no method here can solve",
+            )
 
     def call(self, token: Token) -> _Typed:
         name = token.text
@@ -382,11 +386,7 @@ class _Parser:
             raise GrammarError(
                 self.token.column, f"'{name}' is not a function; a product is written with '*'"
             )
-        if name in _NOT_LOCAL:
-            raise GrammarError(
-                token.column,
-                f"'{name}' is no term of a differential equation: {_NOT_LOCAL[name]}, which no method here can solve",
-            )
+        self.check_local(token)
         valid = set(_ARITY) - (set() if self.scope.coordinates else set(DERIVATIVES))
         if name not in valid:
             raise GrammarError(

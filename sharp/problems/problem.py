@@ -134,7 +134,7 @@ class Problem:
         return self.specification.published
 
     def tree(self, text: str) -> Node:
-        """Parse an expression of the specification: of parameters and coordinates."""
+        """Parse an expression of the specification: of parameters and coordinates, in conditions of fields too."""
         return parse_tree(text, self._scope)
 
     def place(self, text: str) -> Equation:
@@ -143,7 +143,7 @@ class Problem:
 
     @property
     def _scope(self) -> Scope:
-        return Scope.of([*self.parameters, *self.coordinates])
+        return Scope.of([*self.parameters, *self.coordinates, *self.fields])
 
 
 def coarsened(problem: Problem, factor: int) -> Problem:

@@ -14,7 +14,7 @@ from sharp.errors import SpecificationError
 from sharp.problems.analysis import is_open
 from sharp.problems.domain_checks import axis_parts, holding, indicator, split_where
 from sharp.problems.domains import BoxDomain, PolygonDomain, RoundDomain
-from sharp.problems.expressions import Node
+from sharp.problems.expressions import Node, names_in
 from sharp.problems.grammar import evaluate_tree
 from sharp.problems.plane_domains import Domain, PlaneDomain
 from sharp.problems.problem import Problem
@@ -125,6 +125,12 @@ def opens(problem: Problem, condition: Boundary, part: str) -> bool:
     """Return whether a condition leaves a part of the boundary of a box open for waves."""
     box = isinstance(problem.domain, BoxDomain)
     return box and is_open(problem.equations, condition, part, problem.space)
+
+
+def depends_on_fields(problem: Problem, condition: Boundary) -> bool:
+    """Return whether the value or a factor of a condition depends on the fields at the boundary."""
+    texts = (text for text in (condition.value, condition.a, condition.b) if text is not None)
+    return any(names_in(problem.tree(str(text))) & set(problem.fields) for text in texts)
 
 
 def has_open_fields(problem: Problem, part: str) -> bool:

@@ -24,6 +24,7 @@ from sharp.problems.sampling import (
     Array,
     at_start,
     conditions_at,
+    depends_on_fields,
     face,
     inner_points,
     integration,
@@ -112,6 +113,7 @@ def _pinned(system: LinearisedSystem, field: str) -> bool:
     conditions = system.problem.specification.boundary
     return any(
         (c.field == field and (c.type == "dirichlet" or (c.type == "robin" and c.a != "0")))
+        or depends_on_fields(system.problem, c)
         or (
             c.type in ("flux", "neumann", "robin")
             and c.field != field

@@ -122,7 +122,7 @@ def open_dataset(path: Path, problem: Problem) -> DataSet:
             found = str(_plain(file.attrs.get("data-hash", "nothing")))
         if found != digest:
             raise DataError(
-                f"{truth_path}: expected the truth of data {digest[:12]}, found that of {found[:12]}; "
+                f"{truth_path}: expected the reference solution of data {digest[:12]}, found that of {found[:12]}; "
                 "delete it or make the data again"
             )
     return DataSet(

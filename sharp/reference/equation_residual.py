@@ -34,6 +34,7 @@ from sharp.problems import (
     DerivativeSymbol,
     Problem,
     compile_expressions,
+    depends_on_fields,
     face,
     field_flux,
     integration,
@@ -280,6 +281,8 @@ class _Sample:
         places[index] = self.axes[index].end(side)
         outward = 1.0 if side == "+" else -1.0
         name, field = f"{condition.type} condition of {condition.field} at {part}", str(condition.field)
+        if depends_on_fields(self.problem, condition):
+            return  # a value that is not known beforehand
         wanted = self._stated(str(condition.value), places)
         if condition.type == "flux":
             try:
@@ -485,6 +488,8 @@ class _PlaneSample(_Sample):
         edge = face(self.problem.domain, part, _ON_EDGE)
         places, field = _Places(edge.points), str(condition.field)
         name = f"{condition.type} condition of {field} at {part}"
+        if depends_on_fields(self.problem, condition):
+            return  # a value that is not known beforehand
         wanted = self._stated(str(condition.value), places)
         found, again, size = np.zeros_like(wanted), np.zeros_like(wanted), 0.0
         if condition.type == "flux":

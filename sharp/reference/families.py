@@ -40,7 +40,7 @@ def family_of(problem: Problem) -> BenchmarkFamily:
         raise DataError(
             f"{problem.id}: solutions follow from values on a grid for the families {', '.join(FAMILIES)}, found the "
             f"family {problem.family}; make data from the specification (sharp data make), or use a file as it is, "
-            "without the truth (evaluation.data)"
+            "without the reference solution (evaluation.data)"
         )
     return FAMILIES[problem.family]
 

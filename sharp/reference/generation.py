@@ -33,6 +33,7 @@ from sharp.reference.datasets import (
 from sharp.reference.families import FAMILIES, family_of
 from sharp.reference.hdf5 import content_hash, data_home, replacing, write_arrays
 from sharp.reference.initial import InitialSet
+from sharp.reference.secret_seed import fingerprint, secret_seed
 from sharp.version import __version__
 
 if TYPE_CHECKING:
@@ -58,13 +59,18 @@ def output_inputs(problem: Problem) -> Inputs:
     return Inputs(arrays, output_times(problem), uniform_points(problem, problem.space[0], points[0]))
 
 
-def default_dataset(problem: Problem, samples: int, seed: int, kind: Made) -> Path:
-    """Return where a generated data set of a problem is kept."""
-    return data_home() / f"{problem.id}-{problem.hash[:12]}-n{samples}-s{seed}-{kind}.hdf5"
+def default_dataset(problem: Problem, samples: int, seed: int | None, kind: Made) -> Path:
+    """Return where a generated data set of a problem is kept; without a seed it is of the installation's secret one."""
+    origin = f"s{seed}" if seed is not None else f"secret-{fingerprint(secret_seed())}"
+    return data_home() / f"{problem.id}-{problem.hash[:12]}-n{samples}-{origin}-{kind}.hdf5"
 
 
 def ensure_dataset(
-    problem: Problem, samples: int, seed: int, kind: Made | None = None, progress: Progress | None = None
+    problem: Problem,
+    samples: int,
+    seed: int | None,
+    kind: Made | None = None,
+    progress: Progress | None = None,
 ) -> DataSet:
     """Open the generated data set at its default place, made first if it or its reference solution is not there.
 
@@ -82,11 +88,13 @@ def make_dataset(
     path: Path,
     *,
     samples: int,
-    seed: int,
+    seed: int | None,
     kind: Made | None = None,
     progress: Progress | None = None,
 ) -> DataSet:
     """Generate data from random initial conditions, and their truth; without a kind the usual one of the problem.
+
+    Without a seed it is the installation's secret one, of which the file holds a fingerprint only.
 
     `pdebench` data are float32 and made by the published scheme; their truth is in the companion file.
     `reference` data are float64 and hold their own error estimates. Data of the kind `none` are inputs alone, with
@@ -97,6 +105,9 @@ def make_dataset(
         raise DataError(f"{path}: expected at least one sample, found {samples}")
     kind, t = checked_kind(problem, kind), output_times(problem)
     origin: dict[str, Any] = {"seed": seed}
+    if seed is None:
+        seed = secret_seed()
+        origin = {"seed": f"secret {fingerprint(seed)}"}
     rows = range(samples)
     with replacing(path) as part:
         if kind == "none":

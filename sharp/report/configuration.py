@@ -170,7 +170,8 @@ def _target(evidence: ReportData) -> tuple[str, str]:
 def _options(config: RunConfig) -> Iterator[tuple[str, str]]:
     options, judged = config.evaluation, config.method == "pde-sharp"
     yield "Method", config.method
-    yield "Seed", f"{config.seed} (data: {options.data_seed})"
+    made = "secret" if options.data_seed is None else options.data_seed
+    yield "Seed", f"{config.seed} (data: {made})"
     yield f"Feedback to {'judges' if judged else 'models'}", " and ".join(config.feedback.metrics)
     enough = "" if config.error_below is None else f" at an error of at most {config.error_below:g}"
     yield "Objective", config.objective + enough
@@ -283,7 +284,7 @@ def audit_of(run: RunDirectory) -> Audit | str:
             remedy = ", and none follows from its values"
             if run.problem.family in FAMILIES:
                 remedy = f"; `sharp data audit {dataset.path}` solves for it"
-            return f"The data set has no truth stored beside it{remedy}."
+            return f"The data set has no reference solution stored with it{remedy}."
         first = run.splits(dataset).validation.start
         audit = audit_dataset(run.problem, dataset.path, samples=SAMPLES, first=first)
     except (SharpError, OSError) as error:
@@ -312,7 +313,8 @@ def _worth(audit: Audit) -> str:
         )
     return (
         f"The data are {error_text(fmean(audit.error))} away from the solution of the equation, which scores "
-        f"{error_text(fmean(audit.data_error))} against them: this floor is the lowest honest score, and what lies "
+        f"{error_text(fmean(audit.data_error))} against them: this data-set error is the lowest honest "
+        "score, and what lies "
         "below it imitates the errors of the data."
     )
 

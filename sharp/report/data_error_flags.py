@@ -5,13 +5,15 @@ from __future__ import annotations
 from sharp.document import Level, error_text
 
 FLOOR_MARGIN = 0.01
-"""An error that differs from the floor by less than this share is that of the true solution itself."""
+"""An error that differs from the floor by less than this share is that of the reference solution itself."""
 BELOW, AT = "‡", "†"
 LEGEND = (
-    f"{BELOW} below the floor: smaller than the data set's own distance from the true solution, which is agreement "
-    f"with the data's errors and no greater accuracy. {AT} at the floor: as far from the data set as the true solution."
+    f"{BELOW} below the data-set error: smaller than the distance of the data set from the reference "
+    "solution, which is agreement "
+    f"with the data's errors and no greater accuracy. {AT} at the data-set error: as far from the data "
+    "set as the reference solution."
 )
-FLOOR = "the data's own distance from the true solution"
+FLOOR = "the data-set error"
 _MARKS = {"below": BELOW, "at": AT, "": ""}
 
 
@@ -23,8 +25,8 @@ def flag_of(error: float | None, floor: float | None) -> str:
 
 
 def floor_levels(floor: float | None) -> tuple[Level, ...]:
-    """Return the line that a figure of errors has at the floor, if it is known."""
-    return () if floor is None else (Level(FLOOR, "floor", floor),)
+    """Return the line that a figure of errors has at the data-set error, if it is known."""
+    return () if floor is None else (Level(FLOOR, "data-set error", floor),)
 
 
 def marked_error(error: float | None, flag: str) -> str:

@@ -48,13 +48,13 @@ Fields = Mapping[str, Array]
 # Cycle, round (of a search: generation), and how often repaired: programs with the same place share a layer.
 Place = tuple[int, int, int]
 
-TRUTH = "leader, against the truth"
+TRUTH = "leader, against the reference solution"
 DATA = "leader, against the data set"
 FRONT = "front, by the error that ranks"
 LONGEST_TIP = 300
 # What the file of a solution calls the arrays, and what the report calls them.
-KINDS = {"prediction": "solver", "data": "data set", "reference": "true solution"}
-_STYLES: dict[str, CurveStyle] = {"data set": "broad", "true solution": "dashed"}
+KINDS = {"prediction": "solver", "data": "data set", "reference": "reference solution"}
+_STYLES: dict[str, CurveStyle] = {"data set": "broad", "reference solution": "dashed"}
 
 
 def course(evidence: ReportData) -> Figure | None:
@@ -65,13 +65,13 @@ def course(evidence: ReportData) -> Figure | None:
     title = "Error against evaluations"
     if not any(spot.error is not None for spot in panel.spots):
         return None
-    meaning = "filled for the error against the data set and hollow for that against the true solution"
+    meaning = "filled for the error against the data set and hollow for that against the reference solution"
     if not evidence.referenced:
         meaning = "at the score that ranks it; no errors are known"
     caption = (
         f"Each mark is a validation run, {meaning}. Steps follow the program that leads after each evaluation, "
-        "thin lines lead from a program to what came of it. Failed runs are above the chart. The floor is the data "
-        "set's own distance from the true solution."
+        "thin lines lead from a program to what came of it. Failed runs are above the chart. The data-set error is the "
+        "distance of the data set from the reference solution."
     )
     across = "evaluation (run on validation data)"
     upwards = "error (nRMSE)" if evidence.referenced else "combined score"
@@ -130,7 +130,8 @@ def front(evidence: ReportData) -> Section:
     times = "that of a call once compiled" if repeated else "that of the first call, in which JAX compiles"
     caption = (
         "Each mark is a program on validation data, filled for the error against the data set and hollow for that "
-        f"against the true solution; the run time is {times}. The line is the front: programs that no other beats in "
+        f"against the reference solution; the run time is {times}. The line is the front: programs that "
+        "no other beats in "
         f"both, each faster than the one before by more than {SAME_TIME - 1:.0%}, as times are no more exact than that."
     )
     panel = ScatterPanel("", spots, leaders=(line,))
@@ -287,7 +288,7 @@ def _node(evidence: ReportData, candidate: Candidate) -> GraphNode:
 
 
 def pictures(evidence: ReportData) -> Section:
-    """Return the winner's solution at several times, or as maps, beside the data set and the true solution."""
+    """Return the winner's solution at several times, or as maps, beside the data set and the reference solution."""
     title, best = "The winner's solution", evidence.state.best
     for path, words in _pictured(evidence):
         arrays = _load(evidence, path)
@@ -359,7 +360,7 @@ def _solution(evidence: ReportData, arrays: Fields) -> Iterator[Block]:
             rows += _distances(port.name, kinds, arrays.get("t"))
     columns = (
         *("field", "time", "solver from data set"),
-        *("solver from true solution", "data set from true solution"),
+        *("solver from reference solution", "data set from reference solution"),
     )
     yield Table(columns, tuple(rows), columns[1:], "Relative distances in the 2-norm, of the sample shown")
 

@@ -88,7 +88,7 @@ def _errors(evidence: ReportData, found: Evaluation | None, split: str) -> Itera
 
 
 def _against(found: Evaluation, scores: Scores, split: str) -> Iterator[Tile]:
-    """Yield the error against the true solution first, where it is known, then that against the data set."""
+    """Yield the error against the reference solution first, where it is known, then that against the data set."""
     if scores.against_truth:
         yield Tile(
             "Error", error_text(scores.nrmse), f"against self-converged solutions, mean of the {split} data"
@@ -97,9 +97,9 @@ def _against(found: Evaluation, scores: Scores, split: str) -> Iterator[Tile]:
     if scores.nrmse_reference is not None:
         yield _truth(scores, scores.nrmse_reference)
     remark = floor_remark(found)
-    distance = "its own distance from the truth is unknown"
+    distance = "its own error is unknown"
     if scores.data_error is not None:
-        distance = f"which is itself {error_text(scores.data_error)} from the truth"
+        distance = f"which is itself {error_text(scores.data_error)} from the reference solution"
     flagged = remark == BELOW_FLOOR
     words = remark or f"mean of the {split} data, {distance}"
     yield Tile(
@@ -108,12 +108,13 @@ def _against(found: Evaluation, scores: Scores, split: str) -> Iterator[Tile]:
 
 
 def _truth(scores: Scores, error: float) -> Tile:
-    """Return the error against the true solution, good where the solver is nearer to it than the data set is."""
-    name, value = "Error against the truth", error_text(error)
+    """Return the error against the reference solution, good where the solver is nearer to it than the data set is."""
+    name, value = "Error against the reference solution", error_text(error)
     if scores.data_error is None:
         return Tile(name, value, "against self-converged solutions")
     nearer = error < scores.data_error
-    words = f"{'nearer to' if nearer else 'farther from'} the truth than the data set, {error_text(scores.data_error)}"
+    side = "nearer to" if nearer else "farther from"
+    words = f"{side} the reference solution than the data set, {error_text(scores.data_error)}"
     return Tile(name, value, words, "good" if nearer else "plain")
 
 

@@ -13,7 +13,7 @@ from sharp.llm import RULE_BASED, Ledger
 from sharp.runs import RunDirectory, ledger_of
 from sharp.tournament import Aim, Candidate, Execution, JudgeTurn, Tournament, best_runs, front
 
-TARGETS: Mapping[Target, str] = {"data": "the data set", "reference": "the true solution"}
+TARGETS: Mapping[Target, str] = {"data": "the data set", "reference": "the reference solution"}
 # The actions that end in a program of the judge's own.
 MAKING = ("patch", "rewrite", "no-op")
 _REPAIR = re.compile(r"(d\d+)+$")

@@ -28,8 +28,8 @@ from sharp.report.data_error_flags import flag_of
 from sharp.report.report_data import TARGETS, ReportData
 from sharp.tournament import GeneratedPrompts, StabilityBound
 
-BELOW_FLOOR = "below the floor: imitates the data set's errors"
-AT_FLOOR = "at the floor: as far from the data set as the true solution is"
+BELOW_FLOOR = "below the data-set error: imitates the data set's errors"
+AT_FLOOR = "at the data-set error: as far from the data set as the reference solution is"
 _REMARKS = {"below": BELOW_FLOOR, "at": AT_FLOOR, "": ""}
 
 
@@ -41,7 +41,7 @@ def headline(evidence: ReportData) -> Headline:
 
 
 def floor_remark(evaluation: Evaluation | None) -> str:
-    """Return what an error means beside the data set's own distance from the true solution; mostly nothing."""
+    """Return what an error means beside the data set's own distance from the reference solution; mostly nothing."""
     scores = evaluation.scores if evaluation else None
     return _REMARKS[flag_of(scores.nrmse, scores.data_error)] if scores else ""
 
@@ -110,10 +110,10 @@ def _outcome(evidence: ReportData) -> str:
         return f"Winner {state.best}: error on test data {error} against self-converged solutions"
     parts = [f"{error_text(scores.nrmse)} against the data set"]
     if scores.nrmse_reference is not None:
-        parts.append(f"{error_text(scores.nrmse_reference)} against the true solution")
+        parts.append(f"{error_text(scores.nrmse_reference)} against the reference solution")
     from_it = "from it"
     if evidence.run.config.target == "reference":
-        parts, from_it = parts[::-1], "from the true solution"
+        parts, from_it = parts[::-1], "from the reference solution"
     if scores.data_error is not None:
         parts.append(f"the data set itself is {error_text(scores.data_error)} {from_it}")
     return f"Winner {state.best}: error on test data {', '.join(parts)}"
@@ -160,7 +160,8 @@ def notes(evidence: ReportData) -> Iterator[Note]:
     yield from _gains(evidence)
     if floor_remark(test) == BELOW_FLOOR:
         yield Note(
-            f"The winner's error is {BELOW_FLOOR}. The data set is nearer to this program than to the true solution, "
+            f"The winner's error is {BELOW_FLOOR}. The data set is nearer to this program than to the "
+            "reference solution, "
             "so a smaller error here is no greater accuracy.",
             "warning",
         )

@@ -133,9 +133,12 @@ def errors(evidence: ReportData, program: Candidate) -> Iterator[tuple[str, str]
         return
     yield f"error on {split} data, against the data set", error_text(known.scores.nrmse)
     if known.scores.nrmse_reference is not None:
-        yield f"error on {split} data, against the true solution", error_text(known.scores.nrmse_reference)
+        yield (
+            f"error on {split} data, against the reference solution",
+            error_text(known.scores.nrmse_reference),
+        )
     if known.scores.data_error is not None:
-        yield "distance of the data set from the true solution", error_text(known.scores.data_error)
+        yield "distance of the data set from the reference solution", error_text(known.scores.data_error)
     if known.steady_time_s is not None:
         yield f"run time on {split} data", duration_text(known.steady_time_s)
     if remark := floor_remark(known):

@@ -92,8 +92,7 @@ def load_team_options(
     options = validate(document, TeamOptions, ConfigurationError, "the options of a team")
     unknown = [model for model in options.models.servers if model not in used]
     places = [
-        (("models", "servers", model), f"no role is played by {model!r}{hint(model, used)}")
-        for model in unknown
+        (("models", "servers", model), f"no role has {model!r}{hint(model, used)}") for model in unknown
     ]
     _refuse(document, places)
     return options
@@ -238,7 +237,7 @@ def _unknown_models(config: RunConfig) -> Iterator[tuple[Place, str]]:
     used = sorted({model for _, model in roles})
     for model in models.servers:
         if model not in used:
-            yield ("models", "servers", model), f"no role is played by {model!r}{hint(model, used)}"
+            yield ("models", "servers", model), f"no role has {model!r}{hint(model, used)}"
 
 
 def unknown_kinds(config: RunConfig, problem: Problem) -> Iterator[tuple[int, str]]:

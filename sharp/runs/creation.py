@@ -147,7 +147,7 @@ def _prior_run(config: RunConfig, problem: Problem) -> RunDirectory | None:
         raise _unfit(
             prior,
             f"had {theirs.validation} validation and {theirs.test} test samples; expected {ours.validation} and "
-            f"{ours.test}, so that nothing is told of test samples",
+            f"{ours.test}, so that no test samples are revealed",
         )
     more = set(prior.config.feedback.metrics) - {*config.feedback.metrics, "none"}
     if more:

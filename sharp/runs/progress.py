@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import logging
 import sys
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 from sharp.config import to_plain
-from sharp.document import clean
+from sharp.document import clean, duration_text, error_text
 from sharp.evaluation import Evaluation, Target
 from sharp.llm import ChatReply
 from sharp.runs.effects import ProgressEvent
+from sharp.runs.evaluations import candidate_of
 from sharp.runs.manifest import search_steps
 from sharp.runs.plan import context_plan
-from sharp.tournament import Selection, Tournament, best_first, distinct, not_read_in_full
+from sharp.tournament import JudgeTurn, Selection, Tournament, best_first, distinct, not_read_in_full
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -53,17 +55,19 @@ def capture_warnings(view: ProgressView) -> Iterator[None]:
 
 
 class ProgressView:
-    """Prints what is worth a line, and keeps one live line of counters at the bottom of a terminal."""
+    """Tells the story of a run line by line, and keeps one live line of counters and time left on a terminal."""
 
     def __init__(self, run: RunDirectory | None, say: Callable[[str], None] | None = None) -> None:
         self._say, self._run = say, run
         self._live = _live() if say is None else None
-        self._start = time.monotonic()
+        self._start = self._stage_start = time.monotonic()
+        self._stage, self._rounds = "", 0
         self._open: dict[str, float] = {}
         self._calls = self._tokens = self._runs = 0
         self._written: dict[str, None] = {}
         self._wanted = 0
         self._last_data = 0.0
+        self._least = inf
         self._target: Target = "data" if run is None else run.config.target
         self._function = "" if run is None else run.problem.interface.function
         if run is not None:
@@ -77,7 +81,10 @@ class ProgressView:
     def on_data(self, done: int, total: int, message: str) -> None:
         """Report work on reference data: at most a line every five seconds where lines are kept."""
         now = time.monotonic()
-        text = f"data: {message} ({done}/{total})"
+        if self._stage != message:
+            self._stage, self._stage_start = message, now
+        left = _left(now - self._stage_start, done, total)
+        text = f"data: {message} ({done}/{total}{left})"
         if self._live is not None:
             self._status(text)
         elif done in (0, total) or now - self._last_data > 5:
@@ -87,6 +94,8 @@ class ProgressView:
     def on_effect(self, progress: ProgressEvent) -> None:
         """Report one step of a run."""
         if progress.phase == "asked":
+            if not self._open and not self._calls:
+                self._stage_start = time.monotonic()
             self._open[progress.path] = time.monotonic()
         elif progress.phase == "failed":
             self.on_warning(progress.note)
@@ -115,10 +124,33 @@ class ProgressView:
                 self._written[progress.path.split("/")[1]] = None
         elif isinstance(progress.reply, Evaluation):
             self._runs += 1
-            verb = "known" if progress.reply.environment.get("cached") else "ran"
-            self._line(f"{verb} {progress.path}: {_outcome(progress.reply, self._target)}")
+            self._ran(progress.path, progress.reply)
+
+    def _ran(self, path: str, evaluation: Evaluation) -> None:
+        """Tell what came of a run of a program; a short run before the whole one only where it failed."""
+        *_, split = path.rpartition("/")
+        if split == "smoke" and evaluation.ok:
+            return
+        last = path.startswith("finalize/")
+        name = f"final run, {path.removeprefix('finalize/')}" if last else candidate_of(path)
+        short = " in its short run" if split == "smoke" else ""
+        known = " (known from an earlier run)" if evaluation.environment.get("cached") else ""
+        self._line(
+            f"  {name}{short}: {_outcome(evaluation, self._target)}{self._lead(path, evaluation)}{known}"
+        )
+
+    def _lead(self, path: str, evaluation: Evaluation) -> str:
+        """Return whether a run on validation data has the smallest error so far, and how much smaller it is."""
+        error = _error_of(evaluation, self._target) if path.endswith("/validation") else inf
+        before, self._least = self._least, min(self._least, error)
+        if error >= before or not isfinite(error):
+            return ""
+        times = before / error if error > 0 else inf
+        return ": leads" + (f", {times:.3g} times smaller" if 1.005 < times < inf else "")
 
     def _barrier(self, name: str, state: Tournament) -> None:
+        runs = (run.evaluation for run in state.executions if run.split == "validation")
+        self._least = min([self._least, *(_error_of(run, self._target) for run in runs)])
         if name == "analysis" and state.analysis is not None:
             self._line(f"analysis: strategy {state.analysis.strategy or 'left open'}")
         elif name == "genesis":
@@ -130,7 +162,7 @@ class ProgressView:
             self._line(f"genesis: {written}, {len(state.discarded)} unusable answers")
             for reason, times in Counter(state.discarded.values()).items():
                 self._line(f"    {times} x {reason}")
-            self._tell_context([candidate.code for candidate in state.candidates.values()])
+            self._tell_context([candidate.code for candidate in state.candidates.values()], short=True)
         elif name == "smoke":
             passed = sum(run.evaluation.ok for run in state.smoke.values())
             self._line(f"smoke: {passed} of {len(state.smoke)} programs passed their short run")
@@ -141,33 +173,59 @@ class ProgressView:
                 f"search: {sum(step.move != 'reset' for step in state.search)} steps; {_best_so_far(state)}"
             )
         elif name.endswith("/selection"):
-            self._selection(name, [s for s in state.selections if name.startswith(f"cycle-{s.cycle}/")])
+            self._selection([s for s in state.selections if name.startswith(f"cycle-{s.cycle}/")])
         elif "/round-" in name and state.saturations:
-            last = state.saturations[-1]
-            self._line(f"{name}: best so far {last.best_by_evaluation:.3e} ({last.reason})")
+            self._round(state)
         elif name == "finalize" and state.best is not None:
             opened = "nothing was run" if state.test is None else "test data opened once"
             self._line(f"winner {state.best}; {opened}")
 
-    def _selection(self, name: str, selections: Sequence[Selection]) -> None:
-        self._line(f"{name}: nominees {', '.join(selection.nominee for selection in selections)}")
+    def _selection(self, selections: Sequence[Selection]) -> None:
+        if not selections:
+            return
+        chosen = Counter(selection.nominee for selection in selections)
+        named = ", ".join(
+            f"{name}{f' ({times} judges)' if times > 1 else ''}" for name, times in chosen.items()
+        )
+        self._line(f"cycle {selections[0].cycle}: the judges have read the programs and nominate {named}")
         for selection in selections:
             if not_read := not_read_in_full(selection):
-                self._line(
-                    f"{name}: judge {selection.judge} read {len(selection.shown)} programs; {not_read}"
-                )
+                self._line(f"  judge {selection.judge} read {len(selection.shown)} programs; {not_read}")
+        self._stage_start, self._rounds = time.monotonic(), 0
 
-    def _tell_context(self, codes: Sequence[str] = ()) -> None:
+    def _round(self, state: Tournament) -> None:
+        """Tell what the judges did in a round, and how it stands after it."""
+        last = state.saturations[-1]
+        self._rounds += 1
+        turns = [turn for turn in state.entries if (turn.cycle, turn.round) == (last.cycle, last.round)]
+        judges: dict[str, list[str]] = {}
+        for turn in turns:
+            judges.setdefault(_turn(turn), []).append(str(turn.judge))
+        did = "; ".join(f"{_judges(who)} {what}" for what, who in judges.items() if what)
+        stands = f"{_best_so_far(state)}{'' if last.reason == 'goes on' else f'; {last.reason}'}"
+        self._line(f"round {last.cycle}.{last.round}: {f'{did}; ' if did else ''}{stands}")
+
+    def _tell_context(self, codes: Sequence[str] = (), *, short: bool = False) -> None:
+        """Tell whether judges' first turns fit; in `short` only of those that do not."""
         if self._run is not None:
             for line in context_plan(self._run.config, self._run.cards, codes):
-                self._line(line)
+                if not short or "; only " in line:
+                    self._line(line)
 
     def _counters(self) -> str:
         busy = ", ".join(list(self._open)[:3]) + (" …" if len(self._open) > 3 else "")
-        number = len(self._written)
-        written = f"{number}/{self._wanted} programs, " if number < self._wanted else ""
-        elapsed = time.monotonic() - self._start
-        return f"{elapsed:5.0f} s  {written}{self._calls} calls, {self._tokens} tokens, {self._runs} runs  [{busy}]"
+        number, now = len(self._written), time.monotonic()
+        stage = now - self._stage_start
+        parts = [f"{number}/{self._wanted} programs{_left(stage, number, self._wanted)}"]
+        if any(path.startswith("finalize/") for path in self._open):
+            parts = ["final runs"]
+        elif number >= self._wanted:
+            most = self._run.config.synthesis.max_rounds if self._run is not None and self._rounds else 0
+            parts = (
+                [f"round {self._rounds + 1}{_left(stage, self._rounds, most, 'at most ')}"] if most else []
+            )
+        parts += [f"{self._calls} calls", f"{self._tokens} tokens", f"{self._runs} runs"]
+        return f"{now - self._start:5.0f} s  {', '.join(parts)}  [{busy}]"
 
     def _line(self, text: str) -> None:
         if self._say is not None:
@@ -177,7 +235,8 @@ class ProgressView:
             sys.stderr.flush()
         else:
             # Messages of programs are among these lines: no control character of theirs reaches the terminal.
-            self._live.console.out(clean(text), highlight=False)
+            for line in _wrapped(clean(text), self._live.console.width):
+                self._live.console.out(line, highlight=False, style=_style(text))
 
     def _status(self, text: str) -> None:
         from rich.text import Text
@@ -186,24 +245,73 @@ class ProgressView:
             self._live.update(Text(clean(text), no_wrap=True, overflow="ellipsis"), refresh=True)
 
 
+def _left(elapsed: float, done: int, total: int, most: str = "") -> str:
+    """Return how long the rest takes at the rate so far; nothing in the first two seconds and where it is unknown."""
+    if elapsed < 2 or not 0 < done < total:
+        return ""
+    return f", {most}{duration_text(round(elapsed / done * (total - done)))} left"
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return a text as lines of a terminal, broken between words and set in below its beginning."""
+    indent = " " * (len(text) - len(text.lstrip()) + 4)
+    lines = textwrap.wrap(text, max(width, 20), subsequent_indent=indent, break_on_hyphens=False)
+    return lines or [""]
+
+
+def _style(text: str) -> str:
+    """Return how a line stands out: what leads, what is to be known, the headings of the story."""
+    if text.startswith("warning: "):
+        return "yellow"
+    if text.startswith("  "):
+        return "green" if ": leads" in text else ""
+    return "bold" if text.startswith(("cycle ", "winner ")) else ""
+
+
+def _turn(turn: JudgeTurn) -> str:
+    """Return what a judge did in its turn; a nominee was told of already."""
+    return {
+        "patch": f"improved {turn.base} into {turn.candidate}",
+        "rewrite": f"wrote {turn.candidate} anew from {turn.base}",
+        "no-op": "changed nothing",
+        "keep": "kept the program",
+        "forfeit": f"lost the turn ({turn.note})",
+    }.get(turn.action, "")
+
+
+def _judges(numbers: Sequence[str]) -> str:
+    """Return `judge 2`, `judges 1, 2 and 3`."""
+    *others, last = numbers
+    return f"judges {', '.join(others)} and {last}" if others else f"judge {last}"
+
+
+def _error_of(evaluation: Evaluation, target: Target) -> float:
+    """Return the error that a program is told by: against the target, or a residual where there are no data."""
+    scores = evaluation.scores
+    if scores is None:
+        return inf
+    known = scores.residual if scores.verification is not None else scores.nrmse
+    if target == "reference" and scores.nrmse_reference is not None:
+        known = scores.nrmse_reference
+    return inf if known is None or not isfinite(known) else known
+
+
 def _outcome(evaluation: Evaluation, target: Target) -> str:
-    """Return what came of a run of a program, the error against the target first."""
+    """Return what came of a run of a program: its error against the target, and how far that is from the data's."""
     if evaluation.failure is not None:
-        return f"{evaluation.failure.kind}: {evaluation.failure.message}"
+        return f"failed ({evaluation.failure.kind}): {evaluation.failure.message}"
     if evaluation.convergence is not None:
         order = evaluation.convergence.order
         return "no order of accuracy" if order is None else f"order of accuracy {order:.2f}"
     assert evaluation.scores is not None
     scores = evaluation.scores
-    errors = [f"error {scores.nrmse:.3e} against the data"] if scores.nrmse is not None else []
-    if scores.verification is not None:
-        errors = ["no residual" if scores.residual is None else f"residual {scores.residual:.3e}"]
-    truth = evaluation.scores.nrmse_reference
-    if truth is not None and isfinite(truth):
-        errors.append(f"error {truth:.3e} against the reference")
-    text = ", ".join(errors if target == "data" else errors[::-1])
+    error = error_text(_error_of(evaluation, target))
+    against = "residual"
+    if scores.verification is None:
+        of_solution = target == "reference" and scores.nrmse_reference is not None
+        against = "error against the solution" if of_solution else "error against the data"
     time = evaluation.steady_time_s or evaluation.run_time_s
-    return text + (f", {time:.2f} s" if time is not None else "")
+    return f"{against} {error}" + (f", {time:.2f} s" if time is not None else "")
 
 
 def _best_so_far(state: Tournament) -> str:
@@ -212,7 +320,7 @@ def _best_so_far(state: Tournament) -> str:
         return "none with a result so far"
     best = state.execution_of(ranked[0])
     assert best is not None
-    return f"best so far {best.candidate}: {best.metric:.3e}"
+    return f"{best.candidate} leads with {best.metric:.3e}"
 
 
 def _live() -> Live | None:

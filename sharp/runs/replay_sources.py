@@ -95,7 +95,7 @@ def replay_sources(config: RunConfig, warn: Callable[[str], None]) -> ReplaySour
         try:
             return ReplaySource.of(run, given)
         except RunDirectoryError as error:
-            warn(f"{key}: {error} What it has given is recorded; the rest is paid for.")
+            warn(f"{key}: {error} Replayed replies are recorded; the rest is executed.")
             return ReplaySource({})
 
     found, failed = [], config.retry.failed

@@ -77,7 +77,5 @@ def refusal(kind: str) -> str:
     if kind in FAILURE_KINDS:
         return "such a failure is a result: the same program fails so on every machine"
     if kind in ("machine", "infrastructure", "node"):
-        return (
-            "what a machine did wrong is in no record; it is done again when the run goes on (sharp resume)"
-        )
+        return "infrastructure failures are not recorded; sharp resume repeats them"
     return "there is no such failure"

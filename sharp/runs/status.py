@@ -103,7 +103,7 @@ def status_blocks(
 ) -> tuple[Block, ...]:
     """Return a status for a person, with `more` facts and the next useful command (`following`, if given)."""
     if not following:
-        following = f"Nobody works on it. Continue with: sharp resume {status.run}"
+        following = f"No process is running. Continue with: sharp resume {status.run}"
         if status.finished:
             following = f"Finished. Report: {Path(status.run) / 'report.html'}"
         elif status.controller is not None:

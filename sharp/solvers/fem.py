@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,7 @@ from sharp.solvers.grid import Array, Indices, full
 from sharp.solvers.matrices import Quotient, Solve, block_matrix, columns_of, factorise
 from sharp.solvers.meshes import BoundaryCorner, Corner, Grading, corners, triangulate
 from sharp.solvers.method import NEVER, Deadline, Stepping
+from sharp.solvers.steady import NonlinearSystem, newton
 from sharp.solvers.system import (
     BoundaryCondition,
     FirstOrderSystem,
@@ -36,9 +37,9 @@ from sharp.solvers.system import (
 LINE = 8
 DEGREE = 4
 
-# Numbers of elements along an interval.
 # What is narrower than this share of the domain is a jump, which no element resolves.
 _JUMP = 1e-6
+# Numbers of elements along an interval.
 # From the first to the second on, elements about narrow data are divided as well: no two meshes share them.
 _LINES = (4, 8, 16, 32, 64, 128)
 # Solutions are like r**s at a corner; above this s elements are not made smaller there.
@@ -60,6 +61,9 @@ class FiniteElements(Stepping):
     weak_forms = True
     # In the plane one mesh is no division of the one before; see `refine`.
     uneven_meshes = True
+    # The degree on intervals and on triangles, and numbers of elements along them.
+    degrees: Mapping[int, int] = {1: LINE, 2: DEGREE}
+    counts: Mapping[int, tuple[int, ...]] = {1: _LINES, 2: (4, 8, 16, 32, 64)}
 
     def unsupported_reason(self, system: FirstOrderSystem) -> str | None:
         """Return what stands in the way: the domain, the order of the equations, or the boundary conditions."""
@@ -67,7 +71,7 @@ class FiniteElements(Stepping):
         line = len(system.space) == 1
         if isinstance(domain, BoxDomain) and not line and (len(domain.bounds) > 2 or system.periodic):
             return "the elements here fill intervals, and plane domains without periodic axes"
-        if line and not graded_places(system.problem) and not symmetry_axis(system.problem):
+        if line and not needs_weak_form(system):
             return (
                 "nothing jumps, bends or is narrow inside the interval and no axis of symmetry is its end, which is "
                 "what elements are for there"
@@ -81,16 +85,16 @@ class FiniteElements(Stepping):
 
     def resolution_sequence(self, system: FirstOrderSystem) -> tuple[int, ...]:
         """Return numbers of elements along the longer side of the domain."""
-        if len(system.space) == 1:
-            return _LINES
         # Triangles are divided by halves: in between, meshes differ next to corners alone, and say nothing elsewhere.
-        return (4, 8, 16, 32, 64) if system.steady else (4, 8, 16, 32)
+        counts = self.counts[len(system.space)]
+        return counts if system.steady or len(system.space) == 1 else counts[:-1]
 
     def solve(
         self, system: FirstOrderSystem, resolution: int, accuracy: float, deadline: Deadline
     ) -> DiscreteSolution:
         """Return the solution on elements that end where something jumps, or shrink towards corners."""
-        elements = FemSystem(system, element_space(system, resolution), deadline)
+        degree = self.degrees[len(system.space)]
+        elements = FemSystem(system, element_space(system, resolution, degree), deadline)
         deadline.check()
 
         def eigenpairs(count: int) -> tuple[Array, Array]:
@@ -102,6 +106,31 @@ class FiniteElements(Stepping):
         return solve_discrete(
             self.name, elements, eigenpairs, resolution, accuracy, deadline, self.integrator
         )
+
+
+class CubicElements(FiniteElements):
+    """Continuous piecewise cubics, on other meshes than those of `FiniteElements`; there to compare others with.
+
+    What only weak forms can express has no method but elements. The degree, the meshes and, where that can be, the
+    integrator differ; that the weak form is the right one is for the residual to say, which does not know of it.
+    """
+
+    name = "fem-cubic"
+    compares_only = True
+    degrees: Mapping[int, int] = {1: 3, 2: 3}
+    counts: Mapping[int, tuple[int, ...]] = {1: (12, 24, 48, 96, 192, 384), 2: (6, 12, 24, 48, 96)}
+
+
+def needs_weak_form(system: FirstOrderSystem) -> bool:
+    """Return whether elements are the best on an interval: for what is not smooth there, or only weak forms express."""
+    return bool(
+        graded_places(system.problem)
+        or symmetry_axis(system.problem)
+        or system.conditions_hold_fields
+        or system.flux_conditions
+        or system.constrained
+        or (system.inertia is not None)
+    )
 
 
 def element_space(
@@ -331,7 +360,26 @@ class FemSystem(SemiDiscreteSystem):
     def start(self) -> Array:
         """Return the free values of the initial state, moved by as little as constraints ask for."""
         state = super().start()
-        return self._constrained(state) if self.implicit and self.system.constrained else state
+        if not self.implicit:
+            return state
+        return self._constrained(state) if self.system.constrained else self._consistent(state)
+
+    def _consistent(self, state: Array) -> Array:
+        """Return the state with those values of fields without a time derivative that solve their equations."""
+        still = np.flatnonzero(self.algebraic)
+        time = np.array([self._first_time])
+
+        def whole(unknown: Array) -> Array:
+            found = state.copy()
+            found[still] = unknown
+            return found
+
+        equations = NonlinearSystem(
+            lambda unknown: self.rates(time, whole(unknown)[None])[0][still],
+            lambda unknown: self.jacobian(self._first_time, whole(unknown)).matrix[still][:, still],
+        )
+        found = newton(equations, state[still]) if len(still) else None
+        return state if found is None else whole(found)
 
     def _constrained(self, state: Array) -> Array:
         """Return the nearest state, in the norm of the mass matrix, that meets the constraints at the first time."""

@@ -24,6 +24,8 @@ Complex = NDArray[np.complex128]
 _WIDTH = 14
 _SHAPE = 2.30 * _WIDTH
 _QUADRATURE = 48
+# At so few points of the plane or of space modes are summed one by one.
+_FEW = 160
 
 
 @dataclass(frozen=True)
@@ -120,11 +122,20 @@ class FourierModes:
             ((points[:, index] - low) / (high - low)) % 1.0
             for index, (low, high) in enumerate(self.bounds.values())
         ]
-        if self.dimension > 1:
+        if self.dimension > 1 and len(points) > _FEW:
             return self._by_kernel(shares)
-        waves = np.exp(2j * np.pi * np.outer(np.arange(self.highest + 1), shares[0]))
-        waves[1:] *= 2
-        return lambda coefficients: np.asarray((coefficients @ waves).real)
+        *others, last = shares
+        waves = [np.exp(2j * np.pi * np.outer(np.arange(self.highest + 1), last))]
+        waves[0][1:] *= 2
+        waves += [np.exp(2j * np.pi * np.outer(self._signed, share)) for share in reversed(others)]
+
+        def values(coefficients: Complex) -> Array:
+            found = coefficients @ waves[0]
+            for own in waves[1:]:
+                found = np.einsum("...nm,nm->...m", found, own)
+            return np.asarray(found.real)
+
+        return values
 
     def _by_kernel(self, shares: list[Array]) -> Callable[[Complex], Array]:
         from sharp.solvers.matrices import sparse_rows

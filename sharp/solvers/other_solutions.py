@@ -71,7 +71,7 @@ def _discretised(system: FirstOrderSystem, index: int, deadline: Deadline) -> Se
     """Return collocation on boxes where nothing is narrow or jumps, and finite elements elsewhere."""
     dimension, problem = len(system.space), system.problem
     smooth = not graded_places(problem) and not has_discontinuous_flux_coefficient(problem)
-    if isinstance(problem.domain, BoxDomain) and smooth:
+    if isinstance(problem.domain, BoxDomain) and smooth and not system.conditions_hold_fields:
         kinds = {axis: FourierAxis if axis in system.periodic else ChebyshevAxis for axis in system.space}
         count = _NODES[dimension][index]
         grid = BoxGrid({axis: kind(*problem.bounds[axis], count) for axis, kind in kinds.items()})

@@ -12,21 +12,19 @@ from sharp.solvers.system import FirstOrderSystem
 from sharp.solvers.traits import Situation, SolutionRegularity
 
 # Best first; a method that cannot solve the problem says so itself, so that domains need no rules here.
-ORDER: Mapping[Situation, tuple[str, ...]] = {
-    "smooth": ("etd", "fourier", "chebyshev", "polar", "fem", "fd", "fv", "muscl", "characteristics"),
-    "nonsmooth": ("fd", "polar", "fem", "fv", "muscl", "chebyshev", "etd", "fourier", "characteristics"),
-    "discontinuous-coefficient": (
-        *("fem", "fd", "fv", "muscl", "polar", "chebyshev", "etd", "fourier", "characteristics"),
-    ),
-    "advected-discontinuity": (
-        *("characteristics", "fv", "muscl", "fd", "chebyshev", "etd", "fourier", "polar", "fem"),
-    ),
-    "narrow-data": ("characteristics", "etd", "fem", "fd", "chebyshev", "fourier", "polar", "fv", "muscl"),
-    "steep-front": ("etd", "fourier", "fd", "fv", "muscl", "chebyshev", "polar", "fem", "characteristics"),
+_RANKS: Mapping[Situation, str] = {
+    "smooth": "etd imex fourier chebyshev polar fem fd fv muscl characteristics rbf fem-cubic",
+    "nonsmooth": "fd polar fem fem-cubic fv muscl chebyshev etd imex fourier characteristics rbf",
+    "discontinuous-coefficient": "fem fem-cubic fd fv muscl polar chebyshev etd imex fourier characteristics rbf",
+    "advected-discontinuity": "characteristics fv muscl fd chebyshev etd imex fourier polar fem rbf fem-cubic",
+    "narrow-data": "characteristics etd imex fem fd fem-cubic chebyshev fourier polar rbf fv muscl",
+    "steep-front": "etd imex fourier fd fv muscl chebyshev polar fem characteristics rbf fem-cubic",
 }
+ORDER = {situation: tuple(ranks.split()) for situation, ranks in _RANKS.items()}
 _SUITS = {
     "characteristics": "curves that are traced back keep whatever is carried along as sharp as it is",
     "etd": "everything repeats, and exponential steps follow the linear part of Fourier modes exactly",
+    "imex": "differences of high order and implicit-explicit steps share nothing with modes and exponential ones",
     "fourier": "everything repeats, and Fourier modes converge faster than any power of their number",
     "chebyshev": "polynomials through Chebyshev nodes converge faster than any power of their number",
     "polar": "the domain is round, and modes along the angle with Chebyshev nodes along the radius fit it exactly",
@@ -35,11 +33,13 @@ _SUITS = {
     "fv": "finite volumes are of low order, but robust",
     "muscl": "finite volumes of second order are the most robust",
     "rbf": "differences on scattered nodes share nothing with elements but the outline of the domain",
+    "fem-cubic": "cubic elements have another degree and other meshes than the elements of higher degree",
     "pinn": "a network is trained, as nothing else can solve the problem",
 }
 _THOUGH = {
     "characteristics": "curves that are traced back keep whatever is carried along as sharp as it is",
     "etd": "modes over the whole domain resolve little there",
+    "imex": "differences of high order look at few neighbours",
     "fourier": "modes over the whole domain resolve little there",
     "chebyshev": "polynomials over the whole domain resolve little there",
     "polar": "the domain is round",
@@ -48,10 +48,13 @@ _THOUGH = {
     "fv": "finite volumes conserve what flows, and carry jumps without oscillations",
     "muscl": "finite volumes of second order smear jumps a little more, and hardly ever fail",
     "rbf": "differences on scattered nodes share nothing with elements but the outline of the domain",
+    "fem-cubic": "cubic elements have another degree and other meshes than the elements of higher degree",
     "pinn": "a network is trained, as nothing else can solve the problem",
 }
 
 
+# Methods that work mode by mode.
+_MODAL = ("etd", "imex")
 # So many modes along an interval are better followed by exponential steps than by dense matrices.
 _MANY = 100
 # With more modes along each axis, in 1 to 3 dimensions, narrow data are not for Fourier modes.
@@ -125,18 +128,19 @@ def recommend(
 
 
 def _placed(order: list[str], situation: Situation, modes: int, dimension: int) -> list[str]:
-    """Return the order with `etd` in the place that the number of modes says, with which it would begin.
+    """Return the order with the methods by modes in the place that the number of modes says, with which it would begin.
 
     On an interval dense matrices for few modes are cheap, and implicit steps of high order are few; narrow data that
     need very many modes are for methods whose nodes lie closer there.
     """
-    others = [name for name in order if name != "etd"]
+    others = [name for name in order if name not in _MODAL]
+    modal = [name for name in order if name in _MODAL]
     if situation == "narrow-data" and modes > _AFFORDABLE[dimension - 1]:
-        return [*others, "etd"]
+        return [*others, *modal]
     if dimension > 1 or modes >= _MANY or "fourier" not in others:
         return order
     place = others.index("fourier") + 1
-    return [*others[:place], "etd", *others[place:]]
+    return [*others[:place], *modal, *others[place:]]
 
 
 def _refusal(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
@@ -148,6 +152,8 @@ def _refusal(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
             return f"{names} is there for a constraint, which needs elements that fit each other"
         if system.inertia is not None and not constraints:
             return "not every field has a time derivative, and it advances those that have"
+        if system.conditions_hold_fields:
+            return "a condition depends on the solution, which weak forms alone can express"
         if system.flux_conditions:
             return "a flux is given that holds more than one normal derivative, which weak forms alone can express"
     return method.unsupported_reason(system)
@@ -155,7 +161,7 @@ def _refusal(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
 
 def _reason(name: str, traits: SolutionRegularity, forced: bool) -> str:
     if forced:
-        return "It was asked for."
+        return "It was requested."
     match traits.situation:
         case "smooth":
             return f"Nothing speaks against a smooth solution; {_SUITS.get(name, 'nothing speaks for it')}."

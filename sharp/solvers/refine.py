@@ -24,6 +24,10 @@ POINTS_ON_A_LINE = 4000
 MOMENTS = (0.02, 0.1, 0.25, 0.5, 0.75, 1.0)
 # Every other attempt steps in time more finely, so that a common error of both cannot cancel from the difference.
 FINER_STEPS = 0.3
+# A finer grid that leaves more than this share of a difference shows that the steps are to blame. Their tolerance then
+# falls by as much as the difference has to, down to this share of it.
+STALLED = 0.8
+LEAST_STEPS = 1e-5
 # No error is claimed to be smaller than what rounding leaves of a computation of many steps.
 ROUNDING = 1e-13
 # Nor than this share of the tolerance of the steps in time, whose error two solutions may have in common.
@@ -159,6 +163,7 @@ class _Course:
         self._reached: list[float | None] = []
         self._least = ROUNDING if system.steady else max(ROUNDING, STEPPING * accuracy)
         self._uneven = _is_uneven(method, system)
+        self._share_of_steps = 1.0
 
     @property
     def finest(self) -> int:
@@ -190,11 +195,14 @@ class _Course:
             self._note(ResolutionAttempt(self._method.name, resolution, 0.0, failure=failure))
             return False
         limit = self._deadline if self._solution else self._deadline.share(ATTEMPT)
-        steps = self._accuracy * (FINER_STEPS if len(self._attempts) % 2 else 1.0)
+        steps = self._accuracy * self._share_of_steps * (FINER_STEPS if len(self._attempts) % 2 else 1.0)
         found, attempt = self._attempt(resolution, steps, limit)
         if found is not None and self._solution is not None:
             found, attempt = self._compared(found, attempt, self._solution)
         self._note(attempt)
+        if self._stalled():
+            wanted = self._share_of_steps * FINER_STEPS * self._accuracy / float(attempt.difference or 1.0)
+            self._share_of_steps = max(wanted, LEAST_STEPS)
         if found is not None:
             self._solution, self._coarser = found, self._solution
         return not (self._late or limit.remaining_s < 0 or self.refinement().converged or self._ends_early())
@@ -246,6 +254,11 @@ class _Course:
     def _note(self, attempt: ResolutionAttempt) -> None:
         self._attempts.append(attempt)
         self._listener(attempt)
+
+    def _stalled(self) -> bool:
+        """Whether the last difference is above the accuracy, and hardly below the one before."""
+        last = [attempt.difference for attempt in self._attempts[-2:] if attempt.difference is not None]
+        return len(last) == 2 and self._accuracy < last[1] < np.inf and last[1] > STALLED * last[0]
 
     def _ends_early(self) -> bool:
         """Whether the last resolutions agree on a time beyond which there is no solution."""

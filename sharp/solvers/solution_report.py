@@ -139,7 +139,7 @@ def _problem(answer: Solution) -> Section:
     blocks: list[Block] = [Paragraph(statement)] if statement else []
     blocks.append(Code(summary, "text", wrap=True))
     blocks.append(Details("In LaTeX", (Code(render_latex(problem), "latex"),)))
-    return Section("problem", "The problem as understood", tuple(blocks))
+    return Section("problem", "The problem as parsed", tuple(blocks))
 
 
 def _quantities(answer: Solution) -> list[Section]:
@@ -153,7 +153,7 @@ def _quantities(answer: Solution) -> list[Section]:
         rows = tuple((name, *(f"{value:.8g}" for value in values[:, -1])) for name, values in probed.items())
         names = ("probe", *answer.problem.fields)
         blocks.append(Table(names, rows, names[1:], "At the last output time; all times are in probes.csv"))
-    return [Section("quantities", "What was asked for", tuple(blocks))] if blocks else []
+    return [Section("quantities", "Requested numbers", tuple(blocks))] if blocks else []
 
 
 def quantity_rows(quantities: Mapping[str, QuantityEstimate]) -> tuple[tuple[str, ...], ...]:

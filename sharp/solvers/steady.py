@@ -7,7 +7,7 @@ raised to 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,8 @@ _TIME = np.zeros(1)
 # An update that no longer shrinks counts as rounding error below this size, relative to the solution.
 _STALLED = 1e-8
 _SMALLEST_STEP = 1e-3
+# Where equations linearised about zero say nothing, solutions are looked for from these constants.
+_LEVELS = (1.0, 100.0, 0.01, -1.0)
 # Constants that change residuals by less than this, relative to the matrix, are not determined.
 _UNDETERMINED = 1e-10
 # Data that leave a residual larger than this share of them contradict each other.
@@ -56,29 +58,45 @@ def solve_steady(collocation: SemiDiscreteSystem, deadline: Deadline) -> Array:
         found = _solve_linear(bordered, start)
     else:
         equations = NonlinearSystem(bordered.residual, bordered.jacobian, bordered.factorise)
-        start = _linear_start(collocation, deadline, start)
-        near = newton(equations, start)
-        found = _continued(equations, start) if near is None else near
+        near = _linear_start(collocation, deadline, start)
+        found = _near(
+            equations, start if near is None else near, _levels(collocation) if near is None else ()
+        )
     bordered.check(found)
     return found[: collocation.size]
 
 
-def _linear_start(collocation: SemiDiscreteSystem, deadline: Deadline, nothing: Array) -> Array:
-    """Return the solution of the equations linearised about zero, for the same boundary values; `nothing` if none.
+def _levels(collocation: SemiDiscreteSystem) -> Iterator[Array]:
+    """Yield constant states, from which a condition such as that of radiation is seen, which is flat at zero."""
+    if collocation.system.conditions_hold_fields and not collocation.system.mean:
+        yield from (level * np.ones(collocation.size) for level in _LEVELS)
+
+
+def _near(equations: NonlinearSystem, start: Array, others: Iterable[Array]) -> Array:
+    """Return the zero of the residual that Newton's method finds first, by way of blends from the start at last."""
+    for state in (start, *others):
+        found = newton(equations, state)
+        if found is not None:
+            return found
+    return _continued(equations, start)
+
+
+def _linear_start(collocation: SemiDiscreteSystem, deadline: Deadline, nothing: Array) -> Array | None:
+    """Return the solution of the equations linearised about zero, for the same boundary values; None if none.
 
     Zero inside beside boundary values that are not has gradients as large as the nodes are near, where equations such
     as that of minimal surfaces are far from linear. For flows it is the slow flow.
     """
     linear = linearised(collocation.system)
     if linear is None:
-        return nothing
+        return None
     make: Any = type(collocation)
     bordered = BorderedSystem(make(linear, collocation.grid), deadline)
     try:
         found = _solve_linear(bordered, nothing)
     except SolverFailed:
-        return nothing
-    return found if np.all(np.isfinite(found)) else nothing
+        return None
+    return found if np.all(np.isfinite(found)) else None
 
 
 class BorderedSystem:

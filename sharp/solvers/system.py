@@ -8,7 +8,7 @@ derivatives of the rates (method of lines; W. Schiesser, The Numerical Method of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import permutations
@@ -187,18 +187,38 @@ class FirstOrderSystem:
 
     @cached_property
     def linear(self) -> bool:
-        """Whether the rates are affine in the jets."""
-        symbols = {jet.symbol for jet in self.jets}
-        return not any(symbols & expression.free_symbols for expression in self.jacobian.values())
+        """Whether the rates are affine in the jets, and so are conditions."""
+        slopes = (sympy.diff(given, symbol) for given, held in self.fields_in_conditions for symbol in held)
+        return not any(map(_jets_of, (*self.jacobian.values(), *slopes)))
+
+    @property
+    def fields_in_conditions(self) -> Iterator[tuple[Any, set[Any]]]:
+        """Yield what of conditions depends on fields at the boundary, and the jets in it."""
+        conditions: tuple[BoundaryCondition | FluxCondition, ...] = (*self.conditions, *self.flux_conditions)
+        given = [condition.value for condition in conditions]
+        factors = [factor for condition in self.conditions for factor in condition.factors.values()]
+        # A factor multiplies the field or its normal derivative, which stand for the jets here.
+        products = [sympy.Mul(*_jets_of(factor), factor) for factor in factors if _jets_of(factor)]
+        yield from ((each, _jets_of(each)) for each in (*given, *products) if _jets_of(each))
+
+    @cached_property
+    def conditions_hold_fields(self) -> bool:
+        """Whether the value or a factor of a condition depends on fields at the boundary."""
+        return any(True for _ in self.fields_in_conditions)
 
     @cached_property
     def constant_operator(self) -> bool:
         """Whether the rates are affine in the jets with factors that do not depend on time."""
         time = real(self.time)
         factors = (factor for condition in self.conditions for factor in condition.factors.values())
+        held = (given for given, _ in self.fields_in_conditions)
         return self.linear and not any(
-            time in expression.free_symbols for expression in (*self.jacobian.values(), *factors)
+            time in expression.free_symbols for expression in (*self.jacobian.values(), *factors, *held)
         )
+
+
+def _jets_of(expression: Any) -> set[Any]:
+    return {symbol for symbol in expression.free_symbols if symbol.name.startswith("jet ")}
 
 
 def real(name: str) -> sympy.Symbol:
@@ -409,10 +429,10 @@ class _Builder:
             for part in covered(self.problem, str(written.where)):
                 if opens(self.problem, written, part):
                     continue
-                value = self.written.expression(str(written.value))
+                value = self._given(str(written.value))
                 if written.type != "flux":
                     texts = factors_of(written).items()
-                    factors = {order: self.written.expression(text) for order, text in texts}
+                    factors = {order: self._given(text) for order, text in texts}
                 elif (normal := self._normal_flux(str(written.field), part)) is not None:
                     factors = normal
                 else:
@@ -422,6 +442,15 @@ class _Builder:
                     continue
                 found += self._levels(written, part, factors, value)
         return tuple(found), tuple(fluxes)
+
+    def _given(self, text: str) -> Any:
+        """Return an expression of a condition; fields in it are their values at the boundary."""
+        own = (0,) * self.dimension
+        fields = {
+            sympy.Symbol(name): SpatialDerivative(self.index[StateComponent(name, 0)], own).symbol
+            for name in self.problem.fields
+        }
+        return self.written.expression(text).xreplace(fields)
 
     def _normal_flux(self, field: str, part: str) -> dict[int, Any] | None:
         """Return the factors of the field and of its normal derivative in the flux through a part of the boundary.
@@ -473,6 +502,9 @@ class _Builder:
     ) -> list[BoundaryCondition]:
         time = real(self.problem.time_name or "")
         levels = max(1, self.orders[str(written.field)])
+        if any(map(_jets_of, (value, *factors.values()))):
+            # Only weak forms take such conditions, and these ask for no time derivatives of a flux.
+            levels = 1
         if levels > 1 and any(time in factor.free_symbols for factor in factors.values()):
             raise UnsupportedProblem(
                 "conditions of second-order problems need factors that do not depend on time"
@@ -515,18 +547,34 @@ def linearised(system: FirstOrderSystem) -> FirstOrderSystem | None:
         parts = [sympy.diff(expression, symbol).xreplace(zero) * symbol for symbol in zero]
         return expression.xreplace(zero) + sympy.Add(*parts)
 
+    def affine(condition: Any) -> Any:
+        """A condition is linear in what it holds, and in what its factors multiply."""
+        own = SpatialDerivative(condition.component, (0,) * len(system.space)).symbol
+        factors = dict(getattr(condition, "factors", {}))
+        moved = {order: factor.xreplace(zero) for order, factor in factors.items()}
+        value = tangent(condition.value)
+        if not factors:
+            return replace(condition, value=value)
+        if 0 in factors:
+            moved[0] = sympy.diff(factors[0] * own, own).xreplace(zero)
+        return replace(condition, value=value, factors=moved)
+
+    zero |= {symbol: sympy.Integer(0) for _, held in system.fields_in_conditions for symbol in held}
     try:
         rates = tuple(map(tangent, system.rhs))
+        conditions = tuple(map(affine, system.conditions))
+        fluxes = tuple(map(affine, system.flux_conditions))
         forms = tuple(
             form and replace(form, flux=tuple(map(tangent, form.flux)), rest=tangent(form.rest))
             for form in system.divergences
         )
     except (ZeroDivisionError, ValueError, TypeError):
         return None
-    parts = [*rates, *(part for form in forms if form for part in (*form.flux, form.rest))]
+    given = [condition.value for condition in (*conditions, *fluxes)]
+    parts = [*rates, *given, *(part for form in forms if form for part in (*form.flux, form.rest))]
     if any(part.has(sympy.nan, sympy.zoo, sympy.oo, sympy.I) for part in parts):
         return None
-    return replace(system, rhs=rates, divergences=forms)
+    return replace(system, rhs=rates, divergences=forms, conditions=conditions, flux_conditions=fluxes)
 
 
 def covered(problem: Problem, where: str) -> tuple[str, ...]:

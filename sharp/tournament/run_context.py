@@ -147,7 +147,12 @@ class RunContext:
         """Return what a model may know of a run: permitted kinds, and the data set's error if that is revealed."""
         options, seen = self.config.feedback, evaluation.seen_from(self.config.target)
         revealed = seen.scores.data_error if seen.scores and options.reveal_data_error else None
-        return feedback_text(seen, options.metrics, revealed, options.weights)
+        return feedback_text(seen, options.metrics, revealed, options.weights, measured=self.tells_times)
+
+    @property
+    def tells_times(self) -> bool:
+        """Whether models are told times as measured, and not by classes."""
+        return self.config.feedback.run_times == "measured" or self.config.objective != "error"
 
     def metric(self, evaluation: Evaluation) -> float:
         """Return the number that ranks a run by the permitted kinds of feedback, smaller is better."""

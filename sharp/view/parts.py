@@ -34,7 +34,7 @@ WHOLE = 60  # programs whose code is shown
 def recorded(path: Path) -> Iterator[Section]:
     """Yield what the journal alone tells: where the run stands, what happened last, programs with code and output."""
     record = read_run(path)
-    yield Section("now", "Where it stands", (*status_blocks(view(path)), *_latest(record)))
+    yield Section("now", "State", (*status_blocks(view(path)), *_latest(record)))
     yield _programs(program_runs(record))
 
 

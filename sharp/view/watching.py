@@ -33,7 +33,7 @@ class Row:
     def of(cls, name: str, seen: Status) -> Row:
         """Return the row of a run that has been looked at."""
         dollars = "unknown" if seen.dollars is None else f"${seen.dollars:.2f}"
-        stage = seen.stage if seen.finished or seen.controller else f"{seen.stage}, nobody works on it"
+        stage = seen.stage if seen.finished or seen.controller else f"{seen.stage}, no process is running"
         spent = f"{seen.calls} calls, {seen.executions} runs, {dollars}"
         return cls(name, seen.problem, seen.method, stage, error_text(seen.best_nrmse), spent)
 
@@ -107,5 +107,5 @@ def _rendered(
         for section in made(path):
             yield section.anchor, render_part(section, prefix)
     except ExpectedError as error:
-        failed = Section("now", "Where it stands", (Note(str(error), "warning"),))
+        failed = Section("now", "State", (Note(str(error), "warning"),))
         yield "now", render_part(failed, prefix)

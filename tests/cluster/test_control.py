@@ -100,10 +100,10 @@ def test_status_shows_the_chain_the_jobs_and_what_they_used(
     assert facts["gpu_hours"] > 0
     assert facts["jobs"] == 5
     words = said("status", run)
-    assert f"steered by  job {first} (link 1, RUNNING) on n" in words
-    assert f"then job {second} (link 2, PENDING: Dependency)" in words
+    assert f"controlled by  job {first} (controller 1, RUNNING) on n" in words
+    assert f"then job {second} (controller 2, PENDING: Dependency)" in words
     assert " of 10 GPU-hours" in words
-    assert words.rstrip().endswith(f"what they print: sharp logs {run}")
+    assert words.rstrip().endswith(f"output: sharp logs {run}")
 
 
 def test_without_slurm_nothing_is_asked(
@@ -113,8 +113,8 @@ def test_without_slurm_nothing_is_asked(
     with monkeypatch.context() as patch:
         patch.setenv("PATH", "/nowhere")
         words = said("status", run, "--no-slurm")
-        assert f"steered by  job {first} (link 1)" in words
-        assert "Slurm was not asked." in words
+        assert f"controlled by  job {first} (controller 1)" in words
+        assert "Slurm was not queried." in words
         assert "no command 'squeue'" in said("status", run)
 
 
@@ -127,7 +127,7 @@ def test_a_slurm_that_is_away_is_said_and_the_rest_is_shown(
     until(lambda: not living_jobs(campaign, slurm))
     with without_controller(cluster):
         words = said("status", run)
-        assert f"steered by  job {first} (link 1)" in words
+        assert f"controlled by  job {first} (controller 1)" in words
         assert "squeue gave no answer within 3 s." in words or "Unable to contact slurm controller" in words
         result = sharp("cancel", run, "--yes")
         assert isinstance(result.exception, SlurmUnreachable)
@@ -249,7 +249,7 @@ def test_cancelling_leaves_no_job_and_lets_no_successor_start(
     assert json.loads(said("cancel", run, "--json")) == {"cancelled": [], "left": []}
     assert "has no jobs; it ended at " in said("cancel", run)
     words = said("status", run)
-    assert "steered by  nobody" in words
+    assert "controlled by  none" in words
     assert f"Continue with: sharp launch {run}" in words
 
 

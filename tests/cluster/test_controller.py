@@ -130,4 +130,4 @@ def test_walltimes_and_people_end_controllers(place: Place) -> None:
     place.until(lambda: not place.jobs(), "no job is left")
     stopped = place.sharp("advance", place.run)
     assert stopped.returncode == 5
-    assert "asked to stop" in stopped.stderr
+    assert "stop was requested" in stopped.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -15,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from hpc.errors import WorkCancelled
-from hpc.queue import Dispatcher, DispatchTimeouts, Queue
+from hpc.queue import Dispatcher, DispatchTimeouts, HeartbeatStore, Queue
 from hpc.quiescence import QuiescenceTracker
 from hpc.slurm import (
     Campaign,
@@ -36,7 +36,7 @@ from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.problems.limits import ResourceLimits
 from sharp.runs.cluster.slurm_backend import SlurmEvaluator, make_dispatcher
 from tests.helpers import finding_helpers
-from tests.helpers.cluster.private_slurm import PrivateSlurm, shadow
+from tests.helpers.cluster.private_slurm import PrivateSlurm, parent, shadow
 from tests.helpers.cluster.profiles import profile_of
 from tests.helpers.evaluation.evaluation_waves import PROBLEM, RLIMITS, SHIFT, SPLITS, request, waves
 
@@ -314,22 +314,53 @@ async def test_an_element_that_is_told_to_end_gives_its_work_back(cluster: Priva
     each_once(lab, 4)
 
 
-async def test_who_cancels_an_element_stops_the_work_and_it_can_go_on(
-    cluster: PrivateSlurm, lab: Lab
-) -> None:
-    async with lab.dispatching() as (_, evaluator):
-        work = [asyncio.create_task(evaluator.evaluate(lab.request(number))) for number in range(8)]
+async def test_the_work_of_a_cancelled_element_is_done_by_others(cluster: PrivateSlurm, lab: Lab) -> None:
+    async with lab.dispatching() as (dispatcher, evaluator):
+        work = evaluating(evaluator, lab, 8)
         await until(lambda: len(lab.marks("begin")) == 4)
         (job, *_) = sorted(job.id for job in lab.jobs())
         cluster.command("scancel", job)
-        with pytest.raises(WorkCancelled, match=f"Job {job} was cancelled by somebody"):
-            await asyncio.wait_for(asyncio.gather(*work), 600)
-        await asyncio.gather(*work, return_exceptions=True)
-    lab.open_gate()
-    async with lab.dispatching() as (dispatcher, evaluator):
-        await finished(evaluating(evaluator, lab, 8))
+        await until(lambda: lab.marks("begin").total() == 5)
+        lab.open_gate()
+        await finished(work)
         await over(lab, dispatcher)
     each_once(lab, 8)
+    assert any(f"Job {job} was cancelled" in said for said in lab.warnings)
+
+
+async def test_a_job_evaluates_several_programs_at_once_each_on_its_share(
+    cluster: PrivateSlurm, tmp_path: Path
+) -> None:
+    lab = lab_in(
+        tmp_path,
+        dispatch={"slots_per_worker": 2, "max_workers": 1, "keep_logs": "1h"},
+        role={"gpus": 2, "time": "10min", "cpus": 2},
+    )
+    async with lab.dispatching() as (dispatcher, evaluator):
+        work = evaluating(evaluator, lab, 6)
+        await until(lambda: len(lab.marks("begin")) == 2)
+        claims = Queue(lab.campaign.queue).claims()
+        assert sorted(ticket.worker.partition("-")[2] for ticket in claims) == ["0", "1"]
+        (element,) = {ticket.worker.partition("-")[0] for ticket in claims}
+        (_, slot) = sorted(slot_processes(cluster))
+        os.kill(slot, signal.SIGKILL)
+        await until(lambda: lab.marks("begin").total() == 2 and len(Queue(lab.campaign.queue).claims()) == 1)
+        lab.open_gate()
+        await finished(work)
+        (sign,) = HeartbeatStore(lab.campaign.queue).signs()
+        assert sign.worker == element
+        await over(lab, dispatcher)
+    assert lab.marks("end").keys() == set(range(6))
+    (log,) = lab.campaign.logs.glob("*/*.out")
+    assert log.name.startswith(element.partition(".")[0])
+
+
+def slot_processes(cluster: PrivateSlurm) -> list[int]:
+    """Return the processes of jobs that were forked from another one of the same command line."""
+    runners = {
+        pid for pid in cluster.processes() if b"submitit.core" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    }
+    return [pid for pid in runners if parent(pid) in runners]
 
 
 LOST = (

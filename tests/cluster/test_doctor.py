@@ -172,7 +172,7 @@ def test_jax_must_compute_on_the_gpus_asked_for(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     gpu, jax = machine.check_gpus(1)
     assert (gpu.level, gpu.found) == ("ok", "NVIDIA H100, 81559 MiB, 550.54")
-    assert (jax.level, jax.found) == ("failure", "1 GPUs asked for, JAX has cpu 1")
+    assert (jax.level, jax.found) == ("failure", "1 GPUs requested, JAX has cpu 1")
     assert "jax[cuda12]" in jax.remedy
 
 
@@ -189,7 +189,7 @@ def test_jax_must_compute_on_the_gpus_asked_for(tmp_path: Path, monkeypatch: pyt
         ("import os; os.abort()", 0, "failure", "cannot be imported in rlimits"),
         (TORCH_FOUND, 0, "ok", "PyTorch 2.0, imported in rlimits in 3.0 s; threads: 1, GPUs: 1"),
         (TORCH_FOUND, 1, "ok", "GPUs: 1"),
-        (TORCH_FOUND, 2, "failure", "2 GPUs asked for; PyTorch 2.0"),
+        (TORCH_FOUND, 2, "failure", "2 GPUs requested; PyTorch 2.0"),
     ],
 )
 def test_torch_is_looked_for_where_programs_run(
@@ -207,7 +207,7 @@ def test_a_broken_driver_and_missing_gpus_are_found(tmp_path: Path, monkeypatch:
     )
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     given, driver, _ = machine.check_gpus(2)
-    assert "2 GPUs asked for, CUDA_VISIBLE_DEVICES=0" in given.found
+    assert "2 GPUs requested, CUDA_VISIBLE_DEVICES=0" in given.found
     assert "version mismatch" in driver.found
     assert {given.level, driver.level} == {"failure"}
 

@@ -8,7 +8,7 @@ import resource
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import landlock, seccomp
+from . import landlock, mounts, seccomp
 from .kernel import PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, capset, prctl
 
 _NO_CAPABILITIES = bytes(24)
@@ -18,9 +18,14 @@ _CAPABILITIES_V3 = (0x20080522).to_bytes(4, "little") + bytes(4)
 def apply_restrictions(bonds: Mapping[str, Any], watchers: Iterable[int]) -> None:
     """Bind this process and all that it will start; there is no way back. Raises `OSError`.
 
-    `bonds` has `limits` ({name: (soft, hard)}), and, or else None, `files` (the arguments of
-    `landlock.restrict`) and `calls` (those of `seccomp.install_seccomp_filter` but for the watchers).
+    `bonds` has `processors` (numbers of those to run on), `folders` (the arguments of `mounts.private_folders`),
+    `limits` ({name: (soft, hard)}), and, or else None, `files` (the arguments of `landlock.restrict`) and
+    `calls` (those of `seccomp.install_seccomp_filter` but for the watchers).
     """
+    os.sched_setaffinity(0, bonds["processors"])
+    private = mounts.private_folders(**bonds["folders"])
+    if private:
+        os.environ["TMPDIR"] = mounts.TEMPORARY
     # Should memory run out all the same, this is what to end first.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
         file.write("1000")
@@ -37,6 +42,12 @@ def apply_restrictions(bonds: Mapping[str, Any], watchers: Iterable[int]) -> Non
     capset(_CAPABILITIES_V3, _NO_CAPABILITIES)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     if bonds["files"] is not None:
-        landlock.restrict(**bonds["files"])
-    if bonds["calls"] is not None:
-        seccomp.install_seccomp_filter(watchers, **bonds["calls"])
+        own = mounts.PRIVATE_FOLDERS if private else ()
+        landlock.restrict(**{**bonds["files"], "writable": [*bonds["files"]["writable"], *own]})
+    if (calls := bonds["calls"]) is not None:
+        hidden = private and bonds["folders"]["hide"] and landlock.abi() >= landlock.SCOPES_SINCE
+        calls = {
+            **calls,
+            "local_sockets": calls["local_sockets"] or hidden,
+        }  # servers of the machine are out of reach
+        seccomp.install_seccomp_filter(watchers, **calls)

@@ -31,6 +31,17 @@ def capset(header: bytes, data: bytes) -> int:
     return _checked(_libc.capset(header, data))
 
 
+def unshare(flags: int) -> int:
+    """Call unshare(2)."""
+    return _checked(_libc.unshare(flags))
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> int:
+    """Call mount(2)."""
+    names = (os.fsencode(text) for text in (source, target, kind))
+    return _checked(_libc.mount(*names, ctypes.c_ulong(flags), options.encode()))
+
+
 def _checked(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()

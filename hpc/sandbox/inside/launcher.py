@@ -1,7 +1,8 @@
 """The trusted process inside the sandbox: starts programs on request and buries them to the last one.
 
 It is single-threaded, holds a socket to whoever started it as its standard input, and serves one request at
-a time: a JSON object and four descriptors (stdout, stderr, events, answers). It answers with JSON objects:
+a time: a JSON object and descriptors (stdout, stderr, events, answers, doors to control groups). It
+answers with JSON objects:
 `{"ready": names of modules that could not be imported}` once; then for each request `{"failed": reason}` if
 the program could not be started, or else `{"ended": wait status}` when its first process has ended and
 `{"over": [processor seconds, largest resident set in KB]}` when no process is left of it. As the subreaper of
@@ -32,6 +33,7 @@ from .kernel import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, p
 
 _MAX_REQUEST = 1 << 18
 _MAX_REASON = 1000
+_MAX_DESCRIPTORS, _PIPES = 16, 4
 
 Program = Callable[[], NoReturn]
 
@@ -69,7 +71,7 @@ class _Keeper:
     def serve(self) -> Program:
         """Start what is asked for and watch it to the end, again and again."""
         while True:
-            message, descriptors, _, _ = socket.recv_fds(self._control, _MAX_REQUEST, 4)
+            message, descriptors, _, _ = socket.recv_fds(self._control, _MAX_REQUEST, _MAX_DESCRIPTORS)
             if not message:
                 sys.exit()
             program = self._start(json.loads(message), descriptors)
@@ -99,7 +101,9 @@ class _Keeper:
         """Make of this fork the process of a program; whatever prevents that goes through `complaints`."""
         try:
             self._control.detach()
-            _separate(self._watchers[0], descriptors, complaints)
+            for door in descriptors[_PIPES:]:
+                os.write(door, b"0")  # enters the group
+            _separate(self._watchers[0], descriptors[:_PIPES], complaints)
             os.chdir(request["folder"])
             os.environ.clear()
             os.environ.update(request["environment"])

@@ -41,7 +41,7 @@ _MMAP_FLAGS, _BUFFERS = 3, (7, 8)  # SO_SNDBUF, SO_RCVBUF
 _OUTLIVING = ("shmget", "msgget", "semget", "mq_open", "add_key", "request_key", "keyctl")
 _INTRUDING = ("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "pidfd_send_signal")
 _REMODELLING = ("unshare", "setns", "mount", "fsopen", "open_tree")
-_OF_ONESELF = ("prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler")
+_OF_ONESELF = ("prlimit64", "sched_setattr", "sched_setparam", "sched_setscheduler")
 _SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 _ATTRIBUTES = (
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
@@ -130,6 +130,7 @@ def _always(receivers: list[Instruction]) -> Iterator[Rule]:
         yield name, [(_RETURN, 0, 0, _REFUSE)]
     for name in _OF_ONESELF:
         yield name, _only(0)
+    yield "sched_setaffinity", [_load(0), *_if(0, _IGNORE), _REFUSED]  # libraries pin themselves, in vain
     yield from _unwatched()
     yield "prctl", [_load(0), *_if(PR_SET_DUMPABLE, _REFUSE), (_RETURN, 0, 0, _ALLOW)]  # it hides open files
     yield (

@@ -360,7 +360,7 @@ def assemble_problem(call: ToolContext) -> ToolResult:
     if found.problem is None:
         raise ToolError(f"assemble_problem: {objections(found.concerns)}")
     told = [f"{name}: {value}" for name, value in problem_summary(found.problem)]
-    return ToolResult({"problem": found.problem}, {"as understood": told})
+    return ToolResult({"problem": found.problem}, {"as parsed": told})
 
 
 def _fragment(call: ToolContext) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def _error(title: str, name: str) -> TableMetric:
 
 METRICS: Mapping[str, TableMetric] = {
     "nrmse": _error("error on test data (nRMSE)", "nrmse"),
-    "nrmse_reference": _error("error against the true solution", "nrmse_reference"),
+    "nrmse_reference": _error("error against the reference solution", "nrmse_reference"),
     "validation_nrmse": _error("error on validation data (nRMSE)", "validation_nrmse"),
     "rounds": TableMetric("rounds", _column("rounds")),
     "cycles": TableMetric("judging cycles", _column("cycles")),

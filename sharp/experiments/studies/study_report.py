@@ -135,8 +135,9 @@ def _notes(file: StudyFile, sweep: SweepFile, rows: DataFrame) -> Iterator[Note]
     below = int((rows["flag"] == "below").sum())
     if below:
         yield Note(
-            f"In {plural(below, 'run')} the winner's error is below the floor: the program is nearer to the data set "
-            "than the true solution is, so a smaller error is no greater accuracy. Such cells are marked.",
+            f"In {plural(below, 'run')} the winner's error is below the data-set error: the program is "
+            "nearer to the data set "
+            "than the reference solution is, so a smaller error is no greater accuracy. Such cells are marked.",
             "warning",
         )
     yield from mixed_versions(rows)

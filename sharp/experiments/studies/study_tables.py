@@ -52,7 +52,7 @@ from sharp.experiments.tables import (
 from sharp.report import floor_levels
 
 NOT_KNOWN = "not known to us"
-FLOOR = "the data's own distance from the true solution"
+FLOOR = "the data-set error"
 RECORD = {
     **dict.fromkeys(("view", "row", "column", "measure", "part"), "string"),
     "step": "float64",
@@ -277,7 +277,7 @@ def _cell_lines(group: CellGroup, metric: TableMetric) -> Iterator[str]:
         for flag in ("below", "at"):
             if count := group.flagged(flag):
                 of = "" if len(group.runs) == 1 else f"{count} of {len(group.runs)} "
-                yield f"{of}{flag} floor"
+                yield f"{of}{flag} data-set error"
     if group.remark:
         yield group.remark
 

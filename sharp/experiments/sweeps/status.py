@@ -11,17 +11,17 @@ from typing import Any
 from hpc.journal import read_holder
 from sharp.document import Block, Facts, Paragraph, plural
 from sharp.experiments.run_summary import RunSummary, lowest
-from sharp.experiments.sweeps.folder import begun_runs, check_sweep
-from sharp.experiments.sweeps.sweep_log import UsageTotals, read_record
+from sharp.experiments.sweeps.folder import begun_runs, check_sweep, run_path
+from sharp.experiments.sweeps.sweep_log import SweepRecord, UsageTotals, read_record
 from sharp.llm import ClusterUsage
-from sharp.runs import BudgetStatus, allowances
+from sharp.runs import BudgetStatus, Status, allowances, view
 
 _SHOWN = 8
 
 
 @dataclass(frozen=True)
 class SweepStatus:
-    """A sweep at a glance. `completed` are the sums over runs that rest; what is at work now is not in them.
+    """A sweep at a glance. `used` are the sums over all runs, those at work included, as far as they are recorded.
 
     `controller` says who carries it out, if anyone does. `best` is the cell with the lowest error on test data, if all
     have the same data. `budgets` are those of the whole sweep.
@@ -34,7 +34,7 @@ class SweepStatus:
     controller: str | None
     failed: Mapping[str, str]
     following: tuple[str, ...]
-    completed: Mapping[str, float | None]
+    used: Mapping[str, float | None]
     failures: Mapping[str, int]
     best: str | None
     best_nrmse: float | None
@@ -58,10 +58,14 @@ def view_sweep(folder: Path, spent: ClusterUsage | None = None) -> SweepStatus:
     """
     check_sweep(folder)
     record, begun, holder = read_record(folder), begun_runs(folder), read_holder(folder)
-    states = {cell: record.state_of(cell, begun=cell in begun) for cell in record.planned}
+    states = {cell: _state(folder, record, cell, begun=cell in begun) for cell in record.planned}
     rows = {
-        cell: record.rows[cell] for cell, state in states.items() if cell in record.rows and state != "new"
+        cell: record.rows[cell]
+        for cell, state in states.items()
+        if cell in record.rows and state not in ("new", "running")
     }
+    at_work = [view(run_path(folder, cell)) for cell in begun & states.keys() - rows.keys()]
+    failed = [*(row.failures for row in rows.values()), *(status.failures for status in at_work)]
     best_nrmse, best = lowest(rows) or (None, None)
     paid = sum(map(UsageTotals.of_row, rows.values()), UsageTotals()).ledger()
     worked = ClusterUsage(wall_time=record.worked_minutes)
@@ -73,8 +77,8 @@ def view_sweep(folder: Path, spent: ClusterUsage | None = None) -> SweepStatus:
         controller=f"process {holder.pid} on {holder.host}" if holder else None,
         failed={cell: rows[cell].note for cell, state in states.items() if state == "failed"},
         following=tuple(cell for cell, state in states.items() if state in ("unfinished", "new"))[:_SHOWN],
-        completed=_sums(rows.values()),
-        failures=dict(sum((Counter(row.failures) for row in rows.values()), Counter())),
+        used=_sums(rows.values(), at_work),
+        failures=dict(sum((Counter(failures) for failures in failed), Counter[str]())),
         best=best,
         best_nrmse=best_nrmse,
         budgets=allowances({"config": {"budget": record.budget}}, paid, spent or worked),
@@ -95,7 +99,7 @@ def sweep_blocks(
 
 
 def _facts(status: SweepStatus) -> Iterator[tuple[str, str]]:
-    sums = status.completed
+    sums = status.used
     counts = {name: f"{value:,.0f}" for name, value in sums.items() if value is not None}
     dollars = "dollars unknown" if sums["dollars"] is None else f"${sums['dollars']:.4g}"
     paid = f"{counts['calls']} paid for, {counts['reused_calls']} shared"
@@ -120,11 +124,25 @@ def _facts(status: SweepStatus) -> Iterator[tuple[str, str]]:
         yield "next", ", ".join(status.following) + (f" and {left} more" if left > 0 else "")
 
 
-def _sums(rows: Collection[RunSummary]) -> dict[str, float | None]:
-    names = ("calls", "reused_calls", "evaluations", "cached_evaluations", "executions", "gpu_seconds")
-    sums: dict[str, float | None] = {name: sum(getattr(row, name) for row in rows) for name in names}
+def _state(folder: Path, record: SweepRecord, cell: str, *, begun: bool) -> str:
+    state = record.state_of(cell, begun=begun)
+    at_work = begun and state == "unfinished" and read_holder(run_path(folder, cell)) is not None
+    return "running" if at_work else state
+
+
+def _sums(rows: Collection[RunSummary], at_work: Collection[Status]) -> dict[str, float | None]:
+    names = ("calls", "evaluations", "executions")
+    sums: dict[str, float | None] = {
+        name: sum(getattr(row, name) for row in (*rows, *at_work)) for name in names
+    }
+    sums["reused_calls"] = sum(row.reused_calls for row in rows)
+    sums["cached_evaluations"] = sum(row.cached_evaluations for row in rows) + sum(s.cached for s in at_work)
+    sums["gpu_seconds"] = sum(row.gpu_seconds for row in rows)
     paid = sum(map(UsageTotals.of_row, rows), UsageTotals()).account
-    return {**sums, "tokens": paid.tokens, "dollars": paid.dollars}
+    now = [status.dollars for status in at_work]
+    known = None if paid.dollars is None or None in now else paid.dollars + sum(filter(None, now))
+    tokens = paid.tokens + sum(status.prompt_tokens + status.completion_tokens for status in at_work)
+    return {**sums, "tokens": tokens, "dollars": known}
 
 
 def next_step(status: SweepStatus) -> str:
@@ -133,4 +151,4 @@ def next_step(status: SweepStatus) -> str:
         return f"Finished. Report: {Path(status.sweep) / 'report.html'}, table: {Path(status.sweep) / 'table.csv'}"
     if status.controller is not None:
         return f"Running: {status.controller}. Look again with: sharp watch {status.sweep}"
-    return f"Nobody works on it. Continue with: sharp sweep {status.sweep}"
+    return f"No process is running. Continue with: sharp sweep {status.sweep}"

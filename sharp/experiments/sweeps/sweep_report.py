@@ -112,7 +112,8 @@ def notes(rows: DataFrame) -> Iterator[Note]:
     below = int((rows["flag"] == "below").sum())
     if below:
         yield Note(
-            f"In {plural(below, 'run')} the winner's error is below the floor: it imitates the data set's errors, and "
+            f"In {plural(below, 'run')} the winner's error is below the data-set error: it imitates the "
+            "data set's errors, and "
             "a smaller error is no greater accuracy.",
             "warning",
         )
@@ -133,8 +134,10 @@ def _results(rows: DataFrame) -> Section:
         number("time", "seconds", duration_text),
     )
     explained = Paragraph(
-        "Errors of the winners on test data, which is opened once, when a run has chosen its winner; the floor is the "
-        "data set's own distance from the true solution. Calls, tokens and dollars are what a cell has paid for "
+        "Errors of the winners on test data, which is opened once, when a run has chosen its winner; "
+        "the data-set error "
+        "is the distance of the data set from the reference solution. Calls, tokens and dollars are "
+        "what a cell has paid for "
         f"itself. The CSV file beside this page has more columns. {LEGEND}"
     )
     return Section("results", "Results", (explained, table(rows, columns)))

@@ -50,7 +50,7 @@ from sharp.runs import (
 )
 from sharp.runs.cluster.launch import preview
 
-_LATER = "When the cells that it knows are at rest, it goes on with those that were added."
+_LATER = "It runs the added cells when the others have completed or failed."
 _EFFECT = b'"event":"effect"'
 
 
@@ -166,7 +166,7 @@ def launch_sweep(plan: SweepPlan, cluster: ClusterProfile, progress: ProgressCal
         launched = launch(SweepWorkload.of(plan.folder), cluster)
     except RunLocked:
         campaign = find_campaign(folder)
-        assert campaign is not None, "somebody steers it"
+        assert campaign is not None, "another process runs it"
         sentence = f"A controller is at work on it. {_LATER}"
         return LaunchResult(str(campaign.folder), campaign.id, campaign.cluster.name, None, sentence)
     return replace(launched, sentence=f"{launched.sentence} {_LATER}") if at_work else launched

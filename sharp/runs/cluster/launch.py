@@ -10,7 +10,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hpc.campaign import ControllerJob, Workload, active_controllers, link_script, restart_chain, submit_first
+from hpc.campaign import (
+    ADVANCE_LOG,
+    ControllerJob,
+    Workload,
+    active_controllers,
+    link_script,
+    restart_chain,
+    submit_first,
+)
 from hpc.errors import RunLocked
 from hpc.files import make_directory
 from hpc.journal import Lease, read_holder
@@ -89,10 +97,9 @@ def profile_of(folder: Path, cluster: ClusterProfile | None) -> ClusterProfile:
     return known.cluster
 
 
-def check_slurm() -> None:
-    """Raise `SlurmMissing` where no job can be submitted from."""
-    commands = Commands()
-    if commands.find("sbatch") is None:
+def check_slurm(cluster: ClusterProfile) -> None:
+    """Raise `SlurmMissing` where no job of a cluster can be submitted from."""
+    if cluster.batch_system == "slurm" and Commands().find("sbatch") is None:
         raise SlurmMissing(
             f"There is no command 'sbatch'. {INSTALLATION}; --dry-run shows what would be submitted."
         )
@@ -106,7 +113,7 @@ def _control(folder: Path, cluster: ClusterProfile) -> Iterator[ControllerContex
         lease = Lease.acquire(place)
     except RunLocked:
         raise RunLocked(
-            f"{folder} is being carried on by {read_holder(place) or 'another process'} just now. Wait for it, or stop "
+            f"{folder} is being run by {read_holder(place) or 'another process'} just now. Wait for it, or stop "
             f"it first: sharp cancel {shlex.quote(str(folder))}"
         ) from None
     try:
@@ -139,12 +146,12 @@ def _go_on(control: ControllerContext, workload: Workload[Any]) -> tuple[str | N
 
 
 def _by_hand(campaign: Campaign) -> str:
-    folder, log = campaign.folder, campaign.logs / "advance.log"
+    folder, log = campaign.folder, campaign.logs / ADVANCE_LOG
     command = shlex.join([sys.executable, "-P", "-m", "sharp.cli", "advance", str(folder)])
     line = f"{command} >> {shlex.quote(str(log))} 2>&1"
     cron = "*/10 * * * * " + line.replace("%", r"\%")
     return (
-        f"On {campaign.cluster.name} jobs may not submit jobs (submit_from_compute: false): no job steers this. Run\n"
+        f"On {campaign.cluster.name} jobs may not submit jobs (submit_from_compute: false). Run\n"
         f"  sharp advance {shlex.quote(str(folder))}\n"
         "on a login node again and again until it exits with 0 instead of 75, or let cron do it (crontab -e):\n"
         f"  {cron}"
@@ -190,7 +197,7 @@ def preview(
         following = render_script(link_script(second, after="0"))
         jobs.append(JobPreview("controller", "by each one, before it works", following))
     dispatch = cluster.dispatch
-    elements = max(min(-(-at_once // dispatch.items_per_worker), dispatch.max_workers), 1)
+    elements = max(min(-(-at_once // dispatch.pack), dispatch.max_workers), 1)
     arrays = Arrays(campaign, Slurm(), evaluate_entries, render_script, beat_s=0.0)
     array = arrays.script(f"{campaign.id}-e1", elements)
     jobs.append(JobPreview("evaluate", "whenever evaluations wait", array))

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from hpc.errors import InfrastructureError
-from hpc.queue import PilotOptions, WorkItem, serve
+from hpc.queue import PilotOptions, WorkItem, in_slots, serve
 from hpc.sandbox import SandboxPolicy
 from sharp.evaluation import WorkerPool, read_result, read_task
 
 
 def evaluate_entries(terms: Mapping[str, Any]) -> None:
     """Be an element that evaluates task folders; `terms` are the fields of `hpc.queue.pilot.PilotOptions`."""
-    asyncio.run(_evaluate(PilotOptions(**terms)))
+    options = PilotOptions(**terms)
+    in_slots(options, lambda: asyncio.run(_evaluate(options)))
 
 
 async def _evaluate(terms: PilotOptions) -> None:

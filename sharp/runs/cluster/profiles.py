@@ -28,7 +28,7 @@ PROGRAM = "sharp"
 """The command that people steer campaigns by; names of jobs begin with it."""
 
 _HEADING = """\
-# Drafted by `sharp cluster init` from what Slurm says of this cluster. Read every line, then try it:
+# Drafted by `sharp cluster init` from Slurm. Check every line, then test it:
 #   sharp doctor --cluster {name}"""
 
 

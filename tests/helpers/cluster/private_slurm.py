@@ -145,7 +145,7 @@ class PrivateSlurm:
             self.command("scancel", "-u", str(os.getuid()))
         for name in (*self.nodes, "slurmctld", "munged"):
             self._end(name)
-        _kill(self._processes())
+        _kill(self.processes())
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def command(self, *arguments: str) -> str:
@@ -277,7 +277,7 @@ class PrivateSlurm:
                 raise RuntimeError(f"Slurm did not come so far that {what} (ended: {ended}).\n{self.logs()}")
             time.sleep(0.1)
 
-    def _processes(self, variable: str | None = None) -> list[int]:
+    def processes(self, variable: str | None = None) -> list[int]:
         """Return the processes with this cluster's configuration (and a variable) in their environment."""
         wanted = {f"SLURM_CONF={self.configuration}".encode(), *([variable.encode()] if variable else [])}
         daemons = {os.getpid(), *(daemon.pid for daemon in self._daemons.values())}
@@ -285,8 +285,8 @@ class PrivateSlurm:
 
     def _processes_of(self, node: str) -> list[int]:
         """Return what runs for jobs of a node, and the slurmstepd above each."""
-        below = self._processes(f"SLURMD_NODENAME={node}")
-        above = {_parent(pid) for pid in below}.intersection(self._processes())
+        below = self.processes(f"SLURMD_NODENAME={node}")
+        above = {parent(pid) for pid in below}.intersection(self.processes())
         return [*above, *below]
 
 
@@ -306,7 +306,7 @@ def _environment(pid: int) -> set[bytes]:
     return set()
 
 
-def _parent(pid: int) -> int:
+def parent(pid: int) -> int:
     with contextlib.suppress(OSError):
         return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
     return 0

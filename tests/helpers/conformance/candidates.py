@@ -122,7 +122,7 @@ def _read(theme: str) -> tuple[Candidate, ...]:
 THEMES = {
     theme: _read(theme)
     for theme in (
-        *("Returns", "Endings", "Resources", "Runtime", "Processes", "Forgeries", "Files"),
+        *("Legitimate", "Returns", "Endings", "Resources", "Runtime", "Processes", "Forgeries", "Files"),
         "Secrets and neighbours",
     )
 }

@@ -13,10 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import axe_core_python
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WAIT_S = 60.0
+AXE = Path(axe_core_python.__file__).with_name("axe.min.js")
 
 
 def browser_path() -> str:
@@ -84,6 +86,14 @@ class Tab:
         path.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot")["data"]))
         return path
 
+    def violations(self) -> list[str]:
+        """Return what axe-core finds against accessibility in the page: each rule, and the place that breaks it."""
+        self.run(AXE.read_text(encoding="utf-8") + "; null")
+        return self.run(
+            "axe.run(document, {resultTypes: ['violations']}).then(found => found.violations.flatMap("
+            "rule => rule.nodes.map(node => `${rule.id}: ${node.target} ${node.html.slice(0, 200)}`)))"
+        )
+
     def end(self) -> None:
         """Close the pipe from the browser."""
         self._from.close()
@@ -128,5 +138,4 @@ def open_tab(profile: Path) -> Iterator[Tab]:
         tab.end()
 
 
-AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"

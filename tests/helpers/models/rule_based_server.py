@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 from sharp.llm import ChatRequest, Message
 from sharp.rule_based.backend import RuleBasedBackend
 from tests.helpers.models.scripted_chat_server import Handler, completion
+
+_TURN = threading.Lock()  # CPython 3.11 confuses the depths of syntax trees that threads build at a time
 
 
 def answer_by_rules(handler: Handler, body: dict[str, Any]) -> None:
@@ -21,5 +24,6 @@ def answer_by_rules(handler: Handler, body: dict[str, Any]) -> None:
         seed=body.get("seed", 0),
         n=body.get("n", 1),
     )
-    reply = asyncio.run(RuleBasedBackend("rule-based").complete(request))
+    with _TURN:
+        reply = asyncio.run(RuleBasedBackend("rule-based").complete(request))
     handler.reply(200, completion(*reply.texts))

@@ -79,7 +79,7 @@ def test_another_try_is_a_new_run_that_names_the_old_one(sharp: Sharp, late: Pat
     ("kind", "sentence"),
     [
         ("syntax", "such a failure is a result: the same program fails so on every machine"),
-        ("machine", "what a machine did wrong is in no record"),
+        ("machine", "infrastructure failures are not recorded"),
         ("tiemout", "there is no such failure"),
         ("memory", "no evaluation failed by memory; failures there: "),
     ],

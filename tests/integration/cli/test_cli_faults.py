@@ -41,12 +41,12 @@ def test_a_second_controller_waits_or_takes_over(sharp: Sharp, finished: Path, t
     second = sharp.fails(5, "resume", run)
     assert f"{run} is in use by process {first.pid} on" in second
     assert "--steal-lease" in second
-    assert "go on with" not in second
+    assert "continue with" not in second
     sharp.ok("resume", run, "--steal-lease")
     code, said = end(first, signal.SIGCONT)
     assert code == 5
     assert f"{run} has been taken over" in said
-    assert "go on with" not in said
+    assert "continue with" not in said
     assert tournament(run) == tournament(finished)
     assert not workers_of(run)
 
@@ -60,9 +60,7 @@ def test_an_interrupted_run_says_how_to_go_on(
     wait_for(lambda: evaluating(run), process)
     code, said = end(process, number)
     assert code == 130
-    assert said.endswith(
-        f"sharp: interrupted\nsharp: what was finished is kept; go on with: sharp resume {run}\n"
-    )
+    assert said.endswith(f"sharp: interrupted\nsharp: results are kept; continue with: sharp resume {run}\n")
     assert "Traceback" not in said
     assert not workers_of(run)
     assert sharp("resume", run).returncode == 0
@@ -86,7 +84,7 @@ def test_killed_in_the_middle_of_an_evaluation(sharp: Sharp, finished: Path, tmp
     recorded = read_run(run).effects
     assert recorded
     status = sharp("status", run)
-    assert f"Nobody works on it. Continue with: sharp resume {run}" in status.stdout
+    assert f"No process is running. Continue with: sharp resume {run}" in status.stdout
     assert sharp("resume", run).returncode == 0
     assert recorded.items() <= read_run(run).effects.items()
     assert tournament(run) == tournament(finished)
@@ -108,7 +106,7 @@ def test_a_full_disk_loses_nothing(sharp: Sharp, finished: Path, tmp_path: Path)
     stopped = sharp.process("resume", run, preexec_fn=small_files)
     assert stopped.returncode == 5, stopped.stderr
     assert "could not be written: File too large. Everything recorded before stands" in stopped.stderr
-    assert f"go on with: sharp resume {run}" in stopped.stderr
+    assert f"continue with: sharp resume {run}" in stopped.stderr
     recorded = read_run(run).effects
     assert recorded
     assert sharp("resume", run).returncode == 0
@@ -317,7 +315,7 @@ def test_a_budget_stops_and_a_larger_one_goes_on(
     stopped = sharp.run(run, **{f"budget__{name}": str(limit)})
     assert stopped.returncode == 6
     assert f"sharp: the budget of {limit} {name} is used up" in stopped.stderr
-    assert f"go on with: sharp resume {run} --budget NAME=VALUE" in stopped.stderr
+    assert f"continue with: sharp resume {run} --budget NAME=VALUE" in stopped.stderr
     replayed = sharp("replay", run)
     assert replayed.returncode == 0, replayed.stdout
     assert f"The run was stopped there: the budget of {limit} {name} is used up" in replayed.stdout
@@ -352,7 +350,7 @@ def test_a_machine_that_fails_is_tried_again(sharp: Sharp, finished: Path, tmp_p
     stopped = broken.run(run, evaluation__workers="1")
     assert stopped.returncode == 7
     assert stopped.stderr.count("failed with exit code 9") == 4
-    assert f"go on with: sharp resume {run}" in stopped.stderr
+    assert f"continue with: sharp resume {run}" in stopped.stderr
     assert read_run(run).effects == {}, "nothing is asked of a model before programs can run"
     (tmp_path / "left").write_text("2")
     resumed = broken("resume", run)

@@ -60,7 +60,7 @@ def made(tried: Sharp, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("options", "said"),
     [
         (["tabel2"], "there is no study 'tabel2'; did you mean 'table2'?"),
-        (["tiny", "--paper-models", "--model", "o3"], "it goes with neither --model nor --judge"),
+        (["tiny", "--paper-models", "--model", "o3"], "omit --model and --judge"),
         (["tiny", "--judge", "o3"], "--judge needs --model"),
         (["tiny", "--model", "gpt-4oo"], "there is no model card 'gpt-4oo'; did you mean 'gpt-4o'?"),
         (

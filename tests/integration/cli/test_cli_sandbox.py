@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from hpc.sandbox import SandboxPolicy, open_interpreter, probe_tiers
+from hpc.sandbox import SandboxPolicy, limit_keepers, open_interpreter, probe_tiers
 from tests.helpers.cli.sharp_command import Sharp
 
 
@@ -20,6 +20,7 @@ def test_every_tier_is_told(sharp: Sharp) -> None:
 def test_all_is_told_as_json(sharp: Sharp) -> None:
     told = sharp.json("sandbox")
     assert told["tiers"] == [asdict(tier) for tier in probe_tiers()]
+    assert told["limits"] == limit_keepers()
     with open_interpreter(SandboxPolicy()) as chosen:
         assert told["auto"] == {"tier": chosen.tier, "warm": chosen.warm, "note": chosen.note}
 

@@ -161,7 +161,7 @@ def test_a_dead_server_ends_the_run_and_another_goes_on(
     dead = begin(sharp, run, server, models__deadline_s="15")
     assert dead.returncode == 4
     assert "HTTP 503: overloaded" in dead.stderr
-    assert f"go on with: sharp resume {run}" in dead.stderr
+    assert f"continue with: sharp resume {run}" in dead.stderr
     assert len(read_run(run).effects) == 3
     with serving() as other:
         other.script = [play]

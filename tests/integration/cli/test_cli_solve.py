@@ -78,7 +78,7 @@ def test_what_is_missing_is_asked_for(here: Sharp) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ([], "expected a specification, the id of a problem or a problem in words; or --answers"),
+        ([], "expected a specification, the id of a problem or a problem in natural language; or --answers"),
         (
             ["a rod that cools", "--method", "fd"],
             "--method, --resolution and --check-only are for specifications",
@@ -145,4 +145,4 @@ def test_a_problem_in_words_is_carried_to_a_verified_solution(here: Sharp) -> No
 def test_words_for_what_has_no_solution_are_refused_with_the_reason(here: Sharp) -> None:
     done = here("solve", load_ill_posed("backward-rod").statements[0].text)
     assert done.returncode == 2
-    assert done.stdout.startswith("Not solvable as it stands: ")
+    assert done.stdout.startswith("Not solvable as specified: ")

@@ -43,7 +43,7 @@ def test_what_cannot_be_made_or_imported_is_refused(sharp: Sharp, tmp_path: Path
     assert (published.returncode, published.stdout) == (2, "")
     assert "found the family other; valid kinds: reference" in published.stderr
     out = tmp_path / "out.hdf5"
-    assert "use a file as it is, without the truth (evaluation.data)" in sharp.fails(
+    assert "use a file as it is, without the reference solution (evaluation.data)" in sharp.fails(
         2, "data", "import", path, "--problem", path, "--output", out
     )
     assert not out.exists()

@@ -122,7 +122,7 @@ def test_an_interrupted_sweep_says_how_to_go_on(sharp: Sharp, tmp_path: Path) ->
     wait_for(lambda: list(folder.glob("runs/*/journal.jsonl")), process)
     code, heard = end(process, signal.SIGTERM)
     assert code == 130
-    assert f"what was finished is kept; go on with: sharp sweep {folder}" in heard
+    assert f"results are kept; continue with: sharp sweep {folder}" in heard
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_cell_that_fails_makes_the_exit_code(sharp: Sharp, tmp_path: Path) -> 
     done = sharp("sweep", written(tmp_path, text), "--dir", tmp_path / "sweep", "--yes")
     assert done.returncode == 3
     assert "failed  smoke3: expected at least one sample a split" in done.stdout
-    assert "Nobody works on it. Continue with: sharp sweep" in done.stdout
+    assert "No process is running. Continue with: sharp sweep" in done.stdout
 
 
 def test_a_used_up_budget_makes_the_exit_code(sharp: Sharp, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_at_a_terminal_the_problem_is_confirmed(here: Path, terminal: None) -> N
     denied = told(STEADY, "--run-dir", "r", said="n\n")
     assert denied.exit_code == 9
     assert "Is this the problem that you mean?" in denied.stdout
-    assert "Say it in other words, or change r/translation/problem.yaml" in denied.stdout
+    assert "Rephrase it, or change r/translation/problem.yaml" in denied.stdout
     for said, options in (("y\n", ()), ("", ("--yes",))):
         done = told(STEADY, "--run-dir", "r", *options, said=said)
         assert isinstance(done.exception, DataError), "it went on to the data"
@@ -153,7 +153,7 @@ def test_a_problem_without_data_leads_to_sharp_solve(here: Path) -> None:
 def test_what_has_no_solution_is_refused_with_the_reason(here: Path) -> None:
     done = told(load_ill_posed("backward-rod").statements[0].text, "--run-dir", "r")
     assert done.exit_code == 2
-    assert done.stdout.startswith("Not solvable as it stands: ")
+    assert done.stdout.startswith("Not solvable as specified: ")
     assert not (here / "r" / "run.yaml").exists()
 
 
@@ -168,7 +168,10 @@ def test_what_is_wrong_is_said_before_a_model_is_asked(here: Path, server: Scrip
     assert "genesis.candidate" in str(done.exception)
     done = told(WORDS, "--run-dir", "r", "--set", "models.analyst=nobody")
     assert "there is no model card 'nobody'" in str(done.exception)
-    assert "expected a problem, a configuration file or a problem in words; or --answers" in told().output
+    assert (
+        "expected a problem, a configuration file or a problem in natural language; or --answers"
+        in told().output
+    )
     assert server.bodies == []
     assert [path.name for path in here.iterdir()] == ["old"]
 
@@ -319,7 +322,7 @@ def test_a_server_that_hangs_is_given_up_after_the_stated_deadline(
         ("sampling.genesis.max_tokens=9", "Valid: planner, parser, solver, orchestrator, programmer"),
         ("models.analyst=local", "Valid: servers, deadline_s, attempt_timeout_s, concurrency"),
         ("models.deadline_s=0", "models.deadline_s"),
-        ("models.servers.other.base_url=http://127.0.0.1:1/v1", "no role is played by 'other'"),
+        ("models.servers.other.base_url=http://127.0.0.1:1/v1", "no role has 'other'"),
         ("genesis.candidates=3", "Valid: models, sampling, budget"),
     ],
 )

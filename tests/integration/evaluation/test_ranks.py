@@ -274,7 +274,7 @@ def test_ranks_get_settings_but_no_tokens(monkeypatch):
 def test_the_reason_is_what_a_rank_said():
     assert reason(["1: sharp.evaluation.ranks: rank 1: no disk", "Abort(1) on node 1"]) == "rank 1: no disk"
     assert reason(["one", "", "two", "three", "four"]) == "two three four"
-    assert reason([]) == "nothing was said"
+    assert reason([]) == "no output"
 
 
 def test_a_trial_over_ranks(data, mpiexec, scratch_home):

@@ -327,6 +327,6 @@ def test_the_words_have_the_tables_the_break_even_and_what_to_beware_of(folder: 
     words = render_terminal(*comparison_overview(entries(folder, "codepde", "pde-sharp", "begun")))
     assert "Errors of winners on test data" in words
     assert "1.000e-03‡" in words
-    assert "below the floor" in words
+    assert "below the data-set error" in words
     assert "- #3 begun is not finished" in words
     assert render_html(build_report(entries(folder, "codepde", "begun"))).count("<section") == 4

@@ -66,12 +66,12 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyPage:
 
 def test_a_cell_has_median_range_and_flags(page: StudyPage) -> None:
     cell = rows(first_table(page))["pde-sharp"]["advection"]
-    assert cell == "1.50e-03\n(1.00e-03 to 2.00e-03)\n2 of 2 below floor"
+    assert cell == "1.50e-03\n(1.00e-03 to 2.00e-03)\n2 of 2 below data-set error"
 
 
 def test_a_cell_says_what_is_missing_and_what_failed(page: StudyPage) -> None:
     table = rows(first_table(page))
-    assert table["pde-sharp"]["burgers"] == "1.00e-03\n1 of 2 below floor\n1 of 2 to do"
+    assert table["pde-sharp"]["burgers"] == "1.00e-03\n1 of 2 below data-set error\n1 of 2 to do"
     assert table["codepde"]["burgers"] == "1 of 2 to do, 1 of 2 failed"
 
 
@@ -85,7 +85,7 @@ def test_published_values_stand_below_the_row_they_belong_to(page: StudyPage) ->
         "published, GPT-4o",
         "published, o3",
         "expert: published, an expert",
-        "the data's own distance from the true solution",
+        "the data-set error",
     ]
     assert table.rows[1][1:] == ("not known to us", "not known to us")
     assert table.rows[3][1:] == ("6.11e-04", "not known to us")
@@ -118,7 +118,7 @@ def test_the_page_says_who_played_what_is_missing_and_what_published_values_are(
     for said in (
         "No language model took part",
         "6 runs of 16 are not finished",
-        "the winner&#39;s error is below the floor",
+        "the winner&#39;s error is below the data-set error",
         "measured on other samples",
         "arXiv 2511.00183, a table",
         "A finding.",

@@ -53,9 +53,7 @@ def test_they_are_taken_up_when_the_cells_that_it_knew_are_at_rest(tmp_path: Pat
     with acquire_control(create_campaign(plan.folder.absolute(), CLUSTER)):
         first = step_of(plan, site, warnings)
         assert said[0].startswith("It is under way already: process")
-        assert said[0].endswith(
-            "When the cells that it knows are at rest, it goes on with those that were added."
-        )
+        assert said[0].endswith("It runs the added cells when the others have completed or failed.")
         assert first == WorkloadProgress(False, ("the cells that were added to the sweep file",))
         assert rows(plan.folder) == {"nrmse-s0": "finished"}
         assert step_of(plan, later := SmallSite(paid=site.paid), warnings).done

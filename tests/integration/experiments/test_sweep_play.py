@@ -148,7 +148,7 @@ def test_evaluations_are_budgeted_too(tmp_path: Path) -> None:
     site = SmallSite()
     outcome = carry_out(plan_of(tmp_path, f"{TWO}budget: {{evaluations: 1}}\n"), site)
     assert "the budget of 1 evaluations is used up (1)" in str(outcome.stopped)
-    assert view_sweep(tmp_path / "sweep").completed["evaluations"] == 1
+    assert view_sweep(tmp_path / "sweep").used["evaluations"] == 1
 
 
 def test_a_run_has_its_own_budget_besides(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_a_finished_sweep_is_written_again_only_where_something_has_changed(tmp_
 def test_the_report_shows_results_spread_failures_and_costs() -> None:
     text = render_markdown(compose("tried", "What this is for.", LINES))
     assert "**3 of 5 cells finished; 1 failed; lowest error on test data 1.000e-03‡ (a-s0).**" in text
-    assert "In 2 runs the winner's error is below the floor" in text
+    assert "In 2 runs the winner's error is below the data-set error" in text
     assert "| b-s0 | wrong key, \\| not \\<mine\\>" in text.replace("  ", " ")
     seeds = text[text.index("## Over seeds") : text.index("## Failed cells")]
     row = [cell.strip() for cell in next(ln for ln in seeds.splitlines() if ln.startswith("| a ")).split("|")]

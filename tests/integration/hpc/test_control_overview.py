@@ -133,5 +133,5 @@ def test_a_campaign_names_its_jobs_and_its_commands_after_the_program_that_steer
     assert find_campaign(made.folder) == made
     assert made.job_name("server") == f"tool-{made.id}-server"
     assert shlex.split(made.command("launch")) == ["tool", "launch", str(made.folder)]
-    with pytest.raises(RunDirectoryError, match="go on with: tool launch"):
+    with pytest.raises(RunDirectoryError, match="continue with: tool launch"):
         create_campaign(made.folder, campaign.cluster, "tool")

@@ -99,7 +99,14 @@ def test_always_refused(ask, name, spared):
     assert ask(spared, name) == REFUSED
 
 
-@pytest.mark.parametrize("name", ["prlimit64", "sched_setaffinity", "sched_setattr", "sched_setscheduler"])
+def test_a_process_stays_on_its_processors(ask):
+    assert (ask(LENIENT, "sched_setaffinity", 0), ask(LENIENT, "sched_setaffinity", LAUNCHER)) == (
+        IGNORED,
+        REFUSED,
+    )
+
+
+@pytest.mark.parametrize("name", ["prlimit64", "sched_setattr", "sched_setscheduler"])
 def test_a_process_changes_itself_only(ask, name):
     assert ask(LENIENT, name, 0) == ALLOWED
     assert ask(LENIENT, name, LAUNCHER) == ask(LENIENT, name, ME + 1) == REFUSED

@@ -188,7 +188,7 @@ def test_plumbing_of_the_apptainer_tier_with_a_stand_in_that_isolates_nothing(af
         done = run_script(
             opened, tmp_path / "runs" / "one", "import os; print(os.listdir('.')); os.listdir('/home')"
         )
-    assert done.stdout == "['script.py']\n"
+    assert "script.py" in done.stdout
     assert "PermissionError" in done.stderr
 
 

@@ -106,7 +106,7 @@ class ScriptedSlurm:
 
 
 def last_words(job: str, *, failed: bool, served: bool = False) -> ServerExit:
-    why = "the server ended with code 1" if failed else "told to stop"
+    why = "the server ended with code 1" if failed else "stop requested"
     return ServerExit(f"{job}.0", "m", 1000.0, 1090.0, served, failed, why)
 
 

@@ -29,7 +29,7 @@ def test_a_server_is_announced_once_it_answers_for_our_model(tmp_path: Path) -> 
         assert answer["choices"][0]["message"]["content"] == "1/0: Good morning"
         world.process.terminate()
         ended = world.end()
-    assert (ended.served, ended.failed, ended.why) == (True, False, "told to stop")
+    assert (ended.served, ended.failed, ended.why) == (True, False, "stop requested")
     assert "2 requests, " in world.said(), "the probe at the start counts as well"
     assert read_services(world.services) == ()
     assert list(world.scratch.iterdir()) == []

@@ -66,9 +66,9 @@ async def watched(server: Any, folder: Path, step_s: float) -> str:
     ("server", "step_s", "why"),
     [
         (Server(), 30, "no requests for 100 s"),  # only its supervisor asks
-        (Server(others=1), 30, "told to stop"),
-        (Server(counts=False), 30, "told to stop"),
-        (Server(fails=True), 0, "told to stop"),  # it is full, and gets on while probes wait
+        (Server(others=1), 30, "stop requested"),
+        (Server(counts=False), 30, "stop requested"),
+        (Server(fails=True), 0, "stop requested"),  # it is full, and gets on while probes wait
     ],
 )
 async def test_when_a_server_is_idle(tmp_path: Path, server: Server, step_s: float, why: str) -> None:

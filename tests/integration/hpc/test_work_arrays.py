@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -107,3 +109,17 @@ def test_of_an_array_that_is_over_only_some_logs_stay(tmp_path: Path) -> None:
     arrays.remove_files(submission("100"), [])
     arrays.remove_files(submission("100"), [])
     assert not folder.exists()
+
+
+def test_logs_of_what_ended_well_are_kept_for_as_long_as_the_profile_says(tmp_path: Path) -> None:
+    arrays = arrays_of(tmp_path / "run", dispatch={"keep_logs": "1h"})
+    arrays.submit("t-e1", arrays.script("t-e1", 2), 2)
+    folder = arrays.folder("t-e1")
+    for number in range(2):
+        (folder / f"100_{number}.out").touch()
+    arrays.remove_files(submission("100"), ["100_1"])
+    assert sorted(path.name for path in folder.glob("*.*")) == ["100_0.out", "100_1.out"]
+    long_ago = time.time() - 7200
+    os.utime(folder / "kept", (long_ago, long_ago))
+    arrays.remove_old_logs()
+    assert [path.name for path in folder.iterdir()] == ["100_1.out"]

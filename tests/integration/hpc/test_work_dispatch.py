@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc.errors import InfrastructureError, StorageFull, WorkCancelled
+from hpc.errors import InfrastructureError, StorageFull, StorageUnavailable, WorkCancelled
 from hpc.queue import Dispatcher, HeartbeatStore, WorkItem
 from hpc.queue.work_queue import Heartbeat
 from hpc.slurm import SlurmFull, SlurmRefused, SlurmUnreachable, update_control
@@ -123,7 +123,7 @@ async def test_work_of_a_lost_node_is_done_elsewhere_and_two_losses_exclude_it(
     await until(lambda: len(stage.slurm.scripts) == 3)
     assert "#SBATCH --exclude=n7" in stage.slurm.scripts[2]
     assert stage.submission_log.state.excluded == {"n7": "jobs were lost there (NODE_FAIL of 200_0)"}
-    assert stage.warnings == ["Node n7 is avoided from now on: jobs were lost there (NODE_FAIL of 200_0)."]
+    assert stage.warnings == ["Node n7 is excluded from now on: jobs were lost there (NODE_FAIL of 200_0)."]
     stage.finish(stage.take("300_0", "n8"))
     await asyncio.wait_for(task, 120)
 
@@ -159,7 +159,7 @@ async def test_faults_of_machines_exclude_a_node_only_where_others_do_the_work(
     [
         ("OUT_OF_MEMORY", 2, r"2 jobs .* \(memory\).* more memory"),
         ("TIMEOUT", 3, r"3 jobs .* \(walltime\).* more time"),
-        ("FAILED", 3, r"3 jobs .* \(program\).* printed to .*300_0\.out.*says more"),
+        ("FAILED", 3, r"3 jobs .* \(program\).* printed to .*300_0\.out.*See the job's output"),
         ("NODE_FAIL", 5, r"5 jobs .* \(node\)"),
     ],
 )
@@ -193,22 +193,42 @@ async def test_a_job_that_slurm_starts_again_loses_what_it_had(dispatcher: Dispa
     await finish(stage, "100_0", task)
 
 
-async def test_who_cancels_a_job_is_heeded(dispatcher: Dispatcher, stage: Stage) -> None:
+async def test_the_work_of_a_cancelled_job_is_done_by_others(dispatcher: Dispatcher, stage: Stage) -> None:
     tasks = ask(dispatcher, stage, "a", "b")
     await until(lambda: stage.slurm.sizes == [2])
-    stage.take("100_1")
+    claim = stage.take("100_1")
     await settled(0.1)
-    stage.slurm.set("100_0", "CANCELLED")
-    for task in tasks:
-        with pytest.raises(WorkCancelled, match=r"Job 100_0 was cancelled by somebody.*tool advance"):
-            await asyncio.wait_for(task, 120)
+    for job in ("100_0", "100_1"):
+        stage.slurm.set(job, "CANCELLED")
+    await until(lambda: sum(stage.slurm.sizes[1:]) == 2)
+    assert claim.ticket not in stage.queue.claims()
+    for _ in tasks:
+        stage.finish(stage.take("200_0"))
+    await asyncio.wait_for(asyncio.gather(*tasks), 120)
+    assert any("was cancelled" in said or "were cancelled" in said for said in stage.warnings)
+    assert any("tool cancel" in said for said in stage.warnings)
+
+
+async def test_jobs_that_are_cancelled_again_and_again_are_not_sent_for_ever(
+    dispatcher: Dispatcher, stage: Stage
+) -> None:
+    task = await sent(dispatcher, stage)
+    for turn in range(1, 6):
+        assert not task.done()
+        await until(lambda turn=turn: f"{turn}00_0" in stage.slurm.jobs)
+        await settled(0.1)
+        stage.slurm.set(f"{turn}00_0", "CANCELLED")
+    with pytest.raises(WorkCancelled, match=r"was cancelled, the 5th time.*tool launch"):
+        await asyncio.wait_for(task, 120)
     with pytest.raises(WorkCancelled):
         await dispatcher.perform(stage.entry("c"), stage.done("c"))
-    assert stage.slurm.sizes == [2]
+    assert len(stage.slurm.sizes) == 5
 
 
 @pytest.mark.parametrize("state", ["CANCELLED", "COMPLETED", "PREEMPTED"])
-async def test_why_an_element_was_told_to_go_decides_what_is_done(stage: Stage, state: str) -> None:
+async def test_why_an_element_was_told_to_go_is_known_before_others_are_sent(
+    stage: Stage, state: str
+) -> None:
     async with stage.dispatcher(replace(QUICK, grace_s=30.0)) as dispatcher:
         task = await sent(dispatcher, stage)
         claim = stage.take("100_0")
@@ -218,11 +238,8 @@ async def test_why_an_element_was_told_to_go_decides_what_is_done(stage: Stage, 
         await settled()
         assert stage.slurm.sizes == [1], "Slurm has not said yet"
         stage.slurm.set("100_0", state)
-        if state == "CANCELLED":
-            with pytest.raises(WorkCancelled):
-                await asyncio.wait_for(task, 120)
-        else:
-            await until(lambda: stage.slurm.sizes == [1, 1])
+        await until(lambda: stage.slurm.sizes == [1, 1])
+        assert not task.done()
 
 
 async def test_a_wish_to_stop_is_heeded(dispatcher: Dispatcher, stage: Stage) -> None:
@@ -532,7 +549,7 @@ async def test_what_cannot_be_cancelled_stays_in_the_submission_log(
         slurm.away = True
         await dispatcher.withdraw_all()
     assert len(stage.submission_log.state.open) == 1
-    assert "may go on for a while" in stage.warnings[-1]
+    assert "may run for a while" in stage.warnings[-1]
     assert stage.queue.ids() == frozenset(), "they find nothing to do"
 
 
@@ -592,7 +609,7 @@ async def test_storage_that_is_away_for_a_moment_fails_what_is_waited_for_and_no
     with monkeypatch.context() as patch:
         stale = lambda: (_ for _ in ()).throw(OSError(116, "Stale file handle"))  # noqa: E731
         patch.setattr(dispatcher.queue, "ids", stale)
-        with pytest.raises(InfrastructureError, match="Stale file handle"):
+        with pytest.raises(StorageUnavailable, match="Stale file handle"):
             await asyncio.wait_for(task, 120)
     (task,) = ask(dispatcher, stage, "a")
     await settled(0.1)

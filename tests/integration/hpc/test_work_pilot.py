@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import shutil
@@ -15,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from hpc.errors import InfrastructureError
-from hpc.queue import HeartbeatStore, Queue, WorkItem
+from hpc.errors import InfrastructureError, StorageUnavailable
+from hpc.queue import HeartbeatStore, Queue, WorkItem, pilot
 from hpc.queue.pilot import Perform, work_loop
 from hpc.queue.work_queue import Heartbeat
 from hpc.slurm import job_of, worker_name
@@ -52,9 +53,19 @@ async def drained(
     seconds: float = 60,
     linger_s: float = 0,
     stop: asyncio.Event | None = None,
+    storage_s: float = 0,
 ) -> None:
     until, stop = time.monotonic() + seconds, stop or asyncio.Event()
-    await work_loop(queue, perform, "17_0.0", until=until, linger_s=linger_s, stop=stop, node="n1")
+    await work_loop(
+        queue,
+        perform,
+        "17_0.0",
+        until=until,
+        linger_s=linger_s,
+        stop=stop,
+        node="n1",
+        storage_s=storage_s,
+    )
 
 
 class Performed:
@@ -162,6 +173,35 @@ async def test_when_it_is_to_stop_work_at_hand_is_given_back(queue: Queue, tmp_p
     assert queue.failures() == ()
 
 
+@pytest.mark.parametrize("number", [errno.EIO, errno.EROFS, errno.ESTALE, errno.EPERM, errno.ENOSPC])
+async def test_storage_that_fails_for_a_while_fails_no_work(
+    queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    offer(queue, tmp_path, "a")
+    monkeypatch.setattr(pilot, "_TROUBLE_S", 0.01)
+    troubles = [OSError(number, os.strerror(number))] * 3
+
+    async def perform(entry: WorkItem) -> None:
+        if troubles:
+            raise StorageUnavailable(str(troubles.pop()))
+
+    await asyncio.wait_for(drained(queue, perform, storage_s=60), 60)
+    assert troubles == []
+    assert queue.failures() == ()
+    assert queue.ids() == frozenset()
+
+
+async def test_storage_that_stays_away_ends_an_element(queue: Queue, tmp_path: Path) -> None:
+    offer(queue, tmp_path, "a")
+
+    async def perform(entry: WorkItem) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.raises(OSError, match="Input/output"):
+        await asyncio.wait_for(drained(queue, perform, storage_s=0), 60)
+    assert [ticket.id for ticket in queue.claims()] == ["a"], "it is given to others, as its worker is dead"
+
+
 async def test_work_that_has_had_all_its_time_is_not_begun_for_ever(queue: Queue, tmp_path: Path) -> None:
     offer(queue, tmp_path, "a", needs_s=0)
     stop = asyncio.Event()
@@ -204,6 +244,7 @@ def element(tmp_path: Path, restarts: int = 0, **terms: float) -> subprocess.Pop
         "reserve_s": 60,
         "linger_s": 0,
         "beat_s": 0.1,
+        "storage_s": 0,
         **terms,
     }
     job = {"SLURM_JOB_ID": "19", "SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_ID": "3"}

@@ -26,6 +26,7 @@ from sharp.reference.generation import (
     make_dataset,
     output_times,
 )
+from sharp.reference.hdf5 import data_home
 from sharp.reference.spectral import relative_l2
 from tests.helpers.problems.small_problems import published_file, small
 from tests.helpers.problems.stated_problems import stated
@@ -263,3 +264,27 @@ def test_published_files_are_imported(tmp_path: Path) -> None:
     dataset = import_dataset(problem, published_file("advection.hdf5"), tmp_path / "a.hdf5", first=2, last=2)
     assert dataset.n_samples == 32
     assert read_reference_solution(dataset, problem, [0, 1, 30, 31]) is not None
+
+
+def test_data_of_the_secret_seed_differ_between_installations_and_do_not_tell_it(tmp_path, monkeypatch):
+    monkeypatch.delenv("SHARP_SECRET_SEED")
+    first, again = (ensure_dataset(ADVECTION, samples=1, seed=None, kind="pdebench") for _ in range(2))
+    secret = (data_home() / "secret-seed").read_text().strip()
+    assert again == first
+    assert (data_home() / "secret-seed").stat().st_mode & 0o077 == 0
+    assert secret not in str((first.path.name, dict(first.attrs)))
+    assert secret.encode() not in first.path.read_bytes()
+    monkeypatch.setenv("SHARP_DATA", str(tmp_path / "elsewhere"))
+    other = ensure_dataset(ADVECTION, samples=1, seed=None, kind="pdebench")
+    assert other.hash != first.hash
+    monkeypatch.setenv("SHARP_SECRET_SEED", secret)
+    assert (
+        ensure_dataset(ADVECTION, samples=1, seed=None, kind="pdebench").attrs["seed"] == first.attrs["seed"]
+    )
+
+
+def test_a_secret_seed_that_is_no_number_is_refused(monkeypatch):
+    monkeypatch.setenv("SHARP_SECRET_SEED", "swordfish")
+    with pytest.raises(DataError, match="expected a whole number") as caught:
+        ensure_dataset(ADVECTION, samples=1, seed=None)
+    assert "swordfish" not in str(caught.value)

@@ -9,10 +9,12 @@ import zlib
 
 import pytest
 
+import sharp
 from hpc.journal import read_run
 from sharp.document import render_html
 from sharp.report.document import build_report
 from sharp.report.report_data import ReportData
+from tests.helpers.documents.browser import OVERFLOW, open_tab
 from tests.helpers.documents.hostile_texts import TEXTS
 from tests.helpers.documents.report_hostile import poison
 
@@ -96,6 +98,34 @@ def test_the_page_is_dark_where_that_is_preferred(browser, pages, tmp_path):
     light, _ = screenshot(browser, pages / "honest.html", 800, tmp_path)
     assert brightness(dark) < 50
     assert brightness(light) > 230
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory):
+    """The page of a solution by classical methods."""
+    folder = tmp_path_factory.mktemp("solved")
+    sharp.solve("heat-rod-two-ends", output=folder / "rod")
+    return folder / "rod" / "report.html"
+
+
+@pytest.mark.parametrize("which", ["run", "solution"])
+def test_nothing_speaks_against_accessibility_at_any_width_in_light_and_dark(pages, solved, tmp_path, which):
+    page = pages / "honest.html" if which == "run" else solved
+    with open_tab(tmp_path / "profile") as tab:
+        tab.open(page.as_uri())
+        tab.run("document.querySelectorAll('details').forEach(each => each.open = true)")
+        for width in (390, 820, 1400):
+            for scheme in ("light", "dark"):
+                tab.shape(width, scheme=scheme)
+                assert (tab.run(OVERFLOW), tab.violations()) == (0, []), (width, scheme)
+
+
+def test_axe_would_notice_a_picture_without_words_and_pale_letters(tmp_path):
+    bad = tmp_path / "bad.html"
+    bad.write_text('<html lang="en"><title>a</title><main><img src=""><p style="color: #bbb">pale</p></main>')
+    with open_tab(tmp_path / "profile") as tab:
+        tab.open(bad.as_uri())
+        assert {found.split(":")[0] for found in tab.violations()} >= {"image-alt", "color-contrast"}
 
 
 def test_this_test_would_notice_a_request_and_a_blank_page(browser, tmp_path):

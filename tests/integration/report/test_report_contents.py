@@ -55,8 +55,9 @@ def with_scores(state, **changes):
 
 def test_the_verdict_names_winner_errors_floor_and_effort(report):
     assert report.headline.sentence.startswith(
-        "Winner h1.2.3d1: error on test data 4.000e-03 against the data set, 2.000e-03 against the true solution, "
-        "the data set itself is 1.000e-02 from it; below the floor: imitates the data set's errors; 8 evaluations and "
+        "Winner h1.2.3d1: error on test data 4.000e-03 against the data set, 2.000e-03 against the reference solution, "
+        "the data set itself is 1.000e-02 from it; below the data-set error: imitates the data set's "
+        "errors; 8 evaluations and "
         "18 executions in "
     )
     assert report.headline.flagged
@@ -74,26 +75,26 @@ def test_data_that_are_the_truth_have_one_error_and_no_floor(evidence):
 @pytest.mark.parametrize(
     ("nrmse", "remark"),
     [
-        (0.0099, "below the floor"),
-        (0.00995, "at the floor"),
-        (0.01, "at the floor"),
-        (0.0101, "at the floor"),
+        (0.0099, "below the data-set error"),
+        (0.00995, "at the data-set error"),
+        (0.01, "at the data-set error"),
+        (0.0101, "at the data-set error"),
         (0.0102, None),
     ],
 )
 def test_the_floor_is_remarked_on_where_the_error_is_at_it_or_clearly_below(evidence, nrmse, remark):
     found = headline(replace(evidence, state=with_scores(evidence.state, nrmse=nrmse * (1 - 1e-12))))
-    assert ("the floor" in found.sentence) == (remark is not None)
+    assert ("the data-set error" in found.sentence) == (remark is not None)
     assert remark is None or remark in found.sentence
-    assert found.flagged == (remark == "below the floor")
+    assert found.flagged == (remark == "below the data-set error")
 
 
 def test_without_truth_nothing_is_said_of_it(evidence):
     found = headline(
         replace(evidence, state=with_scores(evidence.state, nrmse_reference=None, data_error=None))
     )
-    assert "true solution" not in found.sentence
-    assert "floor" not in found.sentence
+    assert "reference solution" not in found.sentence
+    assert "data-set error" not in found.sentence
 
 
 def test_prose_is_labelled_with_its_author(report, evidence):
@@ -133,7 +134,10 @@ def test_the_chart_holds_every_validation_run_in_order(evidence):
     assert data == [0.1, 0.1, 0.1, 0.03, 0.02, 0.004, 0.004, 0.004]
     assert truth == [error / 2 for error in data]
     assert [spot.tip for spot in chart.spots if spot.best] == ["h1.2.3d1 (judge 3)"]
-    assert {level.short: level.value for level in chart.levels} == {"floor": 0.01, "published": 5.24e-4}
+    assert {level.short: level.value for level in chart.levels} == {
+        "data-set error": 0.01,
+        "published": 5.24e-4,
+    }
 
 
 def test_the_lineage_keeps_dead_ends_and_tells_donors_from_bases(evidence):
@@ -258,9 +262,9 @@ def test_the_picture_is_that_of_the_test_run(report):
     values, differences = (figure.chart for figure in blocks_of(report, "pictures", Figure))
     titles = ["t = 0", "t = 0.5", "t = 1", "t = 1.5", "t = 2"]
     assert [panel.title for panel in values.panels] == [panel.title for panel in differences.panels] == titles
-    assert [curve.name for curve in values.panels[0].curves] == ["data set", "true solution", "solver"]
+    assert [curve.name for curve in values.panels[0].curves] == ["data set", "reference solution", "solver"]
     (table,) = blocks_of(report, "pictures", Table)
-    assert {row["solver from true solution"] for row in rows_of(table)} == {"2.000e-02"}
+    assert {row["solver from reference solution"] for row in rows_of(table)} == {"2.000e-02"}
 
 
 def test_a_picture_that_is_gone_or_damaged_is_no_error(finished, tmp_path):

@@ -59,11 +59,11 @@ def test_programs_without_a_time_to_rely_on_are_not_drawn(tmp_path: Path) -> Non
 def test_the_error_against_the_target_comes_first(evidence: ReportData) -> None:
     sentence = build_report(evidence).headline.sentence
     assert sentence.startswith(
-        "Winner h1.2.2: error on test data 1.000e-02 against the true solution, 2.000e-02 against the data set, "
-        "the data set itself is 1.000e-02 from the true solution; "
+        "Winner h1.2.2: error on test data 1.000e-02 against the reference solution, 2.000e-02 against the data set, "
+        "the data set itself is 1.000e-02 from the reference solution; "
     )
     facts = [fact for block in setting(evidence).blocks for fact in getattr(block, "pairs", ())]
-    assert ("Errors that count", "those against the true solution") in facts
+    assert ("Errors that count", "those against the reference solution") in facts
     assert ("Objective", "time at an error of at most 0.012") in facts
 
 
@@ -95,7 +95,7 @@ def test_a_member_of_the_front_is_written_on_request(evidence: ReportData) -> No
     assert files.front == (evidence.run.path / "front" / "c001",)
     assert files.remark == "The fastest program with an error of at most 0.06: c001"
     header = (files.front[0] / "solver.py").read_text()
-    assert "# error on validation data, against the true solution: 5.000e-02" in header
+    assert "# error on validation data, against the reference solution: 5.000e-02" in header
     assert "# run time on validation data: 0.1 s" in header
     assert header.endswith(evidence.state.candidates["c001"].code)
     assert "test data" not in header

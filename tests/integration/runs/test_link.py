@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hpc.campaign import StopSignal, controller, submit_first
+from hpc.campaign import ControllerJob, StopSignal, controller, link_script, submit_first
 from hpc.errors import (
     InfrastructureError,
     JournalMismatch,
@@ -29,6 +31,7 @@ from hpc.slurm import (
     SlurmRefused,
     SlurmUnreachable,
     SubmissionLog,
+    change_profile,
     read_campaign_outcome,
     read_submission_log,
     update_control,
@@ -49,6 +52,7 @@ def slurm(monkeypatch: pytest.MonkeyPatch) -> RememberingSlurm:
     monkeypatch.setattr("hpc.slurm.campaign.Slurm", lambda **_: taken)
     monkeypatch.setattr(controller, "_PAUSE_S", 0.01)
     monkeypatch.setattr(controller, "_RETRY_S", 0.01)
+    monkeypatch.setattr(controller, "_STORAGE_PAUSES_S", (0.01, 0.1))
     monkeypatch.setattr(controller, "LOOK_S", 0.05)
     monkeypatch.setattr(NoSite, "closed", 0)
     monkeypatch.setenv("SLURM_JOB_ID", FIRST)
@@ -145,6 +149,69 @@ def test_what_may_be_over_is_tried_again(
     assert ending(campaign).state == "finished"
 
 
+def test_storage_that_stays_away_parks_the_chain(campaign: Campaign, slurm: RememberingSlurm) -> None:
+    patient = campaign.cluster.model_copy(update={"storage_timeout": 1})
+    change_profile(campaign, patient)
+    assert run(campaign, planned(campaign, *[StorageUnavailable("the server of files is away")] * 999)) == 1
+    sentence = ending(campaign).sentence
+    assert "did not pass within 1 s (`storage_timeout` in the cluster profile)" in sentence
+    assert sentence.endswith(campaign.command("launch"))
+    assert slurm.living == [FIRST]
+
+
+@pytest.mark.parametrize("broken", ["record_controller_start", "write_campaign_outcome", "ensure_successor"])
+def test_storage_that_fails_at_any_moment_of_a_link_is_waited_for(
+    campaign: Campaign, slurm: RememberingSlurm, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    troubles, real = (
+        [StorageUnavailable("Read-only file system"), OSError(5, "I/O error")],
+        getattr(controller, broken),
+    )
+
+    def failing(*given: Any, **more: Any) -> Any:
+        if troubles:
+            raise troubles.pop()
+        return real(*given, **more)
+
+    monkeypatch.setattr(controller, broken, failing)
+    assert run(campaign, lambda _: planned(campaign, True)) == 0
+    assert troubles == []
+    assert ending(campaign).state == "finished"
+    assert slurm.living == [FIRST]
+
+
+def test_a_lease_that_could_not_be_given_back_is_had_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = Lease.acquire(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(OSError(30, "Read-only file system")))
+        lease.release()
+    Lease.acquire(tmp_path).release()
+
+
+@pytest.mark.parametrize(
+    ("broken", "code"),
+    [
+        ({"setup": ("source '/nonexistent/100%'",)}, 1),
+        ({"setup": ("exit 7",)}, 7),
+        ({"python": "/nonexistent/it's python"}, 1),
+        ({"scratch": "$NO_SUCH_VARIABLE"}, 1),
+    ],
+)
+def test_a_script_that_ends_before_its_program_says_so(
+    campaign: Campaign, broken: dict[str, Any], code: int
+) -> None:
+    cluster = campaign.cluster.model_copy(update=broken)
+    link = ControllerJob(replace(campaign, cluster=cluster), "tests.module", "t")
+    script = render_script(link_script(link))
+    environment = {**os.environ, "SLURM_JOB_ID": "4711"}
+    assert subprocess.run(["bash"], input=script, text=True, env=environment, check=False).returncode != 0
+    sentence = ending(campaign).sentence
+    assert f"Controller job 4711 ended before it could begin (exit code {code})" in sentence
+    assert campaign.command("launch") in sentence
+
+
 def test_a_model_that_was_given_up_is_not_tried_again(campaign: Campaign) -> None:
     error = ModelUnavailable("no server of qwen3-32b")
     error.__cause__ = ServerFailed("two jobs failed")
@@ -157,7 +224,7 @@ def test_it_is_tried_again_only_so_often_without_progress(campaign: Campaign) ->
     assert run(campaign, errand) == 1
     assert len(errand.plan) == 6
     sentence = ending(campaign).sentence
-    assert sentence.startswith("3 times in a row: no answer To go on once that has passed: ")
+    assert sentence.startswith("3 times in a row: no answer To continue later: ")
     assert sentence.endswith(campaign.command("launch"))
 
 
@@ -212,8 +279,9 @@ def test_somebody_who_cancels_the_successor_ends_the_chain(
         slurm.set("101", JobState.CANCELLED)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    assert run(campaign, planned(campaign, cancel_all)) == 75
+    assert run(campaign, planned(campaign, cancel_all)) == 1
     assert slurm.living == [FIRST]
+    assert f"To continue: {campaign.command('launch')}" in ending(campaign).sentence
 
 
 def test_without_a_successor_work_goes_on(

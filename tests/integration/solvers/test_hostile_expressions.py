@@ -83,6 +83,7 @@ def test_what_once_ended_in_a_traceback(equation: str, value: str) -> None:
         ("u_t = -frac_lap(u, 0.7)", "fractional Laplacian"),
         ("u_t = conv(exp(-x**2), u)", "convolution"),
         ("u_t = u_xx + integral(u, x)", "integral"),
+        ("u_t = u_xx + noise", "noise"),
     ],
 )
 def test_terms_that_are_not_local_are_refused_by_name(equation: str, name: str) -> None:

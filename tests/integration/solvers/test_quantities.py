@@ -192,4 +192,4 @@ def test_numbers_can_be_asked_later_and_are_in_the_files(tmp_path) -> None:
     assert [row.split(",")[0] for row in rows] == ["name", "middle", "slope"]
     assert len((tmp_path / "out" / "probes.csv").read_text().splitlines()) == 4
     assert list(np.load(tmp_path / "out" / "solution.npz")["t"]) == [0.0, 0.1]
-    assert "What was asked for" in (tmp_path / "out" / "report.md").read_text()
+    assert "Requested numbers" in (tmp_path / "out" / "report.md").read_text()

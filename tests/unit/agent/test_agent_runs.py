@@ -111,7 +111,7 @@ def test_a_model_may_be_the_file_of_its_card(tmp_path: Path) -> None:
     [
         ({"policy": "progact"}, "did you mean 'prog-act'?"),
         ({"error_rate": 1.0}, "expected a rate from 0 to below 1"),
-        ({"statement": " "}, "expected a problem in words"),
+        ({"statement": " "}, "expected a problem in natural language"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(change: dict[str, object], says: str) -> None:

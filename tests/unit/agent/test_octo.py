@@ -71,4 +71,4 @@ def test_a_next_step_that_is_none_is_refused(text: str, says: str) -> None:
 def test_a_verifier_answers_with_true_or_false() -> None:
     assert read_stop('{"stop": true}')
     with pytest.raises(ReplyError, match="expected stop as true or false"):
-        read_stop('{"stop": "yes"}')
+        read_stop('{"stop": "perhaps"}')

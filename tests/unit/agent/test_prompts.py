@@ -7,18 +7,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+import jsonschema
 import pytest
 
-from hpc.journal import Journal
+from hpc.journal import Journal, ReplayJournal
 from sharp.agent.effects import RecordedEffects, ResultStore
 from sharp.agent.memory import GraphMemory
 from sharp.agent.plans import ToolPlan, read_plan
 from sharp.agent.prog_act import FINISHED
 from sharp.agent.programs import whole_toolkit
+from sharp.agent.responses import plan_form, read_planning, read_verdict, verdict_form
 from sharp.agent.settings import ROLES
 from sharp.agent.synthesis import SynthesisService
 from sharp.agent.team import AgentTeam, SamplingParams
 from sharp.errors import ReplyError
+from sharp.llm.cards import load_card
 from sharp.llm.protocol import ChatReply, ChatRequest, TokenUsage
 from sharp.problems.expressions import FUNCTIONS
 from tests.helpers.agent.recorded_team import WALL
@@ -41,15 +44,22 @@ class Listener:
         """Nothing is open."""
 
 
-async def told(tmp_path: Path, ask: Any) -> str:
-    """Return all that a role is told where `ask` asks it for the first time."""
+async def asked(tmp_path: Path, ask: Any, **sampling: Any) -> ChatRequest:
+    """Return what a role is asked where `ask` asks it for the first time."""
     listener = Listener()
     with Journal.open(tmp_path) as journal:
         effects = RecordedEffects(journal, {"m": listener}, ResultStore(TOOLKIT, 1.0))
-        team = AgentTeam(WALL.statement, TOOLKIT, effects, dict.fromkeys(ROLES, SamplingParams("m")))
+        team = AgentTeam(
+            WALL.statement, TOOLKIT, effects, dict.fromkeys(ROLES, SamplingParams("m", **sampling))
+        )
         with pytest.raises(ReplyError):
             await ask(team)
-    return "\n".join(message.content for message in listener.asked[0].messages)
+    return listener.asked[0]
+
+
+async def told(tmp_path: Path, ask: Any) -> str:
+    """Return all that a role is told then."""
+    return "\n".join(message.content for message in (await asked(tmp_path, ask)).messages)
 
 
 def tried() -> GraphMemory:
@@ -113,3 +123,45 @@ def test_schemas_say_each_thing_once() -> None:
     text = json.dumps(TOOLKIT["define_domain"].card())
     assert not {"title", "discriminator", "additionalProperties"} & set(text.split('"'))
     assert len(text) < 8000
+
+
+async def test_plans_and_verdicts_are_held_to_a_schema_where_the_server_can(tmp_path: Path) -> None:
+    def plan(team: AgentTeam) -> Any:
+        return team.plan(GraphMemory(ToolPlan(())), "")
+
+    def judge(team: AgentTeam) -> Any:
+        return team.judge(tried(), "Is it right?")
+
+    steps = [
+        {**step, "inputs": [{"port": port, "from": given} for port, given in step.get("inputs", {}).items()]}
+        for step in WALL.plan["steps"]
+    ]
+    answer = {"reasoning": "heat in a wall", "steps": [{"why": "", **step} for step in steps]}
+    jsonschema.validate(answer, plan_form(TOOLKIT))
+    assert read_planning(json.dumps(answer), TOOLKIT, "solution") == read_plan(WALL.plan["steps"])
+    ids = tried().plan.ids
+    verdict = {
+        "reasoning": "",
+        "verdict": "valid",
+        "reason": "so",
+        "fixes": [],
+        "questions": [],
+        "replan": False,
+    }
+    jsonschema.validate(verdict, verdict_form(ids))
+    assert read_verdict(json.dumps(verdict), ids).judgement == "valid"
+    for ask, schema in ((plan, plan_form(TOOLKIT)), (judge, verdict_form(ids))):
+        held = await asked(tmp_path / f"held-{ask.__name__}", ask, takes_schemas=True)
+        assert held.schema == schema
+        assert "Answer with that JSON object alone" in held.messages[-1].content
+        free = await asked(tmp_path / f"free-{ask.__name__}", ask)
+        assert free.schema is None
+
+
+async def test_whether_a_server_holds_answers_to_a_schema_is_recorded_once(tmp_path: Path) -> None:
+    card = load_card("local")
+    settled = card.model_copy(update={"api": card.api.model_copy(update={"structured_output": "on"})})
+    with Journal.open(tmp_path) as journal:
+        assert await RecordedEffects(journal, {}, ResultStore(TOOLKIT, 1.0)).takes_schemas(settled)
+    replayed = RecordedEffects(ReplayJournal(tmp_path), {}, ResultStore(TOOLKIT, 1.0))
+    assert await replayed.takes_schemas(card)

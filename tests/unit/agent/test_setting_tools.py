@@ -52,7 +52,7 @@ def test_pieces_become_a_checked_problem() -> None:
     assert isinstance(problem, Problem)
     assert problem.parameters["alpha"] == 237 / (2700 * 900)
     assert [condition.type for condition in problem.specification.boundary] == ["dirichlet", "robin"]
-    assert "boundary: (1)*u + (k)*du/dn = 20 at x = 0.5" in outcome.summary["as understood"]
+    assert "boundary: (1)*u + (k)*du/dn = 20 at x = 0.5" in outcome.summary["as parsed"]
 
 
 def test_an_exact_solution_and_a_mean_are_taken_up() -> None:

@@ -65,7 +65,7 @@ def test_words_become_the_specification_that_they_mean(tmp_path: Path) -> None:
     problem = load_problem(found.problem)
     assert problem.equations == case.problem.equations
     assert (problem.bounds, problem.time) == (case.problem.bounds, case.problem.time)
-    assert "Understood: the problem is set up and checked" in found.report.read_text(encoding="utf-8")
+    assert "Parsed: the problem is set up and checked" in found.report.read_text(encoding="utf-8")
 
 
 def test_nothing_is_planned_that_solves(tmp_path: Path) -> None:

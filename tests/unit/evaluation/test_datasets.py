@@ -233,7 +233,9 @@ def test_truth_of_other_data_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "b.hdf5"
     with_truth(path, [0])
     write(path, {"tensor": tensor() + 0.5})
-    with pytest.raises(DataError, match=r"b\.reference\.hdf5: expected the truth of data [0-9a-f]{12}"):
+    with pytest.raises(
+        DataError, match=r"b\.reference\.hdf5: expected the reference solution of data [0-9a-f]{12}"
+    ):
         opened(path)
 
 

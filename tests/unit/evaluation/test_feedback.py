@@ -87,10 +87,20 @@ def test_truth_and_output_are_never_shown(kinds):
 
 
 def test_floor_is_shown_on_request_only():
-    assert "Distance of the reference" not in feedback_text(PASSED, ("nrmse",))
-    assert "Distance of the reference from the true solution: 9.7e-04" in feedback_text(
+    assert "Distance of the data set" not in feedback_text(PASSED, ("nrmse",))
+    assert "Distance of the data set from the reference solution: 9.7e-04" in feedback_text(
         PASSED, ("nrmse",), reveal_data_error=9.7e-4
     ).replace("9.700e-04", "9.7e-04")
+
+
+def test_what_is_told_by_classes_does_not_depend_on_how_busy_a_machine_is():
+    idle = replace(PASSED, run_time_s=0.4, repeat_times_s=(), load_s=0.5, peak_memory_mb=190.0)
+    busy = replace(idle, run_time_s=7.3, load_s=6.0, peak_memory_mb=201.0)
+    slow = replace(idle, run_time_s=70.0)
+    told = [feedback_text(each, ("nrmse",), measured=False) for each in (idle, busy, slow)]
+    assert told[0] == told[1] != told[2]
+    assert "Run time: less than 10 s\nPeak memory: less than 256 MB" in told[0]
+    assert "Run time: less than 100 s\n" in told[2]
 
 
 @pytest.mark.parametrize(("load_s", "told"), [(None, False), (0.5, False), (3.21, True)])

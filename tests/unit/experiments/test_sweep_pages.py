@@ -1,4 +1,4 @@
-"""What a sweep's page says of errors at the floor, of repeats and of pairs."""
+"""What a sweep's page says of errors at the data-set error, of repeats and of pairs."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_pairs_at_the_floor_are_said_to_tell_nothing() -> None:
     ]
     notes = [block.text for block in section(compose("s", "", lines), "paired") if isinstance(block, Note)]
     assert len(notes) == 1
-    assert notes[0].startswith("In 3 of 15 pairs both errors on test data are at or below the floor")
+    assert notes[0].startswith("In 3 of 15 pairs both errors on test data are at or below the data-set error")
 
 
 def test_nothing_of_the_test_data_is_shown_before_a_run_has_finished() -> None:

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from hpc.slurm import ClusterProfile, RoleName, SlurmError, draft_profile
+from hpc.slurm import ClusterProfile, RoleName, SlurmError, draft_profile, python_command
 from hpc.slurm.parsing import Partition
 from sharp.errors import ConfigurationError
 from sharp.runs.cluster.profiles import list_clusters, load_cluster
@@ -164,3 +164,11 @@ def test_a_draft_asks_for_no_more_jobs_at_once_than_there_are_places(tmp_path: P
 def test_nothing_is_drafted_from_a_cluster_that_is_down() -> None:
     with pytest.raises(SlurmError, match="No partition of this cluster is up"):
         draft_profile("here", [partition("main", up=False)], {})
+
+
+def test_the_interpreter_of_jobs_may_be_in_a_container() -> None:
+    cluster = load_cluster("cpu-cluster").model_copy(
+        update={"container": "apptainer exec --nv '/shared/my image.sif'", "python": "python3"}
+    )
+    container = ("apptainer", "exec", "--nv", "/shared/my image.sif")
+    assert python_command(cluster, "hpc.doctor") == (*container, "python3", "-P", "-m", "hpc.doctor")

@@ -18,6 +18,7 @@ from hpc.queue.monitor import (
     expected_throughput,
     is_final,
 )
+from hpc.queue.slots import divide
 from hpc.queue.work_queue import Heartbeat
 from hpc.slurm import FailureClass, Job, JobState, Submission
 
@@ -68,6 +69,8 @@ def judged(
         (None, SIGN, 31, 9999, False, "here"),
         ("PENDING", SIGN, 31, 0, True, "coming"),
         ("PENDING", SIGN, 5, 0, True, "here"),
+        ("FAILED", SIGN, 7, 0, True, "here"),
+        ("FAILED", SIGN, 8, 0, True, "gone"),
         ("RUNNING", LEFT, 0, 0, True, "gone"),
         (None, LEFT, 0, 0, True, "gone"),
     ],
@@ -121,6 +124,19 @@ def test_the_elements_of_an_array() -> None:
     assert replace(array, job_id="17").task_ids == ["17_0", "17_1", "17_2"]
 
 
+@pytest.mark.parametrize(
+    ("count", "cpus", "gpus", "shares"),
+    [
+        (2, range(8), "01", [((0, 1, 2, 3), ("0",)), ((4, 5, 6, 7), ("1",))]),
+        (3, range(4), "01", [((0,), ("0",)), ((1,), ("1",)), ((2, 3), ("0",))]),
+        (2, range(1), "", [((0,), ()), ((0,), ())]),
+    ],
+)
+def test_slots_share_the_processors_and_gpus_of_a_job(count, cpus, gpus, shares) -> None:
+    found = divide(count, list(cpus), {"CUDA_VISIBLE_DEVICES": list(gpus)})
+    assert [(slot.cpus, slot.gpus["CUDA_VISIBLE_DEVICES"]) for slot in found] == shares
+
+
 def test_busy_elements_are_expected_to_take_as_many_as_a_pack_holds() -> None:
     elements = [
         ArrayTask("t", "", "coming"),
@@ -128,8 +144,8 @@ def test_busy_elements_are_expected_to_take_as_many_as_a_pack_holds() -> None:
         ArrayTask("t", "17_2", "here"),
         ArrayTask("t", "17_3", "gone"),
     ]
-    assert expected_throughput(elements, {"17_2", "17_3"}, pack=5) == 5 + 5 + 4
-    assert expected_throughput(elements, {"17_2"}, pack=1) == 2
+    assert expected_throughput(elements, {"17_2": 1, "17_3": 1}, pack=5) == 5 + 5 + 4
+    assert expected_throughput(elements, {"17_2": 3}, pack=1) == 2
 
 
 @given(

@@ -64,7 +64,7 @@ SERVER = "models:\n  servers:\n    "
         ),
         ("models:\n  judges:\n  - rule-based\n  - rule-basd\n", f"5: models.judges.1: {CARD}"),
         ("models:\n  generator: rule-basd\n", f"3: models.generator: {CARD}"),
-        (f"{SERVER}locl: {{}}\n", "4: models.servers.locl: no role is played by 'locl'. Valid: rule-based"),
+        (f"{SERVER}locl: {{}}\n", "4: models.servers.locl: no role has 'locl'. Valid: rule-based"),
         (f"{SERVER}p: {{base_url: h}}\n", "4: models.servers.p.base_url: expected a URL such as"),
         (f"{SERVER}p: {{api_key_env: sk-x}}\n", "4: models.servers.p.api_key_env: string should match"),
         (

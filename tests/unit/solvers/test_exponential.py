@@ -158,5 +158,5 @@ def test_states_that_are_not_kept_are_found_again(monkeypatch: pytest.MonkeyPatc
     case = system("u", ["u_t = -u*u_x + 0.05*u_xx"], {"u": "sin(x)"})
     points, times = np.linspace(0, 6, 5)[:, None], np.linspace(0, 1, 7)
     kept = solve(case, 64).evaluate(points, times)
-    monkeypatch.setattr("sharp.solvers.exponential._KEPT", 200)
+    monkeypatch.setattr("sharp.solvers.modal_stepping._KEPT", 200)
     assert solve(case, 64).evaluate(points, times) == pytest.approx(kept, abs=1e-14)

@@ -125,7 +125,7 @@ def test_the_report_shows_the_solution(text: str, charts: int, maps: int) -> Non
     assert html.count("<image") >= maps
     assert "http://" not in html.replace("http://www.w3.org", "")
     assert "<script" not in html
-    for part in ("The problem as understood", "Checks", "Refinement", "Methods"):
+    for part in ("The problem as parsed", "Checks", "Refinement", "Methods"):
         assert part in html
         assert part in markdown
 

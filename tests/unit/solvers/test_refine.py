@@ -178,6 +178,22 @@ def test_every_attempt_steps_in_time_otherwise_than_the_one_before() -> None:
     assert max(asked) <= 1e-9
 
 
+def test_steps_are_refined_where_finer_grids_do_not_lower_the_difference() -> None:
+    """A method whose error is that of its steps, a hundred times what was asked for, of a sign that changes."""
+    asked: list[float] = []
+
+    class Stepping(Invented):
+        def solve(self, system, resolution, accuracy, deadline):
+            asked.append(accuracy)
+            error = 100 * accuracy * (-1) ** len(asked)
+            return exact_solution(system.problem, error, self.name, resolution)
+
+    found = refine(Stepping(), SYSTEM, 1e-6, LONG)
+    assert found.converged
+    assert len(asked) < len(Stepping.sizes)
+    assert asked[-1] < 1e-2 * asked[0]
+
+
 def test_fields_of_different_size_count_by_their_own_size() -> None:
     big, small = np.full((1, 4, 5), 1e3), np.full((1, 4, 5), 1e-2)
     reference = np.concatenate([big, small])

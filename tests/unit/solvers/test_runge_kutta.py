@@ -15,7 +15,7 @@ from sharp.solvers.method import (
     with_other_integrator,
 )
 from sharp.solvers.refine import distance
-from sharp.solvers.runge_kutta import _NODES, _STAGES, _WEIGHTS, integrate
+from sharp.solvers.runge_kutta import NODES, STAGES, WEIGHTS, integrate
 from sharp.solvers.system import system_of
 from sharp.solvers.tensor_methods import Chebyshev
 from tests.helpers.solvers.solving_fakes import HEAT, problem_of
@@ -26,7 +26,7 @@ IN_TIME = NEVER
 
 def test_the_implicit_method_is_of_order_four() -> None:
     """The eight conditions of Hairer, Nørsett and Wanner, table II.2.1, and rows that sum to the nodes."""
-    b, c, a = _WEIGHTS, _NODES, _STAGES
+    b, c, a = WEIGHTS, NODES, STAGES
     found = [b.sum(), b @ c, b @ c**2, b @ a @ c, b @ c**3, (b * c) @ a @ c, b @ a @ c**2, b @ a @ a @ c]
     assert found == pytest.approx([1, 1 / 2, 1 / 3, 1 / 6, 1 / 4, 1 / 8, 1 / 12, 1 / 24])
     assert a.sum(axis=1) == pytest.approx(c)

@@ -395,7 +395,7 @@ async def test_nothing_derived_from_test_data_or_truth_reaches_a_prompt():
     for path, request in effects.chats.items():
         text = "\n".join(m.content for m in request.messages)
         assert "truth" not in text.lower() or path.startswith("reporter"), path
-        assert "floor" not in text.lower(), path
+        assert "distance of the data set" not in text.lower(), path
     assert state.test is not None
 
 

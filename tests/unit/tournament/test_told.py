@@ -263,7 +263,9 @@ async def test_the_reporter_knows_how_the_run_ended_and_figures_of_its_own_are_n
     )
     rules = {r"^reporter/summary$": f"```json\n{prose}\n```", **ANALYSIS_RULES, **RULES}
     effects = ScriptedEffects(script(rules=rules))
-    state = await run_method(session(effects, "burgers", PLAIN, genesis={"candidates": 3}))
+    state = await run_method(
+        session(effects, "burgers", PLAIN, genesis={"candidates": 3}, feedback={"run_times": "measured"})
+    )
     text = effects.chats["reporter/summary"].messages[-1].content
     assert "- Test data, opened once at the end: nRMSE against the data 1.000e-02" in text
     assert "- Order of accuracy: 2.00" in text

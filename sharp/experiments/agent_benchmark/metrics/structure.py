@@ -246,7 +246,9 @@ def constant_baselines(cases: Mapping[str, ChainGraph]) -> dict[str, ConstantBas
     Raises `DataError` with fewer than two cases.
     """
     if len(cases) < 2:
-        raise DataError(f"a floor takes the tool chains of at least two cases, found {len(cases)}")
+        raise DataError(
+            f"a constant-answer baseline needs the tool chains of at least two cases, found {len(cases)}"
+        )
     score = cache(score_chain)  # most cases share a few chains
     scores = {
         template: [score(chain, other) for case, other in cases.items() if case != template]

@@ -1,0 +1,120 @@
+"""Folders of a program's own in the place of those that all programs of a machine share, by a mount namespace.
+
+`/tmp` becomes a folder in the program's scratch folder, `/dev/shm` a file system in memory of a bounded size, and
+the list of processors has as many as the program may use: so pools of processes, shared memory and absolute paths
+work as they do outside, and nothing of them is seen by others or outlives the program. All other folders can be
+hidden, and with them the sockets of the machine's servers, which Landlock does not keep from a program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+
+from .kernel import mount, unshare
+
+TEMPORARY, _SHARED, _PROCESSORS = "/tmp", "/dev/shm", "/sys/devices/system/cpu/online"  # noqa: S108
+PRIVATE_FOLDERS = TEMPORARY, _SHARED
+_OF_THE_KERNEL = "proc", "dev", "sys"
+_NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
+_READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+
+
+def private_folders(scratch: str, shown: Iterable[str], shared_mb: int, processors: int, hide: bool) -> bool:
+    """Give this process and all that it starts these folders; tell whether the kernel let it.
+
+    `shown` are paths that must stay to be seen where folders are covered; `scratch` is one of them, and becomes the
+    working folder. With `hide` there is nothing else but devices and the kernel's own file systems.
+    """
+    if not _separated():
+        return False
+    own = f"{scratch}/.tmp"  # a launcher is up sooner without pathlib
+    os.makedirs(own, 0o700, exist_ok=True)  # noqa: PTH103
+    try:
+        mount("none", "/", "", _RECURSIVE | _PRIVATE)
+        _mount_memory(_SHARED, f"size={shared_mb}m")
+    except OSError:
+        return False
+    with contextlib.suppress(OSError):  # not every machine has the list
+        _limit_processors(processors)
+    temporary = os.open(own, os.O_PATH | os.O_CLOEXEC)
+    kept = _opened({scratch, *shown})
+    if hide:
+        _hide(kept)
+    mount(f"/proc/self/fd/{temporary}", TEMPORARY, "", _BIND)
+    os.close(temporary)
+    _show(kept)
+    os.chdir(scratch)
+    return True
+
+
+def _hide(kept: Iterable[str]) -> None:
+    """Cover every folder at the top, but for those of the kernel and those that are kept as a whole."""
+    for folder in (f"/{name}" for name in os.listdir("/") if name not in _OF_THE_KERNEL):  # noqa: PTH208
+        if folder not in kept and os.path.isdir(folder) and not os.path.islink(folder):  # noqa: PTH112, PTH114
+            _mount_memory(folder, "size=1m")
+
+
+def _mount_memory(folder: str, size: str) -> None:
+    options = f"{size},mode=700,nr_inodes=10000"
+    mount("tmpfs", folder, "tmpfs", _NO_SUID | _NO_DEVICES, options)
+
+
+def _opened(paths: Iterable[str]) -> dict[str, int]:
+    """Return descriptors of paths that exist, outer folders first."""
+    return {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in sorted(paths) if os.path.exists(path)}  # noqa: PTH110
+
+
+def _show(kept: dict[str, int]) -> None:
+    """Mount again in its place what is covered; closes the descriptors."""
+    for path, descriptor in kept.items():
+        if _is_covered(path, descriptor):
+            _make_place(path, os.path.isdir(f"/proc/self/fd/{descriptor}"))  # noqa: PTH112
+            mount(f"/proc/self/fd/{descriptor}", path, "", _BIND | _RECURSIVE)
+        os.close(descriptor)
+
+
+def _is_covered(path: str, descriptor: int) -> bool:
+    try:
+        return not os.path.samestat(os.stat(path), os.fstat(descriptor))  # noqa: PTH116
+    except OSError:
+        return True
+
+
+def _make_place(path: str, folder: bool) -> None:
+    os.makedirs(path if folder else path.rpartition("/")[0], 0o700, exist_ok=True)  # noqa: PTH103
+    if not folder:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+
+
+def _separated() -> bool:
+    """Enter a mount namespace, by way of a user namespace where that is allowed; users keep their number."""
+    user, group = os.geteuid(), os.getegid()
+    try:
+        unshare(_NEW_USER | _NEW_MOUNTS)
+    except OSError:
+        try:
+            unshare(_NEW_MOUNTS)
+        except OSError:
+            return False
+        return True
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{user} {user} 1"),
+        ("gid_map", f"{group} {group} 1"),
+    ):
+        with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123
+            file.write(text)
+    return True
+
+
+def _limit_processors(processors: int) -> None:
+    source = f"{_SHARED}/processors"
+    with open(source, "w") as file:  # noqa: PTH123
+        file.write(f"0-{processors - 1}\n" if processors > 1 else "0\n")
+    try:
+        mount(source, _PROCESSORS, "", _BIND)
+        mount("none", _PROCESSORS, "", _BIND | _REMOUNT | _READ_ONLY | _NO_SUID | _NO_DEVICES)
+    finally:
+        os.unlink(source)  # noqa: PTH108

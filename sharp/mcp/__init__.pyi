@@ -1,0 +1,1 @@
+from .server import make_server as make_server

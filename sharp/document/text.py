@@ -70,6 +70,16 @@ def duration_text(seconds: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def left_text(elapsed: float, done: int, total: int, most: str = "") -> str:
+    """Return `, 12 s left`: how long the rest takes at the rate so far; empty in the first two seconds, and at the end.
+
+    `most` is put before the time where there may be less to do than `total`.
+    """
+    if elapsed < 2 or not 0 < done < total:
+        return ""
+    return f", {most}{duration_text(round(elapsed / done * (total - done)))} left"
+
+
 def plural(count: int, noun: str) -> str:
     """Return `1 round`, `2 rounds`."""
     return f"{count_text(count)} {noun}{'' if count == 1 else 's'}"

@@ -17,7 +17,7 @@ from hpc.journal import EffectRecord, read_run
 from sharp.agent import GraphMemory, SessionResult, run_session
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
 from sharp.experiments.agent_benchmark.held_out import HeldOutReference, Score, held_out_reference, score
-from sharp.experiments.agent_benchmark.process_pool import WorkerDied, map_unordered
+from sharp.experiments.agent_benchmark.process_pool import WorkerDied, counter, map_unordered
 from sharp.experiments.agent_benchmark.trials import (
     BenchmarkRecord,
     BenchmarkTrial,
@@ -49,13 +49,14 @@ def run_benchmark(
             on_message(warning)
         left = work_left(trials, writer.record)
         total, number = sum(isinstance(item, BenchmarkTrial) for batch in left for item in batch), 0
+        counted = counter(total)
         for found in map_unordered(left, partial(_result, folder), jobs, writer.beat):
             row = _lost(found) if isinstance(found, WorkerDied) else found
             if row is not None:
                 writer.add(row)
             if isinstance(row, TrialResult | IllPosedResult):
                 number += 1
-                on_message(f"[{number}/{total}] {format_trial(row)}")
+                on_message(f"{counted(number)} {format_trial(row)}")
 
 
 def work_left(

@@ -67,7 +67,7 @@ def _command(command: click.Command, name: str) -> str:
     usage = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
     takes = [f"Arguments: `{' '.join(usage)}`\n"] if usage and not isinstance(command, click.Group) else []
     text, _, examples = inspect.cleandoc(command.help or "").partition("\b\nExamples:\n")
-    code = inspect.cleandoc(f"\n{examples}")
+    code = "\n".join(inspect.cleandoc(f"\n{examples}").splitlines()[:4])
     shown = [""] if isinstance(command, click.Group) else [f"\n```sh\n{code}\n```\n"]
     listed = [p for p in command.params if isinstance(p, click.Option) and p.name != "as_json"]
     options = [*map(_option, listed), ""] if listed else []
@@ -78,7 +78,7 @@ def _command(command: click.Command, name: str) -> str:
 
 def _linked(text: str) -> str:
     """Make links of the pages that a help text names."""
-    return re.sub(r"docs/((?:\w+/)?([\w-]+\.md))", r"[\2](../\1)", text)
+    return re.sub(r"docs/((?:\w+/)?([\w-]+)\.md)", r"[\2](../\1)", text)
 
 
 def _option(option: click.Option) -> str:
@@ -162,13 +162,8 @@ def metrics() -> Iterator[str]:
 def _metric(measure: FeedbackMetric) -> str:
     needs = ["reference data"] * measure.needs_data
     needs += ["a second call on a coarser grid"] * measure.needs_coarse_run
-    parts = [
-        measure.description,
-        f"*Over* {measure.shape}." * (measure.shape != "all samples, times and points"),
-        f"*Relative:* {measure.normalisation.removesuffix('; mean over samples')}.",
-        f"*Needs* {' and '.join(needs)}." * bool(needs),
-    ]
-    return f"`{measure.name}`\n:   {' '.join(filter(None, parts))}\n\n"
+    needed = f" Needs {' and '.join(needs)}." * bool(needs)
+    return f"`{measure.name}`\n:   {measure.description}{needed}\n\n"
 
 
 PAGES: Mapping[str, Mapping[str, Callable[[], Iterable[str]]]] = {

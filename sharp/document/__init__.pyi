@@ -52,7 +52,9 @@ from .text import clip as clip
 from .text import count_text as count_text
 from .text import duration_text as duration_text
 from .text import error_text as error_text
+from .text import left_text as left_text
 from .text import number_text as number_text
 from .text import one_line as one_line
 from .text import plural as plural
 from .text import share_text as share_text
+from .text import wrapped as wrapped

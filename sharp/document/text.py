@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from math import isfinite
 
 MISSING = "–"
@@ -68,6 +69,24 @@ def duration_text(seconds: float | None) -> str:
     if minutes < 100:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def left_text(elapsed: float, done: int, total: int, most: str = "") -> str:
+    """Return `, 12 s left`: how long the rest takes at the rate so far; empty in the first two seconds, and at the end.
+
+    `most` is put before the time where there may be less to do than `total`.
+    """
+    if elapsed < 2 or not 0 < done < total:
+        return ""
+    return f", {most}{duration_text(round(elapsed / done * (total - done)))} left"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return a line as lines of a terminal, broken between words and set in below its beginning; paths stay whole."""
+    indent = " " * (len(text) - len(text.lstrip()) + 4)
+    return textwrap.wrap(
+        text, max(width, 20), subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    ) or [""]
 
 
 def plural(count: int, noun: str) -> str:

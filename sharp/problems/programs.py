@@ -24,6 +24,10 @@ LIBRARIES = ("numpy", "jax", "torch")
 Operation = Callable[..., Any]
 
 
+# Numbers below this one, and above its inverse, are at the end of what floats hold.
+_LEAST = 1e-250
+
+
 @dataclass(frozen=True)
 class Instruction:
     """An operation on the values of earlier slots."""
@@ -83,6 +87,8 @@ class _Tape:
             if _is_number(part) and part not in self.slots:
                 self.slots[part] = len(self.names) + len(self.constants)
                 self.constants.append(_number(part))
+            elif (moderate := _moderate(part)) is not part:
+                self.collect_constants(moderate)
 
     def slot(self, expression: Any) -> int:
         """Return where the value of an expression will be, after adding the steps that it takes."""
@@ -96,7 +102,7 @@ class _Tape:
             return self._argument(expression.name)
         if isinstance(expression, sympy.Piecewise):
             return self._piecewise(expression)
-        operation, operands = _operation(expression)
+        operation, operands = _operation(_moderate(expression))
         return self._step(operation, *(self.slot(operand) for operand in operands))
 
     def _argument(self, name: str) -> int:
@@ -118,6 +124,22 @@ class _Tape:
     def _step(self, operation: str, *slots: int) -> int:
         self.steps.append(Instruction(operation, slots))
         return len(self.names) + len(self.constants) + len(self.steps) - 1
+
+
+def _moderate(expression: Any) -> Any:
+    """Return a product with a factor that floats cannot hold within one of its exponentials.
+
+    Sympy splits `exp(a*x - 1e5)` into `exp(a*x)` and a number that is zero as a float.
+    """
+    if not isinstance(expression, sympy.Mul):
+        return expression
+    number, rest = expression.as_coeff_Mul()
+    grown = next((each for each in sympy.Mul.make_args(rest) if isinstance(each, sympy.exp)), None)
+    if grown is None or not number.is_Float or _LEAST < abs(number) < 1 / _LEAST:
+        return expression
+    others = [each for each in sympy.Mul.make_args(rest) if each is not grown]
+    within = sympy.exp(grown.args[0] + sympy.log(abs(number)), evaluate=False)
+    return sympy.Mul(sympy.sign(number), within, *others, evaluate=False)
 
 
 def _is_number(expression: Any) -> bool:

@@ -193,7 +193,7 @@ class _Task:
         """
         reason, deadline = "", Deadline.within(self.problem.limits.wall_s)
         for variant in self.variants(sample):
-            found = self.attempt(variant, deadline, SolveOptions(cross_check=False, compare=False), known)
+            found = self.attempt(variant, deadline, SolveOptions(compare=False), known)
             if not isinstance(found, str):
                 return found
             reason = found

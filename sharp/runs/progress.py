@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import textwrap
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 from sharp.config import to_plain
-from sharp.document import clean, duration_text, error_text
+from sharp.document import clean, error_text, left_text, wrapped
 from sharp.evaluation import Evaluation, Target
 from sharp.llm import ChatReply
 from sharp.runs.effects import ProgressEvent
@@ -83,7 +82,7 @@ class ProgressView:
         now = time.monotonic()
         if self._stage != message:
             self._stage, self._stage_start = message, now
-        left = _left(now - self._stage_start, done, total)
+        left = left_text(now - self._stage_start, done, total)
         text = f"data: {message} ({done}/{total}{left})"
         if self._live is not None:
             self._status(text)
@@ -216,13 +215,15 @@ class ProgressView:
         busy = ", ".join(list(self._open)[:3]) + (" …" if len(self._open) > 3 else "")
         number, now = len(self._written), time.monotonic()
         stage = now - self._stage_start
-        parts = [f"{number}/{self._wanted} programs{_left(stage, number, self._wanted)}"]
+        parts = [f"{number}/{self._wanted} programs{left_text(stage, number, self._wanted)}"]
         if any(path.startswith("finalize/") for path in self._open):
             parts = ["final runs"]
         elif number >= self._wanted:
             most = self._run.config.synthesis.max_rounds if self._run is not None and self._rounds else 0
             parts = (
-                [f"round {self._rounds + 1}{_left(stage, self._rounds, most, 'at most ')}"] if most else []
+                [f"round {self._rounds + 1}{left_text(stage, self._rounds, most, 'at most ')}"]
+                if most
+                else []
             )
         parts += [f"{self._calls} calls", f"{self._tokens} tokens", f"{self._runs} runs"]
         return f"{now - self._start:5.0f} s  {', '.join(parts)}  [{busy}]"
@@ -235,7 +236,7 @@ class ProgressView:
             sys.stderr.flush()
         else:
             # Messages of programs are among these lines: no control character of theirs reaches the terminal.
-            for line in _wrapped(clean(text), self._live.console.width):
+            for line in wrapped(clean(text), self._live.console.width):
                 self._live.console.out(line, highlight=False, style=_style(text))
 
     def _status(self, text: str) -> None:
@@ -243,20 +244,6 @@ class ProgressView:
 
         if self._live is not None:
             self._live.update(Text(clean(text), no_wrap=True, overflow="ellipsis"), refresh=True)
-
-
-def _left(elapsed: float, done: int, total: int, most: str = "") -> str:
-    """Return how long the rest takes at the rate so far; nothing in the first two seconds and where it is unknown."""
-    if elapsed < 2 or not 0 < done < total:
-        return ""
-    return f", {most}{duration_text(round(elapsed / done * (total - done)))} left"
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    """Return a text as lines of a terminal, broken between words and set in below its beginning."""
-    indent = " " * (len(text) - len(text.lstrip()) + 4)
-    lines = textwrap.wrap(text, max(width, 20), subsequent_indent=indent, break_on_hyphens=False)
-    return lines or [""]
 
 
 def _style(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Protocol
 
 import numpy as np
@@ -251,6 +252,93 @@ class UniformAxis:
     @property
     def _step(self) -> float:
         return (self.high - self.low) / (self.count - (not self.periodic))
+
+
+# What share of the nodes lies evenly where others crowd about narrow places; halvings that place them to rounding.
+_EVENLY, _HALVINGS = 0.4, 60
+
+
+@dataclass(frozen=True)
+class GradedAxis(UniformAxis):
+    """Nodes with finite differences of order 4 whose distances shrink towards narrow places of some widths.
+
+    A node's number is, up to a factor, the sum of its place and of asinh((x - place) / width) for each narrow place
+    (J. F. Thompson, Z. U. A. Warsi and C. W. Mastin, Numerical Grid Generation, 1985, ch. VIII). Weights are exact for
+    polynomials on the nodes as they lie.
+    """
+
+    narrow: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def nodes(self) -> Array:
+        """The nodes [n], both ends included."""
+        wanted = np.linspace(0, 1, self.count)
+        low, high = np.full(self.count, self.low), np.full(self.count, self.high)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            beyond = self._number(middle) > wanted
+            low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+        low[[0, -1]] = self.low, self.high
+        return low
+
+    @property
+    def weights(self) -> Array:
+        """Those of equal distances, for integrals over the number of a node."""
+        even = UniformAxis(0.0, 1.0, self.count).weights
+        places, widths = np.transpose(self.narrow)
+        slopes = 1 / np.hypot(self.nodes[:, None] - places, widths) / self._reaches
+        density = _EVENLY / (self.high - self.low) + (1 - _EVENLY) * slopes.mean(axis=1)
+        return np.asarray(even / density)
+
+    def derivative(self, order: int) -> Any:
+        """Return the sparse matrix [n, n] of a derivative."""
+        from scipy import sparse
+
+        nodes, rows = self.nodes, range(self.count)
+        neighbours = [self._neighbours(row, order) for row in rows]
+        entries = [
+            _difference_weights(nodes[near] - nodes[row], order)
+            for row, near in zip(rows, neighbours, strict=True)
+        ]
+        starts = np.cumsum([0, *map(len, neighbours)])
+        shape = (self.count, self.count)
+        return sparse.csr_array((np.concatenate(entries), np.concatenate(neighbours), starts), shape=shape)
+
+    def stencil(self, points: Array) -> tuple[Indices, Array]:
+        """Return the nearest six nodes [m, 6] and the weights of the polynomial through them [m, 6]."""
+        nodes, width = self.nodes, min(_NEAREST, self.count)
+        first = np.searchsorted(nodes, points, side="right") - width // 2
+        near = np.clip(first, 0, self.count - width)[:, None] + np.arange(width)
+        places = nodes[near]
+        gaps = points[:, None] - places
+        weights = np.ones(places.shape)
+        for k, other in product(range(width), range(width)):
+            if k != other:
+                weights[:, k] *= gaps[:, other] / (places[:, k] - places[:, other])
+        return near, weights
+
+    def _number(self, points: Array) -> Array:
+        """Return the numbers of places [m], 0 at the lower end and 1 at the upper one."""
+        places, widths = np.transpose(self.narrow)
+        start = np.arcsinh((self.low - places) / widths)
+        shares = (np.arcsinh((points[:, None] - places) / widths) - start) / self._reaches
+        even = (points - self.low) / (self.high - self.low)
+        return np.asarray(_EVENLY * even + (1 - _EVENLY) * shares.mean(axis=1))
+
+    @property
+    def _reaches(self) -> Array:
+        places, widths = np.transpose(self.narrow)
+        return np.asarray(
+            np.arcsinh((self.high - places) / widths) - np.arcsinh((self.low - places) / widths)
+        )
+
+
+def _difference_weights(offsets: Array, order: int) -> Array:
+    """Return weights [s] of values at offsets [s] for a derivative at 0, exact for polynomials of degree below s."""
+    scale = np.max(np.abs(offsets)) or 1.0
+    wanted = np.zeros(len(offsets))
+    wanted[order] = math.factorial(order) / scale**order
+    return np.linalg.solve(np.vander(offsets / scale, increasing=True).T, wanted)
 
 
 def chebyshev_weights(nodes: Array) -> Array:

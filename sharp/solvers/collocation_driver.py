@@ -16,7 +16,7 @@ from sharp.solvers.eigen import eigenpairs_on_two_grids
 from sharp.solvers.grid import Array, CollocationGrid
 from sharp.solvers.matrices import columns_of
 from sharp.solvers.method import Deadline, Integrator, SolverFailed
-from sharp.solvers.radau import OdeSystem, Trajectory
+from sharp.solvers.radau import OdeSolution, OdeSystem
 from sharp.solvers.sample_points import evaluate
 from sharp.solvers.steady import solve_steady
 from sharp.solvers.system import FirstOrderSystem
@@ -40,7 +40,7 @@ class _Integrate(Protocol):
         tolerance: float,
         deadline: Deadline,
         breaks: Sequence[float] = (),
-    ) -> Trajectory: ...
+    ) -> OdeSolution: ...
 
 
 _INTEGRATORS: Mapping[Integrator, _Integrate] = {

@@ -28,10 +28,10 @@ from sharp.solvers.system import FirstOrderSystem
 _PARTS = 2048
 # Points of the box from which those of an argument of several coordinates are sought, and how many searches are made.
 _STARTS, _SEARCHES = 600, 4
-# So many of one argument count, evenly chosen: sin(200*x) is as narrow everywhere.
-_OF_ONE = 6
-# So many combinations of coordinates count at most.
-LIMIT = 24
+# So many zeros and extrema of one argument count; of more a few, evenly chosen: sin(2000*x) is as narrow everywhere.
+_OF_ONE, _FEW = 40, 6
+# So many combinations of coordinates count at most; more where all are narrower than this share, as spikes are.
+LIMIT, MANY, _SPIKE = 24, 96, 1 / 400
 # Distances at which a feature is measured, as shares of an extent, and below which it is narrow.
 _SHARES = 0.5 ** np.arange(26.0, 0.0, -1.0)
 _NARROW = 1 / 20
@@ -45,15 +45,20 @@ _FREE = (0.3137, 0.7411)
 class DataFeature:
     """A point in space and a time near which a given function varies fast.
 
-    `width` is the distance, as a share of the domain's extent, and `duration` the time, as a share of the interval,
-    within which it makes half of its change; 1 where it does not change there. The time of a steady problem has no
-    meaning.
+    `widths` are the distances along the axes, as shares of the domain's extents, and `duration` the time, as a share of
+    the interval, within which it makes half of its change; 1 where it does not change there. The time of a steady
+    problem has no meaning.
     """
 
     place: tuple[float, ...]
     time: float
-    width: float
+    widths: tuple[float, ...]
     duration: float
+
+    @property
+    def width(self) -> float:
+        """The least of the widths."""
+        return min(self.widths)
 
     @property
     def jump(self) -> bool:
@@ -139,7 +144,7 @@ def moments_of_events(problem: Problem) -> tuple[float, ...]:
     features = (*equation_features(problem), *boundary_features(problem))
     found = {
         each.time + reach * each.duration * (end - start)
-        for each in _spread([each for each in features if each.short], _OF_ONE)
+        for each in _spread([each for each in features if each.short], _FEW)
         for reach in (-0.5, 0.5, 3.0)
     }
     return tuple(sorted(moment for moment in found if start <= moment <= end))
@@ -182,6 +187,22 @@ def graded_places(problem: Problem) -> tuple[float, ...]:
     return _apart([low, high], sorted(found), 1e-6 * (high - low), jumps)
 
 
+def narrow_places(problem: Problem, axis: str) -> tuple[tuple[float, float], ...]:
+    """Return the places along an axis of a box at which the data are narrow, with their widths, ascending.
+
+    Of places within a width of each other the narrowest counts. Jumps have no width and are left out.
+    """
+    index, (low, high) = problem.space.index(axis), problem.bounds[axis]
+    features = (*equation_features(problem), *initial_features(problem), *boundary_features(problem))
+    found = {(each.widths[index] * (high - low), each.place[index]) for each in features}
+    kept: list[tuple[float, float]] = []
+    for width, place in sorted(found):
+        narrow = 2 * _SHARES[0] < width / (high - low) < _NARROW
+        if narrow and all(abs(place - other) > width for other, _ in kept):
+            kept.append((place, width))
+    return tuple(sorted(kept))
+
+
 def _features(problem: Problem, expressions: Sequence[Any]) -> tuple[DataFeature, ...]:
     """Return all features of expressions, with every combination of coordinates that different arguments narrow."""
     places = list(_places(problem, expressions))
@@ -202,10 +223,11 @@ def _features(problem: Problem, expressions: Sequence[Any]) -> tuple[DataFeature
         points.update(dict.fromkeys(product(*choices)))
     dimension = len(problem.space)
     inside = [each for each in points if problem.domain.inside(np.array([each[:dimension]]))[0]]
-    measured = (_measured(problem, expressions, each) for each in _spread(inside, 4 * LIMIT))
-    return tuple(
-        _spread(list(_distinct(problem, (each for each in measured if each.thin or each.short))), LIMIT)
-    )
+    most = MANY if dimension == 1 else LIMIT
+    measured = (_measured(problem, expressions, each) for each in _spread(inside, 4 * most))
+    found = list(_distinct(problem, (each for each in measured if each.thin or each.short)))
+    spikes = all(min(each.width, each.duration) < _SPIKE for each in found)
+    return tuple(_spread(found, most if spikes else LIMIT))
 
 
 def _distinct(problem: Problem, features: Iterable[DataFeature]) -> Iterator[DataFeature]:
@@ -242,7 +264,7 @@ def _measured(problem: Problem, expressions: Sequence[Any], point: tuple[float, 
     return DataFeature(
         point[:dimension],
         point[dimension] if len(names) > dimension else 0.0,
-        min(widths[:dimension]),
+        tuple(widths[:dimension]),
         duration,
     )
 
@@ -276,6 +298,10 @@ def _spread(items: Any, most: int) -> list[Any]:
     if len(items) <= most:
         return list(items)
     return [items[int(index)] for index in np.linspace(0, len(items) - 1, most)]
+
+
+def _some(items: Any) -> list[Any]:
+    return _spread(items, _OF_ONE if len(items) <= _OF_ONE else _FEW)
 
 
 def _places(problem: Problem, expressions: Iterable[Any]) -> Iterator[Mapping[str, float]]:
@@ -321,11 +347,11 @@ def _along_a_line(argument: Any, bounds: Mapping[str, tuple[float, float]]) -> I
         slopes = np.diff(values)
         turns = np.flatnonzero(slopes[:-1] * slopes[1:] < 0)
         zeros = np.flatnonzero(values[:-1] * values[1:] < 0)
-        found = [float(places[index]) for index in _spread(np.flatnonzero(values == 0), _OF_ONE)]
-        for index in _spread(zeros, _OF_ONE):
+        found = [float(places[index]) for index in _some(np.flatnonzero(values == 0))]
+        for index in _some(zeros):
             ends = places[index], places[index + 1]
             found.append(float(brentq(lambda place: value(np.array([[place]])).item(), *ends)))
-        for index in _spread(turns, _OF_ONE):
+        for index in _some(turns):
             sign, ends = np.sign(slopes[index + 1]), (places[index], places[index + 2])
             best = minimize_scalar(
                 lambda place, sign=sign: sign * value(np.array([[place]])).item(),
@@ -334,7 +360,7 @@ def _along_a_line(argument: Any, bounds: Mapping[str, tuple[float, float]]) -> I
                 options={"xatol": 1e-12 * (high - low)},
             )
             found.append(float(best.x))
-    yield from ({name: place} for place in _spread(found, 2 * _OF_ONE))
+    yield from ({name: place} for place in found)
 
 
 def _in_a_box(argument: Any, bounds: Mapping[str, tuple[float, float]]) -> Iterator[Mapping[str, float]]:

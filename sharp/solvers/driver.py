@@ -48,6 +48,8 @@ STRICTER = 0.03
 SHARE = 0.6
 # What the last of them may take: the checks take their time as well.
 LAST = 0.9
+# The seconds that checks of a solution may take in any case, and the share of the time that is left.
+LEAST_CHECKS, CHECKS = 3.0, 0.5
 # How often both methods are refined where they differ.
 _ROUNDS = 3
 # Seconds for which other solutions of nonlinear steady problems are looked for.
@@ -160,10 +162,9 @@ def _judged(task: _Task, tried: Solution, choice: MethodRanking, best: MethodRes
     foreign = _is_foreign(choice, best.refinement)
     if task.options.cross_check:
         best, other = _agreed(task, choice, tried.trials, best)
-    # A second method that time alone has kept from an answer is missing, unless the exact solution is known.
-    late = len(choice.recommendations) > 1 and task.deadline.remaining_s <= 0
+    # Nothing is verified by one method alone, unless the exact solution is known or a comparison is not wanted.
     known = any(check.name == EXACT for check in best.checks)
-    needed = foreign or (task.options.cross_check and late and not known)
+    needed = foreign or (task.options.cross_check and not known)
     compared = cross_check_result(other, task.limits, needed)
     best = replace(best, checks=(*best.checks, *compared))
     others = _alternatives(task, best)
@@ -233,7 +234,8 @@ def _refined_further(
     if method is None or task.options.resolution or task.deadline.remaining_s <= 0:
         return study
     half = task.deadline.share(LAST / 2)
-    return refine(method, task.system, accuracy, half, listener=task.say, before=study)
+    found = refine(method, task.system, accuracy, half, listener=task.say, before=study)
+    return found if found.error <= study.error else study
 
 
 def _rank(trial: MethodResult) -> tuple[int, float]:
@@ -271,7 +273,8 @@ def _trial(task: _Task, method: NumericalMethod, deadline: Deadline) -> MethodRe
     task.listener(told)
     before = trial.refinement
     further = refine(method, task.system, STRICTER * accuracy, deadline, resolutions, task.say, before)
-    return _checked(task, further)
+    # Beyond some resolution rounding errors grow.
+    return min((_checked(task, further), trial), key=_rank)
 
 
 def _with_quantities(task: _Task, trial: MethodResult) -> MethodResult:
@@ -287,7 +290,8 @@ def _coarse_quantities(task: _Task, trial: MethodResult) -> bool:
 def _checked(task: _Task, refinement: RefinementStudy) -> MethodResult:
     if refinement.solution is None:
         return MethodResult(refinement)
-    checks = verify(task.system.problem, refinement, task.limits, task.options.compare)
+    enough = Deadline.within(max(LEAST_CHECKS, CHECKS * task.deadline.remaining_s), task.deadline.clock)
+    checks = verify(task.system.problem, refinement, task.limits, task.options.compare, enough)
     return MethodResult(refinement, checks)
 
 
@@ -349,6 +353,7 @@ _WORDS = {
     "imex": "differences with implicit-explicit steps",
     "muscl": "finite volumes of second order",
     "rbf": "differences on scattered nodes",
+    "fem-cubic": "cubic finite elements",
     "pinn": "a neural network",
 }
 

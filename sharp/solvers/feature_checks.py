@@ -27,6 +27,7 @@ from sharp.solvers.data_features import (
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.functions import compile_function
 from sharp.solvers.grid import Array
+from sharp.solvers.method import NEVER, Deadline
 from sharp.solvers.residuals import DerivativeProgram, difference
 from sharp.solvers.sample_points import boundary, evaluate, interior_points, lengths, sample_times
 from sharp.solvers.strong_form import StrongForm
@@ -80,11 +81,13 @@ class Shells:
         return Shells(self.points[chosen], self.radii[chosen], self.volumes[chosen])
 
 
-def equations_at_features(problem: Problem, solution: DiscreteSolution) -> float | None:
+def equations_at_features(
+    problem: Problem, solution: DiscreteSolution, deadline: Deadline = NEVER
+) -> float | None:
     """Return the largest share of an equation's terms that does not balance near a feature; None without features.
 
     Both are integrated over the neighbourhood of the feature; the terms count as no smaller than elsewhere. Raises
-    `SpecificationError` for equations that cannot be written as a program.
+    `SpecificationError` for equations that cannot be written as a program, and `TimeLimitExceeded`.
     """
     features = equation_features(problem)
     if not features:
@@ -97,7 +100,9 @@ def equations_at_features(problem: Problem, solution: DiscreteSolution) -> float
     usual = _usual_sizes(problem, solution, program, owners)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
-        return max(_imbalance(problem, solution, program, owners, usual, feature) for feature in features)
+        return max(
+            _imbalance(problem, solution, program, owners, usual, feature, deadline) for feature in features
+        )
 
 
 def _imbalance(
@@ -107,10 +112,12 @@ def _imbalance(
     owners: Array,
     usual: Array,
     feature: DataFeature,
+    deadline: Deadline,
 ) -> float:
     shells = Shells.about(np.array(feature.place), lengths(problem), feature.width)
     left, size = np.zeros(len(usual)), np.zeros(len(usual))
     for times, time_steps, weights in _moments(problem, feature):
+        deadline.check()
         residual, terms = _best_residual(
             problem, solution, program, owners, usual, feature, shells, times, time_steps
         )

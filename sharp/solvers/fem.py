@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -37,9 +37,9 @@ from sharp.solvers.system import (
 LINE = 8
 DEGREE = 4
 
-# Numbers of elements along an interval.
 # What is narrower than this share of the domain is a jump, which no element resolves.
 _JUMP = 1e-6
+# Numbers of elements along an interval.
 # From the first to the second on, elements about narrow data are divided as well: no two meshes share them.
 _LINES = (4, 8, 16, 32, 64, 128)
 # Solutions are like r**s at a corner; above this s elements are not made smaller there.
@@ -61,6 +61,9 @@ class FiniteElements(Stepping):
     weak_forms = True
     # In the plane one mesh is no division of the one before; see `refine`.
     uneven_meshes = True
+    # The degree on intervals and on triangles, and numbers of elements along them.
+    degrees: Mapping[int, int] = {1: LINE, 2: DEGREE}
+    counts: Mapping[int, tuple[int, ...]] = {1: _LINES, 2: (4, 8, 16, 32, 64)}
 
     def unsupported_reason(self, system: FirstOrderSystem) -> str | None:
         """Return what stands in the way: the domain, the order of the equations, or the boundary conditions."""
@@ -82,16 +85,16 @@ class FiniteElements(Stepping):
 
     def resolution_sequence(self, system: FirstOrderSystem) -> tuple[int, ...]:
         """Return numbers of elements along the longer side of the domain."""
-        if len(system.space) == 1:
-            return _LINES
         # Triangles are divided by halves: in between, meshes differ next to corners alone, and say nothing elsewhere.
-        return (4, 8, 16, 32, 64) if system.steady else (4, 8, 16, 32)
+        counts = self.counts[len(system.space)]
+        return counts if system.steady or len(system.space) == 1 else counts[:-1]
 
     def solve(
         self, system: FirstOrderSystem, resolution: int, accuracy: float, deadline: Deadline
     ) -> DiscreteSolution:
         """Return the solution on elements that end where something jumps, or shrink towards corners."""
-        elements = FemSystem(system, element_space(system, resolution), deadline)
+        degree = self.degrees[len(system.space)]
+        elements = FemSystem(system, element_space(system, resolution, degree), deadline)
         deadline.check()
 
         def eigenpairs(count: int) -> tuple[Array, Array]:
@@ -103,6 +106,19 @@ class FiniteElements(Stepping):
         return solve_discrete(
             self.name, elements, eigenpairs, resolution, accuracy, deadline, self.integrator
         )
+
+
+class CubicElements(FiniteElements):
+    """Continuous piecewise cubics, on other meshes than those of `FiniteElements`; there to compare others with.
+
+    What only weak forms can express has no method but elements. The degree, the meshes and, where that can be, the
+    integrator differ; that the weak form is the right one is for the residual to say, which does not know of it.
+    """
+
+    name = "fem-cubic"
+    compares_only = True
+    degrees: Mapping[int, int] = {1: 3, 2: 3}
+    counts: Mapping[int, tuple[int, ...]] = {1: (12, 24, 48, 96, 192, 384), 2: (6, 12, 24, 48, 96)}
 
 
 def needs_weak_form(system: FirstOrderSystem) -> bool:

@@ -60,7 +60,7 @@ MUSCL = SchemeKind(limited_face_values, "lax-friedrichs", 2, 0.4)
 
 
 @dataclass(frozen=True)
-class Sweep:
+class DirectionalFlux:
     """One axis of a box of equal cells. Arrays are [fields, other axes in order, cells along this axis]."""
 
     law: ConservationLaw
@@ -325,9 +325,11 @@ class FiniteVolumeScheme:
     kind: SchemeKind = WENO
 
     @cached_property
-    def sweeps(self) -> tuple[Sweep, ...]:
+    def directions(self) -> tuple[DirectionalFlux, ...]:
         """The axes."""
-        return tuple(Sweep(self.law, axis, self.count, self.kind) for axis in range(len(self.law.fluxes)))
+        return tuple(
+            DirectionalFlux(self.law, axis, self.count, self.kind) for axis in range(len(self.law.fluxes))
+        )
 
     def start(self) -> Array:
         """Return the averages of the initial state, by Gauss's rule in every cell."""
@@ -402,7 +404,7 @@ class FiniteVolumeScheme:
         """Return the time derivatives of all averages."""
         total = np.zeros_like(state)
         slopes = self._slopes(state, time)
-        for axis, sweep in enumerate(self.sweeps):
+        for axis, sweep in enumerate(self.directions):
             along = np.moveaxis(state, axis + 1, -1)
             others = {other: np.moveaxis(own, axis + 1, -1) for other, own in slopes.items() if other != axis}
             mask = None if plain is None else np.moveaxis(plain, axis, -1)
@@ -414,11 +416,11 @@ class FiniteVolumeScheme:
 
     def _slopes(self, state: Array, time: float) -> Mapping[int, Array]:
         """Return the derivatives along all axes, where there is diffusion in more than one dimension."""
-        if len(self.sweeps) == 1 or all(program is None for program in self.law.diffusion):
+        if len(self.directions) == 1 or all(program is None for program in self.law.diffusion):
             return {}
         return {
             axis: np.moveaxis(sweep.slope(np.moveaxis(state, axis + 1, -1), time), -1, axis + 1)
-            for axis, sweep in enumerate(self.sweeps)
+            for axis, sweep in enumerate(self.directions)
         }
 
     @cached_property
@@ -432,7 +434,7 @@ class FiniteVolumeScheme:
     def sides(self, state: Array, time: float) -> Sides:
         """Return for each axis the values at the lower and at the upper face of every cell, like the averages."""
         found = []
-        for axis, sweep in enumerate(self.sweeps):
+        for axis, sweep in enumerate(self.directions):
             below, above = sweep.faces(np.moveaxis(state, axis + 1, -1), time)
             lower, upper = above[..., :-1], below[..., 1:]
             found.append((np.moveaxis(lower, -1, axis + 1), np.moveaxis(upper, -1, axis + 1)))
@@ -462,7 +464,9 @@ class FiniteVolumeScheme:
 
     def step_rate(self, state: Array, time: float) -> float:
         """Return the reciprocal of the longest step: where fluxes and sources are stable together."""
-        rates = [sweep.rate(np.moveaxis(state, axis + 1, -1), time) for axis, sweep in enumerate(self.sweeps)]
+        rates = [
+            sweep.rate(np.moveaxis(state, axis + 1, -1), time) for axis, sweep in enumerate(self.directions)
+        ]
         if self.law.source is None:
             return float(sum(rates))
         slopes = self.law.source_slopes(*self.centers, time, *state)

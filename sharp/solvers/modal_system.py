@@ -57,7 +57,8 @@ class ModalSystem:
         self.modes = kind(self.system.problem.bounds, highest, finer)
         self._held = list(split.algebraic)
         self._moving = [i for i in range(len(self.system.components)) if i not in split.algebraic]
-        self._active, self._chosen = list(split.active), [jet.component for jet in split.jets]
+        self._chosen = [jet.component for jet in split.jets]
+        self._outer = [self._sum_of_derivatives(term.derivatives) for term in split.terms]
         self._derivatives = np.array([self.modes.derivative(jet.by) for jet in split.jets])
         self._constrain(self._symbol())
 
@@ -163,20 +164,24 @@ class ModalSystem:
 
     def _rests(self, time: float, state: Complex) -> Complex:
         """Return the coefficients [c, ...] of all rests at a state [c, ...] of all components."""
-        modes, active = self.modes, self._active
-        if not active:
-            return np.zeros((len(self.system.components), *modes.shape), dtype=complex)
+        modes, terms = self.modes, self.split.terms
+        found = np.zeros((len(self.system.components), *modes.shape), dtype=complex)
+        if not terms:
+            return found
         jets = modes.values(self._derivatives * state[self._chosen]) if self._chosen else ()
         values = self.split.program(*modes.points, time, *jets)
-        stacked = np.empty((len(active), *(modes.nodes,) * modes.dimension))
+        stacked = np.empty((len(terms), *(modes.nodes,) * modes.dimension))
         for place, value in zip(stacked, values, strict=True):
             place[...] = value
-        coefficients = modes.coefficients(stacked)
-        if len(active) == len(self.system.components):
-            return coefficients
-        found = np.zeros((len(self.system.components), *modes.shape), dtype=complex)
-        found[active] = coefficients
+        for term, outer, own in zip(terms, self._outer, modes.coefficients(stacked), strict=True):
+            found[term.row] += own if outer is None else outer * own
         return found
+
+    def _sum_of_derivatives(self, derivatives: tuple[tuple[int, ...], ...]) -> Complex | None:
+        """Return the factors of a sum of derivatives, None where there are none to take."""
+        if not derivatives:
+            return None
+        return np.asarray(np.sum([self.modes.derivative(by) for by in derivatives], axis=0))
 
 
 def _operator(matrices: Complex) -> LinearOperator:

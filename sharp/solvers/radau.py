@@ -91,7 +91,7 @@ class OdeSystem(Protocol):
         ...
 
 
-class Trajectory(Protocol):
+class OdeSolution(Protocol):
     """The states at all times of an interval, as an integrator in time returns them."""
 
     @property

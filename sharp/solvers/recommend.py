@@ -12,51 +12,15 @@ from sharp.solvers.system import FirstOrderSystem
 from sharp.solvers.traits import Situation, SolutionRegularity
 
 # Best first; a method that cannot solve the problem says so itself, so that domains need no rules here.
-ORDER: Mapping[Situation, tuple[str, ...]] = {
-    "smooth": ("etd", "imex", "fourier", "chebyshev", "polar", "fem", "fd", "fv", "muscl", "characteristics"),
-    "nonsmooth": (
-        "fd",
-        "polar",
-        "fem",
-        "fv",
-        "muscl",
-        "chebyshev",
-        "etd",
-        "imex",
-        "fourier",
-        "characteristics",
-    ),
-    "discontinuous-coefficient": (
-        *("fem", "fd", "fv", "muscl", "polar", "chebyshev", "etd", "imex", "fourier", "characteristics"),
-    ),
-    "advected-discontinuity": (
-        *("characteristics", "fv", "muscl", "fd", "chebyshev", "etd", "imex", "fourier", "polar", "fem"),
-    ),
-    "narrow-data": (
-        "characteristics",
-        "etd",
-        "imex",
-        "fem",
-        "fd",
-        "chebyshev",
-        "fourier",
-        "polar",
-        "fv",
-        "muscl",
-    ),
-    "steep-front": (
-        "etd",
-        "imex",
-        "fourier",
-        "fd",
-        "fv",
-        "muscl",
-        "chebyshev",
-        "polar",
-        "fem",
-        "characteristics",
-    ),
+_RANKS: Mapping[Situation, str] = {
+    "smooth": "etd imex fourier chebyshev polar fem fd fv muscl characteristics rbf fem-cubic",
+    "nonsmooth": "fd polar fem fem-cubic fv muscl chebyshev etd imex fourier characteristics rbf",
+    "discontinuous-coefficient": "fem fem-cubic fd fv muscl polar chebyshev etd imex fourier characteristics rbf",
+    "advected-discontinuity": "characteristics fv muscl fd chebyshev etd imex fourier polar fem rbf fem-cubic",
+    "narrow-data": "characteristics etd imex fem fd fem-cubic chebyshev fourier polar rbf fv muscl",
+    "steep-front": "etd imex fourier fd fv muscl chebyshev polar fem characteristics rbf fem-cubic",
 }
+ORDER = {situation: tuple(ranks.split()) for situation, ranks in _RANKS.items()}
 _SUITS = {
     "characteristics": "curves that are traced back keep whatever is carried along as sharp as it is",
     "etd": "everything repeats, and exponential steps follow the linear part of Fourier modes exactly",
@@ -69,6 +33,7 @@ _SUITS = {
     "fv": "finite volumes are of low order, but robust",
     "muscl": "finite volumes of second order are the most robust",
     "rbf": "differences on scattered nodes share nothing with elements but the outline of the domain",
+    "fem-cubic": "cubic elements have another degree and other meshes than the elements of higher degree",
     "pinn": "a network is trained, as nothing else can solve the problem",
 }
 _THOUGH = {
@@ -83,6 +48,7 @@ _THOUGH = {
     "fv": "finite volumes conserve what flows, and carry jumps without oscillations",
     "muscl": "finite volumes of second order smear jumps a little more, and hardly ever fail",
     "rbf": "differences on scattered nodes share nothing with elements but the outline of the domain",
+    "fem-cubic": "cubic elements have another degree and other meshes than the elements of higher degree",
     "pinn": "a network is trained, as nothing else can solve the problem",
 }
 

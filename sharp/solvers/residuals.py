@@ -7,6 +7,7 @@ counts, so that what is left is the solution's own, or the least that difference
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import sympy
+from numpy.typing import NDArray
 
 from sharp.problems import (
     Boundary,
@@ -30,8 +32,10 @@ from sharp.problems import (
     has_accepted_jump,
     opens,
 )
+from sharp.solvers.data_features import equation_features, given_functions
+from sharp.solvers.discontinuities import interfaces
 from sharp.solvers.discrete_solution import DiscreteSolution
-from sharp.solvers.fd_weights import central_stencil, least_change, mixed, one_sided_stencil
+from sharp.solvers.fd_weights import HALF, central_stencil, least_change, mixed, one_sided_stencil
 from sharp.solvers.functions import compile_condition, compile_function
 from sharp.solvers.grid import Array
 from sharp.solvers.refine import usual_sizes
@@ -60,6 +64,10 @@ POINTS_ON_A_PART = 24
 CONDITION_MOMENTS = (0.03, 0.21, 0.52, 0.93)
 # This share of the points may lie where no difference formula can follow the solution: kinks, fronts, interfaces.
 QUANTILE = 0.9
+# Where the data change by more than this share of their size within a stencil, none can; looked at at so many places.
+_LEAP, _LOOKS = 0.3, 4
+# Where fewer than this share of all points are left, all of them count.
+_ENOUGH = 0.2
 
 Stencil = tuple[Array, Array]
 _HERE: Stencil = central_stencil(0)
@@ -69,7 +77,8 @@ _HERE: Stencil = central_stencil(0)
 class PointwiseResidual:
     """The residual of all equations relative to the size of their terms.
 
-    Of nine points in ten, the largest, and integrated over space and time: the mean of all points.
+    `typical` is that of nine points in ten, `integrated` the mean over space and time; both count where the data do not
+    jump and are not narrower than differences, `largest` everywhere.
     """
 
     typical: float
@@ -132,11 +141,44 @@ def residual(problem: Problem, solution: DiscreteSolution) -> PointwiseResidual:
                 _natural(problem, solution, program.jets, points, times),
             )
         )
-    found = [_relative(values[owners == i], natural[owners == i]) for i in range(len(terms))]
+    even = _is_even(problem, points, times)
+    found = [_relative(values[owners == i], natural[owners == i], even) for i in range(len(terms))]
     return PointwiseResidual(*(max(figures) for figures in zip(*found, strict=True)))
 
 
-def _relative(terms: Array, natural: Array) -> tuple[float, float, float]:
+def _space_steps(problem: Problem) -> tuple[float, ...]:
+    """Return the steps of differences, as shares of the extent, of which the least fit between interfaces."""
+    if len(problem.space) > 1:
+        return SPACE_STEPS
+    ((low, high),) = problem.bounds.values()
+    widest = float(np.max(np.diff([low, *interfaces(problem), high]))) / (high - low)
+    finer = min(0, math.ceil(math.log2(widest / (4 * HALF * SPACE_STEPS[-1]))))
+    return (*SPACE_STEPS, *(SPACE_STEPS[-1] * 2.0**power for power in range(-1, finer - 1, -1)))
+
+
+def _is_even(problem: Problem, points: Array, times: Array) -> NDArray[np.bool_]:
+    """Return [k, m] whether the given functions vary little within the least stencil at points [m, d] and times [k]."""
+    extents, (start, end) = lengths(problem), problem.time or (0.0, 1.0)
+    reach, brief = HALF * _space_steps(problem)[-1] * extents, HALF * TIME_STEPS[-1] * (end - start)
+    even = np.ones((len(times), len(points)), dtype=bool)
+    for feature in equation_features(problem):
+        away = np.abs(points - feature.place) > reach + 4 * np.array(feature.widths) * extents
+        late = np.abs(times - feature.time) > brief + 4 * feature.duration * (end - start)
+        even &= away.any(axis=1) | (late[:, None] & feature.short)
+    moments = times if problem.time else np.empty((len(times), 0))
+    here = np.stack([np.hstack([points, np.full((len(points), moment.size), moment)]) for moment in moments])
+    functions = given_functions(problem)
+    values = functions(here.reshape(-1, here.shape[-1]))
+    apart, most = np.zeros(values.shape), np.abs(values)
+    along = np.diag([*reach, *([brief] if problem.time else [])])
+    for step, share in product(along, np.linspace(-1, 1, 2 * _LOOKS)):
+        there = functions((here + share * step).reshape(-1, here.shape[-1]))
+        apart, most = np.fmax(apart, np.abs(there - values)), np.fmax(most, np.abs(there))
+    largest = np.max(most, axis=1, keepdims=True)
+    return np.asarray(even & (apart <= _LEAP * largest).all(axis=0).reshape(even.shape))
+
+
+def _relative(terms: Array, natural: Array, even: NDArray[np.bool_]) -> tuple[float, float, float]:
     """Return the residual of one equation by the values of its terms [terms, space steps, time steps, k, m]."""
     parts = terms.reshape(len(terms), -1, *terms.shape[-2:])
     total = np.abs(parts.sum(axis=0))
@@ -151,8 +193,11 @@ def _relative(terms: Array, natural: Array) -> tuple[float, float, float]:
     least = float(np.sqrt(np.nanmean(np.abs(natural).sum(axis=0) ** 2)))
     scale = max(float(np.sqrt(np.mean(size[sound] ** 2))), least) or 1.0
     # The integral of the residual is measured by that of the terms.
-    mean = float(np.mean(left[sound])) / max(float(np.mean(size[sound])), least, 1e-300)
-    return float(np.quantile(left[sound], QUANTILE)) / scale, float(np.max(left[sound])) / scale, mean
+    counted = left[sound & even]
+    mean = float(counted.sum() / sound.sum()) / max(float(np.mean(size[sound])), least, 1e-300)
+    if counted.size < _ENOUGH * left.size:
+        counted = left[sound]
+    return float(np.quantile(counted, QUANTILE)) / scale, float(np.max(left[sound])) / scale, mean
 
 
 def _jets(
@@ -167,7 +212,7 @@ def _jets(
     kinds = {}
     for orders in dict.fromkeys(jet.orders for jet in jets):
         by, late = _split(problem, orders)
-        in_space, in_time = SPACE_STEPS if any(by) else (1.0,), TIME_STEPS if late else (1.0,)
+        in_space, in_time = _space_steps(problem) if any(by) else (1.0,), TIME_STEPS if late else (1.0,)
         found = [
             difference(problem, solution, orders, points, times, share * extent, brief * (end - start))
             for share, brief in product(in_space, in_time)

@@ -17,7 +17,7 @@ import numpy as np
 from sharp.solvers.grid import Array
 from sharp.solvers.matrices import Singular, Solve, factorise_shifted, seconds_of
 from sharp.solvers.method import Deadline, SolverFailed
-from sharp.solvers.radau import OdeSystem, Trajectory
+from sharp.solvers.radau import OdeSolution, OdeSystem
 
 DIAGONAL = 1 / 4
 NODES = np.array([0, 1 / 2, 83 / 250, 31 / 50, 17 / 20, 1])
@@ -44,6 +44,9 @@ _CHANGE = (0.2, 4.0)
 _WORTH = 1.3
 _ITERATIONS = 8
 _CONVERGED = 0.02
+# The tolerance of a first course that tells how large states become where events are to come, and the share of that
+# below which a state counts as this share.
+_PREVIEW, _NEXT_TO_NOTHING = 1e-2, 1e-3
 _SHORTEST = 1e-13
 _INSET = 1e-12
 
@@ -55,17 +58,26 @@ def integrate(
     tolerance: float,
     deadline: Deadline,
     breaks: Sequence[float] = (),
-) -> Trajectory:
+) -> OdeSolution:
     """Follow a state [f] through an interval of time; see `radau.integrate`."""
-    ends = [moment for moment in sorted(breaks) if interval[0] < moment < interval[1]]
+    ends = [*(moment for moment in sorted(breaks) if interval[0] < moment < interval[1]), interval[1]]
     advance = _explicit if _explicit_steps(evolution, state, interval) < _FEW_STEPS else _implicit
-    pieces: list[_Piece] = []
-    time = interval[0]
-    for end in (*ends, interval[1]):
-        found = advance(evolution, state, (time, end), tolerance, deadline)
-        pieces += found
-        state, time = found[-1].at(np.array([end]))[0], end
-    return PiecewiseOutput(tuple(pieces))
+
+    def through(tolerance: float, least: Array) -> PiecewiseOutput:
+        pieces: list[_Piece] = []
+        time, last = interval[0], state
+        for end in ends:
+            found = advance(evolution, last, (time, end), tolerance, deadline, least)
+            pieces += found
+            last, time = found[-1].at(np.array([end]))[0], end
+        return PiecewiseOutput(tuple(pieces))
+
+    nothing = np.zeros_like(evolution.sizes(state))
+    if len(ends) == 1 or tolerance >= _PREVIEW:
+        return through(tolerance, nothing)
+    # Before an event there may be next to nothing, whose every digit would be followed.
+    seen = through(_PREVIEW, nothing).at(np.array([interval[0], *ends]))
+    return through(tolerance, _NEXT_TO_NOTHING * evolution.sizes(seen))
 
 
 @dataclass(frozen=True)
@@ -118,7 +130,12 @@ def _explicit_steps(evolution: OdeSystem, state: Array, interval: tuple[float, f
 
 
 def _explicit(
-    evolution: OdeSystem, state: Array, interval: tuple[float, float], tolerance: float, deadline: Deadline
+    evolution: OdeSystem,
+    state: Array,
+    interval: tuple[float, float],
+    tolerance: float,
+    deadline: Deadline,
+    least_sizes: Array,
 ) -> list[_Piece]:
     from scipy.integrate import solve_ivp
 
@@ -129,7 +146,7 @@ def _explicit(
         deadline.check()
         return np.asarray(evolution.rates(np.array([np.clip(time, *inner)]), value[None])[0])
 
-    sizes = evolution.sizes(state)
+    sizes = np.maximum(evolution.sizes(state), least_sizes)
     groups = sizes[sizes > 1e-6 * float(sizes.max(initial=0.0))]
     least = tolerance * float(groups.min(initial=np.inf)) if len(groups) else tolerance
     found = solve_ivp(
@@ -144,9 +161,14 @@ def _explicit(
 
 
 def _implicit(
-    evolution: OdeSystem, state: Array, interval: tuple[float, float], tolerance: float, deadline: Deadline
+    evolution: OdeSystem,
+    state: Array,
+    interval: tuple[float, float],
+    tolerance: float,
+    deadline: Deadline,
+    least_sizes: Array,
 ) -> list[_Piece]:
-    stepper = _DiagonallyImplicit(evolution, interval, tolerance, deadline)
+    stepper = _DiagonallyImplicit(evolution, interval, tolerance, deadline, least_sizes)
     time, pieces = interval[0], []
     length = stepper.first_length(state)
     while time < interval[1]:
@@ -172,13 +194,19 @@ class _DiagonallyImplicit:
     """Takes one step after the other, with factors that are kept while length and Jacobian stay the same."""
 
     def __init__(
-        self, evolution: OdeSystem, interval: tuple[float, float], tolerance: float, deadline: Deadline
+        self,
+        evolution: OdeSystem,
+        interval: tuple[float, float],
+        tolerance: float,
+        deadline: Deadline,
+        least_sizes: Array,
     ) -> None:
         self._evolution = evolution
         self._interval = interval
         self._tolerance = tolerance
         self._deadline = deadline
-        self._sizes: Array | float = 0.0
+        self._sizes = least_sizes
+        self._begun = False
         self._factors: _Factors | None = None
         self._matrix: Any = None
         self.taken = 0.0
@@ -187,7 +215,7 @@ class _DiagonallyImplicit:
         """Return a length in which the state changes little."""
         start, end = self._interval
         rates = self._evolution.sizes(self._rates(start, state))
-        sizes = self._evolution.sizes(state)
+        sizes = np.maximum(self._evolution.sizes(state), self._sizes)
         moving = (rates > 0) & (sizes > 0) & np.isfinite(rates)
         share = self._tolerance**0.25
         return float(np.min(share * sizes[moving] / rates[moving], initial=(end - start) / 50))
@@ -230,8 +258,8 @@ class _DiagonallyImplicit:
 
     def _stages(self, time: float, length: float, state: Array) -> Array | None:
         """Return the rates [6, f] of the stages; with a new Jacobian if the last one does not do."""
-        if np.ndim(self._sizes) == 0:
-            self._sizes = self._evolution.sizes(state)
+        if not self._begun:
+            self._sizes, self._begun = np.maximum(self._sizes, self._evolution.sizes(state)), True
         kept = self._factors
         if kept is None or kept.length != length:
             kept = self._factorised(time, length, state)

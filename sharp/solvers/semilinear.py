@@ -23,30 +23,35 @@ _ROOM = 1.05
 
 
 @dataclass(frozen=True)
+class RestTerm:
+    """A part of the rest of a row: the sum of derivatives of a value, or where there are none the value itself."""
+
+    row: int
+    derivatives: tuple[tuple[int, ...], ...]
+    value: sympy.Expr
+
+
+@dataclass(frozen=True)
 class SemilinearSystem:
     """`rhs[i]` is the sum of `factors[i, j]` times jet j, and `rest[i]`.
 
-    `algebraic` are the components without a time derivative, whose `rhs` is what vanishes. `jets` are those that the
-    rests contain, and `degree` is that of their products, 1 where they are linear.
+    `algebraic` are the components without a time derivative, whose `rhs` is what vanishes. `terms` add up to the rests,
+    `jets` are those that they contain, and `degree` is that of their products, 1 where they are linear.
     """
 
     system: FirstOrderSystem
     factors: Array
     rest: tuple[sympy.Expr, ...]
+    terms: tuple[RestTerm, ...]
     jets: tuple[SpatialDerivative, ...]
     degree: int
     algebraic: tuple[int, ...] = ()
 
     @cached_property
-    def active(self) -> tuple[int, ...]:
-        """The components whose rest is not zero."""
-        return tuple(index for index, rest in enumerate(self.rest) if rest != 0)
-
-    @cached_property
     def program(self) -> ExpressionProgram:
-        """The rests that are not zero, of space, time and `jets`."""
+        """The values of `terms`, of space, time and `jets`."""
         names = (*self.system.space, self.system.time, *(jet.symbol.name for jet in self.jets))
-        return compile_expressions([self.rest[index] for index in self.active], names)
+        return compile_expressions([term.value for term in self.terms], names)
 
 
 def semilinear(system: FirstOrderSystem) -> SemilinearSystem:
@@ -67,8 +72,54 @@ def semilinear(system: FirstOrderSystem) -> SemilinearSystem:
         ))
         for row, expression in enumerate(system.rhs)
     )  # fmt: skip
-    used = tuple(jet for jet in system.jets if any(jet.symbol in rest.free_symbols for rest in rests))
-    return SemilinearSystem(system, factors, rests, used, max(map(_degree, rests)) if used else 1, algebraic)
+    terms = tuple(
+        term
+        for row, rest in enumerate(rests)
+        if rest != 0
+        for term in (_conserved(system, row, rest) if not algebraic else (RestTerm(row, (), rest),))
+    )
+    used = tuple(jet for jet in system.jets if any(jet.symbol in term.value.free_symbols for term in terms))
+    degree = max(map(_degree, rests)) if any(map(_jets_in, rests)) else 1
+    return SemilinearSystem(system, factors, rests, terms, used, degree, algebraic)
+
+
+def _conserved(system: FirstOrderSystem, row: int, rest: Any) -> tuple[RestTerm, ...]:
+    """Return a rest as derivatives of functions of one component where that takes fewer transforms: u*u_x of u**2/2."""
+    found: dict[Any, list[tuple[int, ...]]] = {}
+    left = rest
+    for jet in sorted(system.jets, key=lambda jet: -jet.order):
+        own = SpatialDerivative(jet.component, (0,) * len(system.space)).symbol
+        factor = sympy.diff(left, jet.symbol) if jet.order else sympy.Integer(0)
+        if factor.free_symbols != {own} or not factor.is_polynomial(own):
+            continue
+        value = sympy.integrate(factor, own)
+        left = _expanded(sympy.expand(left - _derivative(value, jet.by)))
+        found.setdefault(value, []).append(jet.by)
+    terms = [RestTerm(row, tuple(by), value) for value, by in found.items()]
+    terms += [RestTerm(row, (), left)] if left != 0 else []
+    jets: set[Any] = set().union(*(_jets_in(term.value) for term in terms))
+    known = {jet.symbol for jet in system.jets}
+    if not jets <= known or len(jets) + len(terms) >= len(_jets_in(rest)) + 1:
+        return (RestTerm(row, (), rest),)
+    return tuple(terms)
+
+
+def _derivative(expression: Any, by: tuple[int, ...]) -> Any:
+    """Return a derivative of a function of jets, in jets."""
+    for axis, times in enumerate(by):
+        for _ in range(times):
+            parts = []
+            for symbol in sorted(_jets_in(expression), key=str):
+                component, *orders = map(int, symbol.name.split()[1:])
+                orders[axis] += 1
+                further = SpatialDerivative(component, tuple(orders)).symbol
+                parts.append(sympy.diff(expression, symbol) * further)
+            expression = sympy.Add(*parts)
+    return expression
+
+
+def _jets_in(expression: Any) -> set[Any]:
+    return {symbol for symbol in expression.free_symbols if symbol.name.startswith("jet ")}
 
 
 def _explicit(system: FirstOrderSystem) -> tuple[FirstOrderSystem, tuple[int, ...]]:

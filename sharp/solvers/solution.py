@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from base64 import b64encode
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from math import isfinite
@@ -27,7 +27,6 @@ from sharp.solvers.sample_points import evaluate
 from sharp.solvers.verification import (
     FEATURES,
     REFINEMENT,
-    WEAK_RESIDUAL,
     CheckStatus,
     Verdict,
     VerificationCheck,
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Whoever has not seen these has nothing to say of other solutions.
-_SEEN = (FEATURES, WEAK_RESIDUAL)
 # A time is accepted this far outside the time interval, relative to its length: ends that were computed are rounded.
 _ROUNDING = 1e-12
 
@@ -67,18 +64,15 @@ class MethodResult:
 
     @property
     def usable_for_cross_check(self) -> bool:
-        """Whether the solution may bear witness for another: it is not wrong, of known error, and saw all features."""
-        return self.verdict != "failed" and isfinite(self.refinement.error) and self._kept(_SEEN)
+        """Whether the solution may bear witness for another: nothing shows that it is wrong, and its error is known."""
+        return self.verdict != "failed" and isfinite(self.refinement.error)
 
     @property
     def may_contradict(self) -> bool:
         """Whether it speaks against a solution that is further away than its own error, however large that is."""
         failed = {check.name for check in self.checks if check.verdict == "failed"}
-        sound = failed <= {REFINEMENT} and self._kept({FEATURES})
-        return bool(self.checks) and isfinite(self.refinement.error) and sound
-
-    def _kept(self, names: Collection[str]) -> bool:
-        return all(check.verdict == "verified" for check in self.checks if check.name in names)
+        seen = all(check.verdict == "verified" for check in self.checks if check.name == FEATURES)
+        return bool(self.checks) and isfinite(self.refinement.error) and failed <= {REFINEMENT} and seen
 
 
 @dataclass(frozen=True, repr=False)

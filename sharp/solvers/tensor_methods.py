@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from sharp.problems import BoxDomain
-from sharp.solvers.axes import Axis, ChebyshevAxis, FourierAxis, UniformAxis
+from sharp.solvers.axes import Axis, ChebyshevAxis, FourierAxis, GradedAxis, UniformAxis
 from sharp.solvers.boxes import BoxGrid
 from sharp.solvers.collocation_driver import solve_collocated
+from sharp.solvers.data_features import narrow_places
 from sharp.solvers.discontinuities import has_discontinuous_flux_coefficient
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import Deadline, Stepping
@@ -26,15 +24,11 @@ _UNIFORM = {1: (20, 40, 80, 160, 320, 640, 1280), 2: (12, 24, 48, 96, 192), 3: (
 # Rounding errors of high derivatives grow with the eighth power of the number of Chebyshev nodes.
 _HIGH_ORDER = (10, 14, 18, 24, 32, 40)
 
-_Kind = Callable[[float, float, int], Axis]
-
 
 class _OnBoxes(Stepping):
     """Collocation on the product of axes with ends and of periodic ones."""
 
     name: str
-    ended: _Kind
-    periodic: _Kind
 
     def unsupported_reason(self, system: FirstOrderSystem) -> str | None:
         """It takes boxes, unless what jumps is only seen in fluxes."""
@@ -50,20 +44,21 @@ class _OnBoxes(Stepping):
         self, system: FirstOrderSystem, resolution: int, accuracy: float, deadline: Deadline
     ) -> DiscreteSolution:
         """Solve on a grid of so many nodes along each axis."""
-        bounds = system.problem.bounds
-        kinds = {axis: self.periodic if axis in system.periodic else self.ended for axis in system.space}
 
         def grid(count: int) -> BoxGrid:
-            return BoxGrid({axis: kind(*bounds[axis], count) for axis, kind in kinds.items()})
+            return BoxGrid({axis: self._axis(system, axis, count) for axis in system.space})
 
         return solve_collocated(self.name, system, grid, resolution, accuracy, deadline, self.integrator)
+
+    def _axis(self, system: FirstOrderSystem, axis: str, count: int) -> Axis:
+        kind = FourierAxis if axis in system.periodic else ChebyshevAxis
+        return kind(*system.problem.bounds[axis], count)
 
 
 class Chebyshev(_OnBoxes):
     """Collocation at Chebyshev nodes, and at equidistant ones along periodic axes."""
 
     name = "chebyshev"
-    ended, periodic = ChebyshevAxis, FourierAxis
 
     def unsupported_reason(self, system: FirstOrderSystem) -> str | None:
         """It takes boxes with an axis that has ends."""
@@ -82,7 +77,6 @@ class Fourier(_OnBoxes):
     """Collocation at equidistant nodes where every axis is periodic."""
 
     name = "fourier"
-    ended, periodic = ChebyshevAxis, FourierAxis
 
     def unsupported_reason(self, system: FirstOrderSystem) -> str | None:
         """It takes boxes all of whose axes are periodic."""
@@ -95,14 +89,20 @@ class Fourier(_OnBoxes):
 
 
 class Differences(_OnBoxes):
-    """Finite differences of order 4 on equidistant nodes."""
+    """Finite differences of order 4, on equidistant nodes or on nodes that lie closer where data are narrow."""
 
     name = "fd"
-    ended, periodic = UniformAxis, partial(UniformAxis, periodic=True)
 
     def resolution_sequence(self, system: FirstOrderSystem) -> tuple[int, ...]:
         """Nodes along each axis."""
         return _UNIFORM[len(system.space)]
+
+    def _axis(self, system: FirstOrderSystem, axis: str, count: int) -> Axis:
+        bounds = system.problem.bounds[axis]
+        if axis in system.periodic:
+            return UniformAxis(*bounds, count, periodic=True)
+        narrow = narrow_places(system.problem, axis)
+        return GradedAxis(*bounds, count, narrow=narrow) if narrow else UniformAxis(*bounds, count)
 
 
 def _spectral(system: FirstOrderSystem) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ from sharp.solvers.solution import Solution, within_time
 from sharp.solvers.system import system_of
 from sharp.solvers.traits import aimed_accuracy
 from sharp.solvers.verification import (
+    COUNT,
     CROSS_CHECK,
     EXACT,
     CheckTolerances,
@@ -48,6 +49,8 @@ Candidate = Solution | Function | Arrays
 # The solution to compare with is computed so much more accurately.
 SHARPER = 0.1
 GIVEN = "given"
+# Within this relative distance of another solution, a candidate is taken to stand for that one.
+NEAR = 0.05
 
 
 @dataclass(frozen=True)
@@ -63,15 +66,29 @@ class _Judge:
         if self.problem.specification.eigenvalue is None:
             yield from equation_checks(self.problem, candidate, self.limits)
             yield from condition_checks(self.problem, candidate, self.limits)
-            own = self.own.discrete
-            yield self._second(inf if own is None else solution_distance(self.problem, candidate, own))
+            yield self._nearest(candidate)
             yield from exact_checks(self.problem, candidate, self.limits)
             return
         yield from self.eigenvalues(candidate.eigenvalues)
 
+    def _nearest(self, candidate: DiscreteSolution) -> VerificationCheck:
+        """Return the comparison with the solution computed here, or a doubt where another one is nearer."""
+        own = self.own.discrete
+        distance = inf if own is None else solution_distance(self.problem, candidate, own)
+        nearer = (solution_distance(self.problem, candidate, each) for each in self.own.alternatives)
+        if any(each < min(distance, NEAR) for each in nearer):
+            note = "it is near another solution of these equations than the one that was computed here"
+            return VerificationCheck(CROSS_CHECK, inf, self.limits.accuracy, inf, note)
+        return self._second(distance)
+
     def eigenvalues(self, found: Sequence[float] | Array) -> Iterator[VerificationCheck]:
         """Yield the checks of eigenvalues, ascending; functions are not looked at, as their signs are arbitrary."""
         own, exact = self.own.eigenvalues, known_eigenvalues(self.problem)
+        wanted = self.problem.specification.eigenvalue
+        assert wanted is not None
+        if len(found) < wanted.count:
+            note = f"{len(found)} of the {wanted.count} eigenvalues that are asked for are given"
+            yield VerificationCheck(COUNT, float(wanted.count - len(found)), 0.0, inf, note)
         yield self._second(eigenvalue_distance(found, own) if own else inf)
         if exact:
             yield VerificationCheck(EXACT, eigenvalue_distance(found, exact), *self.limits.exact())
@@ -124,7 +141,10 @@ def verify_solution(
     used = candidate.method if isinstance(candidate, Solution) else None
     others = [method for method in all_methods() if method.name != used]
     prepared = _prepared(problem, candidate)
-    options = SolveOptions(accuracy=SHARPER * accuracy, time_limit=time_limit, clock=clock)
+    # What comes from a method here is compared with another one; a claim, with what two of them agree on.
+    options = SolveOptions(
+        accuracy=SHARPER * accuracy, time_limit=time_limit, clock=clock, cross_check=used is None
+    )
     own = solve_problem(problem, options, listener, methods=others)
     if own.verdict.status in ("rejected", "needs_clarification"):
         return own.verdict
@@ -132,6 +152,8 @@ def verify_solution(
     checks = tuple(prepared(judge))
     error = next(check.value for check in checks if check.name == CROSS_CHECK)
     known = f"relative error at most {error:.1e}" if isfinite(error) else "of unknown error"
+    if isinstance(candidate, Mapping) and problem.specification.eigenvalue is None:
+        known += " at the points that are given"
     return Verdict(verdict_of(checks), known + (doubts_of(checks) or ", and all checks pass"), checks, error)
 
 

@@ -18,7 +18,7 @@ SUMMARY_LENGTH = 1500
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingPlan:
     """What one judge reads of the candidates of a cycle, each group in its order: in full, a summary of, nothing of.
 
     `sittings` are the groups that it reads in conversations of their own before it decides, none where one holds all.
@@ -34,7 +34,7 @@ Fits = Callable[[int, Sequence[str]], bool]
 """Whether the context of a judge, by its number, holds these candidates in full (and summaries of the others)."""
 
 
-def share_out(session: RunContext, cycle: int, pool: Sequence[str], fits: Fits) -> list[Reading]:
+def share_out(session: RunContext, cycle: int, pool: Sequence[str], fits: Fits) -> list[ReadingPlan]:
     """Return what each judge reads; where one cannot read all, by the run's policy.
 
     Each judge has its own seeded order. Under `drop-code` and `summaries`, what each reads in full follows on a seeded
@@ -48,16 +48,16 @@ def share_out(session: RunContext, cycle: int, pool: Sequence[str], fits: Fits) 
     for number in range(1, session.config.n_judges + 1):
         order = _order_of(session, cycle, number, pool)
         if policy == "error" or fits(number, order):
-            found.append(Reading(tuple(order)))
+            found.append(ReadingPlan(tuple(order)))
         elif policy == "sittings":
-            found.append(Reading(tuple(order), sittings=tuple(_groups(order, partial(fits, number)))))
+            found.append(ReadingPlan(tuple(order), sittings=tuple(_groups(order, partial(fits, number)))))
         else:
             turned = [*circle[start:], *circle[:start]]
             chosen = set(turned[: most_that_fit(turned, partial(fits, number))])
             start = (start + len(chosen)) % len(circle)
             rest = tuple(name for name in order if name not in chosen)
             kept = tuple(name for name in order if name in chosen)
-            found.append(Reading(kept, rest) if policy == "summaries" else Reading(kept, (), rest))
+            found.append(ReadingPlan(kept, rest) if policy == "summaries" else ReadingPlan(kept, (), rest))
     return found
 
 

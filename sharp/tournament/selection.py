@@ -30,7 +30,7 @@ from sharp.llm import (
 )
 from sharp.tournament.duplicates import DistinctProgram, distinct, notes
 from sharp.tournament.execution import checks_told, repairs_told
-from sharp.tournament.reading import Reading, most_that_fit, share_out, summarise
+from sharp.tournament.reading import ReadingPlan, most_that_fit, share_out, summarise
 from sharp.tournament.run_context import RunContext, ask_and_read, fitted, gather_all, system_prompt
 from sharp.tournament.state import Candidate, Selection, Tournament
 
@@ -73,11 +73,11 @@ class _Pool:
     def _notes(self) -> Mapping[str, Sequence[str]]:
         return notes(self.programs, about_variants=self.session.config.synthesis.duplicates == "names")
 
-    def shared(self, reading: Reading) -> SharedFunctions:
+    def shared(self, reading: ReadingPlan) -> SharedFunctions:
         """Return the functions that programs of a reading share: the same for judges who read the same."""
         return shared_functions(item.code for name, item in self.candidates.items() if name in reading.shown)
 
-    def prompt(self, reading: Reading, own_criteria: Sequence[str] = (), sittings: int = 0) -> Message:
+    def prompt(self, reading: ReadingPlan, own_criteria: Sequence[str] = (), sittings: int = 0) -> Message:
         """Return the prompt that shows a reading; `sittings` says that it is what so many have short-listed."""
         session, shared = self.session, self.shared(reading)
         return Message(
@@ -100,7 +100,7 @@ class _Pool:
             ),
         )
 
-    def length(self, reading: Reading) -> int:
+    def length(self, reading: ReadingPlan) -> int:
         """Return how many a judge is to short-list of what it reads."""
         return self.session.config.shortlist_length(len(reading.shown) + len(reading.summarised))
 
@@ -159,7 +159,9 @@ def _fits(choice: _Pool, number: int, names: Sequence[str]) -> bool:
     """Whether a judge's context holds the prompt that shows these candidates, and the others as the policy says."""
     session = choice.session
     others = tuple(name for name in choice.candidates if name not in set(names))
-    reading = Reading(tuple(names), others if choice.summaries else (), () if choice.summaries else others)
+    reading = ReadingPlan(
+        tuple(names), others if choice.summaries else (), () if choice.summaries else others
+    )
     conversation: Conversation = (system_prompt("synthesis/system"), choice.prompt(reading))
     try:
         return not fitted(session, session.config.models.judges[number - 1], "judge", conversation).dropped
@@ -167,7 +169,7 @@ def _fits(choice: _Pool, number: int, names: Sequence[str]) -> bool:
         return False
 
 
-async def _select(choice: _Pool, number: int, reading: Reading) -> tuple[Selection, Judge]:
+async def _select(choice: _Pool, number: int, reading: ReadingPlan) -> tuple[Selection, Judge]:
     session, path = choice.session, f"cycle-{choice.cycle}/select/judge-{number}"
     model = session.config.models.judges[number - 1]
     own_criteria: tuple[str, ...] = ()
@@ -187,12 +189,14 @@ async def _select(choice: _Pool, number: int, reading: Reading) -> tuple[Selecti
     last = reading
     if reading.sittings:
         sat = await gather_all(
-            _choose(choice, f"{path}/sitting-{n}", model, conversation, Reading(group), own_criteria)
+            _choose(choice, f"{path}/sitting-{n}", model, conversation, ReadingPlan(group), own_criteria)
             for n, group in enumerate(reading.sittings, start=1)
         )
         ranked = zip_longest(*([name for name, _ in reply.shortlist] for reply, _, _ in sat))
         finalists = [name for name in chain(*ranked) if name is not None]
-        last = Reading(tuple(finalists[: most_that_fit(finalists, lambda some: _fits(choice, number, some))]))
+        last = ReadingPlan(
+            tuple(finalists[: most_that_fit(finalists, lambda some: _fits(choice, number, some))])
+        )
     reply, conversation, last = await _choose(
         choice, path, model, conversation, last, own_criteria, len(reading.sittings)
     )
@@ -216,10 +220,10 @@ async def _choose(
     path: str,
     model: str,
     conversation: Conversation,
-    reading: Reading,
+    reading: ReadingPlan,
     own_criteria: Sequence[str],
     sittings: int = 0,
-) -> tuple[SelectionReply, Conversation, Reading]:
+) -> tuple[SelectionReply, Conversation, ReadingPlan]:
     """Let a judge choose from what it reads; returns its choice, the conversation, and what it has read in truth.
 
     A judge whose answer stays unreadable nominates the first program of its order, and its reason says so.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from sharp.document import error_text
+from sharp.document import error_text, left_text
 from sharp.experiments.run_summary import RunSummary
 from sharp.experiments.sweeps.plan import SweepPlan
 from sharp.runs import ProgressEvent, ProgressView, RunDirectory, capture_warnings
@@ -45,7 +46,7 @@ class SweepView(ProgressView):
     def __init__(self, cells: int, finished: int) -> None:
         super().__init__(None)
         self._cells = cells
-        self._finished = finished
+        self._finished = self._before = finished
         self._failed = 0
         self._at_work: dict[str, None] = {}
 
@@ -70,7 +71,7 @@ class SweepView(ProgressView):
         self._at_work.pop(cell, None)
         self._finished += row.state == "finished"
         self._failed += row.state == "failed"
-        self._line(f"{cell}: {_outcome(row)} ({self._finished} of {self._cells} finished)")
+        self._line(f"{cell}: {_outcome(row)} ({self._finished} of {self._cells} finished{self._left()})")
         self._show()
 
     def data(self, done: int, total: int, message: str) -> None:
@@ -84,10 +85,15 @@ class SweepView(ProgressView):
     def _show(self) -> None:
         if self._live is not None:
             failed = f", {self._failed} failed" if self._failed else ""
+            finished = f"{self._finished} of {self._cells} cells finished{failed}{self._left()}"
             self._status(
-                f"{self._finished} of {self._cells} cells finished{failed}, {len(self._at_work)} at work: "
+                f"{finished}, {len(self._at_work)} at work: "
                 f"{self._calls} calls, {self._runs} runs of programs"
             )
+
+    def _left(self) -> str:
+        here = time.monotonic() - self._start
+        return left_text(here, self._finished - self._before, self._cells - self._before)
 
 
 def _outcome(row: RunSummary) -> str:

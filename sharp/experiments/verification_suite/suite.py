@@ -14,7 +14,7 @@ from typing import get_args
 from pandas import DataFrame
 
 from sharp.document import Block, Details, Headline, Paragraph, Report, Section, Table, plural
-from sharp.experiments.agent_benchmark.process_pool import WorkerDied, map_unordered
+from sharp.experiments.agent_benchmark.process_pool import WorkerDied, counter, map_unordered
 from sharp.experiments.frame import frame_of
 from sharp.experiments.publishing import ExperimentFiles, publish
 from sharp.experiments.run_summary import dtypes_of
@@ -53,13 +53,14 @@ def run_suite(
             on_message(warning)
         rows = dict(writer.record.rows)
         left = [each for each in trials if each.key not in rows or rows[each.key].verdict == "failed"]
+        counted = counter(len(left))
         for number, found in enumerate(
             map_unordered([[each] for each in left], run_trial, workers, writer.beat), 1
         ):
             row = _lost(found) if isinstance(found, WorkerDied) else found
             writer.add(row)
             rows[row.key] = row
-            on_message(f"[{number}/{len(left)}] {format_row(row)}")
+            on_message(f"{counted(number)} {format_row(row)}")
     return tuple(rows[each.key] for each in trials if each.key in rows)
 
 

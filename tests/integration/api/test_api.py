@@ -87,7 +87,7 @@ def test_a_problem_may_be_named_or_given(named: str, tmp_path: Path) -> None:
     solution = sharp.solve(given, method="fd", resolution=24, cross_check=False, listener=said.append)
     assert solution.problem.hash == problem.hash
     assert (solution.method, solution.trials[0].refinement.attempts[-1].resolution) == ("fd", 24)
-    assert any(line.startswith("fd: It was asked for") for line in said)
+    assert any(line.startswith("fd: It was requested") for line in said)
 
 
 def test_the_files_of_a_solution_are_written_where_wanted(tmp_path: Path) -> None:

@@ -22,6 +22,14 @@ PRINTED = {
     "cluster_ablation": ("burgers-no-stability-s2", "Estimate for 12 cells"),
     "compare_your_programs": ("upwind     error ", "spectral   error ", "broken     failed: u has shape"),
     "picture_for_a_page": ("picture: rod.svg",),
+    "run_untrusted_programs": (
+        *(
+            "honest     exit code 0: the sum is 45",
+            "endless    stopped after 2 s",
+            "greedy     stopped at 512 MB",
+        ),
+        *("curious    exit code 1: ", "talkative  exit code 1: PermissionError"),
+    ),
     "solve_a_problem": ("Verified: estimated relative error",),
     "stop_and_go_on": ("the budget of 1 calls is used up", "the record alone gives the same: True"),
     "tones_of_a_drum": ("tone 6", "largest relative distance from the zeros of Bessel functions: "),

@@ -242,7 +242,7 @@ def test_plain_lines_without_a_terminal(sharp: Sharp, finished: Path) -> None:
     (chosen,) = (
         line for line in lines if line.startswith("cycle 1: the judges have read the programs and nominate")
     )
-    assert any(line.startswith("  c00") and line.endswith(": leads") for line in lines[lines.index(chosen) :])
+    assert any(line.startswith("  c00") and ": leads" in line for line in lines[lines.index(chosen) :])
     assert any(re.match(r"round 1\.2: judges? \d.* \w.*leads with \d\.", line) for line in lines)
     assert lines[-1].startswith("winner ")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from hpc.errors import InfrastructureError
 from sharp.evaluation.calls import CallPlan, SolverCall
-from sharp.evaluation.candidate import Handover
+from sharp.evaluation.candidate import InputProvider
 from sharp.evaluation.outcome import read_arrays, read_report
 
 FIRST = SolverCall("scored", {"a": np.arange(3.0)}, {"beta": 1.0}, {"u": (3,)}, ("a",))
@@ -38,26 +39,32 @@ def names(folder: Path) -> list[str]:
 
 
 def test_each_call_gets_its_own_inputs_when_it_is_ready(scratch: Path, kept: Path) -> None:
-    answer = Handover(scratch, kept, WORK)
+    answer = InputProvider(scratch, kept, WORK)
     assert answer("load") is None
     assert names(scratch) == []
     for call in ("scored", "repeat-1", "other"):
         assert answer(f"ready {call}") == f"call {call}"
-    assert names(scratch) == ["input-other-a.npy", "input-repeat-1-a.npy", "input-scored-a.npy"]
+    assert names(scratch) == ["calls.json", "input-other-a.npy", "input-repeat-1-a.npy", "input-scored-a.npy"]
     np.testing.assert_array_equal(np.load(scratch / "input-other-a.npy"), np.ones(2))
     assert not np.array_equal(np.load(scratch / "input-repeat-1-a.npy"), FIRST.arrays["a"])
+
+
+def test_what_is_there_at_the_import_tells_nothing_of_the_calls() -> None:
+    smoke = CallPlan("solver", (FIRST, OTHER), repeats=5)
+    longer = replace(FIRST, arrays={"a": np.arange(9.0)}, returns={"u": (9,)})
+    assert smoke.interface() == CallPlan("solver", (longer,)).interface()
 
 
 @pytest.mark.parametrize(
     "line", ["", "ready", "ready nothing", "READY scored", "done nothing", "kept scored", "ready scored "]
 )
 def test_other_words_have_no_answer(scratch: Path, kept: Path, line: str) -> None:
-    assert Handover(scratch, kept, WORK)(line) is None
+    assert InputProvider(scratch, kept, WORK)(line) is None
     assert names(scratch) == names(kept) == []
 
 
 def test_what_is_written_after_a_call_was_done_does_not_count(scratch: Path, kept: Path) -> None:
-    answer = Handover(scratch, kept, WORK)
+    answer = InputProvider(scratch, kept, WORK)
     answer("ready scored")
     with (scratch / OUTPUT).open("wb") as file:
         np.ones(3).tofile(file)
@@ -72,7 +79,7 @@ def test_what_is_written_after_a_call_was_done_does_not_count(scratch: Path, kep
 
 @pytest.mark.parametrize("precision", [np.float32, np.float64])
 def test_values_are_known_by_the_size_of_their_file(scratch: Path, kept: Path, precision: type) -> None:
-    answer = Handover(scratch, kept, WORK)
+    answer = InputProvider(scratch, kept, WORK)
     answer("ready scored")
     np.arange(3, dtype=precision).tofile(scratch / OUTPUT)
     answer("done scored")
@@ -97,7 +104,7 @@ FORGED = {
 @pytest.mark.parametrize("what", FORGED)
 @pytest.mark.parametrize("name", [OUTPUT, REPORT])
 def test_what_is_of_another_form_is_left_behind(scratch: Path, kept: Path, what: str, name: str) -> None:
-    answer = Handover(scratch, kept, WORK)
+    answer = InputProvider(scratch, kept, WORK)
     answer("ready scored")
     FORGED[what](scratch / name)
     assert answer("done scored") == "kept scored"
@@ -117,7 +124,7 @@ def test_what_is_of_another_form_is_left_behind(scratch: Path, kept: Path, what:
     ],
 )
 def test_a_report_of_unbounded_words_is_none(scratch: Path, kept: Path, returned: str) -> None:
-    answer = Handover(scratch, kept, WORK)
+    answer = InputProvider(scratch, kept, WORK)
     answer("ready scored")
     (scratch / REPORT).write_text(f'{{"failure": null, "returned": {returned}, {ENVIRONMENT}}}')
     answer("done scored")
@@ -126,7 +133,7 @@ def test_a_report_of_unbounded_words_is_none(scratch: Path, kept: Path, returned
 
 
 def test_words_of_a_report_have_nothing_that_a_terminal_obeys(scratch: Path, kept: Path) -> None:
-    answer = Handover(scratch, kept, WORK)
+    answer = InputProvider(scratch, kept, WORK)
     answer("ready scored")
     fault = r'{"kind": "exception", "message": "a\u001b[2Jb\u202ec", "traceback": "one\n\ttwo\u0007"}'
     (scratch / REPORT).write_text(f'{{"failure": {fault}, "returned": {{}}, {ENVIRONMENT}}}')
@@ -137,7 +144,7 @@ def test_words_of_a_report_have_nothing_that_a_terminal_obeys(scratch: Path, kep
 
 def test_a_file_in_the_place_of_an_input_is_not_written_to(scratch: Path, kept: Path) -> None:
     (scratch / "input-scored-a.npy").write_text("mine")
-    assert Handover(scratch, kept, WORK)("ready scored") == "refused scored: File exists"
+    assert InputProvider(scratch, kept, WORK)("ready scored") == "refused scored: File exists"
     assert (scratch / "input-scored-a.npy").read_text() == "mine"
 
 
@@ -146,11 +153,11 @@ def test_a_full_disk_is_the_machines_fault(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(1 << 40, 0, 1 << 20))
     with pytest.raises(InfrastructureError, match=r"has filled up during a run: .* could not be filled"):
-        Handover(scratch / "gone", kept, WORK)("ready scored")
+        InputProvider(scratch / "gone", kept, WORK)("ready scored")
 
 
 def test_no_room_for_copies_is_the_machines_fault(scratch: Path, kept: Path) -> None:
-    answer = Handover(scratch, kept / "gone", WORK)
+    answer = InputProvider(scratch, kept / "gone", WORK)
     answer("ready scored")
     np.arange(3.0).tofile(scratch / OUTPUT)
     with pytest.raises(InfrastructureError, match="could not be filled"):

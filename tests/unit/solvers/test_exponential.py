@@ -11,6 +11,7 @@ from sharp.solvers.fourier_modes import FourierModes
 from sharp.solvers.method import NEVER, SolverFailed
 from sharp.solvers.phi_functions import LinearOperator
 from sharp.solvers.refine import distance
+from sharp.solvers.semilinear import semilinear
 from sharp.solvers.system import system_of
 from sharp.solvers.tensor_methods import Fourier
 
@@ -100,6 +101,16 @@ def test_dense_collocation_agrees(fields: str, equations: list[str], initial: di
     case = system(fields, equations, initial)
     other = Fourier().solve(case, 40, 1e-8, NEVER)
     assert distance(case, solve(case, 40), other) < 3e-8
+
+
+def test_products_that_are_derivatives_of_functions_are_taken_as_such() -> None:
+    """One transform each way, where the derivatives written out need six."""
+    case = system("c", ["c_t = lap(c**3 - c - 0.04*lap(c))"], {"c": "sin(x)*cos(y)"}, space="x y")
+    found = semilinear(case)
+    assert [(term.row, set(term.derivatives)) for term in found.terms] == [(0, {(2, 0), (0, 2)})]
+    assert [jet.order for jet in found.jets] == [0]
+    mixed = semilinear(system("u", ["u_t = u**2*u_x + sin(x)*u_x"], {"u": "sin(x)"}))
+    assert [term.derivatives for term in mixed.terms] == [()]
 
 
 def test_a_stream_function_follows_from_the_vorticity() -> None:

@@ -19,7 +19,7 @@ from sharp.experiments.agent_benchmark.pde_agent_bench.results import (
     CaseTask,
     CaseWriter,
 )
-from sharp.experiments.agent_benchmark.process_pool import WorkerDied, map_unordered
+from sharp.experiments.agent_benchmark.process_pool import WorkerDied, counter, map_unordered
 from sharp.problems import Problem
 from sharp.solvers import Solution, SolveOptions, solve_problem
 
@@ -61,11 +61,12 @@ def run_cases(
         for warning in writer.record.warnings:
             on_message(warning)
         left = writer.record.left(list(tasks))
+        counted = counter(len(left))
         found = map_unordered(([task] for task in left), solve_case, jobs, writer.beat)
         for number, each in enumerate(found, start=1):
             row = _lost(each) if isinstance(each, WorkerDied) else each
             writer.add(row)
-            on_message(f"[{number}/{len(left)}] {format_row(row)}")
+            on_message(f"{counted(number)} {format_row(row)}")
 
 
 def solve_case(task: CaseTask, solver: Solver = solve_problem) -> CaseResult:

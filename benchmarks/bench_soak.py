@@ -26,7 +26,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -74,20 +74,20 @@ class Cluster:
     tokens: dict[str, str] = field(default_factory=dict)
     workers: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     paid: Counter[str] = field(default_factory=Counter)
-    asked: deque[float] = field(default_factory=deque)
+    asked: defaultdict[int, deque[float]] = field(default_factory=lambda: defaultdict(deque))
     most_asked: int = 0
     away_until: float = 0.0
     loses_answer: bool = False
     storage_until: float = 0.0
 
-    def answer(self, verb: str, value: Any) -> Any:
+    def answer(self, controller: int, verb: str, value: Any) -> Any:
         """Return what a command of Slurm's prints; raises `SlurmUnreachable`."""
         if verb == "snapshot":
-            now = time.monotonic()
-            self.asked.append(now)
-            while self.asked[0] < now - MINUTE_S:
-                self.asked.popleft()
-            self.most_asked = max(self.most_asked, len(self.asked))
+            now, asked = time.monotonic(), self.asked[controller]
+            asked.append(now)
+            while asked[0] < now - MINUTE_S:
+                asked.popleft()
+            self.most_asked = max(self.most_asked, len(asked))
         if time.monotonic() < self.away_until:
             raise SlurmUnreachable("slurm_load_jobs error: Unable to contact slurm controller.")
         if verb == "submit":
@@ -157,9 +157,9 @@ class Cluster:
         """Answer commands, each a line of JSON on a connection."""
 
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            verb, value = json.loads(await reader.readline())
+            controller, verb, value = json.loads(await reader.readline())
             try:
-                said: Any = {"answer": self.answer(verb, value)}
+                said: Any = {"answer": self.answer(controller, verb, value)}
             except SlurmUnreachable as error:
                 said = {"error": str(error)}
             writer.write(json.dumps(said).encode() + b"\n")
@@ -181,7 +181,7 @@ class RemoteSlurm(Slurm):
     def _call(self, verb: str, value: Any) -> Any:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(self._address)
-            connection.sendall(json.dumps([verb, value]).encode() + b"\n")
+            connection.sendall(json.dumps([os.getpid(), verb, value]).encode() + b"\n")
             said = json.loads(connection.makefile().readline())
         if "error" in said:
             raise SlurmUnreachable(said["error"])
@@ -388,7 +388,7 @@ def _account(
             1000 * cpu_s / max(recorded.total(), 1), 2
         ),
         "most memory of a controller, MB": round(controllers.most_mb),
-        "most questions to squeue in a minute": cluster.most_asked,
+        "most questions of a controller to squeue in a minute": cluster.most_asked,
         "arrays submitted": len(cluster.tokens),
         "faults": faults.total(),
         **{f"- {name}": count for name, count in sorted(faults.items())},

@@ -1,3 +1,6 @@
+from .health import Probe as Probe
+from .health import ProbeError as ProbeError
+from .health import ServerMetrics as ServerMetrics
 from .plan import OFFLINE as OFFLINE
 from .plan import ServerPlan as ServerPlan
 from .plan import VllmModel as VllmModel

@@ -41,6 +41,7 @@ dispatch: {{items_per_worker: 1, max_workers: {parallel}, idle_timeout: 10min}}
 serving: {{command: vllm serve, replicas: 1}}
 model_paths: {{}}
 # scratch: $TMPDIR            # a fast folder of the compute node, where its variable is set
+# Where batch jobs do not know `module`, the first line is: source /etc/profile
 setup: []                     # lines of shell before everything else, such as "module load cuda"
 roles:
 {roles}
@@ -100,11 +101,15 @@ def _role(role: str, partition: Partition, time_s: int, cpus: int, memory_mb: in
     share = max(partition.gpus, 1) if gpus else 1
     values = {
         "partition": json.dumps(partition.name),
-        "time": f"{min(time_s, _limit_s(partition)) // 60}min",
+        "time": _time(min(time_s, _limit_s(partition))),
         "cpus": max(min(cpus, partition.cpus // share), 1),
         "memory": f"{max(min(memory_mb, partition.memory_mb * 9 // 10 // share), 1)}MB",
     } | ({"gpus": gpus} if gpus else {})
     return f"  {role}: {{{', '.join(f'{key}: {value}' for key, value in values.items())}}}"
+
+
+def _time(seconds: int) -> str:
+    return f"{seconds // 3600}h" if seconds % 3600 == 0 else f"{seconds // 60}min"
 
 
 def _limit_s(partition: Partition) -> int:

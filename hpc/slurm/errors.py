@@ -90,7 +90,8 @@ def failure(command: str, text: str) -> SlurmError:
     said = " ".join(text.split()) or "it gave no reason"
     lowered = said.lower()
     sentence = f"{command}: {said}"
-    if any(part in lowered for part in _UNREACHABLE):
+    # What cannot be loaded because it is not known was answered all the same.
+    if any(part in lowered for part in _UNREACHABLE) and "invalid job id" not in lowered:
         return SlurmUnreachable(
             f"{sentence}. Slurm's controller does not answer; `scontrol ping` tells when it does."
         )

@@ -133,7 +133,7 @@ class JobTemplate(_Section):
     cpus: int = Field(1, ge=1)
     memory: Megabytes | None = None
     gpus: int = Field(0, ge=0)
-    exclusive: bool = False
+    exclusive: bool | Literal["user", "mcs"] = False
     directives: dict[FreeOption, Option] = Field(default_factory=dict)
     setup: tuple[Line, ...] = ()
     environment: dict[Variable, Line] = Field(default_factory=dict)

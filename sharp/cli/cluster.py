@@ -15,7 +15,7 @@ from sharp.cli.exits import MACHINE_FAILED
 from sharp.cli.options import COUNT, FILE, FOLDER, MODEL, ROLES, SharpCommand, SharpGroup, json_option, show
 
 if TYPE_CHECKING:
-    from hpc.serving import ServerRegistration
+    from hpc.serving import ServerMetrics, ServerRegistration
     from hpc.slurm import ClusterProfile, RoleName
     from sharp.llm import ModelCard
 
@@ -107,6 +107,7 @@ def init(name: str, output: Path | None, force: bool, as_json: bool) -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Print the batch script and its resources; needs no Slurm.")
 @click.option("--stop", "ending", is_flag=True, help="Drain the servers and end them.")
+@click.option("--list", "listing", is_flag=True, help="Show the servers and what they count.")
 @json_option
 def serve(
     model: str,
@@ -115,6 +116,7 @@ def serve(
     folder: Path | None,
     dry_run: bool,
     ending: bool,
+    listing: bool,
     as_json: bool,
 ) -> None:
     """Serve a model on a cluster with vLLM, without a run.
@@ -126,6 +128,7 @@ def serve(
     Examples:
       sharp serve qwen3-32b --cluster mycluster --dry-run
       sharp serve qwen3-32b --cluster mycluster --replicas 2
+      sharp serve qwen3-32b --list
       sharp serve qwen3-32b --stop
     """
     from sharp.llm import load_card
@@ -133,6 +136,9 @@ def serve(
     from sharp.runs.cluster import serve_model
 
     place = folder or Path("served") / Path(model).stem
+    if listing:
+        _show_servers(serve_model.look(place), as_json)
+        return
     if ending:
         ended = serve_model.stop(place)
         said = "All servers have ended." if ended else "Some servers still finish what they are at."
@@ -159,6 +165,28 @@ def serve(
         click.echo(f"warning: fewer servers than requested: {served.shortfall}", err=True)
     servers = "\n\n".join(map(_format_server, served.services))
     show(as_json, [_facts(service) for service in served.services], f"{servers}\n\nEnd: {again} --stop")
+
+
+def _show_servers(found: tuple[tuple[ServerRegistration, ServerMetrics | None], ...], as_json: bool) -> None:
+    """Show servers with their counts."""
+    from dataclasses import asdict
+
+    from sharp.document import Paragraph, Table
+
+    heads = ("model", "job", "node", "until", "requests now", "finished", "tokens", "prefix cache")
+    rows = tuple(
+        (service.model, service.job, service.node, _moment(service.ends), *_counted(counts))
+        for service, counts in found
+    )
+    facts = [{**_facts(service), "metrics": counts and asdict(counts)} for service, counts in found]
+    show(as_json, facts, [Table(heads, rows)] if rows else [Paragraph("No server answers.")])
+
+
+def _counted(counts: ServerMetrics | None) -> tuple[str, str, str, str]:
+    if counts is None:
+        return ("no answer", "-", "-", "-")
+    hits = f"{counts.found / counts.looked_up:.0%}" if counts.looked_up else "-"
+    return str(counts.at_hand), str(counts.finished), str(counts.tokens), hits
 
 
 def _show_plan(

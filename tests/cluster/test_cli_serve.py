@@ -108,6 +108,12 @@ def test_a_model_is_served_asked_by_a_run_and_ended(sharp: Sharp, tmp_path: Path
         in (tmp_path / "run" / "report.md").read_text()
     )
 
+    (counted,) = json.loads(sharp("serve", "stand-in", "--list", "--json").stdout)
+    assert counted["job"] == server["job"]
+    assert counted["metrics"]["finished"] > 0
+    assert counted["metrics"]["at_hand"] == 0
+    assert f"{server['job']} " in sharp("serve", "stand-in", "--list").stdout
+
     stopped = sharp("serve", "stand-in", "--stop")
     assert (stopped.returncode, stopped.stdout) == (0, "All servers have ended.\n")
     with pytest.raises(OSError, match="refused"):

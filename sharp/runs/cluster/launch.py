@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -45,6 +46,8 @@ from sharp.llm import ModelCard, server_plans
 from sharp.runs.cluster.pilot import evaluate_entries
 from sharp.runs.cluster.profiles import PROGRAM, render_script
 
+_RACE_S = 10.0
+
 UNKNOWN_ID = "0" * 8
 """Stands for the id of a campaign that is yet to be made."""
 
@@ -73,15 +76,20 @@ def launch(workload: Workload[Any], cluster: ClusterProfile | None) -> LaunchRes
     """
     profile = profile_of(workload.folder, cluster)
     workload.check(profile)
-    try:
-        with _control(workload.folder, profile) as control:
-            job, sentence = _go_on(control, workload)
-            return _launched(control.campaign, job, sentence)
-    except RunLocked:
-        known, holder = find_campaign(workload.folder), read_holder(workload.folder / "slurm")
-        if known is None or known.cluster != profile or holder is None:
-            raise
-        return _launched(known, holder.job, f"It is under way already: {holder}.")
+    deadline = time.monotonic() + _RACE_S
+    while True:
+        try:
+            with _control(workload.folder, profile) as control:
+                job, sentence = _go_on(control, workload)
+                return _launched(control.campaign, job, sentence)
+        except RunLocked:
+            known, holder = find_campaign(workload.folder), read_holder(workload.folder / "slurm")
+            if known is not None and known.cluster == profile and holder is not None:
+                return _launched(known, holder.job, f"It is under way already: {holder}.")
+            # Somebody else may be launching it at this moment, and has not come so far that it shows.
+            if known is not None or time.monotonic() > deadline:
+                raise
+            time.sleep(_RACE_S / 20)
 
 
 def profile_of(folder: Path, cluster: ClusterProfile | None) -> ClusterProfile:

@@ -11,7 +11,18 @@ from pathlib import Path
 from hpc.files import make_directory
 from hpc.journal import Lease
 from hpc.quiescence import QuiescenceTracker
-from hpc.serving import ServerFailed, ServerPlan, ServerPool, ServerRegistration, server_script
+from hpc.serving import (
+    Probe,
+    ProbeError,
+    ServerFailed,
+    ServerMetrics,
+    ServerPlan,
+    ServerPool,
+    ServerRegistration,
+    read_key,
+    read_services,
+    server_script,
+)
 from hpc.slurm import (
     Campaign,
     ClusterProfile,
@@ -74,14 +85,27 @@ def serve(
         raise ModelUnavailable(str(error)) from error
 
 
+def look(folder: Path) -> tuple[tuple[ServerRegistration, ServerMetrics | None], ...]:
+    """Return the servers of a folder, each with what it counts; None where it does not answer or counts nothing.
+
+    Raises ConfigurationError where nothing was served from there.
+    """
+    return tuple((service, _counts(service)) for service in read_services(_known(folder).services))
+
+
+def _counts(service: ServerRegistration) -> ServerMetrics | None:
+    try:
+        return Probe(service.url, read_key(Path(service.key_file)), service.served_name).work()
+    except (ProbeError, OSError):
+        return None
+
+
 def stop(folder: Path, wait_s: float = 60.0) -> bool:
     """End all servers of a folder in good order; return whether all have ended within the time.
 
     Raises ConfigurationError where nothing was served from there.
     """
-    campaign = find_campaign(folder.absolute())
-    if campaign is None:
-        raise ConfigurationError(f"nothing is served from {folder}: it has no slurm/campaign.json")
+    campaign = _known(folder)
     update_control(campaign, stop=True)
     return asyncio.run(_stop(campaign, wait_s))
 
@@ -125,6 +149,13 @@ async def _tell_on(parking: QuiescenceTracker, tell: MessageCallback) -> None:
             told = parking.reasons
             tell(f"waiting for {'; '.join(told)}")
         await asyncio.sleep(_EVERY_S)
+
+
+def _known(folder: Path) -> Campaign:
+    campaign = find_campaign(folder.absolute())
+    if campaign is None:
+        raise ConfigurationError(f"nothing is served from {folder}: it has no slurm/campaign.json")
+    return campaign
 
 
 def _campaign(folder: Path, cluster: ClusterProfile) -> Campaign:

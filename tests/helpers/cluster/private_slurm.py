@@ -170,6 +170,11 @@ class PrivateSlurm:
         """Start the daemon of a node."""
         self._spawn(node, "slurmd", "-D", "-N", node)
 
+    def restart_node(self, node: str) -> None:
+        """Stop the daemon of a node and start it again; its jobs run on."""
+        self._end(node)
+        self.start_node(node)
+
     def crash_node(self, node: str) -> None:
         """Lose a node: its daemon and every process of its jobs are killed, and the controller learns of it."""
         self._daemons[node].kill()

@@ -25,7 +25,9 @@ def quiet(_: str) -> None:
 
 
 def test_asked_numbers_come_back_with_their_error(tmp_path: Path) -> None:
-    finished = run_agents(AgentConfig(f"{ROD} {HERE}"), tmp_path, quiet, SolveOptions(time_limit=30))
+    finished = run_agents(
+        AgentConfig(f"{ROD} {HERE}"), tmp_path, quiet, SolveOptions(time_limit=30, clock="cpu")
+    )
     assert finished.answer is not None
     assert headline(finished) == finished.answer.verdict.headline
     assert finished.answer.verdict.verified
@@ -41,7 +43,7 @@ def test_asked_numbers_come_back_with_their_error(tmp_path: Path) -> None:
     assert "asked1" in (tmp_path / "quantities.csv").read_text()
     report = (tmp_path / "report.md").read_text()
     found_by, asked, stated = (
-        report.index(text) for text in ("Verified: ", "## What was asked for", "## The problem")
+        report.index(text) for text in ("Verified: ", "## Requested numbers", "## The problem")
     )
     assert found_by < asked < stated
     assert "asked1" in report[asked:stated]
@@ -77,7 +79,9 @@ def test_a_wrong_solution_of_the_team_is_found_out_and_replaced(tmp_path: Path) 
     )
     told: list[str] = []
     found = judged(
-        replace(finished, solution=replace(study, solution=off)), SolveOptions(time_limit=30), told.append
+        replace(finished, solution=replace(study, solution=off)),
+        SolveOptions(time_limit=30, clock="cpu"),
+        told.append,
     )
     assert any("differs" in line for line in told)
     assert found.answer is not None

@@ -9,7 +9,9 @@ import pytest
 
 import sharp
 from sharp.errors import InputError
+from sharp.experiments.verification_suite.known_solutions import JacobiSolution
 from sharp.problems import Problem, parse_problem
+from tests.helpers.solvers.boxed import boxed
 
 ROD = """
 pde_spec: 1
@@ -151,3 +153,24 @@ def test_candidates_of_another_form_are_refused_with_what_was_expected(
 ) -> None:
     with pytest.raises(InputError, match=complaint):
         sharp.verify(problem(ROD), candidate)
+
+
+def steady(equation: str, **more: Any) -> Problem:
+    ends = ["x = 0: dirichlet u = 0", "x = 1: dirichlet u = 0"]
+    return boxed([equation], {"x": [0, 1]}, ends, **more)
+
+
+def test_fewer_eigenvalues_than_are_asked_for_are_not_verified() -> None:
+    string = steady("-u_xx = lam*u", eigenvalue={"name": "lam", "count": 3})
+    right = [(k * np.pi) ** 2 for k in (1, 2, 3)]
+    assert sharp.verify(string, {"lam": right}).verified
+    assert sharp.verify(string, {"lam": right[:2]}).status == "inconclusive"
+
+
+def test_a_claim_near_another_solution_is_a_doubt_and_neither_right_nor_wrong() -> None:
+    """-u'' = 12 (u - u**3) with u = 0 at both ends has two humps beside u = 0, which is found."""
+    problem = steady("-u_xx = 12*(u - u**3)")
+    hump = JacobiSolution(12.0, 1, 1).values(problem)
+    verdict = sharp.verify(problem, lambda x: hump(x.reshape(-1, 1), np.zeros(1))[0].reshape(x.shape))
+    assert verdict.status == "inconclusive"
+    assert any("another solution" in check.note for check in verdict.checks)

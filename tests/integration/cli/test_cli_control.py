@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sharp.cli.campaign import belongs_to_cluster
 from tests.helpers.cli.sharp_command import Sharp
 
 LATE = {
@@ -123,3 +124,13 @@ def test_the_plan_compares_budgets_with_the_estimate(sharp: Sharp) -> None:
     assert "Budget of 5 calls: used up before the end is expected (" in words
     assert "Budget of 100000 evaluations: enough\n" in words
     assert "Budget of 2 GPU-hours: what will be used of it is not known before" in words
+
+
+def test_a_cell_belongs_where_its_sweep_was_launched(tmp_path: Path) -> None:
+    cell = tmp_path / "sweep" / "runs" / "s0"
+    cell.mkdir(parents=True)
+    assert not belongs_to_cluster(cell)
+    (tmp_path / "sweep" / "slurm").mkdir()
+    (tmp_path / "sweep" / "slurm" / "campaign.json").touch()
+    assert belongs_to_cluster(cell)
+    assert not belongs_to_cluster(tmp_path / "sweep" / "runs")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpc.errors import LeaseLost, RunDirectoryError, RunLocked, StorageFull
-from hpc.journal import decode_event, encode_event, read_run
+from hpc.journal import Lease, decode_event, encode_event, read_run
 from sharp.document import render_terminal
 from sharp.errors import ConfigurationError, ModelRefused
 from sharp.experiments.sweeps.estimate import estimate_blocks, estimate_sweep, format_sweep_plan, plan_as_json
@@ -121,6 +121,12 @@ def test_a_budget_of_the_sweep_stops_all_of_it_and_a_larger_one_goes_on(tmp_path
     assert not outcome.errors
     status = view_sweep(tmp_path / "sweep")
     assert status.states.get("unfinished", 0) > 0
+    lease = Lease.acquire(tmp_path / "sweep" / "runs" / status.following[0])  # as a controller at work has it
+    at_work = view_sweep(tmp_path / "sweep")
+    lease.release()
+    assert at_work.states["running"] == 1
+    assert status.following[0] not in at_work.following
+    assert status.used["calls"] == at_work.used["calls"] == 12
     assert [(budget.name, budget.limit) for budget in status.budgets] == [("calls", 12)]
     assert "of 12 calls" in render_terminal(*sweep_blocks(status))
     none = SmallSite()

@@ -49,7 +49,9 @@ def problem(
 
 
 def solved(given: Problem, accuracy: float) -> Solution:
-    return solve_problem(given, SolveOptions(accuracy=accuracy, cross_check=False, time_limit=60))
+    return solve_problem(
+        given, SolveOptions(accuracy=accuracy, cross_check=False, time_limit=60, clock="cpu")
+    )
 
 
 def kinds(given: Problem) -> list[str]:

@@ -136,7 +136,7 @@ EXACT = {
 
 @pytest.mark.parametrize("text", list(EXACT), ids=["rods", "membrane", "plate", "bracket", "drum"])
 def test_quantities_and_their_errors(text: str) -> None:
-    solution = solve_problem(parse_problem(text, "asked.yaml"), SolveOptions(time_limit=60))
+    solution = solve_problem(parse_problem(text, "asked.yaml"), SolveOptions(time_limit=60, clock="cpu"))
     assert solution.verdict.verified, solution.verdict
     assert solution.quantities.keys() == EXACT[text].keys()
     for name, exact in EXACT[text].items():
@@ -151,7 +151,7 @@ FEW = RODS.partition("  cooling")[0]
 
 def test_a_coarse_solution_says_so_of_its_numbers() -> None:
     problem = parse_problem(FEW, "asked.yaml")
-    options = SolveOptions(method="fv", resolution=12, time_limit=20)
+    options = SolveOptions(method="fv", resolution=12, time_limit=20, clock="cpu")
     solution = solve_problem(problem, options)
     found = solution.quantities["slope"]
     assert not found.verified
@@ -161,7 +161,7 @@ def test_a_coarse_solution_says_so_of_its_numbers() -> None:
 
 def test_a_second_method_that_contradicts_is_heard() -> None:
     problem = parse_problem(FEW, "asked.yaml")
-    solution = solve_problem(problem, SolveOptions(method="chebyshev", time_limit=20))
+    solution = solve_problem(problem, SolveOptions(method="chebyshev", time_limit=20, clock="cpu"))
     assert solution.trial is not None
     assert solution.cross_check is not None
     other = solution.cross_check.study
@@ -181,7 +181,7 @@ def test_numbers_can_be_asked_later_and_are_in_the_files(tmp_path) -> None:
     from sharp.solvers.export import export
 
     text = FEW.replace("accuracy", "outputs: {at: {t: [0, 0.1]}, probes: {p: {x: 0.5}}}\naccuracy")
-    solution = solve_problem(parse_problem(text, "asked.yaml"), SolveOptions(time_limit=20))
+    solution = solve_problem(parse_problem(text, "asked.yaml"), SolveOptions(time_limit=20, clock="cpu"))
     later = solution.quantity("u", at={"x": 0.25, "t": 0.1})
     assert later.value == pytest.approx(20 + 5 * _DECAY * sin(pi / 4), abs=later.error)
     assert solution.probe("p")[0] == pytest.approx([25.0, 20 + 5 * _DECAY], abs=1e-4)

@@ -172,3 +172,10 @@ def test_the_interpreter_of_jobs_may_be_in_a_container() -> None:
     )
     container = ("apptainer", "exec", "--nv", "/shared/my image.sif")
     assert python_command(cluster, "hpc.doctor") == (*container, "python3", "-P", "-m", "hpc.doctor")
+
+
+def test_nodes_may_be_kept_from_other_users() -> None:
+    cluster = load_cluster("cpu-cluster")
+    role = cluster.roles.evaluate.model_copy(update={"exclusive": "user"})
+    kept = cluster.model_copy(update={"roles": cluster.roles.model_copy(update={"evaluate": role})})
+    assert kept.options("evaluate")["exclusive"] == "user"

@@ -105,3 +105,9 @@ def test_what_cannot_be_computed_is_told(expression: Any, message: str) -> None:
 def test_an_unknown_library_is_told() -> None:
     with pytest.raises(ValueError, match="valid libraries: numpy, jax, torch"):
         compile_expressions([X + 1], ["x"])(1.0, library="cupy")
+
+
+def test_an_exponential_keeps_a_factor_that_no_float_holds() -> None:
+    bump = (3.0 * sympy.exp(-1e6 * X**2 + 6e5 * X - 9e4)).doit()
+    (values,) = compile_expressions([bump * X], ["x"])(np.array([0.3, 0.301]))
+    np.testing.assert_allclose(values, 3 * np.exp([0, -1]) * [0.3, 0.301], rtol=1e-9)

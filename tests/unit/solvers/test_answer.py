@@ -172,3 +172,10 @@ def test_the_second_method_shares_no_integrator_in_time_with_the_first() -> None
     assert found.discrete is not None
     assert found.discrete.method != second.method
     assert (found.discrete.facts["integrator"], second.facts["integrator"]) == ("radau", "runge-kutta")
+
+
+def test_nothing_is_verified_by_one_method_alone_unless_the_exact_solution_is_known() -> None:
+    alone = solved(GOOD, compare=False).verdict
+    assert alone.status == "inconclusive"
+    assert {check.name for check in alone.checks if check.verdict != "verified"} == {CROSS_CHECK}
+    assert solved(GOOD).verdict.verified

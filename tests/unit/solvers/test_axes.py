@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sharp.solvers.axes import Axis, ChebyshevAxis, FourierAxis, UniformAxis
+from sharp.solvers.axes import Axis, ChebyshevAxis, FourierAxis, GradedAxis, UniformAxis
 
 
 def between(axis: Axis, points: Any, values: Any) -> Any:
@@ -118,3 +118,20 @@ def test_equidistant_nodes_interpolate_and_integrate_with_high_order(periodic: b
 def test_few_nodes_are_all_used_for_values_between_them() -> None:
     axis = UniformAxis(0, 1, 4)
     assert between(axis, np.array([0.4]), axis.nodes**3)[0] == pytest.approx(0.064)
+
+
+def test_nodes_that_crowd_about_a_narrow_place_follow_a_front_that_equal_distances_miss() -> None:
+    def errors(axis: Axis) -> list[float]:
+        points, front = np.linspace(0, 2, 4001), lambda x: np.tanh((x - 0.371) / 1e-3) + np.sin(x)
+        slope = 1e3 / np.cosh(np.clip((axis.nodes - 0.371) / 1e-3, -300, 300)) ** 2 + np.cos(axis.nodes)
+        bump = axis.weights @ np.exp(-(((axis.nodes - 0.371) / 1e-3) ** 2)) / (1e-3 * np.sqrt(np.pi))
+        return [
+            abs(axis.derivative(1) @ front(axis.nodes) - slope).max() / 1e3,
+            abs(between(axis, points, front(axis.nodes)) - front(points)).max(),
+            abs(bump - 1),
+        ]
+
+    coarse, fine = (errors(GradedAxis(0, 2, count, narrow=((0.371, 1e-3),))) for count in (80, 160))
+    assert max(fine) < 2e-3
+    assert all(a < b / 8 for a, b in zip(fine[:2], coarse[:2], strict=True))
+    assert min(errors(UniformAxis(0, 2, 160))) > 0.05

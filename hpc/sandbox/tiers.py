@@ -130,11 +130,15 @@ class Tier:
             "limits": _limits(bounds, tasks),
             "folders": {
                 "scratch": str(view.writable[0]),
-                "shown": [*map(str, (*self.readable(), *view.readable, *view.writable))],
+                "readable": [*map(str, (*self.readable(), *view.readable))],
+                "writable": [*map(str, view.writable)],
                 # What is kept there is in no resident set.
                 "shared_mb": bounds.memory_mb if counted else bounds.memory_mb // _SHARED_PART,
                 "processors": bounds.threads,
+                # Where `/tmp` is that of all, temporary files still go where nothing is left of them.
+                "temporary": "/tmp" if self.files_bound else "/dev/shm/tmp",  # noqa: S108
                 "hide": self.files_bound and not self.private_root,
+                "unplug": not self.private_root,
             },
             "files": {
                 "readable": [*map(str, self.readable()), "/proc", *map(str, view.readable)],
@@ -150,8 +154,7 @@ class Tier:
         """Return what the filter need not refuse: what reaches nothing outside, or is not kept apart anyway."""
         scoped = landlock.abi() >= landlock.SCOPES_SINCE
         return {
-            # A GPU's driver has some of its own.
-            "local_sockets": self.private_root or not self.files_bound or bool(gpu_devices()),
+            "local_sockets": self.private_root or bool(gpu_devices()),  # a GPU's driver has some of its own
             "attributes": not self.files_bound,
             "nameless_memory": counted or bool(gpu_devices()),
             "signals": self.private_root or not self.files_bound or scoped,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,10 +45,16 @@ class SolverCall:
         )
         return replace(self, name=name, arrays={**self.arrays, **arrays}, parameters=parameters)
 
-    def differs_from(self, other: SolverCall) -> bool:
-        """Whether a call has other inputs than another."""
-        same = all(np.array_equal(array, other.arrays[port]) for port, array in self.arrays.items())
-        return not same or self.parameters != other.parameters
+    def change_from(self, other: SolverCall) -> float:
+        """Return the largest relative change of an input against another call's, in the 2-norm."""
+        parts = [
+            *((array, other.arrays[port]) for port, array in self.arrays.items()),
+            *(
+                (np.asarray(value), np.asarray(other.parameters[key]))
+                for key, value in self.parameters.items()
+            ),
+        ]
+        return max((relative_distance(before, after) for after, before in parts), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -77,8 +84,17 @@ class CallPlan:
         """Return every call in order."""
         return (self.calls[0], *self.repetitions, *self.calls[1:])
 
+    def interface(self) -> dict[str, Any]:
+        """Return what the harness reads first, which is the same for every split: names alone."""
+        first = self.calls[0]
+        return {
+            "function": self.function,
+            "first": first.name,
+            "arguments": [*first.arrays, *first.parameters],
+        }
+
     def description(self) -> dict[str, Any]:
-        """Return the plain form that the harness reads."""
+        """Return the plain form of all calls, which the harness reads once the first of them has its inputs."""
         calls = [
             {
                 "name": call.name,
@@ -88,7 +104,7 @@ class CallPlan:
             }
             for call in self.sequence()
         ]
-        return {"function": self.function, "calls": calls, "grace_s": self.grace_s}
+        return {"calls": calls, "grace_s": self.grace_s}
 
 
 def input_file(call: SolverCall, port: str) -> str:
@@ -127,6 +143,14 @@ def call_times(events: Sequence[tuple[float, str]], work: CallPlan) -> dict[str,
 def load_time(events: Sequence[tuple[float, str]]) -> float:
     """Return the seconds from the first word, at which a module is loaded, to the second, when it has been."""
     return events[1][0] - events[0][0]
+
+
+def relative_distance(values: Array, other: Array) -> float:
+    """Return the distance of an array from another, relative to the first, in the 2-norm."""
+    if np.array_equal(values, other, equal_nan=True):
+        return 0.0
+    norm = float(np.linalg.norm(values.ravel().astype(float)))
+    return float(np.linalg.norm((other - values).ravel().astype(float))) / norm if norm else math.inf
 
 
 def _blended(values: Array, share: float) -> Array:

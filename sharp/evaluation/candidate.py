@@ -7,7 +7,6 @@ on the sandbox. Nothing of a run is there for the next.
 from __future__ import annotations
 
 import json
-import math
 import re
 import shutil
 import signal
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from hpc.errors import InfrastructureError
 from hpc.journal import encode_text
 from hpc.sandbox import SandboxLimits, SandboxResult
-from sharp.evaluation.calls import CallPlan, SolverCall, call_times, input_file, load_time
+from sharp.evaluation.calls import CallPlan, SolverCall, call_times, input_file, load_time, relative_distance
 from sharp.evaluation.code import libraries_imported
 from sharp.evaluation.machine import (
     GpuLibrary,
@@ -46,6 +45,7 @@ _HARNESS = Path(__file__).with_name("harness.py")
 _MAX_TEXT = 4000
 _OWN_MB = 2048
 _SIMILAR = 0.03  # for inputs that differ by at most one in ten thousand
+_ANSWERS = 1e-3  # the least share of a change of inputs that is to be seen in results
 _WORDS = 8  # lines of the private pipe for each call, twice as many as the harness and its answers need
 # Of what the harness imports; what NumPy does not bring along every fork would import anew.
 _OF_HARNESS = ("dataclasses", "inspect", "linecache", "pathlib", "platform", "traceback")
@@ -113,7 +113,7 @@ def run_candidate(
     try:
         shutil.copyfile(_HARNESS, scratch / _HARNESS.name)
         (scratch / "solver.py").write_bytes(encode_text(code))
-        (scratch / "calls.json").write_text(json.dumps({**work.description(), "x64": x64}))
+        (scratch / "interface.json").write_text(json.dumps({**work.interface(), "x64": x64}))
     except OSError as error:
         raise InfrastructureError(f"{scratch} could not be filled: {error.strerror}.") from error
     disk_mb = needed_mb(work) + _OWN_MB
@@ -168,10 +168,11 @@ class InputProvider:
     """Gives a call its inputs and takes its results, each once; the clock of the call runs from the one to the other.
 
     `ready <call>` of the harness is answered `call <call>` once the inputs are in its folder: what a module does while
-    it is loaded cannot be about inputs that it has not got. `done <call>` is answered `kept <call>` once what lies
-    there as its results has been copied to another folder: what a program does afterwards cannot change them.
-    Where the candidate's process prevents that it gets its inputs, by something in their place or by filling the disk,
-    the answer is `refused <call>: <why>`; where the machine does, it is an `InfrastructureError`.
+    it is loaded cannot be about inputs that it has not got, nor about which calls there will be. `done <call>` is
+    answered `kept <call>` once what lies there as its results has been copied to another folder: what a program does
+    afterwards cannot change them. Where the candidate's process prevents that it gets its inputs, by something in their
+    place or by filling the disk, the answer is `refused <call>: <why>`; where the machine does, it is an
+    `InfrastructureError`.
     """
 
     def __init__(self, scratch: Path, kept: Path, work: CallPlan) -> None:
@@ -197,6 +198,9 @@ class InputProvider:
 
     def _give(self, call: SolverCall) -> str:
         try:
+            if call is self._work.calls[0]:
+                with (self._scratch / "calls.json").open("x") as plan:
+                    json.dump(self._work.description(), plan)
             for port, array in call.arrays.items():
                 # Nothing that lies there is written to.
                 with (self._scratch / input_file(call, port)).open("xb") as stream:
@@ -247,8 +251,8 @@ class _Reader:
             apart = _distance(first.arrays, again.arrays)
             if not apart <= _SIMILAR:
                 return f"{call.name} returned other values than the first call."
-            if apart == 0 and call.differs_from(self.work.calls[0]):
-                return f"{call.name} returned the very values of the first call, for other inputs."
+            if apart < _ANSWERS * (changed := call.change_from(self.work.calls[0])) or apart == 0 < changed:
+                return f"{call.name} returned the values of the first call, for other inputs."
         return ""
 
     def _result(self, call: SolverCall) -> CallResult:
@@ -334,11 +338,4 @@ def _abrupt_end(completed: SandboxResult, limits: ResourceLimits, work: CallPlan
 
 def _distance(first: Mapping[str, Array], again: Mapping[str, Array]) -> float:
     """Return the largest relative distance of arrays in the 2-norm."""
-    return max(_apart(values, again[name]) for name, values in first.items())
-
-
-def _apart(values: Array, other: Array) -> float:
-    if np.array_equal(values, other, equal_nan=True):
-        return 0.0
-    norm = float(np.linalg.norm(values.ravel().astype(float)))
-    return float(np.linalg.norm((other - values).ravel().astype(float))) / norm if norm else math.inf
+    return max(relative_distance(values, again[name]) for name, values in first.items())

@@ -1,12 +1,12 @@
 """Runs one candidate solver: a script that is copied into the sandbox and knows nothing of the rest.
 
-It reads `solver.py` and `calls.json` in the working folder and makes the calls that are listed there, the one that
-counts first. On the private pipe it announces `load`, then for each call `ready <call>`, upon which it is answered
-`call <call>` and finds the inputs in the folder. It leaves `report-<call>.json` and, for every array of the agreed form
-that came back, the values as `output-<call>-<name>.bin`, says `done <call>`, and is answered `kept <call>` once these
-files have been taken away. So time is measured outside, until nothing can change the result any more, and no code sees
-inputs before it runs. It is trusted only until the candidate's code is loaded: whatever it leaves is checked again by
-the scorer.
+It reads `solver.py` and `interface.json` in the working folder and makes the calls that `calls.json` lists, which is
+there with the inputs of the first, the one that counts. On the private pipe it announces `load`, then for each call
+`ready <call>`, upon which it is answered `call <call>` and finds the inputs in the folder. It leaves
+`report-<call>.json` and, for every array of the agreed form that came back, the values as `output-<call>-<name>.bin`,
+says `done <call>`, and is answered `kept <call>` once these files have been taken away. So time is measured outside,
+until nothing can change the result any more, and no code sees inputs, or which calls there will be, before it runs. It
+is trusted only until the candidate's code is loaded: whatever it leaves is checked again by the scorer.
 """
 
 from __future__ import annotations
@@ -49,13 +49,14 @@ class CandidateError(Exception):
 def main() -> None:
     """Make all calls, the others only after the first has succeeded."""
     folder = Path.cwd()
-    work = json.loads((folder / "calls.json").read_text())
-    set_up_jax(work["x64"])
-    bench = SolverHarness(folder, work["function"])
-    first, *others = work["calls"]
+    interface = json.loads((folder / "interface.json").read_text())
+    set_up_jax(interface["x64"])
+    bench = SolverHarness(folder, interface["function"], interface["arguments"])
     started = time.monotonic()
-    if bench.attempt(first) is None:
+    if bench.attempt(interface["first"]) is None:
         redirect_output()
+        work = bench.plan()
+        others = [call["name"] for call in work["calls"][1:]]
         if work["grace_s"] is not None:  # further calls may not take much longer than the first
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             fair_s = len(others) * (time.monotonic() - started)
@@ -93,47 +94,55 @@ def set_up_jax(x64: bool | None) -> None:
 class SolverHarness:
     """Where the candidate's solver is called; it is loaded within the first call."""
 
-    def __init__(self, folder: Path, function: str) -> None:
+    def __init__(self, folder: Path, function: str, arguments: Sequence[str]) -> None:
         self._folder = folder
-        self._function = function
+        self._function, self._arguments = function, arguments
+        self._plan: dict[str, Any] = {}
         self._inputs: dict[str, Array] = {}
         self._announce: TextIO = os.fdopen(int(os.environ["SANDBOX_EVENTS_FD"]), "w", buffering=1)
         self._answers: TextIO = os.fdopen(int(os.environ["SANDBOX_ANSWERS_FD"]))
         self._solver: Callable[..., Any] | None = None
 
-    def attempt(self, call: Mapping[str, Any]) -> dict[str, str] | None:
+    def plan(self) -> dict[str, Any]:
+        """Return the calls as they were listed when the first of them was made."""
+        if not self._plan:
+            self._plan = json.loads((self._folder / "calls.json").read_text())
+        return self._plan
+
+    def attempt(self, name: str) -> dict[str, str] | None:
         """Make one call and leave its outcome; return its failure."""
         outcome: dict[str, Any] = {"failure": None, "returned": {}}
         try:
-            outcome["returned"] = self._perform(call)
+            outcome["returned"] = self._perform(name)
         except BaseException as error:  # noqa: BLE001  SystemExit and KeyboardInterrupt are the candidate's as well
             outcome["failure"] = failure_of(error)
         outcome["environment"] = environment()
-        (self._folder / f"report-{call['name']}.json").write_text(json.dumps(outcome))
-        self._say("done", call)
+        (self._folder / f"report-{name}.json").write_text(json.dumps(outcome))
+        self._say("done", name)
         self._answers.readline()
         return outcome["failure"]  # type: ignore[no-any-return]
 
-    def _perform(self, call: Mapping[str, Any]) -> dict[str, ArrayInfo]:
+    def _perform(self, name: str) -> dict[str, ArrayInfo]:
         """Call the solver, save its arrays and return their `{name: {dtype, shape}}` as returned."""
         if self._solver is None:
             self._announce.write("load\n")
             self._solver = load(self._folder / _FILE, self._function)
         solver = self._solver
-        check_signature(solver, self._function, [*call["arrays"], *call["parameters"]])
-        self._say("ready", call)
+        check_signature(solver, self._function, self._arguments)
+        self._say("ready", name)
         # Now the inputs of the call are put into the folder; its clock runs from the answer.
         answer = self._answers.readline().rstrip("\n")
-        if answer != f"call {call['name']}":
+        if answer != f"call {name}":
             raise CandidateError(
                 "sandbox_violation", f"Its inputs could not be put into its folder ({answer})."
             )
+        call = next(call for call in self.plan()["calls"] if call["name"] == name)
         arrays = [self._input(file).copy() for file in call["arrays"].values()]
         returned = collect(solver(*arrays, *call["parameters"].values()), call["returns"])
-        for name, (_, array) in returned.items():
+        for port, (_, array) in returned.items():
             if array is not None:
-                save(self._folder / f"output-{call['name']}-{name}.bin", array)
-        return {name: info for name, (info, _) in returned.items()}
+                save(self._folder / f"output-{name}-{port}.bin", array)
+        return {port: info for port, (info, _) in returned.items()}
 
     def _input(self, file: str) -> Array:
         """Return an input as it was when first asked for, whatever the candidate has done to its file since."""
@@ -141,8 +150,8 @@ class SolverHarness:
             self._inputs[file] = np.load(self._folder / file, allow_pickle=False)
         return self._inputs[file]
 
-    def _say(self, word: str, call: Mapping[str, Any]) -> None:
-        self._announce.write(f"{word} {call['name']}\n")
+    def _say(self, word: str, name: str) -> None:
+        self._announce.write(f"{word} {name}\n")
 
 
 def load(path: Path, function: str) -> Callable[..., Any]:

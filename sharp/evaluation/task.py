@@ -32,7 +32,7 @@ from sharp.evaluation.protocol import (
     InterfaceCheck,
     Scores,
 )
-from sharp.evaluation.running import GRID, TIMES, call_of, run_samples, run_work
+from sharp.evaluation.running import GRID, SCORED, TIMES, call_of, run_samples, run_work
 from sharp.evaluation.scoring import score
 from sharp.evaluation.sketch import sketch_of
 from sharp.evaluation.task_folder import EvaluationTask, TaskResult
@@ -175,7 +175,10 @@ def _study(task: EvaluationTask, context: WorkerContext) -> Evaluation:
     from sharp.evaluation.convergence import assess, study_inputs
 
     problem = task.problem()
-    grids = [(f"{inputs.x.size}-points", inputs) for inputs in study_inputs(problem)]
+    grids = [
+        (f"{inputs.x.size}-points" if number else SCORED, inputs)
+        for number, inputs in enumerate(study_inputs(problem))
+    ]
     calls = tuple(call_of(name, problem, inputs) for name, inputs in grids)
     run = run_work(task.request, CallPlan(problem.interface.function, calls, grace_s=None), context)
     evaluation = _observed(task.request, run, context.interpreter)

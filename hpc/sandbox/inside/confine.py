@@ -25,7 +25,7 @@ def apply_restrictions(bonds: Mapping[str, Any], watchers: Iterable[int]) -> Non
     os.sched_setaffinity(0, bonds["processors"])
     private = mounts.private_folders(**bonds["folders"])
     if private:
-        os.environ["TMPDIR"] = mounts.TEMPORARY
+        os.environ["TMPDIR"] = private[0]
     # Should memory run out all the same, this is what to end first.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
         file.write("1000")
@@ -42,12 +42,7 @@ def apply_restrictions(bonds: Mapping[str, Any], watchers: Iterable[int]) -> Non
     capset(_CAPABILITIES_V3, _NO_CAPABILITIES)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     if bonds["files"] is not None:
-        own = mounts.PRIVATE_FOLDERS if private else ()
-        landlock.restrict(**{**bonds["files"], "writable": [*bonds["files"]["writable"], *own]})
+        landlock.restrict(**{**bonds["files"], "writable": [*bonds["files"]["writable"], *private]})
     if (calls := bonds["calls"]) is not None:
-        hidden = private and bonds["folders"]["hide"] and landlock.abi() >= landlock.SCOPES_SINCE
-        calls = {
-            **calls,
-            "local_sockets": calls["local_sockets"] or hidden,
-        }  # servers of the machine are out of reach
-        seccomp.install_seccomp_filter(watchers, **calls)
+        local = calls["local_sockets"] or bool(private)  # servers are hidden, or files that may be reached
+        seccomp.install_seccomp_filter(watchers, **{**calls, "local_sockets": local})

@@ -1,52 +1,72 @@
 """Folders of a program's own in the place of those that all programs of a machine share, by a mount namespace.
 
-`/tmp` becomes a folder in the program's scratch folder, `/dev/shm` a file system in memory of a bounded size, and
-the list of processors has as many as the program may use: so pools of processes, shared memory and absolute paths
-work as they do outside, and nothing of them is seen by others or outlives the program. All other folders can be
-hidden, and with them the sockets of the machine's servers, which Landlock does not keep from a program.
+The folder for temporary files becomes one in the program's scratch folder, `/dev/shm` a file system in memory of a
+bounded size, and the list of processors has as many as the program may use: so pools of processes, shared memory and
+absolute paths work as they do outside, and nothing of them is seen by others or outlives the program. All other folders
+can be hidden, and with them the sockets of the machine's servers, which Landlock does not keep from a program.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .kernel import mount, unshare
 
-TEMPORARY, _SHARED, _PROCESSORS = "/tmp", "/dev/shm", "/sys/devices/system/cpu/online"  # noqa: S108
-PRIVATE_FOLDERS = TEMPORARY, _SHARED
+_SHARED, _PROCESSORS = "/dev/shm", "/sys/devices/system/cpu/online"  # noqa: S108
 _OF_THE_KERNEL = "proc", "dev", "sys"
-_NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
-_READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+_NEW_MOUNTS, _NEW_USER, _NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
+_READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_PROGRAMS, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = (
+    1,
+    2,
+    4,
+    8,
+    32,
+    4096,
+    16384,
+    1 << 18,
+)
 
 
-def private_folders(scratch: str, shown: Iterable[str], shared_mb: int, processors: int, hide: bool) -> bool:
-    """Give this process and all that it starts these folders; tell whether the kernel let it.
+def private_folders(
+    scratch: str,
+    readable: Iterable[str],
+    writable: Sequence[str],
+    temporary: str,
+    shared_mb: int,
+    processors: int,
+    *,
+    hide: bool,
+    unplug: bool,
+) -> tuple[str, ...]:
+    """Give this process and all that it starts folders of its own; return them, none where the kernel does not let it.
 
-    `shown` are paths that must stay to be seen where folders are covered; `scratch` is one of them, and becomes the
-    working folder. With `hide` there is nothing else but devices and the kernel's own file systems.
+    The first is `temporary`. Readable and writable paths stay to be seen where folders are covered; `scratch` is one of
+    the latter, and becomes the working folder. With `hide` there is nothing else but devices and the kernel's own file
+    systems, with `unplug` a network of its own, without any way out.
     """
-    if not _separated():
-        return False
+    if not _separated(_NEW_MOUNTS | (_NEW_NETWORK if unplug else 0)):
+        return ()
     own = f"{scratch}/.tmp"  # a launcher is up sooner without pathlib
     os.makedirs(own, 0o700, exist_ok=True)  # noqa: PTH103
     try:
         mount("none", "/", "", _RECURSIVE | _PRIVATE)
         _mount_memory(_SHARED, f"size={shared_mb}m")
     except OSError:
-        return False
+        return ()
     with contextlib.suppress(OSError):  # not every machine has the list
         _limit_processors(processors)
-    temporary = os.open(own, os.O_PATH | os.O_CLOEXEC)
-    kept = _opened({scratch, *shown})
+    source = os.open(own, os.O_PATH | os.O_CLOEXEC)
+    kept = _opened({*readable, *writable})
     if hide:
         _hide(kept)
-    mount(f"/proc/self/fd/{temporary}", TEMPORARY, "", _BIND)
-    os.close(temporary)
-    _show(kept)
+    os.makedirs(temporary, 0o700, exist_ok=True)  # noqa: PTH103
+    mount(f"/proc/self/fd/{source}", temporary, "", _BIND)
+    os.close(source)
+    _show(kept, writable)
     os.chdir(scratch)
-    return True
+    return temporary, _SHARED
 
 
 def _hide(kept: Iterable[str]) -> None:
@@ -66,12 +86,19 @@ def _opened(paths: Iterable[str]) -> dict[str, int]:
     return {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in sorted(paths) if os.path.exists(path)}  # noqa: PTH110
 
 
-def _show(kept: dict[str, int]) -> None:
-    """Mount again in its place what is covered; closes the descriptors."""
+def _show(kept: dict[str, int], writable: Sequence[str]) -> None:
+    """Mount again in its place what is covered; closes the descriptors.
+
+    What is only to be read is mounted so: what Landlock allows below a folder, it allows in all that is mounted there.
+    """
     for path, descriptor in kept.items():
-        if _is_covered(path, descriptor):
-            _make_place(path, os.path.isdir(f"/proc/self/fd/{descriptor}"))  # noqa: PTH112
+        if path in writable or _is_covered(path, descriptor):
+            if _is_covered(path, descriptor):
+                _make_place(path, os.path.isdir(f"/proc/self/fd/{descriptor}"))  # noqa: PTH112
             mount(f"/proc/self/fd/{descriptor}", path, "", _BIND | _RECURSIVE)
+            if path not in writable:
+                settled = os.statvfs(path).f_flag & (_NO_SUID | _NO_DEVICES | _NO_PROGRAMS)
+                mount("none", path, "", _BIND | _REMOUNT | _READ_ONLY | settled)
         os.close(descriptor)
 
 
@@ -88,14 +115,14 @@ def _make_place(path: str, folder: bool) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
 
-def _separated() -> bool:
-    """Enter a mount namespace, by way of a user namespace where that is allowed; users keep their number."""
+def _separated(spaces: int) -> bool:
+    """Enter namespaces, by way of a user namespace where that is allowed; users keep their number."""
     user, group = os.geteuid(), os.getegid()
     try:
-        unshare(_NEW_USER | _NEW_MOUNTS)
+        unshare(_NEW_USER | spaces)
     except OSError:
         try:
-            unshare(_NEW_MOUNTS)
+            unshare(spaces)
         except OSError:
             return False
         return True

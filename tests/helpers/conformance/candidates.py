@@ -56,8 +56,8 @@ class Candidate:
     """One hostile or broken program.
 
     `outcome` is every outcome that is right. The candidate is not run on a tier that says that programs can
-    `do` what it tries. It is evaluated `runs` times in a row. A score is only right with a measured time of
-    the call of at least `seconds`.
+    `do` what it tries. It does its `setup` when it is loaded and its `body` in the call. It is evaluated `runs` times
+    in a row. A score is only right with a measured time of the call of at least `seconds`.
     """
 
     name: str
@@ -68,6 +68,8 @@ class Candidate:
     do: str | None = None
     runs: int = 1
     seconds: float | None = None
+    setup: str = ""
+    body: str = ""
 
     @property
     def stopped(self) -> bool:
@@ -109,7 +111,7 @@ def _candidate(row: Mapping[str, Any]) -> Candidate:
     expected = frozenset([outcome] if isinstance(outcome, str) else outcome)
     if unknown := expected - set(OUTCOMES):
         raise ValueError(f"Expected outcomes among {', '.join(OUTCOMES)}, found {', '.join(unknown)}.")
-    program = within(options.pop("body", ""), options.pop("setup", ""))
+    program = within(options.get("body", ""), options.get("setup", ""))
     code = WHOLE.get(row["name"], program)
     return Candidate(code=code, outcome=expected, limits=replace(ENOUGH, **limits), **options)
 

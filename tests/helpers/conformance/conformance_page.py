@@ -1,79 +1,59 @@
-"""Writes docs/reference/sandbox-tests.md from the candidates: python -m tests.helpers.conformance.conformance_page."""
+"""docs/reference/sandbox-tests.md: what came of each program when the suite was last run as a whole."""
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from hpc.sandbox import limit_keepers
 from tests.helpers import ROOT
-from tests.helpers.conformance.candidates import (
-    ALL,
-    CHANGE_FILES,
-    HONEST,
-    SIGNAL_OTHERS,
-    THEMES,
-    WORSE,
-    Candidate,
-)
+from tests.helpers.conformance.candidates import HONEST, WORSE, Candidate
 
 TARGET = ROOT / "docs" / "reference" / "sandbox-tests.md"
-SAYS: dict[str, tuple[str, ...]] = {
-    "bubblewrap": (),
-    "landlock": (),
-    "rlimits": (CHANGE_FILES, SIGNAL_OTHERS),
-}
+_HEAD = """# Conformance of the sandbox tiers
 
-HEAD = f"""# Conformance of the sandbox tiers
+`tests/helpers/conformance/` holds {number} programs: legitimate, broken and hostile ones, and variations of them that
+a seed draws. Each goes through a whole evaluation on every tier, one after the other in the same worker.
 
-Generated programs may be wrong in any way, and a program that is rewarded for a small error may find a way to it
-that is not mathematics. `tests/helpers/conformance/`
-holds {len(ALL)} hostile or broken candidates. Each goes through a whole
-evaluation (request, worker, interpreter, harness, reading, scoring) on every tier that the machine has, one after
-the other in the same worker with its warm interpreter. Those to which it could make a difference are also run with a
-fresh interpreter each.
+    python -m tests.helpers.conformance --page
 
-    python -m pytest tests/stress/test_conformance.py
+runs them all and writes this page. `--sandbox MODULE:FUNCTION` tries another sandbox, which needs a method `run` like
+that of `hpc.sandbox.Interpreter`. `tests/stress/test_conformance.py` runs a part of them.
 
-This page is written from the candidates by `python -m tests.helpers.conformance.conformance_page`; a test keeps it
-true.
+## What is checked of every program
 
-## What is checked of every candidate
-
-- The evaluation ends, and its outcome is the one in the table: a kind of failure, *{HONEST}* (the very score of the
-  exact solution, to the last bit: the trick did nothing) or *{WORSE}* (a finite score, worse than that).
-- Nothing is told: no secret that was laid out (in the environment, the home, the data set, a file beside it,
-  another process's environment) is in the result, and the candidate has not announced that it had got where it
+- The evaluation ends with a right outcome: a kind of failure, *{honest}* (the very score of the exact solution, to the
+  last bit) or *{worse}*.
+- Nothing is told: no secret that was laid out is in the result, and the program has not announced that it got where it
   should not.
 - Nothing is left: no process, no file outside its folder, no changed file, no connection, no neighbour harmed.
-- A good solver that the same worker evaluates next scores exactly what it scored before.
 
-A candidate is not run where the tier itself says that programs can do what it tries. The table shows a kernel with
-Landlock for signals (Linux 6.12) and filters of system calls; on others a tier may say more of itself, and the suite
-goes by what it says.
+A program is *not run* where the tier itself says that programs can do what it tries. A variation may have any outcome
+but a better score.
+
+Last run {date} on Linux {kernel}; memory is kept by {memory}.
 """
 
 
-def main() -> None:
-    """Write the page."""
-    TARGET.write_text(page())
+def write_page(themes: Mapping[str, Sequence[Candidate]], results: Mapping[str, Mapping[str, str]]) -> None:
+    """Write the page from the outcomes of programs, by tier and name."""
+    head = _HEAD.format(
+        number=sum(map(len, themes.values())),
+        honest=HONEST,
+        worse=WORSE,
+        date=f"{datetime.now(UTC):%d %B %Y}",
+        kernel=platform.release().split("-")[0],
+        memory=limit_keepers()["memory"],
+    )
+    tables = (f"## {theme}\n\n{_table(programs, results)}\n" for theme, programs in themes.items())
+    TARGET.write_text("\n".join([head, *tables]))
 
 
-def page() -> str:
-    """Return the page's Markdown."""
-    tables = (f"## {theme}\n\n{_table(candidates)}\n" for theme, candidates in THEMES.items())
-    return "\n".join([HEAD, *tables])
-
-
-def _table(candidates: tuple[Candidate, ...]) -> str:
-    head = f"| candidate | what it does | {' | '.join(SAYS)} |\n|{' --- |' * (2 + len(SAYS))}"
-    return "\n".join([head, *map(_row, candidates)])
-
-
-def _row(candidate: Candidate) -> str:
-    cells = (_cell(candidate, tier) for tier in SAYS)
-    return f"| {candidate.name} | {candidate.tries} | {' | '.join(cells)} |"
-
-
-def _cell(candidate: Candidate, tier: str) -> str:
-    return "*not run*" if candidate.do in SAYS[tier] else " or ".join(sorted(candidate.outcome))
-
-
-if __name__ == "__main__":
-    main()
+def _table(programs: Sequence[Candidate], results: Mapping[str, Mapping[str, str]]) -> str:
+    head = f"| program | what it does | {' | '.join(results)} |\n|{' --- |' * (2 + len(results))}"
+    rows = (
+        f"| {one.name} | {one.tries} | {' | '.join(found.get(one.name, '') for found in results.values())} |"
+        for one in programs
+    )
+    return "\n".join([head, *rows])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,9 +44,15 @@ def test_each_call_gets_its_own_inputs_when_it_is_ready(scratch: Path, kept: Pat
     assert names(scratch) == []
     for call in ("scored", "repeat-1", "other"):
         assert answer(f"ready {call}") == f"call {call}"
-    assert names(scratch) == ["input-other-a.npy", "input-repeat-1-a.npy", "input-scored-a.npy"]
+    assert names(scratch) == ["calls.json", "input-other-a.npy", "input-repeat-1-a.npy", "input-scored-a.npy"]
     np.testing.assert_array_equal(np.load(scratch / "input-other-a.npy"), np.ones(2))
     assert not np.array_equal(np.load(scratch / "input-repeat-1-a.npy"), FIRST.arrays["a"])
+
+
+def test_what_is_there_at_the_import_tells_nothing_of_the_calls() -> None:
+    smoke = CallPlan("solver", (FIRST, OTHER), repeats=5)
+    longer = replace(FIRST, arrays={"a": np.arange(9.0)}, returns={"u": (9,)})
+    assert smoke.interface() == CallPlan("solver", (longer,)).interface()
 
 
 @pytest.mark.parametrize(

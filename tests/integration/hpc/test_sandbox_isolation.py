@@ -35,6 +35,8 @@ REFUSED = {
     "truncate_a_file": "os.truncate(outside + '/secret', 0)",
     "write_to_the_interpreter": "open(os.path.join(sys.prefix, 'written'), 'w').write('x')",
     "truncate_the_interpreter": "os.close(os.open(given['library'], os.O_RDONLY | os.O_TRUNC))",
+    "write_to_what_is_readable": "open(given['granted'], 'a').write('x')",
+    "add_to_what_is_readable": "open(os.path.dirname(given['granted']) + '/added', 'w').write('x')",
     "write_to_run": "open('/run/written-by-a-candidate', 'w').write('x')",
     "connect_by_tcp": "socket.create_connection(('127.0.0.1', port), 5).close()",
     "listen_on_tcp": "socket.create_server(('127.0.0.1', 0)).close()",

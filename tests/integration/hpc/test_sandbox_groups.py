@@ -1,0 +1,56 @@
+"""Control groups and processors of programs, on this kernel and by the files of the other version."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from hpc.sandbox import RlimitsSandbox, SandboxLimits
+from hpc.sandbox.control_groups import MEMORY, _second_version, hierarchies, kernel_holds
+from hpc.sandbox.interpreter import FreshInterpreter
+from hpc.sandbox.processors import leased_processors
+from tests.helpers.sandbox.sandbox_tiers import BOUNDS, run_script
+
+SHARED = """
+import mmap
+kept = [mmap.mmap(-1, 100 << 20) for _ in range(8)]
+for one in kept:
+    one.write(bytes(100 << 20))
+    one.madvise(mmap.MADV_DONTNEED)
+"""
+
+
+@pytest.mark.skipif(MEMORY not in kernel_holds(), reason="no control group for memory can be made here")
+def test_memory_that_no_resident_set_shows_counts_and_no_group_is_left(tmp_path):
+    done = run_script(FreshInterpreter(RlimitsSandbox()), tmp_path / "one", SHARED)
+    assert (done.memory_exceeded, done.peak_rss_mb < BOUNDS.memory_mb) == (True, True)
+    assert [left for one in hierarchies() for left in one.folder.glob(f"sandbox-{os.getpid()}-*")] == []
+
+
+def test_without_groups_such_memory_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("hpc.sandbox.control_groups.hierarchies", lambda: ())
+    done = run_script(FreshInterpreter(RlimitsSandbox()), tmp_path / "one", SHARED)
+    assert "PermissionError" in done.stderr
+
+
+def test_a_group_of_version_2_is_used_where_it_is_delegated(tmp_path):
+    files = {"controllers": "cpu memory pids", "type": "domain", "subtree_control": "memory pids"}
+    for name, text in files.items():
+        (tmp_path / f"cgroup.{name}").write_text(text)
+    assert _second_version(tmp_path) is None or os.getuid() != 0
+    os.setxattr(tmp_path, "user.delegate", b"1")
+    found = _second_version(tmp_path)
+    assert found is not None
+    assert (found.version, found.controllers) == (2, {"memory", "pids"})
+    limits = found.limits(SandboxLimits(wall_s=1, memory_mb=2), (0, 3))
+    assert limits["memory"]["memory.max"] == str(2 << 20)
+    assert limits["pids"].keys() == {"pids.max"}
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
+def test_programs_side_by_side_have_processors_of_their_own():
+    with leased_processors(1) as first, leased_processors(1) as second:
+        assert not set(first) & set(second)
+    with leased_processors(10_000) as every:
+        assert set(every) == os.sched_getaffinity(0)

@@ -108,6 +108,8 @@ def measure(case: BenchmarkCase | HardCase, options: SolveOptions) -> Row:
         found = solve_problem(case.problem, options)
     except InputError as error:
         return Row(name, "error", 0.0, sentence=str(error).partition("\n")[0])
+    except Exception as error:  # noqa: BLE001 - a crash is a row like the others
+        return Row(name, "crashed", 0.0, sentence=f"{type(error).__name__}: {error}")
     spent = time.process_time() - began
     row = Row(name, found.verdict.status, found.accuracy, seconds=spent, sentence=found.verdict.reason)
     if found.discrete is None or found.trial is None:
@@ -119,7 +121,7 @@ def measure(case: BenchmarkCase | HardCase, options: SolveOptions) -> Row:
         abs(given.value - numbers[key])
         / max(abs(numbers[key]), abs(given.error) / max(given.relative, 1e-300), 1e-300)
         for key, given in found.quantities.items()
-        if key in numbers
+        if key in numbers and given.verified
     ]
     return replace(
         row,

@@ -28,7 +28,7 @@ _CLOCK = click.option(
     help="Whether --time-limit counts processor or wall time.",
 )
 _KEPT = "finished trials are kept; run the same command again to continue, or use --report-only"
-_POLICIES = ("prog-act", "step-wise", "none")
+_POLICIES = ("prog-act", "step-wise", "none", "octo", "tool-generation", "single-model")
 
 
 @click.group(cls=SharpGroup)
@@ -44,7 +44,7 @@ def bench() -> None:
 
 
 @bench.command()
-@repeated("--policy", "policies", "Policy.", default="prog-act, step-wise and none")
+@repeated("--policy", "policies", "Policy.", default="all six")
 @repeated(
     "--model",
     "models",
@@ -227,19 +227,34 @@ def _show_plan(tasks: Sequence[BenchmarkTrial], left: int, folder: Path, as_json
 
 
 def _show(data: BenchmarkReportData, files: ExperimentFiles, as_json: bool) -> None:
+    from collections import Counter
+
     from sharp.experiments.agent_benchmark.benchmark_report import arm_summary
+    from sharp.experiments.agent_benchmark.trials import short_names
     from sharp.experiments.frame import plain_rows
 
-    arms = plain_rows(arm_summary(data.runs))
+    arms = plain_rows(arm_summary(data.runs)) if data.rows else []
+    ill_posed = [
+        {"arm": name, **dict(Counter(row.outcome for row in data.played_ill_posed if row.arm == label))}
+        for label, name in short_names(data.arms).items()
+        if data.played_ill_posed
+    ]
     failed = sum(row.ending == "failed" for row in data.rows)
-    counts = {"trials": len(data.trials), "played": len(data.rows), "failed": failed}
+    failed += sum(row.outcome == "failed" for row in data.played_ill_posed)
+    played = len(data.rows) + len(data.played_ill_posed)
+    counts = {"trials": len(data.trials), "played": played, "failed": failed, "ill_posed": ill_posed}
     sentence = (
         "{arm}: {solved} of {cases} cases solved ({share:.1%}, 95 % interval {low:.1%} to {high:.1%}), "
         "{false_success} claimed and not solved"
     )
     lines = [
         *(sentence.format(**arm) for arm in arms),
-        f"{len(data.rows)} of {len(data.trials)} courses played, {failed} failed",
+        *(
+            f"{each.pop('arm')}: of ill-posed problems "
+            + ", ".join(f"{n} {what}" for what, n in each.items())
+            for each in map(dict, ill_posed)
+        ),
+        f"{played} of {len(data.trials)} courses played, {failed} failed",
         *map(str, files.paths()),
     ]
     show(as_json, {**counts, "arms": arms, "files": files.to_json()}, "\n".join(lines))

@@ -1,5 +1,7 @@
 from .analysis import order as order
+from .cases import ILL_POSED as ILL_POSED
 from .cases import BenchmarkCase as BenchmarkCase
+from .cases import IllPosedCase as IllPosedCase
 from .cases import list_cases as list_cases
 from .cases import list_entries as list_entries
 from .cases import list_ill_posed as list_ill_posed
@@ -74,6 +76,7 @@ from .render import domain_lines as domain_lines
 from .render import render_description as render_description
 from .render import render_template as render_template
 from .render import signature as signature
+from .restating import in_other_styles as in_other_styles
 from .sampling import depends_on_fields as depends_on_fields
 from .sampling import face as face
 from .sampling import integration as integration

@@ -1,9 +1,11 @@
 """The rule-based model as a team of agents: answers to their prompts by rules, with mistakes at a stated rate.
 
-It understands no language. It recognises the statements of the shipped cases by their text, knows the specification
-that belongs to each, and reads everything else from the messages: which step is asked about, what was done, what the
-checks say. A share of the answers holds a mistake, or as Orchestrator it overlooks what is wrong;
-so plans, corrections and escalation can be tried without a model. Its results say nothing of any model.
+It understands no language. It recognises the statements of the shipped cases by their text, reads each passage of one
+from the specification that belongs to it, and everything else from the messages: which step is asked about, what was
+done, what the checks say. A share of the readings is wrong, as `Reading` says, so that plans, corrections and
+escalation can be tried without a model. Nobody holds the right answer: the Orchestrator reads the statement as the
+others do, overlooks what is hard to read, and learns from the check alone that a problem is ill posed. What comes of it
+is a figure of this simulation, and says nothing of any model.
 """
 
 from __future__ import annotations
@@ -16,20 +18,33 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 
 from sharp.agent import ToolChain, chain_of_document
 from sharp.errors import ModelRefused
-from sharp.problems import Problem, list_cases, list_ill_posed, load_case, load_ill_posed, to_document
+from sharp.problems import (
+    Problem,
+    ProblemStatement,
+    in_other_styles,
+    list_cases,
+    list_ill_posed,
+    load_case,
+    load_ill_posed,
+    to_document,
+)
 from sharp.rule_based import prompt_markers as marks
 from sharp.rule_based.asked import questions_after
 
 # Its programs come from a library: few are as good as many.
 _EFFORT = {"candidates": 3, "rounds": 2, "validation": 2, "test": 2}
-# How often a mistake is one of form; the rest are mistakes of substance.
-_OF_FORM = 0.15
+# How often a mistake is one of form, and a cry for help; the rest are mistakes of substance.
+_OF_FORM, _HELPLESS = 0.15, 0.1
+# Mistakes gather where a passage is hard: how alike two readings of one passage are (the correlation of a beta-binomial
+# law), how often a misreading is the passage's usual one, and how often the Orchestrator objects where it misreads
+# instead of overlooking. Chosen so that two who read the same err together more often than not; not measured.
+_CORRELATION, _USUAL, _OBJECTS = 0.3, 0.6, 0.1
 
 
 def is_for_an_agent(prompt: str) -> bool:
@@ -44,12 +59,9 @@ def normalise_whitespace(statement: str) -> str:
 
 @dataclass(frozen=True)
 class KnownCase:
-    """What is known of a statement: its chain, and what is right to do where it cannot be solved as it stands."""
+    """What a statement says, as a chain of tools, as a problem if it is one, and as a document."""
 
     chain: ToolChain
-    verdict: Literal["valid", "clarify", "reject"] = "valid"
-    reason: str = ""
-    questions: tuple[str, ...] = ()
     problem: Problem | None = None
     document: Mapping[str, Any] | None = None
 
@@ -67,7 +79,8 @@ class KnownCase:
 def _statements() -> Mapping[str, Callable[[], KnownCase]]:
     """Return what the shipped cases state, well posed or not, each with what gives the rest."""
     found = {said: partial(_well_posed, name) for name, said in _stated(list_cases())}
-    return {**found, **{said: partial(_ill_posed, name) for name, said in _stated(list_ill_posed())}}
+    ill_posed = {said: partial(_ill_posed, name) for name, said in _stated(list_ill_posed(), restated=True)}
+    return {**found, **ill_posed}
 
 
 def known_case(statement: str) -> KnownCase:
@@ -108,17 +121,19 @@ def _with_questions(key: str) -> KnownCase | None:
 
 def _answered(known: KnownCase, answers: str) -> KnownCase:
     """Return a case after its questions were answered: a jump that is meant is accepted."""
-    if known.document is None or known.verdict != "clarify" or not marks.JUMP_MEANT.search(answers):
+    if known.document is None or not marks.JUMP_MEANT.search(answers):
         return known
     document = {**known.document, "allow": ["corner-jump"]}
     return KnownCase(chain_of_document(document))
 
 
-def _stated(paths: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+def _stated(paths: Mapping[str, Path], *, restated: bool = False) -> Iterator[tuple[str, str]]:
     """Yield id and statement of cases, without reading the rest of them as specifications."""
     for name, path in paths.items():
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        yield from ((name, normalise_whitespace(said["text"])) for said in document.get("statements", ()))
+        found = tuple(map(ProblemStatement.model_validate, document.get("statements", ())))
+        for said in in_other_styles(found) if restated and found else found:
+            yield name, normalise_whitespace(said.text)
 
 
 @cache
@@ -130,31 +145,72 @@ def _well_posed(name: str) -> KnownCase:
 
 @cache
 def _ill_posed(name: str) -> KnownCase:
-    case = load_ill_posed(name)
-    diagnosis = case.diagnose()
-    reason = "; ".join(concern.message for concern in diagnosis.concerns)
-    document = case.problem.value
-    return KnownCase(
-        chain_of_document(document), case.verdict, reason, diagnosis.questions, document=document
-    )
+    document = load_ill_posed(name).problem.value
+    return KnownCase(chain_of_document(document), document=document)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One reading of a statement, passage by passage, by somebody who errs at a rate.
+
+    How hard a passage is belongs to the statement: it is drawn once from a beta distribution with the rate as its mean,
+    for all who read it. Who slips there mostly reads what others misread there, too.
+    """
+
+    known: KnownCase
+    statement: str
+    error_rate: float
+    rng: random.Random
+
+    def slips(self, passage: str) -> bool:
+        """Whether this passage is misread."""
+        spread = (1 - _CORRELATION) / _CORRELATION
+        share = self.error_rate * spread
+        return bool(share) and self.rng.random() < self._of(passage).betavariate(share, spread - share)
+
+    def _of(self, passage: str) -> random.Random:
+        return random.Random(f"{passage}/{self.statement}")
+
+    def misread(self, step: str, tool: str) -> Mapping[str, Any] | None:
+        """Return parameters of a step with a mistake, None where there is no room for one."""
+        usual = self.rng.random() < _USUAL
+        return corrupt_parameters(
+            self.parameters(step), tool, self._of(f"usual {step}") if usual else self.rng
+        )
+
+    def parameters(self, step: str) -> Mapping[str, Any]:
+        """Return what the statement says of a step."""
+        return self.known.chain.parameters.get(step, {})
+
+    def objection(self, step: str, tool: str, given: Any) -> Mapping[str, Any] | None:
+        """Return the parameters that one reads where others were given, None where one sees no difference."""
+        read: Mapping[str, Any] | None = self.parameters(step)
+        if self.slips(step):
+            read = self.misread(step, tool) if self.rng.random() < _OBJECTS else None
+        return None if read is None or _uniform(given) == _uniform(read) else read
 
 
 @dataclass(frozen=True)
 class RuleBasedAgents:
-    """Answers the team's prompts, of which a share of `error_rate` holds a mistake."""
+    """Answers the team's prompts with mistakes, a share of `error_rate` on average."""
 
     error_rate: float = 0.0
 
-    def answer(self, prompt: str, rng: random.Random) -> str:
-        """Answer a prompt; raises `ModelRefused` for a statement that is not known."""
+    def answer(self, prompt: str, rng: random.Random, before: str = "", complaint: str = "") -> str:
+        """Answer a prompt, the second time knowing one's answer before and what was wrong with it.
+
+        Raises `ModelRefused` for a statement that is not known.
+        """
         stated = marks.STATED.search(prompt)
-        known = known_case(stated[1] if stated else "")
-        wrong = rng.random() < self.error_rate
-        text = _kind_of(prompt)(prompt, known, rng, wrong)
-        return corrupt_format(text, rng) if wrong and rng.random() < _OF_FORM else text
+        statement = stated[1] if stated else ""
+        reading = Reading(known_case(statement), statement, self.error_rate, rng)
+        text = (before and _asked_back(before, complaint, prompt, reading)) or _kind_of(prompt)(
+            prompt, reading
+        )
+        return corrupt_format(text, rng) if rng.random() < _OF_FORM * self.error_rate else text
 
 
-Answerer = Callable[[str, KnownCase, random.Random, bool], str]
+Answerer = Callable[[str, Reading], str]
 
 
 def _kind_of(prompt: str) -> Answerer:
@@ -170,51 +226,84 @@ def _kind_of(prompt: str) -> Answerer:
     return known.get(prompt.partition(marks.TASK)[2].splitlines()[0], _judged)
 
 
-def _planned(prompt: str, known: KnownCase, rng: random.Random, wrong: bool) -> str:
+def _planned(prompt: str, reading: Reading) -> str:
     cards = prompt.partition(marks.TOOLS)[2].partition("\n## ")[0]
     offered = {json.loads(line[2:])["name"] for line in cards.splitlines() if line.startswith("- ")}
     steps = [
         {"id": step.id, "tool": step.tool, "inputs": step.wiring}
-        for step in known.chain.plan.steps
+        for step in reading.known.chain.plan.steps
         if step.tool in offered
     ]
+    wrong = reading.slips("plan")
     return as_answer(
-        {"steps": corrupt_plan(steps, rng) if wrong else steps}, "Set up, check, solve, verify, show."
+        {"steps": corrupt_plan(steps, reading.rng) if wrong else steps}, "Set up, check, solve, verify, show."
     )
 
 
-def _chosen(prompt: str, known: KnownCase, rng: random.Random, wrong: bool) -> str:
+def _chosen(prompt: str, reading: Reading) -> str:
     tool = marks.TOOL_NAME.search(prompt.partition(marks.TOOL_OF_STEP)[2])
     found = marks.PARAMETERS_OF_STEP.search(prompt)
     assert tool is not None, "a prompt for parameters shows the tool's card"
     assert found is not None, "a prompt for parameters names the step"
-    parameters = known.chain.parameters.get(_base(found[1]), {})
-    if tool[1] == "define_domain" and not parameters and known.questions:
-        return as_answer({"ask_user": known.questions[0]}, "The statement does not say it.")
-    mistaken = corrupt_parameters(parameters, tool[1], rng) if wrong else None
+    step = _base(found[1])
+    parameters = reading.parameters(step)
+    if tool[1] == "define_domain" and not parameters:
+        return as_answer(
+            {"ask_user": "In which region is the problem posed?"}, "The statement does not say it."
+        )
+    if not reading.slips(step):
+        return as_answer({"parameters": parameters}, "As stated.")
+    if reading.rng.random() < _HELPLESS:
+        return as_answer(
+            {"need_help": "the statement can be read in more than one way here"}, "I am not sure."
+        )
+    mistaken = reading.misread(step, tool[1])
     return as_answer({"parameters": parameters if mistaken is None else mistaken}, "As stated.")
 
 
-def _programmed(_prompt: str, known: KnownCase, rng: random.Random, wrong: bool) -> str:
-    if known.problem is None:
-        return "This cannot be solved as it stands."
+def _asked_back(before: str, complaint: str, prompt: str, reading: Reading) -> str:
+    """Return what to say where a tool refuses what the statement says: a question if it puts one, or a cry for help.
+
+    Nothing where what was refused is not what one reads.
+    """
+    found, given = marks.PARAMETERS_OF_STEP.search(prompt), marks.JSON.findall(before)
+    try:
+        refused = json.loads(given[-1])["parameters"] if found and given else None
+    except (ValueError, KeyError, TypeError):
+        return ""
+    if not found or refused is None or _uniform(refused) != _uniform(reading.parameters(_base(found[1]))):
+        return ""
+    if asked := marks.ASKED_BY_CHECK.findall(complaint):
+        return as_answer({"ask_user": asked[-1]}, "The statement does not say it.")
+    if lacking := marks.LACKING.search(complaint):
+        return as_answer({"ask_user": f"What is {lacking[1]}?"}, "The statement does not say it.")
+    told = " ".join(complaint.partition("\n\n")[0].partition(". ")[2].split())
+    return as_answer({"need_help": f"{marks.STATED_AND_REFUSED}{told}"}, "This is what the statement says.")
+
+
+def _programmed(_prompt: str, reading: Reading) -> str:
+    if reading.known.problem is None:
+        return "I know no program for this problem."
     from sharp.rule_based.collocation import program_answer
 
-    return program_answer(known.problem, rng if wrong else None)
+    return program_answer(reading.known.problem, reading.rng if reading.slips("program") else None)
 
 
-def _analysed(_prompt: str, known: KnownCase, _rng: random.Random, _wrong: bool) -> str:
-    tools = dict.fromkeys(step.tool for step in known.chain.plan.steps)
+def _analysed(_prompt: str, reading: Reading) -> str:
+    tools = dict.fromkeys(step.tool for step in reading.known.chain.plan.steps)
     return f"The tools that serve are {', '.join(tools)}, in this order."
 
 
-def _next(prompt: str, known: KnownCase, _rng: random.Random, wrong: bool) -> str:
-    """Choose the first step that is not done as it should be; with a mistake, overlook what was misread."""
-    if known.verdict != "valid" and marks.STEP_FAILED in prompt:
-        end = {"reject": known.reason} if known.verdict == "reject" else {"ask_user": known.questions[0]}
+def _next(prompt: str, reading: Reading) -> str:
+    """Choose the first step that is not done as one reads it."""
+    faults = {step for step, _, _ in _differences(prompt, reading)}
+    if not faults and (verdict := _check_says(prompt)):
+        asks = verdict["verdict"] == "clarify"
+        end = {"ask_user": verdict["questions"][0]} if asks else {"reject": verdict["reason"]}
         return as_answer(end, "It cannot be solved as it stands.")
-    newest = {_base(step): (step, sound) for step, sound in _sound_steps(prompt, known.chain, blind=wrong)}
-    for step in known.chain.plan.steps:
+    failed = set(marks.FAILED_STEP.findall(prompt))
+    newest = {_base(step): (step, step not in faults | failed) for step, _, _ in marks.DONE.findall(prompt)}
+    for step in reading.known.chain.plan.steps:
         sources = [newest.get(reference.step, ("", False))[0] for reference in step.references]
         done, sound = newest.get(step.id, ("", False))
         # A step stands where it was done after all that it uses was done last.
@@ -231,12 +320,27 @@ def _next(prompt: str, known: KnownCase, _rng: random.Random, wrong: bool) -> st
     return as_answer({"finish": True}, "All is done.")
 
 
-def _sound_steps(prompt: str, chain: ToolChain, *, blind: bool) -> Iterator[tuple[str, bool]]:
-    """Yield each step that was done, and whether it is as it should be, as far as one looks."""
-    failed = set(marks.FAILED_STEP.findall(prompt))
-    for step, _, text in marks.DONE.findall(prompt):
-        right = blind or _uniform(json.loads(text)) == _uniform(chain.parameters.get(_base(step), {}))
-        yield step, right and step not in failed
+def _differences(prompt: str, reading: Reading) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """Return the steps whose parameters are not what one reads, with tool and what one reads."""
+    tools = {step.id: step.tool for step in reading.known.chain.plan.steps}
+    found = []
+    for step, tool, text in marks.DONE.findall(prompt):
+        if tools.get(_base(step)) == tool:
+            read = reading.objection(_base(step), tool, json.loads(text))
+            found += [] if read is None else [(step, tool, read)]
+    return found
+
+
+def _check_says(prompt: str) -> dict[str, Any] | None:
+    """Return the verdict in what a check or tool objects to, None where it objects to nothing of the problem itself."""
+    objections = marks.OBJECTION.findall(prompt)
+    if not objections:
+        return None
+    reason = "; ".join(message for _, message in objections)
+    if any(verdict == "reject" for verdict, _ in objections):
+        return {"verdict": "reject", "reason": reason, "questions": []}
+    questions = [marks.ASKED_BY_CHECK.findall(message)[-1:] or [message] for _, message in objections]
+    return {"verdict": "clarify", "reason": reason, "questions": [each[0] for each in questions]}
 
 
 def _base(step: str) -> str:
@@ -244,30 +348,38 @@ def _base(step: str) -> str:
     return step.partition("-")[0]
 
 
-def _is_done(prompt: str, known: KnownCase, _rng: random.Random, wrong: bool) -> str:
-    last = known.chain.plan.steps[-1].id
-    done = {_base(step) for step, sound in _sound_steps(prompt, known.chain, blind=True) if sound}
-    stop = last in done or (
-        wrong and any(step.tool.startswith("solve_") and step.id in done for step in known.chain.plan.steps)
+def _is_done(prompt: str, reading: Reading) -> str:
+    steps = reading.known.chain.plan.steps
+    failed = set(marks.FAILED_STEP.findall(prompt))
+    done = {_base(step) for step, _, _ in marks.DONE.findall(prompt) if step not in failed}
+    early = reading.slips("done") and any(
+        step.tool.startswith("solve_") and step.id in done for step in steps
     )
+    stop = steps[-1].id in done or early
     return as_answer({"stop": stop}, "All steps are done." if stop else "Something is left to do.")
 
 
-def _judged(prompt: str, known: KnownCase, _rng: random.Random, wrong: bool) -> str:
-    if wrong:
-        return as_answer({"verdict": "valid", "reason": "Nothing seems to be wrong."}, "I see no fault.")
-    chain = known.chain
-    faults = _faults(prompt, chain)
+def _judged(prompt: str, reading: Reading) -> str:
+    faults = [
+        (step, f"{tool} should be given {json.dumps(read, ensure_ascii=False)}")
+        for step, tool, read in _differences(prompt, reading)
+    ]
     if faults:
         fixes = [{"step": step, "advice": advice} for step, advice in faults]
         return as_answer(
             {"verdict": "invalid", "reason": faults[0][1], "fixes": fixes}, "This is not what was stated."
         )
-    if known.verdict != "valid":
-        content = {"verdict": known.verdict, "reason": known.reason, "questions": list(known.questions)}
-        return as_answer(content, "It is what was stated, and cannot be solved as it stands.")
-    needed = [step.id for step in chain.plan.steps if step.tool.startswith("define_")]
+    if (refused := prompt.partition(marks.STATED_AND_REFUSED)[2]) or marks.HELP_WANTED in prompt:
+        advice = {
+            "verdict": "reject" if refused else "valid",
+            "reason": refused.split("\n")[0] or "Read it again.",
+        }
+        return as_answer(advice, "What is refused is what was stated." if refused else "It can be read.")
+    needed = [step.id for step in reading.known.chain.plan.steps if step.tool.startswith("define_")]
     incomplete = any(f"{step}: " not in prompt for step in needed)
+    verdict = None if incomplete else _check_says(prompt)
+    if verdict:
+        return as_answer(verdict, "It is what was stated, and cannot be solved as it stands.")
     if marks.CHECK_FAILED in prompt or marks.STEP_FAILED in prompt or incomplete:
         reason = "other steps are needed than those of the plan"
         return as_answer(
@@ -276,23 +388,17 @@ def _judged(prompt: str, known: KnownCase, _rng: random.Random, wrong: bool) -> 
     return as_answer({"verdict": "valid", "reason": "It is what was stated."}, "Compared with the statement.")
 
 
-def _faults(prompt: str, chain: ToolChain) -> list[tuple[str, str]]:
-    """Return the steps whose parameters are not those of the statement, with what they should be."""
-    tools = {step.id: step.tool for step in chain.plan.steps}
-    return [
-        (step, f"{tool} should be given {json.dumps(chain.parameters[step], ensure_ascii=False)}")
-        for step, tool, text in marks.DONE.findall(prompt)
-        if tools.get(step) == tool and _uniform(json.loads(text)) != _uniform(chain.parameters[step])
-    ]
-
-
 def _uniform(value: Any) -> Any:
     """Return parameters in a form in which the spelling of numbers does not count."""
     if isinstance(value, Mapping):
-        return {key: _uniform(item) for key, item in value.items()}
+        inner = {key: _uniform(item) for key, item in value.items()}
+        return inner["value"] if inner.keys() == {"value"} else inner
     if isinstance(value, list | tuple):
         return [_uniform(item) for item in value]
-    return str(value)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return str(value)
 
 
 # Realistic mistakes, so that correction is exercised end to end. They are what models are seen to do: a coefficient off

@@ -59,7 +59,10 @@ class RuleBasedBackend:
         if len(messages) > 1 and is_for_an_agent(messages[1].content):
             agents = RuleBasedAgents(self._error_rate)
             # The team asks again at greater length: then it gets an answer with other mistakes, or none.
-            return agents.answer(messages[1].content, random.Random(f"{request.seed}/{len(messages)}"))
+            before = [message.content for message in messages[-2:]] if len(messages) > 2 else []
+            return agents.answer(
+                messages[1].content, random.Random(f"{request.seed}/{len(messages)}"), *before
+            )
         return answer(messages, random.Random(f"{request.seed}/{number}/{request.temperature}"))
 
     async def aclose(self) -> None:

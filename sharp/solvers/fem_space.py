@@ -15,6 +15,7 @@ from sharp.solvers.axes import ChebyshevAxis
 from sharp.solvers.grid import Array, Indices
 from sharp.solvers.matrices import sparse_rows
 from sharp.solvers.meshes import Triangulation
+from sharp.solvers.method import SolverFailed
 
 # Points whose triangles are sought at once, and the number of nearest triangles that are tried first.
 _CHUNK = 512
@@ -97,15 +98,21 @@ class FunctionSpace:
         return _quadrature(self._basis)
 
     def along(self, part: str) -> Quadrature:
-        """Return quadrature over a part of the boundary."""
+        """Return quadrature over a part of the boundary; raises `SolverFailed` where a curve is too steep."""
         from skfem import BoundaryFacetBasis
 
-        facets = self.triangulation.parts[part]
-        return _quadrature(
-            BoundaryFacetBasis(
-                self._mesh, self._basis.elem, facets=facets, mapping=self._basis.mapping, intorder=self._order
+        facets, mapping = self.triangulation.parts[part], self._basis.mapping
+        try:
+            basis = BoundaryFacetBasis(
+                self._mesh, self._basis.elem, facets=facets, mapping=mapping, intorder=self._order
             )
-        )
+        except Exception as error:
+            if (
+                type(error) is not Exception
+            ):  # a bare one is how scikit-fem says that it did not find the points
+                raise
+            raise SolverFailed(f"the mesh is too coarse for the curve of '{part}': {error}") from None
+        return _quadrature(basis)
 
     def interpolation(self, points: Array) -> Any:
         """Return the sparse matrix [m, n] that takes unknowns to values at points [m, 2] of the domain."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import comb
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, get_args
 
 from pandas import DataFrame, Series
 from scipy.stats import binomtest
@@ -54,6 +55,8 @@ from sharp.experiments.agent_benchmark.trials import (
     Arm,
     BenchmarkRecord,
     BenchmarkTrial,
+    IllPosedOutcome,
+    IllPosedResult,
     TrialResult,
     WellPosednessCheck,
     short_names,
@@ -347,8 +350,9 @@ _CHAINS = (
     "with the number of an equation are as the paper prints them."
 )
 _ILL_POSED = (
-    "No team takes part in this: specifications that say what ill-posed statements say go through "
-    "the check that every problem goes through before it is solved."
+    "Teams are given statements that cannot be solved as they stand. *Solved wrongly* is a solution that was taken "
+    "for right; *invented* is one of a problem that holds what the statement does not say. Below it, without any "
+    "team, what the check that every problem goes through says of the specifications of these statements."
 )
 _KEPT = "benchmark.csv beside this page has every figure of every course, docs/reference/agent-bench.md what they mean."
 
@@ -383,6 +387,7 @@ class BenchmarkReportData:
     checks: tuple[WellPosednessCheck, ...]
     baselines: Mapping[str, ConstantBaseline]
     ill_posed: tuple[IllPosednessResult, ...]
+    played_ill_posed: tuple[IllPosedResult, ...] = ()
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -409,13 +414,15 @@ def collect_report_data(
     folder: Path, trials: Sequence[BenchmarkTrial], record: BenchmarkRecord
 ) -> BenchmarkReportData:
     """Return what a page shows of the trials that are wanted, as far as they have been run."""
-    cases = list({trial.case.id: trial.case for trial in trials}.values())
+    by_id = {trial.case.id: trial.case for trial in trials}
+    cases = [case for case in by_id.values() if isinstance(case, BenchmarkCase)]
     return BenchmarkReportData(
         tuple(trials),
         tuple(record.rows[trial.key] for trial in trials if trial.key in record.rows),
         tuple(check for case in cases if (check := record.checks.get(case.problem.hash))),
         kept_baselines(cases, folder),
         tuple(check_ill_posed_cases()),
+        tuple(record.ill_posed[trial.key] for trial in trials if trial.key in record.ill_posed),
     )
 
 
@@ -452,7 +459,8 @@ def publish_benchmark(folder: Path, data: BenchmarkReportData) -> ExperimentFile
 
 def build_report(data: BenchmarkReportData) -> Report:
     """Return the page of a benchmark, finished or not."""
-    sentence = f"{len(data.rows)} of {plural(len(data.trials), 'course')} played."
+    done = len(data.rows) + len(data.played_ill_posed)
+    sentence = f"{done} of {plural(len(data.trials), 'course')} played."
     sections = _sections(data) if data.rows else ()
     return Report(
         "Agent benchmark",
@@ -467,7 +475,7 @@ def _notes(data: BenchmarkReportData) -> Iterator[Note]:
     if played:
         everywhere = len(played) == len(data.arms)
         yield Note(PLAYED.format(arms="every arm" if everywhere else ", ".join(played)), "warning")
-    missing = len(data.trials) - len(data.rows)
+    missing = len(data.trials) - len(data.rows) - len(data.played_ill_posed)
     if missing:
         yield Note(
             f"{plural(missing, 'course')} not played yet: arms may have been compared on few cases so far.",
@@ -514,8 +522,55 @@ def _ill_posed(data: BenchmarkReportData) -> Section:
     ]
     false = [f"{check.case}: {check.reason}" for check in data.checks if check.verdict != "solve"]
     listed = [Bullets((*wrong, *false))] if wrong or false else []
-    blocks: tuple[Block, ...] = (Paragraph(_ILL_POSED), _ill_posed_table(data), *listed)
+    teams = tuple(ill_posed_tables(data.arms, data.played_ill_posed))
+    blocks: tuple[Block, ...] = (Paragraph(_ILL_POSED), *teams, _ill_posed_table(data), *listed)
     return Section("ill-posed", "Problems that are ill-posed", blocks)
+
+
+_OUTCOMES: tuple[IllPosedOutcome, ...] = get_args(IllPosedOutcome)
+_ALWAYS: Mapping[str, IllPosedOutcome] = {"who always asks": "question", "who always refuses": "refusal"}
+
+
+def ill_posed_tables(arms: Sequence[Arm], rows: Sequence[IllPosedResult]) -> Iterator[Table]:
+    """Yield what teams did with ill-posed problems, beside who always does the same; then by style of several."""
+    if not rows:
+        return
+    of_arms = {name: [row for row in rows if row.arm == label] for label, name in short_names(arms).items()}
+    of_arms = {name: played for name, played in of_arms.items() if played}
+    most = max(map(_share_right, of_arms.values()))
+    cases = list({row.case: row for row in rows}.values())
+    lines = [_outcomes(name, played) for name, played in of_arms.items()]
+    for name, outcome in _ALWAYS.items():
+        same = [replace(row, outcome=outcome) for row in cases]
+        lines.append(_outcomes(f"{name} (wins)" if _share_right(same) >= most else name, same))
+    columns = ("arm", "courses", *_OUTCOMES, "right")
+    caption = "What teams did with problems that cannot be solved as they stand; the case says which of both is right"
+    yield Table(columns, tuple(lines), columns[1:], caption)
+    styles = list(dict.fromkeys(row.style for row in rows))
+    if len(styles) > 1:
+        heads = ("style", *of_arms)
+        by_style = tuple(
+            (style, *(_of_style(played, style) for played in of_arms.values())) for style in styles
+        )
+        yield Table(heads, by_style, heads[1:], "The same by style of the statement: right, of all")
+
+
+def _outcomes(name: str, rows: Sequence[IllPosedResult]) -> tuple[str, ...]:
+    counts = Counter(row.outcome for row in rows)
+    return (name, str(len(rows)), *(str(counts[one]) for one in _OUTCOMES), share_text(_share_right(rows)))
+
+
+def _of_style(rows: Sequence[IllPosedResult], style: str) -> str:
+    found = [row for row in rows if row.style == style]
+    return f"{sum(map(_is_right, found))} of {len(found)}"
+
+
+def _is_right(row: IllPosedResult) -> bool:
+    return row.outcome == row.expected
+
+
+def _share_right(rows: Sequence[IllPosedResult]) -> float:
+    return fmean(map(_is_right, rows))
 
 
 def _ill_posed_table(data: BenchmarkReportData) -> Table:

@@ -11,22 +11,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 from hpc.journal import EffectRecord, read_run
-from sharp.agent import GraphMemory, run_session
+from sharp.agent import GraphMemory, SessionResult, run_session
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
 from sharp.experiments.agent_benchmark.held_out import HeldOutReference, Score, held_out_reference, score
 from sharp.experiments.agent_benchmark.process_pool import WorkerDied, counter, map_unordered
 from sharp.experiments.agent_benchmark.trials import (
     BenchmarkRecord,
     BenchmarkTrial,
+    Found,
+    IllPosedOutcome,
+    IllPosedResult,
     ResultsWriter,
     TrialResult,
     WellPosednessCheck,
+    problem_hash,
 )
 from sharp.llm import ChatReply, TokenUsage
-from sharp.problems import BenchmarkCase
+from sharp.problems import BenchmarkCase, IllPosedCase, diagnose, to_yaml
 
 OnMessage = Callable[[str], None]
 
@@ -50,7 +54,7 @@ def run_benchmark(
             row = _lost(found) if isinstance(found, WorkerDied) else found
             if row is not None:
                 writer.add(row)
-            if isinstance(row, TrialResult):
+            if isinstance(row, TrialResult | IllPosedResult):
                 number += 1
                 on_message(f"{counted(number)} {format_trial(row)}")
 
@@ -65,22 +69,28 @@ def work_left(
     batches: list[list[BenchmarkTrial | BenchmarkCase]] = []
     for of_case in by_case.values():
         case = of_case[0].case
-        unchecked = [case] if case.problem.hash not in record.checks else []
+        known = isinstance(case, IllPosedCase) or problem_hash(case) in record.checks
+        unchecked = [] if known else [cast(BenchmarkCase, case)]
         batches.append([*(trial for trial in of_case if trial.key not in record.finished), *unchecked])
     return [batch for batch in batches if batch]
 
 
-def _lost(died: WorkerDied[BenchmarkTrial | BenchmarkCase]) -> TrialResult | None:
+def _lost(died: WorkerDied[BenchmarkTrial | BenchmarkCase]) -> TrialResult | IllPosedResult | None:
     """Return the row of a trial whose process died; a check is made again at the next start."""
-    if isinstance(died.item, BenchmarkTrial):
-        return failed_result(died.item, f"its process ended with code {died.exitcode}")
-    return None
+    if not isinstance(died.item, BenchmarkTrial):
+        return None
+    case, reason = died.item.case, f"its process ended with code {died.exitcode}"
+    if isinstance(case, IllPosedCase):
+        return _failed_ill_posed(died.item, case, reason)
+    return failed_result(died.item, reason)
 
 
-def _result(folder: Path, item: BenchmarkTrial | BenchmarkCase) -> TrialResult | WellPosednessCheck:
+def _result(folder: Path, item: BenchmarkTrial | BenchmarkCase) -> Found:
     """Run a trial, or check the problem of a case."""
     if isinstance(item, BenchmarkCase):
         return check_of(item)
+    if isinstance(item.case, IllPosedCase):
+        return run_ill_posed(item, item.case, folder)
     try:
         truth, accepted = _standard(item.case, folder)
     except Exception as error:  # noqa: BLE001 - a case that cannot be judged may not end the others
@@ -108,8 +118,47 @@ def _standard(case: BenchmarkCase, folder: Path) -> tuple[HeldOutReference, Acce
 def failed_result(trial: BenchmarkTrial, reason: str = "") -> TrialResult:
     """Return the row of a trial that has failed."""
     arm, case, style = trial.arm, trial.case, trial.statement.style
+    assert isinstance(case, BenchmarkCase), "the problem is well posed"
     team = (arm.label, arm.policy, arm.team, arm.error_rate)
     return TrialResult(trial.key, *team, case.id, case.category, style, trial.seed, "failed", reason)
+
+
+def _failed_ill_posed(trial: BenchmarkTrial, case: IllPosedCase, reason: str = "") -> IllPosedResult:
+    expected: Literal["question", "refusal"] = "question" if case.verdict == "clarify" else "refusal"
+    about = (trial.arm.label, case.id, case.kind, trial.statement.style, trial.seed)
+    return IllPosedResult(trial.key, *about, expected, "failed", reason)
+
+
+def run_ill_posed(trial: BenchmarkTrial, case: IllPosedCase, folder: Path) -> IllPosedResult:
+    """Run a trial on a problem that cannot be solved as it stands, or resume it, and say what the team did."""
+    failed = _failed_ill_posed(trial, case)
+    try:
+        session = run_session(folder / "sessions" / case.id / trial.statement.style, trial.settings)
+    except Exception as error:  # noqa: BLE001 - an error becomes a failed row, and ends no other
+        return replace(failed, reason=f"{type(error).__name__}: {error}")
+    costs = _costs(read_run(session.folder).effects)
+    return replace(
+        failed,
+        outcome=outcome_of(session),
+        reason=session.course.reason,
+        **{name: costs[name] for name in ("calls", "prompt_tokens", "completion_tokens")},
+    )
+
+
+def outcome_of(session: SessionResult) -> IllPosedOutcome:
+    """Return what a team did with a problem that is ill posed as it is stated.
+
+    Who solves one that is well posed has put into it what the statement does not say.
+    """
+    match session.course.ending:
+        case "needs_clarification":
+            return "question"
+        case "rejected":
+            return "refusal"
+        case "unsolved":
+            return "gave up"
+    found = session.problem
+    return "invented" if found and diagnose(to_yaml(found), "found").verdict == "solve" else "solved wrongly"
 
 
 def run_trial(
@@ -179,8 +228,11 @@ def check_of(case: BenchmarkCase) -> WellPosednessCheck:
     return WellPosednessCheck(case.problem.hash, case.id, verdict if grave else "solve", reason)
 
 
-def format_trial(row: TrialResult) -> str:
+def format_trial(row: TrialResult | IllPosedResult) -> str:
     """Return a row as a line of progress."""
+    if isinstance(row, IllPosedResult):
+        told = f" ({row.reason[:120]})" if row.outcome == "failed" else ""
+        return f"{row.case}, {row.arm}: {row.outcome}{told}; right is a {row.expected}; {row.calls} calls"
     error = "no solution" if row.error is None else f"error {row.error:.1e}"
     verdict = "within tolerance" if row.solved else "not solved"
     reason = f" ({row.reason[:120]})" if row.ending == "failed" else ""

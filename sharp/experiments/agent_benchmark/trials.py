@@ -9,6 +9,7 @@ folder's lease. What is damaged is done again.
 from __future__ import annotations
 
 import hashlib
+import json
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,7 +23,17 @@ from sharp.experiments.hard_cases.families import list_hard_cases, load_hard_cas
 from sharp.experiments.log import RecordWriter, read_log
 from sharp.experiments.run_summary import column
 from sharp.llm import RULE_BASED
-from sharp.problems import BenchmarkCase, ProblemStatement, list_cases, load_case
+from sharp.problems import (
+    ILL_POSED,
+    BenchmarkCase,
+    IllPosedCase,
+    ProblemStatement,
+    in_other_styles,
+    list_cases,
+    list_ill_posed,
+    load_case,
+    load_ill_posed,
+)
 
 _STYLES: tuple[str, ...] = get_args(ProblemStatement.model_fields["style"].annotation)
 
@@ -78,7 +89,7 @@ class BenchmarkTrial:
     """
 
     arm: Arm
-    case: BenchmarkCase
+    case: BenchmarkCase | IllPosedCase
     statement: ProblemStatement
     seed: int
 
@@ -93,8 +104,15 @@ class BenchmarkTrial:
     @property
     def key(self) -> str:
         """Sixteen hexadecimal digits for the settings of the course and the problem that it is scored by."""
-        text = f"{self.settings.hash} {self.case.problem.hash}"
+        text = f"{self.settings.hash} {problem_hash(self.case)}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def problem_hash(case: BenchmarkCase | IllPosedCase) -> str:
+    """Return what names the problem of a case, well posed or not."""
+    if isinstance(case, BenchmarkCase):
+        return case.problem.hash
+    return hashlib.sha256(json.dumps(case.problem.value, sort_keys=True).encode()).hexdigest()
 
 
 def read_models(text: str) -> tuple[str, ...]:
@@ -145,8 +163,10 @@ def _check_known(what: str, plural: str, names: Iterable[str], valid: Collection
             raise ConfigurationError(f"unknown {what} '{name}'; {valid_values(plural, name, valid)}")
 
 
-def choose_cases(names: Sequence[str]) -> tuple[BenchmarkCase, ...]:
+def choose_cases(names: Sequence[str]) -> tuple[BenchmarkCase | IllPosedCase, ...]:
     """Return the cases of these ids and categories, each once: all but the hard ones where none is named.
+
+    `hard` and `ill-posed` are categories, too.
 
     Raises `SpecificationError` for a name that is neither, and as `load_case` does.
     """
@@ -154,21 +174,28 @@ def choose_cases(names: Sequence[str]) -> tuple[BenchmarkCase, ...]:
     by_category: dict[str, list[str]] = {}
     for case, path in known.items():
         by_category.setdefault(path.parent.name, []).append(case)
-    hard = list_hard_cases()
-    groups = {**by_category, "hard": list(hard)}
+    hard, ill_posed = list_hard_cases(), list_ill_posed()
+    groups = {**by_category, ILL_POSED: list(ill_posed), "hard": list(hard)}
     chosen: list[str] = []
-    for name in names or by_category:
-        if name not in {*known, *hard, *groups}:
-            valid = valid_values("cases and categories", name, [*groups, *known, *hard])
+    for name in names or [*by_category, ILL_POSED]:
+        if name not in {*known, *hard, *ill_posed, *groups}:
+            valid = valid_values("cases and categories", name, [*groups, *known, *hard, *ill_posed])
             raise SpecificationError(f"unknown case or category '{name}'; {valid}")
         chosen += groups.get(name, [name])
-    return tuple(
-        load_hard_case(name).case if name in hard else load_case(name) for name in dict.fromkeys(chosen)
-    )
+
+    def load(name: str) -> BenchmarkCase | IllPosedCase:
+        if name in ill_posed:
+            return load_ill_posed(name)
+        return load_hard_case(name).case if name in hard else load_case(name)
+
+    return tuple(map(load, dict.fromkeys(chosen)))
 
 
 def list_trials(
-    cases: Sequence[BenchmarkCase], arms: Sequence[Arm], seeds: int, styles: Sequence[str] = ()
+    cases: Sequence[BenchmarkCase | IllPosedCase],
+    arms: Sequence[Arm],
+    seeds: int,
+    styles: Sequence[str] = (),
 ) -> tuple[BenchmarkTrial, ...]:
     """Return all courses, case by case: of the first statement of each, or of all those in given styles.
 
@@ -187,10 +214,11 @@ def list_trials(
     return tasks
 
 
-def _statements(case: BenchmarkCase, styles: Sequence[str]) -> Iterator[ProblemStatement]:
+def _statements(case: BenchmarkCase | IllPosedCase, styles: Sequence[str]) -> Iterator[ProblemStatement]:
     if not styles:
         yield case.statements[0]
-    yield from (statement for statement in case.statements if statement.style in styles)
+    said = in_other_styles(case.statements) if isinstance(case, IllPosedCase) else case.statements
+    yield from (statement for statement in said if statement.style in styles)
 
 
 Ending = Literal["solved", "specified", "unsolved", "needs_clarification", "rejected", "failed"]
@@ -234,6 +262,29 @@ class TrialResult:
         return cls(**{**data, "parameter_errors": tuple(data["parameter_errors"])})
 
 
+IllPosedOutcome = Literal["question", "refusal", "solved wrongly", "invented", "gave up", "failed"]
+"""What a team does with a problem that cannot be solved as it stands: it asks, refuses, takes a solution of it for
+right, solves one that the statement does not state, or ends without an answer. `failed` is a fault of the machinery."""
+
+
+@dataclass(frozen=True)
+class IllPosedResult:
+    """One trial on a problem that is ill posed: what the team did, and what is right to do."""
+
+    key: str = column("hash of the settings of the trial and of its problem", ...)
+    arm: str = column("policy, models and rate of mistakes", ...)
+    case: str = column("id of the case", ...)
+    kind: str = column("what is wrong with the problem", ...)
+    style: str = column("style of the statement", ...)
+    seed: int = column("number of the trial among those of its kind", ...)
+    expected: Literal["question", "refusal"] = column("what is right to do", ...)
+    outcome: IllPosedOutcome = column("what the team did", ...)
+    reason: str = column("its words", ...)
+    calls: int = column("calls of models", 0)
+    prompt_tokens: int = column("prompt tokens", 0)
+    completion_tokens: int = column("completion tokens", 0)
+
+
 @dataclass(frozen=True)
 class WellPosednessCheck:
     """The verdict of the deterministic check of a well-posed case: `solve`, or a false alarm with its reason."""
@@ -250,12 +301,17 @@ class BenchmarkRecord:
 
     rows: Mapping[str, TrialResult] = field(default_factory=dict)
     checks: Mapping[str, WellPosednessCheck] = field(default_factory=dict)
+    ill_posed: Mapping[str, IllPosedResult] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     @property
     def finished(self) -> frozenset[str]:
         """The keys of all trials that need not be run again."""
-        return frozenset(key for key, row in self.rows.items() if row.ending != "failed")
+        sound = (key for key, row in self.rows.items() if row.ending != "failed")
+        return frozenset([*sound, *(key for key, row in self.ill_posed.items() if row.outcome != "failed")])
+
+
+Found = TrialResult | WellPosednessCheck | IllPosedResult
 
 
 def log_file(folder: Path) -> Path:
@@ -268,7 +324,13 @@ def read_record(folder: Path) -> BenchmarkRecord:
     events, warnings = read_log(log_file(folder))
     rows = [TrialResult.from_json(event["row"]) for event in events if event["event"] == "row"]
     checks = [WellPosednessCheck(**event["check"]) for event in events if event["event"] == "check"]
-    return BenchmarkRecord({row.key: row for row in rows}, {check.key: check for check in checks}, warnings)
+    ill_posed = [IllPosedResult(**event["ill-posed"]) for event in events if event["event"] == "ill-posed"]
+    return BenchmarkRecord(
+        {row.key: row for row in rows},
+        {check.key: check for check in checks},
+        {row.key: row for row in ill_posed},
+        warnings,
+    )
 
 
 class ResultsWriter(RecordWriter[BenchmarkRecord]):
@@ -277,7 +339,7 @@ class ResultsWriter(RecordWriter[BenchmarkRecord]):
     def __init__(self, folder: Path) -> None:
         super().__init__(log_file(folder), read_record)
 
-    def add(self, found: TrialResult | WellPosednessCheck) -> None:
+    def add(self, found: Found) -> None:
         """Keep a row or a check."""
-        name = "row" if isinstance(found, TrialResult) else "check"
+        name = {TrialResult: "row", WellPosednessCheck: "check", IllPosedResult: "ill-posed"}[type(found)]
         self._log.append([{"event": name, name: asdict(found)}])

@@ -36,9 +36,9 @@ def test_a_dry_run_says_how_many_courses_there_are(sharp: Sharp, tmp_path: Path)
         )
     )
     assert "prog-act (rule-based, error rate 0.2): 36 courses" in words.stdout
-    assert "216 courses on 18 cases, 216 of them left to play" in words.stdout
+    assert "432 courses on 18 cases, 432 of them left to play" in words.stdout
     facts = json.loads(there("bench", "agent", "--dry-run", "--json", *QUICK).stdout)
-    assert (facts["cases"], facts["trials"], facts["left"]) == (3, 9, 9)
+    assert (facts["cases"], facts["trials"], facts["left"]) == (3, 18, 18)
     assert list(tmp_path.iterdir()) == []
 
 

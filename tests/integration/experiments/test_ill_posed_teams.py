@@ -1,0 +1,125 @@
+"""Teams on problems that cannot be solved as they stand: questions, refusals, inventions, and fixed answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sharp.agent.memory import GraphMemory
+from sharp.agent.plans import ToolPlan
+from sharp.agent.prog_act import SessionOutcome
+from sharp.agent.sessions import SessionResult
+from sharp.agent.settings import AgentConfig
+from sharp.experiments.agent_benchmark.benchmark_report import ill_posed_tables
+from sharp.experiments.agent_benchmark.runner import outcome_of, run_benchmark
+from sharp.experiments.agent_benchmark.trials import (
+    arms_of,
+    choose_cases,
+    list_trials,
+    read_models,
+    read_record,
+)
+from sharp.llm import TokenUsage
+from sharp.problems import Problem, in_other_styles, load_ill_posed, load_problem
+from sharp.rule_based.agents import known_case
+
+TEAM = read_models("rule-based")
+CASES = ["rod-one-end", "hadamard", "tension-not-told", "massless-rod"]
+
+
+def test_a_team_that_misreads_nothing_asks_and_refuses_as_it_is_right_in_five_styles(tmp_path: Path) -> None:
+    styles = ["plain", "words", "typos", "scrambled", "distracting"]
+    trials = list_trials(choose_cases(CASES), arms_of(["prog-act"], [TEAM], [0.0]), 1, styles)
+    assert {trial.statement.style for trial in trials} == set(styles)
+    run_benchmark(tmp_path, trials, 1)
+    rows = read_record(tmp_path).ill_posed
+    assert [rows[trial.key].outcome for trial in trials] == [rows[trial.key].expected for trial in trials]
+    said: list[str] = []
+    run_benchmark(tmp_path, trials, 1, said.append)
+    assert said == []
+    first, by_style = ill_posed_tables([trials[0].arm], list(rows.values()))
+    assert [row[0] for row in first.rows] == ["prog-act", "who always asks", "who always refuses"]
+    assert [row[-1] for row in first.rows] == ["100%", "50%", "50%"]
+    assert {row[0] for row in by_style.rows} == set(styles)
+
+
+def test_who_always_does_the_same_is_marked_where_nobody_is_better(tmp_path: Path) -> None:
+    """Without any checkpoint nobody asks: the fixed answers win."""
+    trials = list_trials(choose_cases(CASES[:2]), arms_of(["none"], [TEAM], [0.0]), 1)
+    run_benchmark(tmp_path, trials, 1)
+    rows = list(read_record(tmp_path).ill_posed.values())
+    assert {row.outcome for row in rows} == {"gave up"}
+    table, *_ = ill_posed_tables([trials[0].arm], rows)
+    assert [row[0] for row in table.rows] == ["none", "who always asks (wins)", "who always refuses (wins)"]
+
+
+def ended(ending: str, problem: Problem | None) -> SessionResult:
+    course = SessionOutcome(GraphMemory(ToolPlan(())), ending)  # type: ignore[arg-type]
+    return SessionResult(Path(), AgentConfig("A statement."), course, problem, None, 0, TokenUsage())
+
+
+@pytest.mark.parametrize(
+    ("ending", "problem", "outcome"),
+    [
+        ("needs_clarification", None, "question"),
+        ("rejected", None, "refusal"),
+        ("unsolved", None, "gave up"),
+        ("solved", None, "solved wrongly"),
+        ("solved", "heat-rod-two-ends", "invented"),
+    ],
+)
+def test_what_a_team_did_is_told_by_its_end_and_what_it_understood(
+    ending: str, problem: str | None, outcome: str
+) -> None:
+    assert outcome_of(ended(ending, load_problem(problem) if problem else None)) == outcome
+
+
+def test_other_styles_keep_numbers_and_formulas_and_are_known_to_the_rule_based_model() -> None:
+    case = load_ill_posed("heated-bar-no-start")
+    said = {each.style: each.text for each in in_other_styles(case.statements)}
+    assert said.keys() == {"words", "plain", "typos", "scrambled", "distracting"}
+    first = case.statements[0].text
+    assert sorted(said["scrambled"].split()) == sorted(first.split())
+    assert first in said["distracting"]
+    changed = [(a, b) for a, b in zip(first.split(), said["typos"].split(), strict=True) if a != b]
+    assert changed
+    assert all(a.strip(".,;").isalpha() and sorted(a) == sorted(b) for a, b in changed)
+    assert all(known_case(text).document is not None for text in said.values())
+
+
+def test_readings_of_one_passage_go_wrong_together_and_nobody_errs_without_a_rate() -> None:
+    import random
+
+    from sharp.rule_based.agents import Reading
+
+    known = known_case(load_ill_posed("hadamard").statements[0].text)
+
+    def readings(rate: float, passage: int) -> list[bool]:
+        rng = random.Random(passage)
+        return [Reading(known, "a statement", rate, rng).slips(f"s{passage}") for _ in range(2)]
+
+    pairs = [readings(0.2, passage) for passage in range(4000)]
+    both = sum(a and b for a, b in pairs) / len(pairs)
+    alone = sum(a for a, _ in pairs) / len(pairs)
+    assert alone == pytest.approx(0.2, abs=0.03)
+    # Independent readings would both be wrong in a share of 0.04; a correlation of 0.3 makes it 0.04 + 0.3*0.16.
+    assert both == pytest.approx(0.088, abs=0.02)
+    assert not any(any(readings(0.0, passage)) for passage in range(50))
+
+
+def test_a_reading_differs_only_where_it_slips() -> None:
+    import random
+
+    from sharp.rule_based.agents import Reading
+
+    known = known_case(load_ill_posed("hadamard").statements[0].text)
+    step = known.chain.plan.steps[0]
+    right = known.chain.parameters[step.id]
+    sure = Reading(known, "a statement", 0.0, random.Random(0))
+    assert sure.objection(step.id, step.tool, right) is None
+    assert sure.objection(step.id, step.tool, {**right, "equations": ["u = 0"]}) == right
+    unsure = replace(sure, error_rate=0.99)
+    told = [unsure.objection(step.id, step.tool, {**right, "equations": ["u = 0"]}) for _ in range(40)]
+    assert told.count(None) > 20, "where one slips, one mostly sees nothing"

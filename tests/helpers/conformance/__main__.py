@@ -47,7 +47,7 @@ Opened = Callable[[Ground], AbstractContextManager[Station]]
 @click.option("--sandbox", metavar="MODULE:FUNCTION", help="Try the sandbox that a function returns.")
 @click.option("--like", default="", help="Only programs whose names have this in them.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the variations.")
-@click.option("--variations", "number", default=100, show_default=True, help="How many variations.")
+@click.option("--variations", "number", default=60, show_default=True, help="How many variations.")
 @click.option("--page", is_flag=True, help="Write docs/reference/sandbox-tests.md.")
 def main(tiers: tuple[str, ...], sandbox: str | None, like: str, seed: int, number: int, page: bool) -> None:
     """Try the conformance programs on sandboxes and print what came of each."""

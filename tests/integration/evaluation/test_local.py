@@ -428,7 +428,7 @@ async def test_requests_for_another_problem_are_refused(evaluate, ask):
 @pytest.mark.parametrize(
     ("python", "message"),
     [
-        ("/bin/false", "failed with exit code 1: it said nothing"),
+        ("/bin/false", "failed with exit code 1: no output"),
         ("/bin/true", "failed with exit code 0"),
         ("/no/python", "No evaluation worker could be started: .* No such file"),
     ],

@@ -284,17 +284,17 @@ class FeedbackOptions(_Section):
     @model_validator(mode="after")
     def _none_stands_alone(self) -> FeedbackOptions:
         if "none" in self.metrics and len(self.metrics) > 1:
-            raise ValueError("feedback kind 'none' cannot be combined with others")
+            raise ValueError("feedback metric 'none' cannot be combined with others")
         return self
 
     @model_validator(mode="after")
     def _kinds_are_distinct_and_weights_theirs(self) -> FeedbackOptions:
         twice = [kind for index, kind in enumerate(self.metrics) if kind in self.metrics[:index]]
         if twice:
-            raise ValueError(f"feedback kind '{twice[0]}' is given twice")
+            raise ValueError(f"feedback metric '{twice[0]}' is given twice")
         for kind, weight in self.weights.items():
             if kind not in self.metrics or kind == "none":
-                raise ValueError(f"weight of '{kind}': expected one of the kinds {', '.join(self.metrics)}")
+                raise ValueError(f"weight of '{kind}': expected one of the metrics {', '.join(self.metrics)}")
             if not 0 < weight < inf:
                 raise ValueError(f"weight of '{kind}': expected a positive number, found {weight:g}")
         return self

@@ -102,11 +102,16 @@ def read_named(
     return value
 
 
+LISTED = 40
+"""Valid names that a message lists."""
+
+
 def hint(name: str, valid: Iterable[str]) -> str:
-    """Return `; did you mean …? Valid: …`, to be put behind a complaint about a name."""
+    """Return `; did you mean …? Valid: …`, to be put behind a complaint about a name; of many names, the first."""
     valid = list(valid)
     close = get_close_matches(name, valid, n=1)
-    return (f"; did you mean {close[0]!r}?" if close else ".") + f" Valid: {', '.join(valid)}"
+    more = f", … ({len(valid)} in all)" if len(valid) > LISTED else ""
+    return (f"; did you mean {close[0]!r}?" if close else ".") + f" Valid: {', '.join(valid[:LISTED])}{more}"
 
 
 def dotted(place: Place) -> str:

@@ -249,7 +249,7 @@ def metrics(
 
     known = dict(all_metrics()) if problem is None else metrics_for(load_problem(problem))
     if name is not None and name not in known:
-        raise click.UsageError(f"there is no feedback kind {name!r}{hint(name, known)}")
+        raise click.UsageError(f"there is no feedback metric {name!r}{hint(name, known)}")
     chosen = list(known.values()) if name is None else [known[name]]
     families = {each.name: ", ".join(each.families) or "every problem" for each in chosen}
     plain = [

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
+import sys
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -105,8 +107,6 @@ def command_line(ctx: click.Context, without: Container[str] = ()) -> str:
 def echo_blocks(*blocks: Block) -> None:
     """Print blocks of a document: laid out for a terminal, plainly if NO_COLOR is set; whole where there is none."""
     import os
-    import shutil
-    import sys
 
     from sharp.document import render_terminal
 
@@ -141,7 +141,19 @@ def show(as_json: bool, facts: Any, content: str | Iterable[Block]) -> None:
 def clock() -> Callable[[str], None]:
     """Return what says lines on standard error, each with the seconds from now on."""
     start = time.monotonic()
-    return lambda line: click.echo(f"[{time.monotonic() - start:6.1f} s] {line}", err=True)
+    return lambda line: click.echo(
+        fitting(f"[{time.monotonic() - start:6.1f} s] {line}", sys.stderr), err=True
+    )
+
+
+def fitting(text: str, stream: IO[str]) -> str:
+    """Return sentences with their lines broken between words where they go to a terminal, as they are elsewhere."""
+    if not stream.isatty():
+        return text
+    from sharp.document import wrapped
+
+    width = shutil.get_terminal_size().columns
+    return "\n".join(line for each in text.splitlines() for line in wrapped(each, width))
 
 
 class SharpCommand(click.Command):

@@ -22,6 +22,7 @@ from sharp.cli.options import (
     base_url_option,
     budget_option,
     clock,
+    fitting,
     json_option,
     prior_option,
     repeated,
@@ -253,7 +254,7 @@ def print_run(run: Run, *, as_json: bool) -> None:
             errors = ("Chosen by reading alone: nothing was run, and its error is not known (unverified).",)
         lines = [f"Winner: {run.best}", *_improvement(run), *errors]
         lines += [f"Report: {run.report}", f"Solver: {run.solver}"]
-    show(as_json, facts, "\n".join(lines))
+    show(as_json, facts, fitting("\n".join(lines), sys.stdout))
     if run.best is None:
         raise click.exceptions.Exit(NO_SOLVER)
 

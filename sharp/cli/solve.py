@@ -23,6 +23,7 @@ from sharp.cli.options import (
     command_line,
     echo_blocks,
     echo_json,
+    fitting,
     json_option,
     repeated,
     set_option,
@@ -192,7 +193,7 @@ def _solve_specified(
     numbers = [f"  {quantity}" for quantity in solution.quantities.values()]
     written = _save(solution, saved)
     said = "\n".join([solution.verdict.headline, *numbers, f"Report: {report}", *_named(written)])
-    show(as_json, {**facts(solution), "report": str(report), "saved": written}, said)
+    show(as_json, {**facts(solution), "report": str(report), "saved": written}, fitting(said, sys.stdout))
     if not solution.verdict.verified:
         raise click.exceptions.Exit(NOT_VERIFIED)
 

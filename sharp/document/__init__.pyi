@@ -57,3 +57,4 @@ from .text import number_text as number_text
 from .text import one_line as one_line
 from .text import plural as plural
 from .text import share_text as share_text
+from .text import wrapped as wrapped

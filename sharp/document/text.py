@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from math import isfinite
 
 MISSING = "–"
@@ -78,6 +79,14 @@ def left_text(elapsed: float, done: int, total: int, most: str = "") -> str:
     if elapsed < 2 or not 0 < done < total:
         return ""
     return f", {most}{duration_text(round(elapsed / done * (total - done)))} left"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return a line as lines of a terminal, broken between words and set in below its beginning; paths stay whole."""
+    indent = " " * (len(text) - len(text.lstrip()) + 4)
+    return textwrap.wrap(
+        text, max(width, 20), subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    ) or [""]
 
 
 def plural(count: int, noun: str) -> str:

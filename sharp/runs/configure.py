@@ -204,7 +204,8 @@ def problem_of(config: RunConfig) -> Problem:
 def unknown_names(config: RunConfig) -> Iterator[tuple[Place, str]]:
     """Yield the place of each name that names nothing, and what it should have named."""
     if not _is_file_name(config.problem) and config.problem not in (known := catalogue()):
-        yield ("problem",), f"there is no problem {config.problem!r}{hint(config.problem, known)}"
+        listed = f"{hint(config.problem, known)}; `sharp problems list` shows all"
+        yield ("problem",), f"there is no problem {config.problem!r}{listed}"
     elif measures_of(config.feedback.metrics):  # for the usual ones the problem need not be read
         for index, text in unknown_kinds(config, problem_of(config)):
             yield ("feedback", "metrics", index), text
@@ -247,7 +248,7 @@ def unknown_kinds(config: RunConfig, problem: Problem) -> Iterator[tuple[int, st
     valid = [*metrics_for(problem), "none"]
     for index, kind in enumerate(config.feedback.metrics):
         if kind not in valid:
-            yield index, f"there is no feedback kind {kind!r} for {problem.id}{hint(kind, valid)}"
+            yield index, f"there is no feedback metric {kind!r} for {problem.id}{hint(kind, valid)}"
 
 
 def _is_file_name(name: str) -> bool:

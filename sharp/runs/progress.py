@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import textwrap
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 from sharp.config import to_plain
-from sharp.document import clean, error_text, left_text
+from sharp.document import clean, error_text, left_text, wrapped
 from sharp.evaluation import Evaluation, Target
 from sharp.llm import ChatReply
 from sharp.runs.effects import ProgressEvent
@@ -237,7 +236,7 @@ class ProgressView:
             sys.stderr.flush()
         else:
             # Messages of programs are among these lines: no control character of theirs reaches the terminal.
-            for line in _wrapped(clean(text), self._live.console.width):
+            for line in wrapped(clean(text), self._live.console.width):
                 self._live.console.out(line, highlight=False, style=_style(text))
 
     def _status(self, text: str) -> None:
@@ -245,13 +244,6 @@ class ProgressView:
 
         if self._live is not None:
             self._live.update(Text(clean(text), no_wrap=True, overflow="ellipsis"), refresh=True)
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    """Return a text as lines of a terminal, broken between words and set in below its beginning."""
-    indent = " " * (len(text) - len(text.lstrip()) + 4)
-    lines = textwrap.wrap(text, max(width, 20), subsequent_indent=indent, break_on_hyphens=False)
-    return lines or [""]
 
 
 def _style(text: str) -> str:

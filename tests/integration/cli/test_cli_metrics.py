@@ -32,11 +32,11 @@ def test_one_kind_is_told_in_full(sharp: Sharp) -> None:
     [
         (
             ["two-grid"],
-            "there is no feedback kind 'two-grid'; did you mean 'two_grid'? Valid: nrmse, residual",
+            "there is no feedback metric 'two-grid'; did you mean 'two_grid'? Valid: nrmse, residual",
         ),
         (
             ["cfl", "--problem", "darcy"],
-            "there is no feedback kind 'cfl'. Valid: nrmse, residual, boundary_con",
+            "there is no feedback metric 'cfl'. Valid: nrmse, residual, boundary_con",
         ),
         (["--problem", "darci"], "did you mean 'darcy'?"),
     ],
@@ -47,6 +47,6 @@ def test_names_that_are_none(sharp: Sharp, arguments: list[str], complaint: str)
 
 def test_a_run_refuses_a_kind_of_another_problem(sharp: Sharp) -> None:
     assert (
-        "--set: feedback.metrics.0: there is no feedback kind 'boundary_condition' for advection"
+        "--set: feedback.metrics.0: there is no feedback metric 'boundary_condition' for advection"
         in sharp.fails(2, "run", "advection", "--dry-run", "--set", "feedback.metrics=[boundary_condition]")
     )

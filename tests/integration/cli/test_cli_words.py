@@ -31,14 +31,20 @@ PLAN = ("--dry-run", "--run-dir", "r")
 
 
 def model(handler: Handler, body: dict[str, Any]) -> None:
-    handler.reply(200, completion(answer_of(body["messages"][1]["content"])))
+    *_, last = body["messages"]
+    handler.reply(200, completion(answer_of(last["content"]) if asks(body) else '{"ok": true}'))
+
+
+def asks(body: dict[str, Any]) -> bool:
+    """Whether a request is the team's: the first one finds out what the server offers."""
+    return len(body["messages"]) > 1
 
 
 def holding(number: int) -> Act:
     """Answer as the model does, but never the request of a number, counted from 1."""
 
     def act(handler: Handler, body: dict[str, Any]) -> None:
-        if len(handler.server.bodies) == number:
+        if sum(map(asks, handler.server.bodies)) == number:
             handler.server.stopping.wait(60.0)
         model(handler, body)
 
@@ -73,7 +79,7 @@ def served(server: ScriptedChatServer) -> tuple[str, ...]:
 
 
 def prompts(server: ScriptedChatServer) -> list[str]:
-    return [body["messages"][1]["content"] for body in server.bodies]
+    return [body["messages"][1]["content"] for body in server.bodies if asks(body)]
 
 
 def answered(path: Path, answer: str) -> None:
@@ -113,7 +119,7 @@ def test_answers_in_the_file_lead_on_in_the_same_run(here: Path, server: Scripte
     assert told(WORDS, *PLAN, *served(server)).exit_code == 9
     file = here / "r" / "translation" / "questions.yaml"
     answered(file, "it is insulated")
-    before = len(server.bodies)
+    before = len(prompts(server))
     done = told("--answers", str(file), "--dry-run", *served(server))
     assert done.exit_code == 0, done.output
     assert f"Specification: {here / 'r' / 'translation' / 'problem.yaml'}" in done.stdout
@@ -189,7 +195,7 @@ def test_a_translation_that_was_killed_goes_on_and_asks_nothing_twice(
         *served(server),
     )
     process = sharp.start(*command)
-    wait_for(lambda: len(server.bodies) == 5, process)
+    wait_for(lambda: len(prompts(server)) == 5, process)
     assert end(process, signal.SIGKILL)[0] == -signal.SIGKILL
     server.script = [model]
     sharp.ok(*command)
@@ -215,7 +221,7 @@ def test_a_course_of_words_is_replayed_and_compared(here: Path) -> None:
     assert done.exit_code == 3
     assert json.loads(done.stdout) == {"same": False, "missing": None, "differing": ["ending", "error"]}
     (settings,) = (here / "f").glob("session-*/agent.yaml")
-    settings.write_text(settings.read_text(encoding="utf-8").replace("format: 3\n", ""), encoding="utf-8")
+    settings.write_text(settings.read_text(encoding="utf-8").replace("format: 4\n", ""), encoding="utf-8")
     old = CliRunner().invoke(replay, ["f"]).exception
     assert isinstance(old, RunVersionError)
     assert str(old).startswith("agent.yaml was written in session format 1; this is pde-sharp ")
@@ -268,7 +274,11 @@ def test_the_command_of_a_hint_goes_on_with_the_session_when_it_is_pasted(
     assert len(list((sharp.folder / "my answers").glob("session-*"))) == 1
     report = (sharp.folder / "my answers" / "report.md").read_text(encoding="utf-8")
     assert "local, served by tiny" in report
-    parser = [body for body in server.bodies if "parameters of step e" in body["messages"][1]["content"]]
+    parser = [
+        body
+        for body in server.bodies
+        if asks(body) and "parameters of step e" in body["messages"][1]["content"]
+    ]
     assert [body["max_tokens"] for body in parser] == [900]
 
 
@@ -292,7 +302,7 @@ def test_a_budget_stops_a_team_with_a_report_and_a_larger_one_goes_on(
     done = solving(words, *served(server), "--dir", "f", "--set", "budget.tokens=50")
     assert done.exit_code == 6, done.output
     assert "the budget of 50 tokens is used up (60)" in done.stdout
-    before = len(server.bodies)
+    before = len(prompts(server))
     again = CliRunner().invoke(replay, ["f"])
     assert again.exit_code == 0, again.output
     journal = next((here / "f").glob("session-*/journal.jsonl"))

@@ -200,7 +200,7 @@ def test_feedback_that_a_problem_has_none_of_is_refused_before_anything_is_made(
 ) -> None:
     config = RunConfig.model_validate({"problem": str(specification), "feedback": {"metrics": ["cfl"]}})
     with pytest.raises(
-        ConfigurationError, match=r"no feedback kind 'cfl' for warm-torus\. Valid: nrmse, residual"
+        ConfigurationError, match=r"no feedback metric 'cfl' for warm-torus\. Valid: nrmse, residual"
     ):
         create_run(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -287,7 +287,7 @@ COMPLAINTS = [
     (
         "matrix:\n  feedback.metrics: [[nrmse], [two-grid]]",
         4,
-        "there is no feedback kind 'two-grid' for burgers",
+        "there is no feedback metric 'two-grid' for burgers",
     ),
     (
         "matrix:\n  models.generator: [o3]\n  all: {one: {model: o3}}",

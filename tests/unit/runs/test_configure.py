@@ -36,7 +36,7 @@ def test_a_specification_alone_is_a_configuration(tmp_path: Path) -> None:
 KEY = "is not a key of a run configuration; did you mean 'candidates'? Valid: candidates, samples_per_call"
 CARD = "there is no model card 'rule-basd'; did you mean 'rule-based'? Valid: codellama-34b"
 KIND = (
-    "there is no feedback kind 'two-grid' for burgers; did you mean 'two_grid'? Valid: nrmse, residual, ini"
+    "there is no feedback metric 'two-grid' for burgers; did you mean 'two_grid'? Valid: nrmse, residual, ini"
 )
 SERVER = "models:\n  servers:\n    "
 
@@ -51,13 +51,16 @@ SERVER = "models:\n  servers:\n    "
             "synthesis: {mode: duel}\n",
             "2: synthesis.mode: input should be 'tournament' or 'best-of-n', found",
         ),
-        ("feedback:\n  metrics: [none, nrmse]\n", "2: feedback: feedback kind 'none' cannot be combined"),
+        ("feedback:\n  metrics: [none, nrmse]\n", "2: feedback: feedback metric 'none' cannot be combined"),
         (
             "feedback:\n  metrics:\n  - nrmse\n  - two-grid\n",
             f"5: feedback.metrics.1: {KIND}",
         ),
-        ("feedback: {metrics: [nrmse, cfl, nrmse]}\n", "2: feedback: feedback kind 'nrmse' is given twice"),
-        ("feedback:\n  weights: {cfl: 1}\n", "2: feedback: weight of 'cfl': expected one of the kinds nrmse"),
+        ("feedback: {metrics: [nrmse, cfl, nrmse]}\n", "2: feedback: feedback metric 'nrmse' is given twice"),
+        (
+            "feedback:\n  weights: {cfl: 1}\n",
+            "2: feedback: weight of 'cfl': expected one of the metrics nrmse",
+        ),
         (
             "feedback:\n  metrics: [cfl]\n  weights: {cfl: 0}\n",
             "2: feedback: weight of 'cfl': expected a positive number, found 0",
@@ -205,7 +208,7 @@ def test_a_frozen_configuration_reads_as_it_was_written() -> None:
 def test_kinds_of_feedback_are_those_of_the_problem(written) -> None:
     kinds = "feedback: {metrics: [residual, boundary_condition], weights: {boundary_condition: 2}}\n"
     assert load_config(written(f"problem: darcy\n{kinds}")).feedback.weights == {"boundary_condition": 2.0}
-    with pytest.raises(ConfigurationError, match="no feedback kind 'boundary_condition' for advection"):
+    with pytest.raises(ConfigurationError, match="no feedback metric 'boundary_condition' for advection"):
         load_config(written(f"problem: advection\n{kinds}"))
 
 

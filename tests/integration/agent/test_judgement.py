@@ -43,7 +43,7 @@ def test_asked_numbers_come_back_with_their_error(tmp_path: Path) -> None:
     assert "asked1" in (tmp_path / "quantities.csv").read_text()
     report = (tmp_path / "report.md").read_text()
     found_by, asked, stated = (
-        report.index(text) for text in ("Verified: ", "## What was asked for", "## The problem")
+        report.index(text) for text in ("Verified: ", "## Requested numbers", "## The problem")
     )
     assert found_by < asked < stated
     assert "asked1" in report[asked:stated]

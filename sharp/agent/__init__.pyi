@@ -7,6 +7,7 @@ from .export import summary_dict as summary_dict
 from .judgement import judged as judged
 from .memory import GraphMemory as GraphMemory
 from .policies import POLICIES as POLICIES
+from .policies import PROGRAMS as PROGRAMS
 from .policies import Policy as Policy
 from .questions import QUESTIONS as QUESTIONS
 from .questions import Answering as Answering

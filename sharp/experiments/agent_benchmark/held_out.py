@@ -143,7 +143,10 @@ def score(case: Problem, truth: HeldOutReference, found: Problem, solution: Disc
     if not (np.all(found.domain.inside(points)) and _covered(truth.times, case, found)):
         return Score(matched_by_position=matched_by_position)
     assert truth.values is not None, "a case has a solution or eigenvalues"
-    values = evaluate(solution, points, truth.times)[fields]
+    values = evaluate(solution, points, truth.times)
+    if len(values) != len(case.fields):
+        return Score(matched_by_position=matched_by_position)
+    values = values[fields]
     if not np.all(np.isfinite(values)):
         return Score(matched_by_position=matched_by_position)
     return Score(

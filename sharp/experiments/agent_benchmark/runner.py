@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from hpc.journal import EffectRecord, read_run
-from sharp.agent import GraphMemory, SessionResult, run_session
+from sharp.agent import PROGRAMS, GraphMemory, SessionResult, ToolError, run_session
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
 from sharp.experiments.agent_benchmark.held_out import HeldOutReference, Score, held_out_reference, score
 from sharp.experiments.agent_benchmark.process_pool import WorkerDied, counter, map_unordered
@@ -177,7 +177,12 @@ def _scored(
     session = run_session(folder, trial.settings)
     memory, found = session.course.memory, session.problem
     solution = session.solution.solution if session.solution else None
-    known = score(accepted.problem, truth, found, solution) if found and solution else Score()
+    # A program says nothing of the problem that it is for: it is asked for values in the case's own coordinates.
+    posed = accepted.problem if trial.arm.policy in PROGRAMS else found
+    try:
+        known = score(accepted.problem, truth, posed, solution) if posed and solution else Score()
+    except ToolError:  # a program that fails on other points than those on which it was tried
+        known = Score()
     process = accepted.process(memory, found)
     return replace(
         failed_result(trial, session.course.reason),

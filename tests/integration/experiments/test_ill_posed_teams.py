@@ -123,3 +123,15 @@ def test_a_reading_differs_only_where_it_slips() -> None:
     unsure = replace(sure, error_rate=0.99)
     told = [unsure.objection(step.id, step.tool, {**right, "equations": ["u = 0"]}) for _ in range(40)]
     assert told.count(None) > 20, "where one slips, one mostly sees nothing"
+
+
+@pytest.mark.parametrize("policy", ["tool-generation", "single-model"])
+def test_a_program_is_scored_by_its_values_in_the_coordinates_of_the_case(
+    tmp_path: Path, policy: str
+) -> None:
+    trials = list_trials(choose_cases(["heat-rod-two-ends"]), arms_of([policy], [TEAM], [0.0]), 1)
+    run_benchmark(tmp_path, trials, 1)
+    (row,) = read_record(tmp_path).rows.values()
+    assert row.solved, row.reason
+    assert row.error is not None
+    assert row.error < 1e-6

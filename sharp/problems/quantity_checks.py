@@ -164,6 +164,7 @@ def _measure(checked: ValidationContext, asked: QuantitySpec, parts: tuple[str, 
     """Yield the coordinates whose units an integral multiplies."""
     if not {*asked.at} & {*checked.space}:
         yield from checked.space if parts is None else checked.space[1:]
+        yield from checked.space[:1] * checked.spec.coordinates.radial_power
     if checked.time_name and checked.time_name not in asked.at:
         yield checked.time_name
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ from sharp.solvers.grid import Array
 COUNTS = {1: (8, 16, 32, 64), 2: (12, 24, 48, 96), 3: (8, 12, 18, 27)}
 # An interval is cut into so many pieces, with Gauss' rule of so many points on each.
 _PIECES, _RULE = (4, 8, 16, 32), 12
+# What symmetry about an axis or a centre leaves out: the circumference and the surface at radius 1.
+_REVOLVED = (1.0, 2 * np.pi, 4 * np.pi)
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,17 @@ def charts(problem: Problem, parts: tuple[str, ...] | None) -> list[Chart]:
 
 
 def rule(problem: Problem, parts: tuple[str, ...] | None, level: int) -> Rule:
-    """Return a quadrature rule of the domain, or of parts of the boundary; higher levels are more accurate."""
+    """Return a quadrature rule of the domain, or of parts of the boundary; higher levels are more accurate.
+
+    In cylindrical and spherical systems these are volumes and surfaces of revolution, per unit length where no
+    coordinate runs along the axis.
+    """
+    flat = _flat_rule(problem, parts, level)
+    power = problem.radial_power
+    return replace(flat, weights=flat.weights * _REVOLVED[power] * flat.points[:, 0] ** power)
+
+
+def _flat_rule(problem: Problem, parts: tuple[str, ...] | None, level: int) -> Rule:
     dimension = len(problem.space)
     count = COUNTS[dimension][level]
     if parts is not None:

@@ -95,6 +95,28 @@ def test_a_wall_of_two_layers_about_an_axis() -> None:
 
 
 @pytest.mark.parametrize(
+    ("system", "equation", "mean", "volume", "heat"),
+    [
+        ("cylindrical", "lap(u) = -4", 1 / 2, np.pi, 4 * np.pi),
+        ("spherical", "lap(u) = -6", 2 / 5, 4 / 3 * np.pi, 8 * np.pi),
+    ],
+)
+def test_quantities_are_taken_over_solids_and_their_surfaces(
+    system: str, equation: str, mean: float, volume: float, heat: float
+) -> None:
+    """The solution is `1 - r**2`; the flux through the surface is what the sources give."""
+    asked = {
+        "warmth": {"value": "u", "take": "mean"},
+        "content": {"value": "u", "take": "integral", "unit": "m**4" if system == "cylindrical" else "m**5"},
+        "loss": {"value": "-u_r*normal_r", "take": "integral", "over": "all"},
+        "leak": {"value": "-u_r*normal_r", "take": "mean", "over": "r = 1"},
+    }
+    found = answer(problem(system, equation, quantities=asked, units={"r": "m", "u": "m**2"})).quantities
+    wanted = {"warmth": mean, "content": mean * volume, "loss": heat, "leak": 2.0}
+    assert {name: each.value for name, each in found.items()} == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize(
     "domain",
     [
         {"type": "box", "bounds": {"r": ["0", "1"], "z": ["0", "2"]}},

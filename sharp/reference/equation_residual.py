@@ -42,6 +42,7 @@ from sharp.problems import (
     opens,
     parts_at,
     periodic_axes,
+    to_sympy,
 )
 from sharp.reference.datasets import Inputs
 from sharp.reference.plane_grid import Nodes
@@ -281,9 +282,8 @@ class _Sample:
         places[index] = self.axes[index].end(side)
         outward = 1.0 if side == "+" else -1.0
         name, field = f"{condition.type} condition of {condition.field} at {part}", str(condition.field)
-        if depends_on_fields(self.problem, condition):
-            return  # a value that is not known beforehand
-        wanted = self._stated(str(condition.value), places)
+        value_of = self._at_fields if depends_on_fields(self.problem, condition) else self._stated
+        wanted = value_of(str(condition.value), places)
         if condition.type == "flux":
             try:
                 forms = _flux(self.problem, field, index)
@@ -296,7 +296,7 @@ class _Sample:
             found, again, size = np.zeros_like(wanted), np.zeros_like(wanted), 0.0
             for order, text in factors_of(condition).items():
                 jet = DerivativeSymbol(field, self._orders(index, order))
-                factor = self._stated(text, places) * outward**order
+                factor = value_of(text, places) * outward**order
                 found = found + factor * self._jet(jet, places, self.frames, BOUNDARY[0])
                 again = again + factor * self._jet(jet, places, self.frames, BOUNDARY[1])
                 size += _mean(factor) * self._natural(jet, level=True)
@@ -401,6 +401,21 @@ class _Sample:
         """Return the values of a field, or of a coefficient, that count."""
         return self.given[name] if name in self.problem.specification.coefficients else self.fields[name]
 
+    def _at_fields(self, text: str, places: Any) -> Array:
+        """Return the values of an expression of a condition, with the fields as they are predicted at the places."""
+        problem, none = self.problem, (0,) * len(self.problem.coordinates)
+        fields = [
+            self._jet(DerivativeSymbol(name, none), places, self.frames, BOUNDARY[0])
+            for name in problem.fields
+        ]
+        names = [*problem.coordinates, *problem.parameters, *problem.fields]
+        program = compile_expressions([to_sympy(problem.tree(text))], names)
+        with np.errstate(all="ignore"):
+            (values,) = program(
+                *self._coordinates(places, self.frames), *problem.parameters.values(), *fields
+            )
+        return np.broadcast_to(np.asarray(values, np.float64), fields[0].shape)
+
     def _stated(self, text: str, places: list[tuple[int, ...]], *, all_times: bool = False) -> Array:
         """Return the values of an expression of the specification at places and times, with an axis for each."""
         frames = tuple(range(len(self.t))) if all_times and self.t is not None else self.frames
@@ -488,9 +503,8 @@ class _PlaneSample(_Sample):
         edge = face(self.problem.domain, part, _ON_EDGE)
         places, field = _Places(edge.points), str(condition.field)
         name = f"{condition.type} condition of {field} at {part}"
-        if depends_on_fields(self.problem, condition):
-            return  # a value that is not known beforehand
-        wanted = self._stated(str(condition.value), places)
+        value_of = self._at_fields if depends_on_fields(self.problem, condition) else self._stated
+        wanted = value_of(str(condition.value), places)
         found, again, size = np.zeros_like(wanted), np.zeros_like(wanted), 0.0
         if condition.type == "flux":
             try:
@@ -503,7 +517,7 @@ class _PlaneSample(_Sample):
                 size += float(np.abs(natural).sum())
         else:
             for order, text in factors_of(condition).items():
-                factor, natural_size = self._stated(text, places), 0.0
+                factor, natural_size = value_of(text, places), 0.0
                 for power in range(order + 1):
                     # The normal derivative of an order, by the binomial theorem.
                     jet = DerivativeSymbol(field, (order - power, power, *(0 for _ in range(self.late))))

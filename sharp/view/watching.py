@@ -47,7 +47,10 @@ class Watch:
     runs: dict[str, Path] = field(default_factory=dict)
     _rows: dict[str, tuple[Signature, Row]] = field(default_factory=dict)
     _parts: dict[tuple[str, str], tuple[Signature, dict[str, str]]] = field(default_factory=dict)
-    _locks: dict[str, threading.Lock] = field(default_factory=dict)
+    # One part of a kind is made at a time: two threads that build syntax trees of programs break CPython 3.11.
+    _locks: dict[str, threading.Lock] = field(
+        default_factory=lambda: {"recorded": threading.Lock(), "replayed": threading.Lock()}
+    )
 
     def __post_init__(self) -> None:
         self.find()
@@ -91,7 +94,7 @@ class Watch:
         self, name: str, prefix: str, kind: str, made: Callable[[Path], Iterator[Section]]
     ) -> dict[str, str]:
         path, key = self.runs[name], (f"{prefix}{name}", kind)
-        with self._locks.setdefault(f"{key}", threading.Lock()):
+        with self._locks[kind]:
             stamp = signature(path)
             known = self._parts.get(key)
             if known is None or known[0] != stamp or kind == "recorded":

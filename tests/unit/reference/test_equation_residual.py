@@ -76,6 +76,25 @@ def test_each_kind_of_mistake_is_found_where_it_is(change, found: str) -> None:
     assert any(name.startswith(found) and size > 0.005 for name, size in residual.per_equation.items())
 
 
+@pytest.mark.parametrize(
+    "end",
+    [
+        "{type: neumann, where: x = 1, field: u, value: u**4/16}",
+        "{type: robin, where: x = 1, field: u, a: u**3, b: -16, value: 0}",
+    ],
+)
+def test_conditions_that_depend_on_the_solution_count(end: str) -> None:
+    text = (
+        "coordinates: {space: [x]}\nfields: [u]\nequations: [u_xx = 0]\ndomain: {type: box, bounds: {x: [0, 1]}}\n"
+        f"outputs: {{points: {{x: 33}}}}\nboundary:\n- {{type: dirichlet, where: x = 0, field: u, value: 1}}\n- {end}\n"
+    )
+    problem, x = parse_problem(HEAD + text, "radiating"), np.linspace(0, 1, 33)
+    inputs = Inputs({}, None, x)
+    assert value(problem, inputs, (1 + x)[None]) < 1e-9
+    wrong = equation_residual(problem, inputs, {"u": (1 + 1.1 * x)[None]})
+    assert next(size for name, size in wrong.per_equation.items() if name.endswith("x+")) > 0.01
+
+
 def test_cells_systems_and_coefficients_from_the_inputs() -> None:
     """u_t + (a u)_x = 0 on a circle, with a that a solver is given on the grid alone."""
     text = (

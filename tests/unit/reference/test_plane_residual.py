@@ -33,6 +33,11 @@ PROBLEMS: dict[str, tuple[str, Exact]] = {
         " {type: robin, where: outer, field: u, a: 1, b: 1, value: 2*x}]\n",
         lambda x, _, __: x,
     ),
+    "radiating disk": (
+        f"{PLANE}equations: ['lap(u) - u = -x - 2']\ndomain: {{type: disk, center: [0, 0], radius: 1}}\n"
+        "boundary: [{type: neumann, where: all, field: u, value: '(u - 2)**3 + u - 2 - x**3'}]\n",
+        lambda x, _, __: x + 2,
+    ),
     "l": (
         f"{PLANE}equations: ['-div((1 + x)*grad(u)) = -6*x - 4']\ndomain: {L_SHAPE}\nboundary:\n"
         "- {type: flux, where: edge 0, field: u, value: 0}\n"

@@ -29,8 +29,8 @@ that of `hpc.sandbox.Interpreter`. `tests/stress/test_conformance.py` runs a par
   should not.
 - Nothing is left: no process, no file outside its folder, no changed file, no connection, no neighbour harmed.
 
-A program is *not run* where the tier itself says that programs can do what it tries. A variation may have any outcome
-but a better score.
+Outcomes are those of all tiers ({tiers}) where none is named. A program is *not run* where the tier
+itself says that programs can do what it tries. A variation may have any outcome but a better score.
 
 Last run {date} on Linux {kernel}; memory is kept by {memory}.
 """
@@ -45,15 +45,34 @@ def write_page(themes: Mapping[str, Sequence[Candidate]], results: Mapping[str, 
         date=f"{datetime.now(UTC):%d %B %Y}",
         kernel=platform.release().split("-")[0],
         memory=limit_keepers()["memory"],
+        tiers=", ".join(results),
     )
     tables = (f"## {theme}\n\n{_table(programs, results)}\n" for theme, programs in themes.items())
     TARGET.write_text("\n".join([head, *tables]))
 
 
 def _table(programs: Sequence[Candidate], results: Mapping[str, Mapping[str, str]]) -> str:
-    head = f"| program | what it does | {' | '.join(results)} |\n|{' --- |' * (2 + len(results))}"
     rows = (
-        f"| {one.name} | {one.tries} | {' | '.join(found.get(one.name, '') for found in results.values())} |"
+        f"| {one.name} | {one.tries} | "
+        f"{outcome_cell({tier: found.get(one.name, '') for tier, found in results.items()})} |"
         for one in programs
     )
-    return "\n".join([head, *rows])
+    return "\n".join(["| program | what it does | outcome |", "| --- | --- | --- |", *rows])
+
+
+def outcome_cell(by_tier: Mapping[str, str]) -> str:
+    """Return the one outcome of all tiers, or each with its tiers: `bubblewrap, landlock: honest; rlimits: not run`."""
+    tiers: dict[str, list[str]] = {}
+    for tier, outcome in by_tier.items():
+        tiers.setdefault(outcome, []).append(tier)
+    if len(tiers) == 1:
+        return next(iter(tiers))
+    return "; ".join(f"{', '.join(names)}: {outcome}" for outcome, names in tiers.items())
+
+
+def outcomes_in(cell: str, tiers: Sequence[str]) -> dict[str, str]:
+    """Return the outcome of each tier from a cell of the page."""
+    if ": " not in cell:
+        return dict.fromkeys(tiers, cell)
+    parts = (part.split(": ") for part in cell.split("; "))
+    return {tier: outcome for names, outcome in parts for tier in names.split(", ")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 
 import pytest
 
@@ -22,6 +22,7 @@ from tests.helpers.conformance.trial import (
 from tests.helpers.conformance.variations import variations
 
 MOVED = variations(seed=0, number=30)
+Kind = Callable[..., AbstractContextManager[Station]]
 
 
 @pytest.fixture(scope="module")
@@ -31,27 +32,38 @@ def ground(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def station(request, ground):
-    """Yield a station of a kind on a tier, one at a time; at its end nothing of it is left."""
-    kind, tier = request.param
-    probed = next(probed for probed in probe_tiers() if probed.tier == tier)
-    if not probed.usable:
-        pytest.skip(f"{tier} cannot be used here: {probed.reason}")
-    with checked_for_remains(ground), kind(tier, probed.reason, ground) as made:
-        yield made
+def stations(ground):
+    """Yield a function that gives the station of a kind on a tier; one stands at a time, and nothing of it is left."""
+    with ExitStack() as standing:
+        known: dict[tuple[Kind, str], Station] = {}
+
+        def station(kind: Kind, tier: str) -> Station:
+            probed = next(probed for probed in probe_tiers() if probed.tier == tier)
+            if not probed.usable:
+                pytest.skip(f"{tier} cannot be used here: {probed.reason}")
+            if (kind, tier) not in known:
+                known.clear()
+                standing.close()
+                standing.enter_context(checked_for_remains(ground))
+                known[kind, tier] = standing.enter_context(kind(tier, probed.reason, ground))
+            return known[kind, tier]
+
+        yield station
 
 
-def in_turns(
-    kind: Callable[..., AbstractContextManager[Station]], candidates: Sequence[Candidate]
-) -> pytest.MarkDecorator:
+@pytest.fixture
+def station(stations, kind, tier):
+    return stations(kind, tier)
+
+
+def in_turns(kind: Kind, candidates: Sequence[Candidate]) -> pytest.MarkDecorator:
     """Let a test have each candidate with a station of a kind, on the tiers in turns."""
     pairs = sorted(
         ((TIERS[number % len(TIERS)], one) for number, one in enumerate(candidates)), key=lambda pair: pair[0]
     )
     return pytest.mark.parametrize(
-        ("station", "candidate"),
-        [pytest.param((kind, tier), one, id=f"{tier}-{one.name}") for tier, one in pairs],
-        indirect=["station"],
+        ("kind", "tier", "candidate"),
+        [pytest.param(kind, tier, one, id=f"{tier}-{one.name}") for tier, one in pairs],
     )
 
 

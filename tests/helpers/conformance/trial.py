@@ -40,13 +40,16 @@ class Sandbox(Runner):
     note: str
 
 
+# Of all stations of a process: a request that was made before would be answered by its result, without a worker.
+_NUMBERS = itertools.count(1)
+
+
 class Station:
     """One way to evaluate, what its sandbox `says` of itself, and what an exact solution scores there."""
 
     def __init__(self, says: str, data: DataSet, run: Callable[[EvaluationRequest], Evaluation]) -> None:
         self.says = says
         self._data, self._run = data, run
-        self._numbers = itertools.count(1)
         self.good = self.evaluate(GOOD)
         assert self.good.ok, self.good
         for libraries in (
@@ -58,7 +61,7 @@ class Station:
 
     def evaluate(self, code: str, limits: ResourceLimits = ENOUGH) -> Evaluation:
         """Evaluate a program; the same program twice is run twice, as no two requests have the same limits."""
-        unique = replace(limits, wall_s=limits.wall_s + 1e-5 * next(self._numbers))
+        unique = replace(limits, wall_s=limits.wall_s + 1e-5 * next(_NUMBERS))
         return self._run(EvaluationRequest(PROBLEM.label, self._data.label, "validation", code, unique))
 
     def admits(self, candidate: Candidate) -> bool:

@@ -142,7 +142,8 @@ class ServerJobs:
 
     async def drain_jobs(self, answering: Collection[str], others: Collection[str]) -> None:
         """End jobs: those in which a server answers in good order, the others at once. Slurm may be away."""
-        self._let_go |= {*answering, *others}
+        # Those that have ended before, by their own word, were not let go.
+        self._let_go |= {*answering, *others} - {end.job for end in read_ended(self._campaign.services)}
         self._ask_soon()
         try:
             if answering:

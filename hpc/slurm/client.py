@@ -41,6 +41,7 @@ StatusSource = Literal["auto", "squeue", "sacct"]
 _IDS_A_COMMAND = 500  # ids of jobs are a dozen bytes each, a command line takes 128 kB
 _JOB_ID = re.compile(r"(\d+)(?:;\S+)?")
 _MINUTE_S = 60.0
+_WANTED_S = 600.0  # longer than anybody waits between two looks at a job
 _UNKNOWN_ID = "invalid job id"  # said where Slurm knows none of the jobs asked for
 _NO_ACCOUNTING = "accounting storage is disabled"
 
@@ -85,6 +86,7 @@ class Slurm:
         self._without_history = False
         self._asking = threading.Lock()
         self._asked = deque[float](maxlen=per_minute)
+        self._wanted: dict[str, float] = {}
         self._listing = _Listing(frozenset(), None, ())
 
     def submit(self, script: str, *, token: str, arguments: Sequence[str] = ()) -> str:
@@ -116,13 +118,15 @@ class Slurm:
         """Return what is known of some jobs: by one squeue, and of those it does not list by one sacct.
 
         The id of an array stands for those of its elements that Slurm remembers. Never raises because a
-        command fails: that is a note. Where squeue has been asked often enough, its last answer stands, in which
-        jobs may be missing that were submitted since.
+        command fails: that is a note. Where squeue has been asked often enough, its last answer stands; that it was
+        not about some of the jobs is a note, too.
         """
         wanted, notes = set(ids), list[str]()
         listing = self._list(frozenset(wanted))
         queue = listing.jobs
         notes += listing.notes
+        if unasked := len(wanted - listing.ids):
+            notes.append(f"squeue has been asked often enough in this minute, and not about {unasked} jobs")
         jobs = {job.id: job for job in queue or () if _is_one_of(job, wanted)}
         missing = wanted & listing.ids - set(jobs) - {job.array_id for job in jobs.values()}
         if missing and self._source != "squeue":
@@ -216,11 +220,15 @@ class Slurm:
         return next(iter(_carriers(taken, token)), None)
 
     def _list(self, ids: frozenset[str]) -> _Listing:
-        """Ask squeue for some jobs, or return its last answer."""
+        """Ask squeue for some jobs, and all that others have asked for of late, or return its last answer."""
         if self._source == "sacct":
             return _Listing(ids, None, ())
         with self._asking:
             most, now = self._asked.maxlen, time.monotonic()
+            if most is not None:  # an answer has to serve all who ask within a minute
+                self._wanted |= dict.fromkeys(ids, now)
+                self._wanted = {job: at for job, at in self._wanted.items() if now - at < _WANTED_S}
+                ids = frozenset(self._wanted)
             if most is None or len(self._asked) < most or now - self._asked[0] >= _MINUTE_S:
                 self._asked.append(now)
                 notes = list[str]()

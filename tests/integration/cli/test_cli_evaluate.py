@@ -138,7 +138,7 @@ def test_data_are_made_as_for_a_run(sharp: Sharp, solver) -> None:
     done = folder.ok(*solver(SHIFT), "--samples", 1, "--json")
     assert "data of advection" in done.stderr
     found = json.loads(done.stdout)
-    assert "-n2-s2022-pdebench" in found["data"]["label"]
+    assert re.search(r"-n2-secret-[0-9a-f]{8}-pdebench", found["data"]["label"])
     assert found["evaluation"]["scores"]["nrmse_reference"] < found["evaluation"]["scores"]["data_error"]
 
 

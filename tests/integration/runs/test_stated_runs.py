@@ -191,7 +191,7 @@ def test_a_file_of_ones_own_is_scored_against_without_a_truth(
     assert scores.nrmse < 1e-4
     assert (scores.nrmse_reference, scores.data_error) == (None, None)
     write_report(run, state)
-    sentence = "The data set has no truth stored beside it, and none follows from its values."
+    sentence = "The data set has no reference solution stored with it, and none follows from its values."
     assert sentence in (run.path / "report.md").read_text()
 
 

@@ -74,3 +74,26 @@ def test_while_slurm_is_away_jobs_stay_as_they_were_seen() -> None:
     assert times_asked(poll, slurm, now, 100) == pytest.approx(3, abs=1)
     seen = poll.poll(["17"])
     assert (seen.state("17"), seen.notes) == (JobState.PENDING, ("squeue gave no answer",))
+
+
+class Listing(Slurm):
+    """Lists every job that it is asked about."""
+
+    def __init__(self, per_minute: int) -> None:
+        super().__init__(source="squeue", per_minute=per_minute)
+        self.questions: list[set[str]] = []
+
+    def _queue(self, run: object = None, *, ids: Iterable[str] = ()) -> list[Job]:
+        self.questions.append({*ids})
+        return [Job(job, JobState.PENDING, "squeue") for job in ids]
+
+
+def test_a_rationed_answer_serves_all_who_ask_and_says_whom_it_is_not_about() -> None:
+    slurm = Listing(per_minute=2)
+    assert slurm.snapshot(["17"]).state("17") is JobState.PENDING
+    assert slurm.snapshot(["18"]).state("18") is JobState.PENDING
+    again, new = slurm.snapshot(["17"]), slurm.snapshot(["18", "19"])
+    assert (again.state("17"), again.notes) == (JobState.PENDING, ())
+    assert (new.state("18"), new.state("19")) == (JobState.PENDING, JobState.UNKNOWN)
+    assert "not about 1 jobs" in "".join(new.notes), "an unknown job is not one that has ended"
+    assert slurm.questions == [{"17"}, {"17", "18"}]

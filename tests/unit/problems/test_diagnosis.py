@@ -81,7 +81,14 @@ FAULTS = [
     ("  k: {value: 2, unit", "  k: {unit", "unknown-name", "parameters.k.value", "What is the value of k?"),
     ("alpha: k/C", "alpha:", "unknown-name", "parameters.alpha", "What is the value of alpha?"),
     ("alpha*u_xx", "alpha*u_xx + q", "unknown-name", "equations[0]", "What is the value of q?"),
-    ("x: [0, L]", "x: [0, W]", "unknown-name", "domain.bounds.x[1]", "What is the value of W?"),
+    (
+        "x: [0, L]",
+        "x: [0, W]",
+        "unknown-name",
+        "domain.bounds.x[1]",
+        "What is the value of W, a number (domains do not move; for a change of phase, state the enthalpy on a fixed "
+        "domain)?",
+    ),
     (
         "domain:\n  type: box\n  bounds: {x: [0, L]}\n",
         "",

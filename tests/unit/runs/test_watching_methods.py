@@ -96,24 +96,24 @@ async def test_the_lines_of_a_run_name_its_method_and_its_milestones(
     method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await watched(tmp_path / "run", method)
-    lines = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("ran ")]
+    lines = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("  ")]
     assert lines[0] == f"Linear advection in one dimension: {method}, run directory {tmp_path / 'run'}"
     expected = {
         "codepde": [
             "genesis: 4 programs, 0 unusable answers",
-            "best-of-n: 4 programs ran; best so far c004: 2.500e-01",
+            "best-of-n: 4 programs ran; c004 leads with 2.500e-01",
         ],
         "codepde-refine": [
             "genesis: 4 programs, 0 unusable answers",
-            "best-of-n: 4 programs ran; best so far c004: 2.500e-01",
-            "search: 3 steps; best so far s003: 1.429e-01",
+            "best-of-n: 4 programs ran; c004 leads with 2.500e-01",
+            "search: 3 steps; s003 leads with 1.429e-01",
         ],
         "funsearch": [
             "genesis: 4 programs, 0 unusable answers",
-            "best-of-n: 4 programs ran; best so far c004: 2.500e-01",
-            "search: 8 steps; best so far s008: 8.333e-02",
+            "best-of-n: 4 programs ran; c004 leads with 2.500e-01",
+            "search: 8 steps; s008 leads with 8.333e-02",
         ],
-        "aide": ["search: 8 steps; best so far s008: 1.250e-01"],
+        "aide": ["search: 8 steps; s008 leads with 1.250e-01"],
     }
     assert lines[1:-1] == expected[method]
     assert re.fullmatch(r"winner [cs]\d{3}; test data opened once", lines[-1])

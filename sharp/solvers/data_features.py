@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import sympy
 
-from sharp.problems import Problem, compile_expressions, depends_on_fields
-from sharp.solvers.discontinuities import given_parts, interfaces, jump_times
+from sharp.problems import Problem, compile_expressions, depends_on_fields, has_accepted_jump
+from sharp.solvers.discontinuities import given_parts, initial_jumps, interfaces, jump_times
 from sharp.solvers.grid import Array
 from sharp.solvers.layers import layer_places
 from sharp.solvers.sample_points import recurrence
@@ -36,6 +36,8 @@ LIMIT, MANY, _SPIKE = 24, 96, 1 / 400
 # Distances at which a feature is measured, as shares of an extent, and below which it is narrow.
 _SHARES = 0.5 ** np.arange(26.0, 0.0, -1.0)
 _NARROW = 1 / 20
+# Down to this share of an interval elements shrink towards a jump of the initial state.
+_AT_JUMPS = 1e-3
 # How far from a short event, in its durations, steps end.
 _REACHES = (4.0, 16.0)
 # Where a coordinate is free, a feature is looked at at these shares of its interval.
@@ -176,6 +178,8 @@ def graded_places(problem: Problem) -> tuple[float, ...]:
         for each in features
         if each.thin and each.width > _SHARES[0]
     ]
+    ends = (low, high) if has_accepted_jump(problem) else ()
+    narrow += [(place, _AT_JUMPS * (high - low)) for place in (*ends, *initial_jumps(problem))]
     found: set[float] = set()
     for place, width in (*narrow, *layer_places(problem, problem.space[0])):
         reaches = width * 2.0 ** np.arange(-1, np.ceil(-np.log2(width / (high - low))))

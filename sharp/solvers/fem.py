@@ -30,7 +30,6 @@ from sharp.solvers.system import (
     UnsupportedProblem,
     covered,
     real,
-    symmetry_axis,
 )
 
 # The degree of the polynomials on intervals and on triangles.
@@ -71,11 +70,6 @@ class FiniteElements(Stepping):
         line = len(system.space) == 1
         if isinstance(domain, BoxDomain) and not line and (len(domain.bounds) > 2 or system.periodic):
             return "the elements here fill intervals, and plane domains without periodic axes"
-        if line and not needs_weak_form(system):
-            return (
-                "nothing jumps, bends or is narrow inside the interval and no axis of symmetry is its end, which is "
-                "what elements are for there"
-            )
         try:
             weak_form(system)
             weak_weights(system)
@@ -119,18 +113,6 @@ class CubicElements(FiniteElements):
     compares_only = True
     degrees: Mapping[int, int] = {1: 3, 2: 3}
     counts: Mapping[int, tuple[int, ...]] = {1: tuple(3 * count for count in _LINES), 2: (6, 12, 24, 48, 96)}
-
-
-def needs_weak_form(system: FirstOrderSystem) -> bool:
-    """Return whether elements are the best on an interval: for what is not smooth there, or only weak forms express."""
-    return bool(
-        graded_places(system.problem)
-        or symmetry_axis(system.problem)
-        or system.conditions_hold_fields
-        or system.flux_conditions
-        or system.constrained
-        or (system.inertia is not None)
-    )
 
 
 def element_space(

@@ -116,7 +116,7 @@ def recommend(
     if forced in refusals:
         raise ConfigurationError(f"the method '{forced}' cannot solve this problem: {refusals[forced]}")
     traits = SolutionRegularity(system)
-    ranks = _LINE_ORDER if len(system.space) == 1 else ORDER
+    ranks = _LINE_ORDER if len(system.space) == 1 and not traits.quasilinear else ORDER
     order = [name for name in ranks[traits.situation] if name in by_name]
     order += [name for name in by_name if name not in order]
     if set(order) - refusals.keys() - _ON_REQUEST.keys():

@@ -124,6 +124,15 @@ class SolutionRegularity:
         extent = max(high - low for low, high in system.problem.bounds.values())
         return min(1.0, second / (first * extent)) if first and second else 1.0
 
+    @cached_property
+    def quasilinear(self) -> bool:
+        """Whether diffusion depends on the solution, so that it may vanish, and elements of high degree overshoot."""
+        fields = {jet.symbol for jet in self.system.jets}
+        return any(
+            self.system.jets[column].order >= 2 and factor.free_symbols & fields
+            for (_, column), factor in self.system.jacobian.items()
+        )
+
     @property
     def _layered(self) -> bool:
         """Whether a coefficient of the equations, or a term of place alone, has a jump or a kink."""

@@ -288,7 +288,8 @@ def _unmasked(task: _Task, method: NumericalMethod, deadline: Deadline, trial: M
         found = _checked(task, refine(method, task.system, task.limits.accuracy, deadline, finer, task.say))
         if not found.checks:
             break
-        trial = found
+        made = (*trial.refinement.attempts, *found.refinement.attempts)
+        trial = replace(found, refinement=replace(found.refinement, attempts=made))
     return trial
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from sharp.solvers.exponential import ExponentialFourier
 from sharp.solvers.imex import PeriodicDifferences
-from sharp.solvers.method import NEVER
+from sharp.solvers.method import NEVER, Deadline
 from sharp.solvers.recommend import recommend
 from sharp.solvers.refine import distance
 from tests.unit.solvers.test_exponential import system
@@ -43,6 +43,16 @@ def test_the_error_falls_with_the_order_of_the_differences() -> None:
     ]
     assert errors[0] == pytest.approx(18 * (3 * 2 * np.pi / 25) ** 8 / 630, rel=0.5)
     assert 150 < errors[0] / errors[1] < 400
+
+
+@pytest.mark.parametrize("method", [PeriodicDifferences(), ExponentialFourier()])
+def test_solutions_are_evaluated_after_the_limit_of_time(
+    method: PeriodicDifferences | ExponentialFourier,
+) -> None:
+    now = [0.0]
+    found = method.solve(system(*CASES["kdv"]), 32, 1e-6, Deadline(1.0, lambda: now[0]))
+    now[0] = 2.0
+    assert np.all(np.isfinite(found.at(np.array([[0.3], [2.0]]), 0.123)))
 
 
 def test_it_is_there_to_be_compared_with() -> None:

@@ -46,13 +46,15 @@ def test_the_error_falls_with_the_order_of_the_differences() -> None:
 
 
 @pytest.mark.parametrize("method", [PeriodicDifferences(), ExponentialFourier()])
-def test_solutions_are_evaluated_after_the_limit_of_time(
-    method: PeriodicDifferences | ExponentialFourier,
+def test_states_that_are_not_kept_are_found_again_after_the_limit_of_time(
+    method: PeriodicDifferences | ExponentialFourier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = [0.0]
-    found = method.solve(system(*CASES["kdv"]), 32, 1e-6, Deadline(1.0, lambda: now[0]))
+    now, case, places = [0.0], system(*CASES["kdv"]), np.array([[0.3], [2.0]])
+    all_kept = method.solve(case, 32, 1e-6, NEVER).at(places, 0.123)
+    monkeypatch.setattr("sharp.solvers.modal_stepping._KEPT", 100)
+    found = method.solve(case, 32, 1e-6, Deadline(1.0, lambda: now[0]))
     now[0] = 2.0
-    assert np.all(np.isfinite(found.at(np.array([[0.3], [2.0]]), 0.123)))
+    assert found.at(places, 0.123) == pytest.approx(all_kept, rel=1e-12)
 
 
 def test_it_is_there_to_be_compared_with() -> None:

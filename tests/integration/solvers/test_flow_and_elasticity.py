@@ -93,7 +93,7 @@ def test_solutions_whose_pressure_is_as_good_as_none_are_compared_by_the_forces_
 
         return DiscreteSolution("fem", 8, evaluated, 100)
 
-    assert 1e-7 < solution_distance(stokes(), flow(1e-6), flow(-1e-6)) < 1e-5
+    assert 1e-7 < solution_distance(stokes(), flow(1e-6), flow(-1e-6)) < 1e-4
 
 
 def test_a_pressure_without_level_is_asked_for_and_flow_that_does_not_balance_is_refused() -> None:

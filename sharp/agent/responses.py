@@ -155,7 +155,7 @@ def read_choice(
     The parameters may stand without their wrapper. `others` are those of the tools that were used before, by name.
     Raises `ReplyError` for what the tool does not take, or what does not fit these.
     """
-    data = _choice_in(text)
+    data = _choice_in(text, tool)
     known = sorted(data.keys() & _CHOICES)
     if not data.keys() <= _CHOICES and data.keys() <= tool.parameters.model_fields.keys():
         return _parameters(data, tool, others)
@@ -176,15 +176,19 @@ def read_choice(
 _CHOICES = {"parameters", "need_help", "ask_user"}
 
 
-def _choice_in(text: str) -> dict[str, Any]:
-    """Return the object of an answer; a question or a cry for help may stand in tags or on a line of its own."""
+def _choice_in(text: str, tool: Tool) -> dict[str, Any]:
+    """Return the object of an answer, which may also give its keys in tags or on lines of their own."""
+    fields = tool.parameters.model_fields
+    required = [name for name, field in fields.items() if field.is_required()]
     try:
-        return extract_json(text)
+        found = extract_json(text)
     except ReplyError:
-        for key in ("ask_user", "need_help"):
+        for keys in filter(None, (["ask_user"], ["need_help"], required)):
             with suppress(ReplyError):
-                return extract_json(text, {key: (key,)})
+                named = extract_json(text, {key: (key,) for key in keys})
+                return {key: value for key, value in named.items() if key in {*fields, *_CHOICES}}
         raise
+    return found[tool.name] if [*found] == [tool.name] and isinstance(found[tool.name], dict) else found
 
 
 def _parameters(given: Any, tool: Tool, others: Mapping[str, Mapping[str, Any]]) -> ParameterChoice:
@@ -226,7 +230,7 @@ def read_verdict(text: str, steps: Collection[str]) -> Review:
             f"replan: true or false, found {describe(data.get('replan'))}"
         ) from None
     fixes = tuple(_fix(entry, steps) for entry in _fixes_in(data.get("fixes") or []))
-    questions = tuple(dict.fromkeys(texts_of(data.get("questions"))))
+    questions = tuple(dict.fromkeys(texts_of(data.get("questions") or data.get("question"))))
     if judgement == "invalid" and not fixes and not replan:
         raise ReplyError("an invalid verdict needs fixes, or replan: true")
     if judgement == "clarify" and not questions:
@@ -235,8 +239,9 @@ def read_verdict(text: str, steps: Collection[str]) -> Review:
 
 
 def _fix(entry: Any, steps: Collection[str]) -> Correction:
-    if isinstance(entry, str):
-        entry = dict(zip(("step", "advice"), entry.partition(":")[::2], strict=True))
+    pair = entry.partition(":")[::2] if isinstance(entry, str) else entry
+    if isinstance(pair, list | tuple) and len(pair) == 2:
+        entry = dict(zip(("step", "advice"), pair, strict=True))
     if not isinstance(entry, dict):
         raise ReplyError(f"fixes: expected objects with step and advice, found {describe(entry)}")
     advice = next((entry[key] for key in _ADVICE if key in entry), None)
@@ -255,6 +260,8 @@ _STEP, _ADVICE = ("step", "step_id", "id"), ("advice", "fix", "problem", "issue"
 
 def _fixes_in(value: Any) -> list[Any]:
     """Return the entries of `fixes`, which models also write as one, or as an object of steps and advice."""
+    if isinstance(value, dict) and len(value) == 1 and isinstance(next(iter(value.values())), list):
+        return _fixes_in(next(iter(value.values())))
     if isinstance(value, dict) and not value.keys() & {*_STEP}:
         return [{"step": step, "advice": advice} for step, advice in value.items()]
     return value if isinstance(value, list) else [value]

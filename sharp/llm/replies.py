@@ -35,7 +35,17 @@ NO_REASON = "no reason given"
 # Other names that models give the keys of a selection.
 _CHOICE_KEYS = {
     "shortlist": ("shortlist", "short_list", "ranking"),
-    "nominee": ("nominee", "nominee_id", "nomination", "nominated", "winner", "best", "choice", "selected"),
+    "nominee": (
+        "nominee",
+        "nominee_id",
+        "nomination",
+        "nominated",
+        "winner",
+        "best",
+        "choice",
+        "selected",
+        "final_choice",
+    ),
 }
 _ID_KEYS = ("id", "candidate", "candidate_id", "name", "program", "solver")
 _REASON_KEYS = ("reason", "reasons", "why", "rationale", "justification", "comment", "explanation")
@@ -47,12 +57,12 @@ _ANCHOR = re.compile(r"(?:^|[:\-\[,{])\s*[&*]\w", re.MULTILINE)
 _ASSIGNED = re.compile(r"\A[A-Za-z_]\w*+ *= *(?=[{\[\w])")
 # Labels and their values in prose: "**Verdict:** no", a row "| verdict | no |", "<verdict>no</verdict>", a list below.
 _LABELLED = re.compile(
-    r"^[\s*_#>-]*([A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*[:=][*_ ]*([^\s*_].*)$", re.MULTILINE
+    r"^[\s*_#>-]*([A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*(?:[:=→]|[-=]>)[*_ ]*([^\s*_>].*)$", re.MULTILINE
 )
 _ROW = re.compile(r"^[ \t]*\|([^|\n]{1,40})\|([^|\n]{1,400})\|[ \t]*$", re.MULTILINE)
 _MARK = r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]"
 _LISTED = re.compile(
-    r"^[ \t*_#>-]*(?P<label>[A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*:[*_ ]*\n+"
+    r"^(?:[ \t]*#+[ \t]*|[ \t*_>-]*(?=.*:))(?P<label>[A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*:?[*_ ]*\n+"
     rf"(?P<list>(?:{_MARK}.*(?:\n|\Z))+)",
     re.MULTILINE,
 )
@@ -263,7 +273,7 @@ def _json_object(reply: str, wanted: Mapping[str, Sequence[str]] = MappingProxyT
     if found:
         return found
     outside = without_blocks(reply, (b for b in blocks if b.fence.label))
-    prose = last_object(outside, prose=True, listed=listed) or _in_python(outside, blocks)
+    prose = python_call(outside) or last_object(outside, prose=True, listed=listed) or _assigned(blocks)
     if prose is None:
         raise ReplyError("The reply has no JSON object. Expected one in a fenced ```json block.")
     return _named(prose, wanted)
@@ -283,13 +293,11 @@ def _object_in(block: Block, listed: str = "") -> dict[str, Any] | None:
     return last_object(block.body, listed=listed) if framed or block.fence.language in _JSON else None
 
 
-def _in_python(outside: str, blocks: Sequence[Block]) -> dict[str, Any] | None:
-    """Return the object that a reply without JSON assigns to a name, or hands to a tool in Python's syntax."""
-    bodies = [_ASSIGNED.sub("", block.body.strip()) for block in blocks if block.is_python]
-    objects = (last_object(body) for body in reversed(bodies) if body.startswith("{"))
-    return next(
-        chain(filter(None, map(python_call, [outside, *reversed(bodies)])), filter(None, objects)), None
-    )
+def _assigned(blocks: Sequence[Block]) -> dict[str, Any] | None:
+    """Return the object that a reply without JSON assigns to a name, or hands to a tool, in a Python block."""
+    bodies = [_ASSIGNED.sub("", block.body.strip()) for block in reversed(blocks) if block.is_python]
+    found = (last_object(body) if body.startswith("{") else python_call(body) for body in bodies)
+    return next(filter(None, found), None)
 
 
 def _yaml_object(text: str) -> dict[str, Any] | None:
@@ -465,6 +473,8 @@ def _entry(entry: object) -> Mapping[str, Any]:
     if not isinstance(entry, Mapping):
         return {"id": entry}
     fields = _lower(entry)
+    if isinstance(inner := _first(fields, _ID_KEYS), Mapping):
+        return {**fields, **_lower(inner)}
     if len(fields) == 1 and not fields.keys() & {*_ID_KEYS}:
         return {"id": next(iter(entry)), "reason": next(iter(entry.values()))}
     return fields

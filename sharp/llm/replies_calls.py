@@ -63,17 +63,25 @@ def arguments(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def python_call(text: str) -> dict[str, Any] | None:
-    """Return the keywords of the call in Python's syntax that a text ends with, `[tool(key="value")]`; else None."""
+    """Return what the call in Python's syntax that a text ends with hands over, `[tool(key="value")]`; else None."""
     for start in [match.start() for match in _PYTHON_CALL.finditer(text)][-_MOST_CALLS:]:
         with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            match ast.parse(text[start:].strip(), mode="eval").body:
-                case (
-                    ast.Call(args=[], keywords=keywords)
-                    | ast.List(elts=[ast.Call(args=[], keywords=keywords)])
-                ):
-                    if keywords and all(keyword.arg for keyword in keywords):
-                        return {str(word.arg): ast.literal_eval(word.value) for word in keywords}
+            call = ast.parse(text[start:].strip(), mode="eval").body
+            if isinstance(call, ast.List) and len(call.elts) == 1:
+                call = call.elts[0]
+            if isinstance(call, ast.Call):
+                given = _handed_over(call)
+                if given:
+                    return given
     return None
+
+
+def _handed_over(call: ast.Call) -> dict[str, Any]:
+    if call.args and not call.keywords:
+        (only,) = map(ast.literal_eval, call.args)
+        return only if isinstance(only, dict) else {}
+    named = all(word.arg for word in call.keywords) and not call.args
+    return {str(word.arg): ast.literal_eval(word.value) for word in call.keywords} if named else {}
 
 
 def texts_in(value: Any) -> Iterator[str]:
@@ -92,5 +100,13 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def _as_json(match: re.Match[str]) -> str:
-    given = {name: value.strip("\n") for name, value in _XML_ARGUMENT.findall(match["inside"])}
-    return f"\n```json\n{json.dumps({'name': match[2], 'arguments': given})}\n```\n"
+    given = {name: _value(text.strip("\n")) for name, text in _XML_ARGUMENT.findall(match["inside"])}
+    call = {"name": match[2], "arguments": given or match["inside"].strip()}
+    return f"\n```json\n{json.dumps(call)}\n```\n"
+
+
+def _value(text: str) -> Any:
+    """Return a parameter's value: a list or an object where it is one in JSON, else the text."""
+    with suppress(ValueError):
+        return json.loads(text) if text[:1] in ("[", "{") else text
+    return text

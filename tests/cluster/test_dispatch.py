@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -106,7 +106,16 @@ class Lab:
                 patience,
             )
             async with dispatcher:
-                yield dispatcher, self.evaluator(dispatcher)
+                try:
+                    yield dispatcher, self.evaluator(dispatcher)
+                except BaseException:
+                    print(*self.warnings, self.marks("begin"), *self.printed(), sep="\n")
+                    raise
+
+    def printed(self) -> Iterator[str]:
+        """Yield what each job has printed."""
+        for log in sorted(self.campaign.logs.glob("*/*.out")):
+            yield f"--- {log}\n{log.read_text()}"
 
     def evaluator(self, dispatcher: Dispatcher, **options: Any) -> SlurmEvaluator:
         given = {"sandbox": RLIMITS, **options}

@@ -79,7 +79,7 @@ def _start(slot: Slot, work: Callable[[], None]) -> int:
         slot.occupy()
         work()
         code = 0
-    except BaseException:  # the fork has no caller to raise to: the job's output tells why this slot failed
+    except BaseException:  # noqa: BLE001  a fork has no caller to raise to: the job's output tells why it failed
         traceback.print_exc()
     finally:
         os._exit(code)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -108,14 +108,10 @@ class Lab:
             async with dispatcher:
                 try:
                     yield dispatcher, self.evaluator(dispatcher)
-                except BaseException:
-                    print(*self.warnings, self.marks("begin"), *self.printed(), sep="\n")
+                except Exception as error:
+                    for log in self.campaign.logs.glob("*/*.out"):
+                        error.add_note(f"{log}:\n{log.read_text()}")
                     raise
-
-    def printed(self) -> Iterator[str]:
-        """Yield what each job has printed."""
-        for log in sorted(self.campaign.logs.glob("*/*.out")):
-            yield f"--- {log}\n{log.read_text()}"
 
     def evaluator(self, dispatcher: Dispatcher, **options: Any) -> SlurmEvaluator:
         given = {"sandbox": RLIMITS, **options}
@@ -343,7 +339,7 @@ async def test_a_job_evaluates_several_programs_at_once_each_on_its_share(
     lab = lab_in(
         tmp_path,
         dispatch={"slots_per_worker": 2, "max_workers": 1, "keep_logs": "1h"},
-        role={"gpus": 2, "time": "10min", "cpus": 2},
+        role={"gpus": 2, "time": "10min", "cpus": 2, "memory": "1000MB"},
     )
     async with lab.dispatching() as (dispatcher, evaluator):
         work = evaluating(evaluator, lab, 6)

@@ -341,7 +341,7 @@ async def test_a_job_evaluates_several_programs_at_once_each_on_its_share(
         dispatch={"slots_per_worker": 2, "max_workers": 1, "keep_logs": "1h"},
         role={"gpus": 2, "time": "10min", "cpus": 2, "memory": "1000MB"},
     )
-    async with lab.dispatching() as (dispatcher, evaluator):
+    async with lab.dispatching(PATIENT) as (dispatcher, evaluator):
         work = evaluating(evaluator, lab, 6)
         await until(lambda: len(lab.marks("begin")) == 2)
         claims = Queue(lab.campaign.queue).claims()

@@ -31,6 +31,22 @@ reference: {kind: exact, value: {u: exp(-alpha*pi**2*t)*sin(pi*x) + 2*x}}
 accuracy: 1e-6
 """
 
+ROD = """
+pde_spec: 1
+id: rod
+title: A rod
+coordinates: {space: [x], time: t}
+fields: [u]
+units: {x: m, t: s, u: K}
+parameters: {k: {value: 0.1, unit: m**2/s}}
+equations: [u_t = k*u_xx]
+domain: {type: box, bounds: {x: [0, 1]}}
+time: [0, 1]
+initial: {u: sin(pi*x)}
+boundary: [{where: all, type: dirichlet, field: u, value: 0}]
+outputs: {grid: nodes, points: {x: 11}, times: 5}
+"""
+
 WAVE = """
 pde_spec: 1
 id: string

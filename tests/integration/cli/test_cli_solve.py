@@ -15,28 +15,12 @@ from sharp.cli.solve import solve
 from sharp.errors import InputError
 from sharp.problems.cases import load_case, load_ill_posed
 from tests.helpers.cli.sharp_command import Sharp
-
-ROD = """\
-pde_spec: 1
-id: rod
-title: A rod
-coordinates: {space: [x], time: t}
-fields: [u]
-parameters: {alpha: 0.1}
-equations: [u_t = alpha*u_xx]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: sin(pi*x) + 2*x}
-boundary:
-  - {where: x = 0, type: dirichlet, field: u, value: 0}
-  - {where: x = 1, type: dirichlet, field: u, value: 2}
-reference: {kind: exact, value: {u: exp(-alpha*pi**2*t)*sin(pi*x) + 2*x}}
-"""
+from tests.helpers.solvers.solving_fakes import HEAT
 
 
 @pytest.fixture
 def here(tmp_path: Path) -> Sharp:
-    (tmp_path / "rod.yaml").write_text(ROD)
+    (tmp_path / "rod.yaml").write_text(HEAT)
     return Sharp(tmp_path)
 
 
@@ -63,7 +47,7 @@ def test_from_a_specification_to_a_verified_solution(here: Sharp) -> None:
 
 
 def test_what_is_missing_is_asked_for(here: Sharp) -> None:
-    done = here("solve", written(here, ROD.replace("initial: {u: sin(pi*x) + 2*x}\n", "")))
+    done = here("solve", written(here, HEAT.replace("initial: {u: sin(pi*x) + 2*x}\n", "")))
     assert done.returncode == 9, done.stderr
     assert done.stdout.splitlines()[-1] == "To be answered: solution-rod/questions.yaml"
     asked = yaml.safe_load((here.folder / "solution-rod" / "questions.yaml").read_text())["questions"]

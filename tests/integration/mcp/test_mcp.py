@@ -15,21 +15,8 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.helpers.cli.sharp_command import FAST, Sharp
+from tests.helpers.solvers.solving_fakes import ROD
 
-ROD = """
-pde_spec: 1
-id: rod
-title: A rod
-coordinates: {space: [x], time: t}
-fields: [u]
-parameters: {k: 0.1}
-equations: [u_t = k*u_xx]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: sin(pi*x)}
-boundary: [{where: all, type: dirichlet, field: u, value: 0}]
-outputs: {grid: nodes, points: {x: 11}, times: 5}
-"""
 PLATE = """
 pde_spec: 1
 id: plate

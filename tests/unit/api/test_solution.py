@@ -16,22 +16,8 @@ from matplotlib.figure import Figure
 import sharp
 from sharp.errors import InputError, NotSolved, OutsideDomain
 from sharp.problems import Problem, parse_problem
+from tests.helpers.solvers.solving_fakes import ROD
 
-ROD = """
-pde_spec: 1
-id: rod
-title: A rod
-coordinates: {space: [x], time: t}
-fields: [u]
-units: {x: m, t: s, u: K}
-parameters: {k: {value: 0.1, unit: m**2/s}}
-equations: [u_t = k*u_xx]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: sin(pi*x)}
-boundary: [{where: all, type: dirichlet, field: u, value: 0}]
-outputs: {grid: nodes, points: {x: 11}, times: 5}
-"""
 PAIR = """
 pde_spec: 1
 id: pair

@@ -15,12 +15,14 @@ from sharp.cli.solve import solve
 from sharp.errors import InputError
 from sharp.problems.cases import load_case, load_ill_posed
 from tests.helpers.cli.sharp_command import Sharp
-from tests.helpers.solvers.solving_fakes import HEAT
+from tests.helpers.problems.specifications import specification
+
+ROD = specification("heated-rod")
 
 
 @pytest.fixture
 def here(tmp_path: Path) -> Sharp:
-    (tmp_path / "rod.yaml").write_text(HEAT)
+    (tmp_path / "rod.yaml").write_text(ROD)
     return Sharp(tmp_path)
 
 
@@ -47,7 +49,7 @@ def test_from_a_specification_to_a_verified_solution(here: Sharp) -> None:
 
 
 def test_what_is_missing_is_asked_for(here: Sharp) -> None:
-    done = here("solve", written(here, HEAT.replace("initial: {u: sin(pi*x) + 2*x}\n", "")))
+    done = here("solve", written(here, ROD.replace("initial: {u: sin(pi*x) + 2*x}\n", "")))
     assert done.returncode == 9, done.stderr
     assert done.stdout.splitlines()[-1] == "To be answered: solution-rod/questions.yaml"
     asked = yaml.safe_load((here.folder / "solution-rod" / "questions.yaml").read_text())["questions"]

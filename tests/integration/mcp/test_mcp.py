@@ -15,18 +15,10 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.helpers.cli.sharp_command import FAST, Sharp
-from tests.helpers.solvers.solving_fakes import ROD
+from tests.helpers.problems.specifications import specification
 
-PLATE = """
-pde_spec: 1
-id: plate
-title: A plate
-coordinates: {space: [x, y]}
-fields: [u]
-equations: ["lap(u) = 1"]
-domain: {type: mesh, file: ../plate.msh}
-boundary: [{where: all, type: dirichlet, field: u, value: 0}]
-"""
+ROD = specification("rod")
+PLATE = specification("meshed-plate")
 SETTINGS = {**FAST, "genesis.candidates": 2, "models.judges": ["rule-based"], "synthesis.max_rounds": 1}
 NUMBERS = {name: int(value) for name, value in SETTINGS.items() if str(value).isdigit()}
 

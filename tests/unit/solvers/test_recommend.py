@@ -8,6 +8,7 @@ from sharp.solvers.pinn.method import Pinn
 from sharp.solvers.recommend import ORDER, MethodRanking, recommend
 from sharp.solvers.system import system_of
 from sharp.solvers.traits import SolutionRegularity
+from tests.helpers.problems.specifications import specification
 from tests.helpers.solvers.solving_fakes import HEAT, PLATE, Invented, problem_of
 
 METHODS = [
@@ -26,34 +27,9 @@ METHODS = [
     )
 ]
 
-BURGERS = """
-pde_spec: 1
-id: steep
-title: Steepening
-coordinates: {space: [x], time: t}
-fields: [u]
-parameters: {nu: 0.01}
-equations: [u_t + (u**2/2)_x = nu*u_xx]
-domain: {type: box, bounds: {x: [0, 2]}}
-time: [0, 1]
-initial: {u: 3*sin(pi*x)}
-boundary:
-  - {where: all, type: dirichlet, field: u, value: 0}
-"""
+BURGERS = specification("steep-burgers")
 
-ADVECTION = """
-pde_spec: 1
-id: carried
-title: Carried along
-coordinates: {space: [x], time: t}
-fields: [u]
-equations: [u_t + u_x = 0]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: sin(2*pi*x)}
-boundary:
-  - {type: periodic, axis: x}
-"""
+ADVECTION = specification("advection")
 
 
 def traits(text: str, **changes: str) -> SolutionRegularity:

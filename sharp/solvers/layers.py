@@ -70,6 +70,7 @@ def _along(system: FirstOrderSystem, index: int, axis: str) -> tuple[Array, Arra
     for (row, column), factor in system.jacobian.items():
         jet = system.jets[column]
         if row == jet.component == index and jet.order == jet.by[along] <= 2:
-            (value,) = compile_expressions([factor], system.names)(*arguments)
+            with np.errstate(all="ignore"):  # on an axis of symmetry factors are infinite
+                (value,) = compile_expressions([factor], system.names)(*arguments)
             factors[jet.order] += np.broadcast_to(value, _PLACES)
     return points[:, along], factors

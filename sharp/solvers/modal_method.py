@@ -26,6 +26,8 @@ _RESOLVED = 1e-4
 _UNSTABLE = 4.0
 # Data that make half of a change within a share of the domain need so many modes over that share.
 _ACROSS = 2.0
+# And may be missed altogether by nodes of which fewer lie within it.
+_HIDDEN = 8.0
 # The tolerance of steps, as a share of the accuracy that is asked for, and the least that rounding allows. Where the
 # linear part damps nothing, errors of all steps stay.
 _IN_TIME, _UNDAMPED = 0.1, 0.01
@@ -68,7 +70,7 @@ class ModalMethod:
         problem = system.problem
         widths = [each.width for each in equation_features(problem) if each.thin]
         # What is too narrow for the finest nodes is in none of their modes.
-        widths += [each.width for each in initial_features(problem) if each.width < _ACROSS / counts[-1]]
+        widths += [each.width for each in initial_features(problem) if each.width < _HIDDEN / counts[-1]]
         narrow = _ACROSS / min(widths, default=1.0)
         least = min(max(narrow, _UNSTABLE * _highest_unstable(system, counts[-1])), counts[-3])
         beyond = initial_shares_beyond(system, counts[-1])

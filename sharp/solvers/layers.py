@@ -63,7 +63,7 @@ def _along(system: FirstOrderSystem, index: int, axis: str) -> tuple[Array, Arra
     problem, along = system.problem, system.space.index(axis)
     bounds = np.array([problem.bounds[name] for name in system.space])
     points = np.tile(bounds[:, 0] + _BESIDE * np.diff(bounds)[:, 0], (_PLACES, 1))
-    points[:, along] = np.linspace(*bounds[along], _PLACES)
+    points[:, along] = np.linspace(*problem.bounds[axis], _PLACES)
     # The factors of a linear problem hold no field.
     arguments = [*points.T, problem.time[0] if problem.time else 0.0, *np.zeros(len(system.jets))]
     factors = np.zeros((3, _PLACES))

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from sharp.document import style_sheet
 from sharp.errors import InputError
 from sharp.view.watching import ORDER, Campaign, Watch
 
@@ -28,6 +27,7 @@ HOST = "127.0.0.1"
 COOKIE = "sharp-view"
 LOOK_S = 0.4  # between two looks at the files of the runs that are shown
 AGAIN_S = 5.0  # after which a run is looked at even if no file has changed: whoever steered it may be gone
+START_S = 0.5  # before the list of runs is read
 LIST_S = 1.0  # between two versions of the list of runs
 MOST = 6  # runs side by side
 _POLICY = (
@@ -110,6 +110,8 @@ class _Site:
         await asyncio.to_thread(thread.join)
 
     def _read(self, over: threading.Event) -> None:
+        # The first page does not wait for what reading loads.
+        over.wait(START_S)
         while not over.is_set():
             for _ in self.watch.read_rows():
                 # Requests come first: reading gives up the interpreter between two runs.
@@ -224,6 +226,8 @@ class _Site:
     async def style(self, _: Request) -> Response:
         """Return the style sheet of every report, and what only this page has."""
         from starlette.responses import Response
+
+        from sharp.document import style_sheet
 
         own = (Path(__file__).parent / "view.css").read_text(encoding="utf-8")
         return Response(style_sheet() + own, media_type="text/css")

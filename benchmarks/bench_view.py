@@ -95,7 +95,7 @@ def _whole_list(folder: Path) -> tuple[float, float]:
 
 
 def _updates(folder: Path, lines: list[bytes]) -> list[float]:
-    """Return after how many seconds each line of the journal of the run `live` was at the reader of its page."""
+    """Return after how many seconds each effect in the journal of the run `live` was at the reader of its page."""
     path, delays = folder / "live" / "journal.jsonl", []
     path.write_bytes(b"".join(lines[:HALF]))
     arrived: list[float] = []
@@ -110,11 +110,15 @@ def _updates(folder: Path, lines: list[bytes]) -> list[float]:
         while not arrived:
             time.sleep(0.05)
         for line in lines[HALF:]:
-            time.sleep(1.0)
+            shown = b'"event":"effect"' in line
+            if shown:
+                time.sleep(1.0)
             told = len(arrived)
             with path.open("ab") as journal:
                 journal.write(line)
             written = time.perf_counter()
+            if not shown:
+                continue
             while len(arrived) == told:
                 time.sleep(0.01)
             delays.append(arrived[-1] - written)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 COOKIE = "sharp-view"
-LOOK_S = 0.4  # between two looks at the files of the runs that are shown
+LOOK_S = 0.25  # between two looks at the files of the runs that are shown
 AGAIN_S = 5.0  # after which a run is looked at even if no file has changed: whoever steered it may be gone
 START_S = 0.5  # before the list of runs is read
 LIST_S = 1.0  # between two versions of the list of runs
@@ -98,6 +98,7 @@ def make_app(folder: Path, campaign: Campaign, token: str) -> Starlette:
 class _Site:
     def __init__(self, watch: Watch, token: str) -> None:
         self.watch, self.token = watch, token
+        self._followers = 0
 
     @asynccontextmanager
     async def reading(self, _: Starlette) -> AsyncIterator[None]:
@@ -114,8 +115,9 @@ class _Site:
         over.wait(START_S)
         while not over.is_set():
             for _ in self.watch.read_rows():
-                # Requests come first: reading gives up the interpreter between two runs.
-                if over.wait(0.002):
+                # Requests come first: reading gives up the interpreter between two runs, for longer where a page of
+                # a run is followed.
+                if over.wait(0.05 if self._followers else 0.002):
                     return
             over.wait(2 * LIST_S)
             self.watch.find()
@@ -191,11 +193,15 @@ class _Site:
     async def _parts(self, names: list[str]) -> AsyncIterator[str]:
         """Yield what changes of some runs; what the journal tells does not wait for what needs the method's state."""
         found: asyncio.Queue[str] = asyncio.Queue()
-        async with asyncio.TaskGroup() as group:
-            for made in (self.watch.quick, self.watch.slow):
-                group.create_task(self._follow(names, made, found))
-            while True:
-                yield await found.get()
+        self._followers += 1
+        try:
+            async with asyncio.TaskGroup() as group:
+                for made in (self.watch.quick, self.watch.slow):
+                    group.create_task(self._follow(names, made, found))
+                while True:
+                    yield await found.get()
+        finally:
+            self._followers -= 1
 
     async def _follow(
         self, names: list[str], made: Callable[[str, str], dict[str, str]], found: asyncio.Queue[str]
@@ -204,6 +210,7 @@ class _Site:
         seen: dict[str, tuple[Any, float]] = {}
         clock = asyncio.get_running_loop().time
         while True:
+            began = clock()
             for number, name in enumerate(names):
                 stamp, looked = seen.get(name, (None, 0.0))
                 current = await asyncio.to_thread(self._stamp, name)
@@ -216,7 +223,8 @@ class _Site:
                     if sent.get(slot) != html:
                         sent[slot] = html
                         found.put_nowait(_event(slot, html))
-            await asyncio.sleep(LOOK_S)
+            # What takes long to make leaves as much time to others.
+            await asyncio.sleep(max(LOOK_S, clock() - began))
 
     def _stamp(self, name: str) -> Any:
         from sharp.view.finding import signature

@@ -92,7 +92,7 @@ def view(path: Path, spent: ClusterUsage | None = None) -> Status:
         best_nrmse_reference=scores.get("nrmse_reference"),
         best_residual=scores.get("residual"),
         verified=_verdict(record) if manifest.get("data", {}).get("kind") == "none" else None,
-        reading=tuple(readings(record.effects)),
+        reading=tuple(readings(record.effects, len(config["models"]["judges"]))),
         budgets=_budgets(manifest, record, ledger, spent) if ledger else (),
         warnings=record.warnings,
     )

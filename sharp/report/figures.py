@@ -65,14 +65,11 @@ def course(evidence: ReportData) -> Figure | None:
     title = "Error against evaluations"
     if not any(spot.error is not None for spot in panel.spots):
         return None
-    meaning = "filled for the error against the data set and hollow for that against the reference solution"
-    if not evidence.referenced:
-        meaning = "at the score that ranks it; no errors are known"
-    caption = (
-        f"Each mark is a validation run, {meaning}. Steps follow the program that leads after each evaluation, "
-        "thin lines lead from a program to what came of it. Failed runs are above the chart. The data-set error is the "
-        "distance of the data set from the reference solution."
-    )
+    caption = "Each mark is a validation run; failed ones are above the chart."
+    if evidence.referenced:
+        caption += " The data-set error is the distance of the data set from the reference solution."
+    else:
+        caption += " The score ranks programs; no errors are known."
     across = "evaluation (run on validation data)"
     upwards = "error (nRMSE)" if evidence.referenced else "combined score"
     chart = Panels("error-chart", title, upwards, (drawn,), across)
@@ -320,7 +317,7 @@ def _pictured(evidence: ReportData) -> Iterator[tuple[str, str]]:
 
 
 def picture(evidence: ReportData) -> Figure | None:
-    """Return the winner's solution of the first field at the last time, beside the truth; None where there is none."""
+    """Return the winner's solution of the first field, beside the truth; None where there is none."""
     arrays = next(filter(None, (_load(evidence, path) for path, _ in _pictured(evidence))), None)
     if arrays is None:
         return None
@@ -330,13 +327,15 @@ def picture(evidence: ReportData) -> Figure | None:
         return None
     t, x, panels = arrays.get("t"), arrays.get("x"), tuple[Panel, ...]()
     dimensions = named["solver"].ndim - (t is not None)
+    if t is not None and len(t) > 1:
+        # Where the solution varies most: at the last time many have come to rest.
+        later = named["solver"][1:]
+        shown = 1 + int(np.argmax(np.nanstd(later, axis=tuple(range(1, later.ndim)))))
+        t, named = t[shown : shown + 1], {name: each[shown : shown + 1] for name, each in named.items()}
     if dimensions == 2:
         panels = tuple(_maps(field, {"solver": named["solver"]}, t, signed=False))
     elif dimensions == 1 and x is not None and t is not None:
-        # Where the solution varies most: at the last time many have come to rest.
-        shown = 1 + int(np.argmax(np.std(named["solver"][1:], axis=1))) if len(t) > 1 else 0
-        t = t[shown : shown + 1]
-        panels = tuple(_lines({name: values[shown : shown + 1] for name, values in named.items()}, x, t))
+        panels = tuple(_lines(named, x, t))
     if not panels:
         return None
     chart = Panels(

@@ -67,10 +67,28 @@ def plan(config: RunConfig) -> dict[str, Any]:
     }
 
 
-def format_plan(planned: dict[str, Any]) -> str:
-    """Return the plan as text for a person."""
-    from yaml import safe_dump
+def _changes(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the options that differ from the defaults, in the form of `--set`."""
+    usual = _by_name(to_plain(RunConfig(problem=config["problem"])))
+    for name, value in _by_name(config).items():
+        if name == "problem" or value != usual.get(name):
+            yield f"{name}={value}"
 
+
+def _by_name(options: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested options as a flat mapping of `group.option`."""
+    flat: dict[str, Any] = {}
+    for name, value in options.items():
+        flat |= (
+            _by_name(value, f"{prefix}{name}.")
+            if isinstance(value, dict) and value
+            else {f"{prefix}{name}": value}
+        )
+    return flat
+
+
+def format_plan(planned: dict[str, Any]) -> str:
+    """Return the plan as text for a person: of the configuration what is not as by default."""
     calls = [
         f"  {name:10} {s['expected']:7.1f} expected, {s['most']:g} at most"
         for name, s in planned["calls"].items()
@@ -78,8 +96,8 @@ def format_plan(planned: dict[str, Any]) -> str:
     ]
     dollars = planned["dollars"]
     lines = [
-        "Configuration",
-        *(f"  {line}" for line in safe_dump(planned["config"], sort_keys=False).splitlines()),
+        "Configuration, where it differs from the defaults (--json shows all)",
+        *(f"  {line}" for line in _changes(planned["config"])),
         *([NO_REFERENCE] if planned["no_reference"] else []),
         "Language-model calls",
         *calls,

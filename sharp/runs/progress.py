@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 from sharp.config import RunConfig, to_plain
-from sharp.document import clean, duration_text, error_text, left_text, wrapped
+from sharp.document import LiveLine, duration_text, error_text, left_text
 from sharp.evaluation import AGREEMENT, Evaluation, Scores, Target, metric, ranking
 from sharp.llm import ChatReply
 from sharp.runs.effects import ProgressEvent
@@ -32,8 +32,6 @@ from sharp.tournament import (
 )
 
 if TYPE_CHECKING:
-    from rich.live import Live
-
     from sharp.runs.directory import RunDirectory
 
 
@@ -67,10 +65,12 @@ class ProgressView:
     """Tells the story of a run line by line, and keeps one live line of counters and time left on a terminal."""
 
     def __init__(self, run: RunDirectory | None, say: Callable[[str], None] | None = None) -> None:
-        self._say, self._run = say, run
-        self._live = _live() if say is None else None
+        self._listener, self._run = say, run
+        # What the live line tells: set by what was reported last.
+        self._now: Callable[[], str] = str
+        self._live = LiveLine(lambda: self._now()) if say is None else None
         self._start = self._stage_start = time.monotonic()
-        self._stage, self._rounds = "", 0
+        self._stage, self._stage_first, self._rounds = "", 0, 0
         self._open: dict[str, float] = {}
         self._calls = self._tokens = self._runs = 0
         self._written: dict[str, None] = {}
@@ -85,21 +85,25 @@ class ProgressView:
             first_ones = first.get(run.config.method, run.config.genesis.candidates)
             # How many programs the method writes, not counting those of judges and repairs.
             self._wanted = first_ones + search_steps(to_plain(run.config))
-            self._line(f"{run.problem.title}: {run.config.method}, run directory {run.path}")
+            self.say(f"{run.problem.title}: {run.config.method}, run directory {run.path}")
             self._tell_context()
 
     def on_data(self, done: int, total: int, message: str) -> None:
-        """Report work on reference data: at most a line every five seconds where lines are kept."""
+        """Report work on reference data."""
+        self.on_work(done, total, f"data: {message}")
+
+    def on_work(self, done: int, total: int, message: str) -> None:
+        """Report how much of some work is done: at most a line every five seconds where lines are kept."""
         now = time.monotonic()
         if self._stage != message:
-            self._stage, self._stage_start = message, now
-        left = left_text(now - self._stage_start, done, total)
-        text = f"data: {message} ({done}/{total}{left})"
-        if self._live is not None:
-            self._status(text)
+            # What an earlier call did says nothing about how fast this one is.
+            self._stage, self._stage_start, self._stage_first = message, now, done
+        text = partial(self._work_text, done, total, now - self._stage_start)
+        if self._on_terminal:
+            self._show(text)
         elif done in (0, total) or now - self._last_data > 5:
             self._last_data = now
-            self._line(text)
+            self.say(text())
 
     def on_effect(self, progress: ProgressEvent) -> None:
         """Report one step of a run."""
@@ -114,17 +118,21 @@ class ProgressView:
             self._count(progress)
         elif isinstance(progress.reply, Tournament):
             self._barrier(progress.path, progress.reply)
-        if self._live is not None:
-            self._status(self._counters())
+        self._show(self._counters)
 
     def on_warning(self, sentence: str) -> None:
         """Report something that the user should know."""
-        self._line(f"warning: {sentence}")
+        self.say(f"warning: {sentence}")
 
     def close(self) -> None:
         """Clear the live line."""
         if self._live is not None:
-            self._live.stop()
+            self._live.close()
+
+    def _work_text(self, done: int, total: int, seconds: float) -> str:
+        """Return the work that was reported after some seconds of it."""
+        first = self._stage_first
+        return f"{self._stage} ({done}/{total}{left_text(seconds, done - first, total - first)})"
 
     def _count(self, progress: ProgressEvent) -> None:
         if isinstance(progress.reply, ChatReply):
@@ -145,9 +153,7 @@ class ProgressView:
         name = f"final run, {path.removeprefix('finalize/')}" if last else candidate_of(path)
         short = " in its short run" if split == "smoke" else ""
         known = " (known from an earlier run)" if evaluation.environment.get("cached") else ""
-        self._line(
-            f"  {name}{short}: {_outcome(evaluation, self._told)}{self._lead(path, evaluation)}{known}"
-        )
+        self.say(f"  {name}{short}: {_outcome(evaluation, self._told)}{self._lead(path, evaluation)}{known}")
 
     def _lead(self, path: str, evaluation: Evaluation) -> str:
         """Return whether a run on validation data has the smallest error so far, and how much smaller it is."""
@@ -162,24 +168,24 @@ class ProgressView:
         runs = (run.evaluation for run in state.executions if run.split == "validation")
         self._least = min([self._least, *(self._told.value(run) for run in runs)])
         if name == "analysis" and state.analysis is not None:
-            self._line(f"analysis: strategy {state.analysis.strategy or 'left open'}")
+            self.say(f"analysis: strategy {state.analysis.strategy or 'left open'}")
         elif name == "genesis":
             number, different = (
                 len(state.candidates),
                 len(distinct(state.candidates.values(), self._function)),
             )
             written = f"{number} programs{f' ({different} distinct)' if different < number else ''}"
-            self._line(f"genesis: {written}, {len(state.discarded)} unusable answers")
+            self.say(f"genesis: {written}, {len(state.discarded)} unusable answers")
             for reason, times in Counter(state.discarded.values()).items():
-                self._line(f"    {times} x {reason}")
+                self.say(f"    {times} x {reason}")
             self._tell_context([candidate.code for candidate in state.candidates.values()], short=True)
         elif name == "smoke":
             passed = sum(run.evaluation.ok for run in state.smoke.values())
-            self._line(f"smoke: {passed} of {len(state.smoke)} programs passed their short run")
+            self.say(f"smoke: {passed} of {len(state.smoke)} programs passed their short run")
         elif name == "best-of-n":
-            self._line(f"{name}: {len(best_first(state))} programs ran; {_best_so_far(state)}")
+            self.say(f"{name}: {len(best_first(state))} programs ran; {_best_so_far(state)}")
         elif name.partition("/")[0] == "search":
-            self._line(
+            self.say(
                 f"search: {sum(step.move != 'reset' for step in state.search)} steps; {_best_so_far(state)}"
             )
         elif name.endswith("/selection"):
@@ -188,7 +194,7 @@ class ProgressView:
             self._round(state)
         elif name == "finalize" and state.best is not None:
             opened = "nothing was run" if state.test is None else "test data opened once"
-            self._line(f"winner {state.best}; {opened}")
+            self.say(f"winner {state.best}; {opened}")
 
     def _selection(self, selections: Sequence[Selection]) -> None:
         if not selections:
@@ -197,10 +203,10 @@ class ProgressView:
         named = ", ".join(
             f"{name}{f' ({times} judges)' if times > 1 else ''}" for name, times in chosen.items()
         )
-        self._line(f"cycle {selections[0].cycle}: the judges have read the programs and nominate {named}")
+        self.say(f"cycle {selections[0].cycle}: the judges have read the programs and nominate {named}")
         for selection in selections:
             if not_read := not_read_in_full(selection):
-                self._line(f"  judge {selection.judge} read {len(selection.shown)} programs; {not_read}")
+                self.say(f"  judge {selection.judge} read {len(selection.shown)} programs; {not_read}")
         self._stage_start, self._rounds = time.monotonic(), 0
 
     def _round(self, state: Tournament) -> None:
@@ -213,23 +219,24 @@ class ProgressView:
             judges.setdefault(_turn(turn), []).append(str(turn.judge))
         did = "; ".join(f"{_judges(who)} {what}" for what, who in judges.items() if what)
         stands = f"{_best_so_far(state)}{'' if last.reason == 'goes on' else f'; {last.reason}'}"
-        self._line(f"round {last.cycle}.{last.round}: {f'{did}; ' if did else ''}{stands}")
+        self.say(f"round {last.cycle}.{last.round}: {f'{did}; ' if did else ''}{stands}")
         if self._fronts and (members := front_text(state)):
-            self._line(f"  front of error against run time: {members}")
+            self.say(f"  front of error against run time: {members}")
 
     def _tell_context(self, codes: Sequence[str] = (), *, short: bool = False) -> None:
         """Tell whether judges' first turns fit; in `short` only of those that do not."""
         if self._run is not None:
             for line in context_plan(self._run.config, self._run.cards, codes):
                 if not short or "; only " in line:
-                    self._line(line)
+                    self.say(line)
 
     def _counters(self) -> str:
-        busy = ", ".join(list(self._open)[:3]) + (" …" if len(self._open) > 3 else "")
+        paths = list(self._open)
+        busy = ", ".join(paths[:3]) + (" …" if len(paths) > 3 else "")
         number, now = len(self._written), time.monotonic()
         stage = now - self._stage_start
         parts = [f"{number}/{self._wanted} programs{left_text(stage, number, self._wanted)}"]
-        if any(path.startswith("finalize/") for path in self._open):
+        if any(path.startswith("finalize/") for path in paths):
             parts = ["final runs"]
         elif number >= self._wanted:
             most = self._run.config.synthesis.max_rounds if self._run is not None and self._rounds else 0
@@ -239,24 +246,24 @@ class ProgressView:
                 else []
             )
         parts += [f"{self._calls} calls", f"{self._tokens} tokens", f"{self._runs} runs"]
-        return f"{now - self._start:5.0f} s  {', '.join(parts)}  [{busy}]"
+        return f"{', '.join(parts)}  [{busy}]"
 
-    def _line(self, text: str) -> None:
-        if self._say is not None:
-            self._say(text)
-        elif self._live is None:
-            sys.stderr.write(f"{clean(text)}\n")
-            sys.stderr.flush()
-        else:
-            # Messages of programs are among these lines: no control character of theirs reaches the terminal.
-            for line in wrapped(clean(text), self._live.console.width):
-                self._live.console.out(line, highlight=False, style=_style(text))
+    @property
+    def _on_terminal(self) -> bool:
+        return self._live is not None and self._live.shown
 
-    def _status(self, text: str) -> None:
-        from rich.text import Text
-
+    def say(self, text: str) -> None:
+        """Write a line that stays."""
         if self._live is not None:
-            self._live.update(Text(clean(text), no_wrap=True, overflow="ellipsis"), refresh=True)
+            self._live.say(text, _style(text))
+        elif self._listener is not None:
+            self._listener(text)
+
+    def _show(self, now: Callable[[], str]) -> None:
+        """Let the live line tell something else from now on."""
+        self._now = now
+        if self._live is not None:
+            self._live.refresh()
 
 
 def _style(text: str) -> str:
@@ -358,18 +365,3 @@ def front_text(state: Tournament) -> str:
         f"{run.candidate} {run.metric:.3e} in {duration_text(run.evaluation.steady_time_s)}"
         for run in members
     )
-
-
-def _live() -> Live | None:
-    """Return a line that stays at the bottom of the terminal, None where standard error is none."""
-    if not sys.stderr.isatty():
-        return None
-    from rich.console import Console
-    from rich.live import Live
-
-    console = Console(stderr=True, emoji=False)
-    live = Live(
-        console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
-    )
-    live.start()
-    return live

@@ -13,6 +13,7 @@ from sharp.solvers.cross_check import ENOUGH, CrossCheck, compare_solutions, sec
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import (
     CLOCKS,
+    Activity,
     ClockName,
     Deadline,
     NumericalMethod,
@@ -41,6 +42,7 @@ from sharp.solvers.verification import (
 )
 
 Listener = Callable[[str], None]
+ActivityListener = Callable[[Activity], None]
 
 # Where checks doubt a solution whose refinements agree, it is refined further, to this share of the accuracy.
 STRICTER = 0.03
@@ -81,9 +83,17 @@ class _Task:
     limits: CheckTolerances
     deadline: Deadline
     listener: Listener
+    on_activity: ActivityListener
 
-    def say(self, attempt: ResolutionAttempt) -> None:
-        self.listener(attempt_text(attempt))
+    def say(self, told: ResolutionAttempt | Activity) -> None:
+        """Tell what is done in a refinement, within all that is left."""
+        if isinstance(told, Activity):
+            self.begin(told.text, told.expected_s)
+        else:
+            self.listener(attempt_text(told))
+
+    def begin(self, text: str, expected_s: float | None = None) -> None:
+        self.on_activity(Activity(text, self.deadline.remaining_s, expected_s))
 
 
 def solve_problem(
@@ -92,10 +102,12 @@ def solve_problem(
     listener: Listener = lambda _: None,
     methods: Sequence[NumericalMethod] | None = None,
     known: Sequence[Diagnostic] | None = None,
+    on_activity: ActivityListener = lambda _: None,
 ) -> Solution:
     """Return the answer to a problem; one that cannot be solved or has open questions is not solved.
 
-    `known` is what the check of the problem has found, where it has been made before.
+    `known` is what the check of the problem has found, where it has been made before. `listener` is told what came of
+    each step, `on_activity` what is begun.
 
     Raises `UnsupportedProblem` for equations that no method here can treat, and `ConfigurationError` for a method that
     is unknown or cannot treat them.
@@ -112,7 +124,7 @@ def solve_problem(
         return replace(begun, verdict=Verdict("rejected", "; ".join(refused)))
     if asked:
         return replace(begun, verdict=Verdict("needs_clarification", "; ".join(asked)))
-    task = _task(problem, options, listener)
+    task = _task(problem, options, listener, on_activity)
     begun = replace(begun, accuracy=task.limits.accuracy)
     available = all_methods() if methods is None else methods
     solved = _solved(task, recommend(task.system, available, options.method), begun)
@@ -149,11 +161,16 @@ def verify_study(
     return replace(judged, seconds=refinement.seconds + time.perf_counter() - start)
 
 
-def _task(problem: Problem, options: SolveOptions, listener: Listener) -> _Task:
+def _task(
+    problem: Problem,
+    options: SolveOptions,
+    listener: Listener,
+    on_activity: ActivityListener = lambda _: None,
+) -> _Task:
     system = system_of(problem)
     limits = limits_of(system, options.accuracy or aimed_accuracy(problem))
     deadline = Deadline.within(options.time_limit or problem.limits.wall_s, CLOCKS[options.clock])
-    return _Task(system, options, limits, deadline, listener)
+    return _Task(system, options, limits, deadline, listener, on_activity)
 
 
 def _judged(task: _Task, tried: Solution, choice: MethodRanking, best: MethodResult) -> Solution:
@@ -188,6 +205,7 @@ def _alternatives(task: _Task, best: MethodResult) -> tuple[DiscreteSolution, ..
     solution = best.refinement.solution
     if solution is None or best.verdict == "failed":
         return ()
+    task.begin("looking for other solutions")
     return other_solutions(task.system, solution, task.deadline.at_most(_OTHERS))
 
 
@@ -290,6 +308,7 @@ def _coarse_quantities(task: _Task, trial: MethodResult) -> bool:
 def _checked(task: _Task, refinement: RefinementStudy) -> MethodResult:
     if refinement.solution is None:
         return MethodResult(refinement)
+    task.begin(f"checks of the solution by {display_name(refinement.method)}")
     enough = Deadline.within(max(LEAST_CHECKS, CHECKS * task.deadline.remaining_s), task.deadline.clock)
     checks = verify(task.system.problem, refinement, task.limits, task.options.compare, enough)
     return MethodResult(refinement, checks)

@@ -12,7 +12,14 @@ from sharp.problems import Problem
 from sharp.solvers.data_features import moments_of_events
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
-from sharp.solvers.method import Deadline, NumericalMethod, SolverFailed, TimeLimitExceeded, too_long
+from sharp.solvers.method import (
+    Activity,
+    Deadline,
+    NumericalMethod,
+    SolverFailed,
+    TimeLimitExceeded,
+    too_long,
+)
 from sharp.solvers.sample_points import Norm, evaluate, interior_points, relative_distance, sample_times
 from sharp.solvers.system import FirstOrderSystem, real
 from sharp.solvers.traits import has_travelling_jumps
@@ -110,7 +117,8 @@ class RefinementStudy:
         return sum(attempt.seconds for attempt in self.attempts)
 
 
-Listener = Callable[[ResolutionAttempt], None]
+# Is told what is begun, and what came of it.
+Listener = Callable[[ResolutionAttempt | Activity], None]
 
 
 def refine(
@@ -228,6 +236,9 @@ class _Course:
         self, resolution: int, steps: float, limit: Deadline
     ) -> tuple[DiscreteSolution | None, ResolutionAttempt]:
         start, attempt = limit.clock(), ResolutionAttempt(self._method.name, resolution, 0.0)
+        expected = predict_seconds(self._attempts, resolution, len(self._system.space)) or None
+        text = f"{self._method.name}, resolution {resolution}"
+        self._listener(Activity(text, self._deadline.remaining_s, expected))
         try:
             # What overflows on the way to a blow-up is told by the method's failure or by the difference.
             with np.errstate(all="ignore"):

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hpc.errors import ExpectedError
-from sharp.document import Block, Note, Section, error_text, render_part
+from sharp.document import MISSING, Block, Note, Section, error_text, plural, render_part
 from sharp.runs import Status, view
 from sharp.view.finding import Signature, find_runs, signature
 from sharp.view.parts import recorded, replayed
 
 # What a folder's campaign is told of: handed in by whoever may ask for it.
 Campaign = Callable[[Path], tuple[Block, ...]]
-ORDER = ("now", "glance", "jobs", "lineage", "story", "programs", "reasons", "ledger")
+ORDER = ("now", "glance", "jobs", "lineage", "story", "programs", "failures", "reasons", "ledger")
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,18 @@ class Row:
         """Return the row of a run that has been looked at."""
         dollars = "unknown" if seen.dollars is None else f"${seen.dollars:.2f}"
         stage = seen.stage if seen.finished or seen.controller else f"{seen.stage}, no process is running"
-        spent = f"{seen.calls} calls, {seen.executions} runs, {dollars}"
-        return cls(name, seen.problem, seen.method, stage, error_text(seen.best_nrmse), spent)
+        spent = f"{plural(seen.calls, 'call')}, {plural(seen.executions, 'run')}, {dollars}"
+        return cls(name, seen.problem, seen.method, stage, _best(seen), spent)
+
+
+def _best(seen: Status) -> str:
+    """Return the error of the best program: against the reference solution, where that is known."""
+    known = {
+        "the reference solution": seen.best_nrmse_reference,
+        "the data": seen.best_nrmse,
+        "its equations (residual)": seen.best_residual,
+    }
+    return next((f"{error_text(e)} against {what}" for what, e in known.items() if e is not None), MISSING)
 
 
 @dataclass

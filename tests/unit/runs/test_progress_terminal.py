@@ -10,8 +10,6 @@ import time
 
 import pytest
 
-import pytest
-
 from sharp.config import RunConfig
 from sharp.evaluation import Scores
 from sharp.runs.effects import ProgressEvent

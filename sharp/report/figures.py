@@ -157,7 +157,7 @@ def _seconds(run: Execution) -> float:
 
 def _member(evidence: ReportData, run: Execution) -> tuple[str, ...]:
     scores, name = run.evaluation.scores, run.candidate
-    errors = (scores.nrmse_reference, scores.nrmse) if scores else (None, None)
+    errors: tuple[float | None, ...] = (scores.nrmse_reference, scores.nrmse) if scores else (None, None)
     if not evidence.referenced:
         errors = (evidence.ranked_by(name),)
     time = duration_text(run.evaluation.steady_time_s)

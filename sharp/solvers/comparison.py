@@ -25,7 +25,7 @@ from sharp.solvers.data_features import (
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.feature_checks import Shells, event_times
 from sharp.solvers.grid import Array
-from sharp.solvers.refine import eigenvalue_distance, norm_of
+from sharp.solvers.refine import eigenvalue_distance, norm_of, usual_sizes
 from sharp.solvers.sample_points import (
     evaluate,
     interior_points,
@@ -35,6 +35,7 @@ from sharp.solvers.sample_points import (
     sample_times,
     sizes,
 )
+from sharp.solvers.system import system_of
 
 # Many places at some times; some places at many times.
 PLACES, MOMENTS = {1: 6000, 2: 6000, 3: 12000}, 9
@@ -79,7 +80,8 @@ class _Difference:
         self._problem, self._first, self._second = problem, first, second
         self._count = PLACES[len(problem.space)]
         self._places = interior_points(problem, self._count, start=_FIRST)
-        self._scale = sizes(evaluate(second, self._places[:500], self._moments(MOMENTS)))
+        values = evaluate(second, self._places[:500], self._moments(MOMENTS))
+        self._scale = np.maximum(sizes(values), usual_sizes(system_of(problem), values))
 
     def distance(self) -> float:
         """Return the square root of the largest mean square, and of what is found beside it."""

@@ -256,9 +256,11 @@ class FemSystem(SemiDiscreteSystem):
 
     def jacobian(self, time: float, state: Array) -> Any:
         """Return the derivatives [f, f] of the rates by the free values."""
-        values = self.values(np.array([time]), state[None])
-        whole = self._operator if self.constant else self._matrix(self._form, time, values.ravel())
-        matrix = self._among_free(whole)
+        if self.constant:
+            matrix = self._free_operator
+        else:
+            values = self.values(np.array([time]), state[None])
+            matrix = self._among_free(self._matrix(self._form, time, values.ravel()))
         if self._pinned:
             from scipy import sparse
 
@@ -498,6 +500,10 @@ class FemSystem(SemiDiscreteSystem):
     def _operator(self) -> Any:
         """The derivatives of the integrals where they are always the same."""
         return self._matrix(self._form, 0.0, np.zeros(self._all))
+
+    @cached_property
+    def _free_operator(self) -> Any:
+        return self._among_free(self._operator)
 
     @cached_property
     def _driven(self) -> bool:

@@ -139,7 +139,8 @@ class BorderedSystem:
             return np.block([[matrix, columns], [rows, np.zeros((len(rows), len(rows)))]])
         from scipy import sparse
 
-        return sparse.block_array([[matrix, sparse.csr_array(columns)], [sparse.csr_array(rows), None]])
+        blocks = [[matrix, sparse.csr_array(columns)], [sparse.csr_array(rows), None]]
+        return sparse.block_array(blocks, format="csr")
 
     def factorise(self, matrix: Any) -> Solve:
         """Return the function that solves systems with the bordered matrix; raises `Singular`."""

@@ -85,7 +85,7 @@ async def test_what_is_refused_says_where_it_is_wrong_and_what_is_valid(folder: 
     async with connected(folder) as call:
         broken = (await call("solve", problem=ROD.replace("type: dirichlet", "type: dirichlett")))["error"]
         assert broken["kind"] == "SpecificationError"
-        assert broken["faults"][0]["place"].startswith(f"{folder}/specification.yaml:12: boundary")
+        assert broken["faults"][0]["place"].startswith(f"{folder}/specification.yaml:11: boundary")
         assert "did you mean 'dirichlet'?" in broken["faults"][0]["message"]
         unknown = (await call("solve", problem="burgerss"))["error"]
         assert "did you mean 'burgers'?" in unknown["message"]

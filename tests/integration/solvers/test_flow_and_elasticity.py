@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from sharp.problems import Problem, check_well_posedness, parse_problem
+from sharp.solvers.comparison import solution_distance
+from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.driver import SolveOptions, solve_problem
 from sharp.solvers.exact import exact_errors
 from sharp.solvers.fem import FiniteElements
+from sharp.solvers.grid import Array
 from sharp.solvers.method import Deadline
 from sharp.solvers.solution import Solution
 from sharp.solvers.system import UnsupportedProblem, system_of
@@ -79,6 +82,18 @@ def test_stokes_flow_with_its_pressure_is_verified_however_equations_are_ordered
     errors = exact_errors(found.problem, found.trial.refinement.solution) if found.trial else None
     assert errors is not None
     assert errors.l2 < 1e-3
+
+
+def test_solutions_whose_pressure_is_as_good_as_none_are_compared_by_the_forces_of_the_flow() -> None:
+    def flow(noise: float) -> DiscreteSolution:
+        def evaluated(points: Array, times: Array) -> Array:
+            x, y = np.pi * points.T
+            values = [np.sin(x) * np.cos(y), -np.cos(x) * np.sin(y), noise * np.cos(9 * x)]
+            return np.repeat(np.array(values)[:, None], len(times), axis=1)
+
+        return DiscreteSolution("fem", 8, evaluated, 100)
+
+    assert 1e-7 < solution_distance(stokes(), flow(1e-6), flow(-1e-6)) < 1e-4
 
 
 def test_a_pressure_without_level_is_asked_for_and_flow_that_does_not_balance_is_refused() -> None:

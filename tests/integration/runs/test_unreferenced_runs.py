@@ -86,7 +86,7 @@ def solver(w0_batch, w_t0_batch, t_coordinate):
 CHECKS = [*list(ANALYSIS.values())[:4], verdict(bounds=[], recommended=["implicit"], stiff=False)]
 FAST = (
     *("evaluation.data_kind=none", "evaluation.smoke=1", "evaluation.validation=2", "evaluation.test=2"),
-    *("evaluation.cache=off", "evaluation.workers=1", "evaluation.x64_check=false", "synthesis.repairs=0"),
+    *("evaluation.workers=1", "evaluation.x64_check=false", "synthesis.repairs=0"),
 )
 
 
@@ -127,9 +127,16 @@ class Author:
         return None
 
 
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What all runs share: what programs find here, and how the programs did that several of them have."""
+    return tmp_path_factory.mktemp("measured")
+
+
 @pytest.fixture(autouse=True)
-def _places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _places(tmp_path: Path, measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHARP_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("SHARP_CACHE", str(measured))
 
 
 @pytest.fixture

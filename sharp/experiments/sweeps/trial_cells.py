@@ -37,7 +37,7 @@ from sharp.experiments.sweeps.sweep_log import UsageTotals
 from sharp.llm import RULE_BASED, CallTotals
 from sharp.runs import Clock
 
-NEEDS_S = 1800
+NEEDS_S = 900
 """Seconds that a trial may need: a job with less time left takes none. One that is cut off goes on in another job."""
 
 Perform = Callable[[Path, BenchmarkTrial], Awaitable[None]]

@@ -199,8 +199,11 @@ class SlurmBackend:
         await self._pool.shut_down()
 
     async def perform(self, folder: Path, needs_s: int, done: Callable[[], bool]) -> None:
-        """Have an element do what a folder asks for, until `done`; raises as `Dispatcher.perform` does."""
-        needs = min(needs_s, int(self._dispatcher.longest_s))
+        """Have an element do what a folder asks for, until `done`; raises as `Dispatcher.perform` does.
+
+        What may take `needs_s` seconds and goes on where it was cut off is begun with half of a job's time left, too.
+        """
+        needs = min(needs_s, int(self._dispatcher.longest_s / 2))
         await self._dispatcher.perform(WorkItem(_id(folder), folder, needs, {}), done)
 
     @asynccontextmanager

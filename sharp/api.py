@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sharp.problems import Diagnosis
     from sharp.report import ReportFiles
     from sharp.runs import Replay, RunDirectory, RunWorkload, SolverEvaluation
-    from sharp.solvers import Candidate, Solution, SolveOptions, Verdict
+    from sharp.solvers import ActivityListener, Candidate, Solution, SolveOptions, Verdict
     from sharp.tournament import Tournament
 
 __all__ = [
@@ -130,7 +130,12 @@ def diagnosed(problem: ProblemLike) -> tuple[Diagnosis, str]:
 
 
 def solve_diagnosed(
-    diagnosis: Diagnosis, text: str, options: SolveOptions, output: Path | None, listener: Say
+    diagnosis: Diagnosis,
+    text: str,
+    options: SolveOptions,
+    output: Path | None,
+    listener: Say,
+    on_activity: ActivityListener = lambda _: None,
 ) -> Solution:
     """Solve a problem that has been found well posed, and write its files if an output folder is given."""
     from sharp.solvers import Folder, solve_problem
@@ -139,8 +144,11 @@ def solve_diagnosed(
     assert diagnosis.problem is not None, "a problem without open questions can be read"
     if output is not None:
         Folder(output, text).check()
-    solution = solve_problem(diagnosis.problem, options, listener, known=diagnosis.concerns)
+    solution = solve_problem(
+        diagnosis.problem, options, listener, known=diagnosis.concerns, on_activity=on_activity
+    )
     if output is not None:
+        listener(f"writing the report and the solution to {output}")
         export(solution, Folder(output, text))
     return solution
 
@@ -280,11 +288,12 @@ def evaluated(
 
     wanted = SolverEvaluationOptions(**options)
     with progress_view(say=listener) as view:
+        view.on_task("reading the problem")
         loaded = as_problem(problem)
         source = solver if isinstance(solver, str) and "\n" in solver else read_solver(Path(solver))
         if wanted.split == "test":
             view.on_warning(_TEST_SPLIT)
-        return evaluate_solver(loaded, source, wanted, view.on_data)
+        return evaluate_solver(loaded, source, wanted, view.on_data, view.on_task)
 
 
 # Runs

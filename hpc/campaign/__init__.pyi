@@ -15,6 +15,7 @@ from .logs import ADVANCE_LOG as ADVANCE_LOG
 from .logs import follow as follow
 from .logs import logs_of as logs_of
 from .logs import names_of as names_of
+from .logs import newest_logs as newest_logs
 from .logs import newest_of_controller as newest_of_controller
 from .logs import submission_of as submission_of
 from .logs import tail as tail

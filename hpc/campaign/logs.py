@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from hpc.slurm import Campaign, Submission, SubmissionState
@@ -41,6 +42,17 @@ def newest_of_controller(campaign: Campaign, submission_log: SubmissionState) ->
     jobs = (s.job_id for s in reversed(submission_log.of_role("controller")) if s.job_id is not None)
     by_hand = tuple(file for file in (campaign.logs / ADVANCE_LOG,) if file.exists())
     return next((files for job in jobs if (files := logs_of(campaign, job))), by_hand)
+
+
+def newest_logs(campaign: Campaign, count: int) -> tuple[Path, ...]:
+    """Return the files that were printed to last, the newest first."""
+    found: list[tuple[float, Path]] = []
+    for file in campaign.logs.rglob("*"):
+        # A job that ends well takes its log away.
+        with suppress(OSError):
+            if file.suffix in _PRINTED and file.stat().st_size:
+                found.append((file.stat().st_mtime, file))
+    return tuple(file for _, file in sorted(found, reverse=True)[:count])
 
 
 def tail(file: Path, lines: int) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -74,9 +74,12 @@ def _start(slot: Slot, work: Callable[[], None]) -> int:
     if pid:
         return pid
     code = 1
-    with suppress(BaseException):
+    try:
         die_with_parent()
         slot.occupy()
         work()
         code = 0
-    os._exit(code)
+    except BaseException:  # noqa: BLE001  a fork has no caller to raise to: the job's output tells why it failed
+        traceback.print_exc()
+    finally:
+        os._exit(code)

@@ -10,7 +10,8 @@ from sharp.agent.tools import Tool, Toolkit, ToolPort
 from sharp.error_messages import describe, valid_values
 from sharp.errors import ReplyError
 
-# Names that models give a step's reason.
+# Names that models give a step's tool and its reason.
+_TOOL = ("tool", "name", "tool_name", "action")
 _WHY = ("why", "reason", "rationale", "purpose", "description")
 
 
@@ -69,21 +70,26 @@ def read_plan(data: Any) -> ToolPlan:
 
     Raises `ReplyError`, whose sentence is for the model that wrote it.
     """
+    if isinstance(data, dict) and all(isinstance(entry, dict) for entry in data.values()):
+        data = [{"id": name, **entry} for name, entry in data.items()]
     if not isinstance(data, list) or not data:
         raise ReplyError(f"expected a list of steps, found {describe(data)}")
     return ToolPlan(tuple(_read_step(entry, number) for number, entry in enumerate(data, 1)))
 
 
 def _read_step(entry: Any, number: int) -> PlanStep:
-    if not isinstance(entry, dict) or not isinstance(entry.get("tool"), str):
+    tool = next((entry[key] for key in _TOOL if key in entry), None) if isinstance(entry, dict) else None
+    if not isinstance(tool, str):
         raise ReplyError(f"step {number}: expected an object with a tool, found {describe(entry)}")
-    unknown = sorted(entry.keys() - {"id", "tool", "inputs", *_WHY, "outputs"})
+    # A key without a value says nothing: planners write empty parameters, which others choose.
+    entry = {key: value for key, value in entry.items() if value not in (None, "", [], {})}
+    unknown = sorted(entry.keys() - {"id", "inputs", *_TOOL, *_WHY, "outputs"})
     if unknown:
         raise ReplyError(
             f"step {number}: unknown keys {', '.join(unknown)}; valid keys: id, tool, inputs, why"
         )
     step_id = str(entry.get("id", f"s{number}"))
-    inputs = entry.get("inputs") or {}
+    inputs = entry.get("inputs", {})
     if isinstance(inputs, list) and all(
         isinstance(one, dict) and one.keys() == {"port", "from"} for one in inputs
     ):
@@ -91,22 +97,30 @@ def _read_step(entry: Any, number: int) -> PlanStep:
     if not isinstance(inputs, dict):
         raise ReplyError(f"step {step_id}: expected inputs as an object of ports, found {describe(inputs)}")
     read = {
-        str(port): tuple(
-            read_reference(entry, f"step {step_id}, input {port}")
-            for entry in (given if isinstance(given, list) else [given])
-        )
+        str(port): tuple(read_references(given, f"step {step_id}, input {port}"))
         for port, given in inputs.items()
+        if given not in (None, [])
     }
-    return PlanStep(step_id, entry["tool"], read, next((str(entry[key]) for key in _WHY if key in entry), ""))
+    why = next((str(entry[key]) for key in _WHY if key in entry), "")
+    return PlanStep(step_id, tool.strip("` ").removesuffix("()"), read, why)
 
 
-def read_reference(entry: Any, place: str) -> OutputReference:
-    """Return the reference written as `"s3.domain"` or `{"ref": "s3.domain"}`; raises `ReplyError`."""
-    text = entry.get("ref") if isinstance(entry, dict) else entry
-    if not isinstance(text, str) or text.count(".") != 1 or not all(text.split(".")):
-        raise ReplyError(f'{place}: expected a result such as "s1.domain", found {describe(entry)}')
-    step, port = text.split(".")
-    return OutputReference(step, port)
+def read_references(given: Any, place: str) -> Iterator[OutputReference]:
+    """Yield the references of a port: `"s3.domain"`, `{"ref": "s3.domain"}`, a list of such; raises `ReplyError`."""
+    if isinstance(given, list):
+        for entry in given:
+            yield from read_references(entry, place)
+    elif isinstance(given, dict) and len(given) == 1 and given.keys() <= {"ref", "from"}:
+        yield from read_references(next(iter(given.values())), place)
+    else:
+        text = ".".join(map(str, given.values())) if _names_a_port(given) else given
+        if not isinstance(text, str) or text.count(".") != 1 or not all(text.split(".")):
+            raise ReplyError(f'{place}: expected a result such as "s1.domain", found {describe(given)}')
+        yield OutputReference(*text.split("."))
+
+
+def _names_a_port(given: Any) -> bool:
+    return isinstance(given, dict) and [*given] in (["step", "port"], ["step", "output"])
 
 
 def check_plan(plan: ToolPlan, toolkit: Toolkit) -> tuple[str, ...]:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from sharp.agent.plans import PlanStep, ToolPlan, check_plan, read_plan
-from sharp.agent.tools import Tool, ToolError, Toolkit
+from sharp.agent.tools import Parameters, Tool, ToolError, Toolkit
 from sharp.error_messages import describe, valid_values
 from sharp.errors import ReplyError
 from sharp.llm import (
     BOOLEAN,
     REASONING,
     TEXT,
+    Ids,
     JsonSchema,
     checked,
     extract_json,
     form,
     listing,
     one_of,
+    says_something,
     texts_of,
 )
 
@@ -152,10 +155,12 @@ def read_choice(
     The parameters may stand without their wrapper. `others` are those of the tools that were used before, by name.
     Raises `ReplyError` for what the tool does not take, or what does not fit these.
     """
-    data = extract_json(text)
+    data = _choice_in(text, tool)
     known = sorted(data.keys() & _CHOICES)
     if not data.keys() <= _CHOICES and data.keys() <= tool.parameters.model_fields.keys():
         return _parameters(data, tool, others)
+    if len(known) > 1:  # a form filled in: what is left empty was not chosen
+        known = [key for key in known if data[key] not in (None, "", [], {})] or known
     if len(known) != 1:
         found = ", ".join(known) or ", ".join(data) or "nothing"
         raise ReplyError(f"expected exactly one of parameters, need_help, ask_user, found {found}")
@@ -163,7 +168,7 @@ def read_choice(
     if known == ["parameters"]:
         return _parameters(given, tool, others)
     said = texts_of(given)
-    if isinstance(given, dict | bool) or not said:
+    if isinstance(given, dict | bool) or not any(map(says_something, said)):
         raise ReplyError(f"expected {known[0]} as a sentence, found {describe(given)}")
     return ParameterChoice(help=" ".join(said)) if known == ["need_help"] else ParameterChoice(questions=said)
 
@@ -171,9 +176,27 @@ def read_choice(
 _CHOICES = {"parameters", "need_help", "ask_user"}
 
 
+def _choice_in(text: str, tool: Tool) -> dict[str, Any]:
+    """Return the object of an answer, which may also give its keys in tags or on lines of their own."""
+    fields = tool.parameters.model_fields
+    required = [name for name, field in fields.items() if field.is_required()]
+    try:
+        found = extract_json(text)
+    except ReplyError:
+        for keys in filter(None, (["ask_user"], ["need_help"], required)):
+            with suppress(ReplyError):
+                named = extract_json(text, {key: (key,) for key in keys})
+                return {key: value for key, value in named.items() if key in {*fields, *_CHOICES}}
+        raise
+    return found[tool.name] if [*found] == [tool.name] and isinstance(found[tool.name], dict) else found
+
+
 def _parameters(given: Any, tool: Tool, others: Mapping[str, Mapping[str, Any]]) -> ParameterChoice:
+    if isinstance(given, str):
+        given = extract_json(given)
     if not isinstance(given, dict):
         raise ReplyError(f"expected parameters as an object, found {describe(given)}")
+    given = {key: _as_listed(value, tool.parameters, key) for key, value in given.items()}
     try:
         checked = tool.checked(given).model_dump(mode="json", exclude_defaults=True)
     except ToolError as error:
@@ -183,9 +206,20 @@ def _parameters(given: Any, tool: Tool, others: Mapping[str, Mapping[str, Any]])
     return ParameterChoice(parameters=checked)
 
 
+def _as_listed(value: Any, parameters: type[Parameters], key: str) -> Any:
+    """Return one of a parameter's words as it is listed, whatever its case; any other value as it is."""
+    field = parameters.model_fields.get(key)
+    words = get_args(field.annotation) if field else ()
+    return next(
+        (word for word in words if isinstance(value, str) and str(word).lower() == value.lower()), value
+    )
+
+
 def read_verdict(text: str, steps: Collection[str]) -> Review:
     """Return the verdict `{"verdict", "reason", "fixes": [{"step", "advice"}], "questions": […], "replan"}`."""
     data = extract_json(text, {"verdict": ("verdict", "judgement")})
+    if data.get("verdict") == "replan":
+        data = {**data, "verdict": "invalid", "replan": True}
     try:
         judgement: Judgement = checked(data.get("verdict"), JUDGEMENTS)
         replan = bool(checked(data.get("replan") or False, bool))
@@ -196,7 +230,7 @@ def read_verdict(text: str, steps: Collection[str]) -> Review:
             f"replan: true or false, found {describe(data.get('replan'))}"
         ) from None
     fixes = tuple(_fix(entry, steps) for entry in _fixes_in(data.get("fixes") or []))
-    questions = texts_of(data.get("questions"))
+    questions = tuple(dict.fromkeys(texts_of(data.get("questions") or data.get("question"))))
     if judgement == "invalid" and not fixes and not replan:
         raise ReplyError("an invalid verdict needs fixes, or replan: true")
     if judgement == "clarify" and not questions:
@@ -205,16 +239,29 @@ def read_verdict(text: str, steps: Collection[str]) -> Review:
 
 
 def _fix(entry: Any, steps: Collection[str]) -> Correction:
-    if not isinstance(entry, dict) or not isinstance(entry.get("advice"), str):
+    pair = entry.partition(":")[::2] if isinstance(entry, str) else entry
+    if isinstance(pair, list | tuple) and len(pair) == 2:
+        entry = dict(zip(("step", "advice"), pair, strict=True))
+    if not isinstance(entry, dict):
         raise ReplyError(f"fixes: expected objects with step and advice, found {describe(entry)}")
-    step = str(entry.get("step"))
-    if step not in steps:
-        raise ReplyError(f"fixes: there is no step '{step}'; {valid_values('steps', step, steps)}")
-    return Correction(step, entry["advice"])
+    advice = next((entry[key] for key in _ADVICE if key in entry), None)
+    if not isinstance(advice, str) or not says_something(advice):
+        raise ReplyError(f"fixes: expected objects with step and advice, found {describe(entry)}")
+    named = str(next((entry[key] for key in _STEP if key in entry), ""))
+    step = Ids(steps).match(named)
+    if step is None:
+        raise ReplyError(f"fixes: there is no step '{named}'; {valid_values('steps', named, steps)}")
+    return Correction(step, advice.strip())
+
+
+# Names that models give the parts of a fix.
+_STEP, _ADVICE = ("step", "step_id", "id"), ("advice", "fix", "problem", "issue", "reason", "what")
 
 
 def _fixes_in(value: Any) -> list[Any]:
     """Return the entries of `fixes`, which models also write as one, or as an object of steps and advice."""
-    if isinstance(value, dict) and "step" not in value:
+    if isinstance(value, dict) and len(value) == 1 and isinstance(next(iter(value.values())), list):
+        return _fixes_in(next(iter(value.values())))
+    if isinstance(value, dict) and not value.keys() & {*_STEP}:
         return [{"step": step, "advice": advice} for step, advice in value.items()]
     return value if isinstance(value, list) else [value]

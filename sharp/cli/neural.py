@@ -139,15 +139,15 @@ def train(
         options = SolverEvaluationOptions(data=data, samples=held_out)
         dataset, splits = trial_data(loaded, options, view.on_data)
         folder = output or default_folder(loaded, settings, dataset)
-        listener = Listener(view.on_data, lambda epoch: _tell(epoch, epochs))
+        listener = Listener(view.on_data, view.on_work, lambda epoch: view.say(_epoch_text(epoch, epochs)))
         result = train_baseline(loaded, settings, dataset, splits, folder, listener)
     facts = {"folder": str(folder), **result.model_dump(mode="json")}
     show(as_json, facts, _trained(result, folder=str(folder)))
 
 
-def _tell(epoch: Epoch, epochs: int) -> None:
+def _epoch_text(epoch: Epoch, epochs: int) -> str:
     errors = f"error {epoch.training:.3e} in training, {epoch.validation:.3e} on validation"
-    click.echo(f"epoch {epoch.epoch} of {epochs}: {errors}", err=True)
+    return f"epoch {epoch.epoch} of {epochs}: {errors}"
 
 
 def _problem_id(row: TrainedResult) -> str:

@@ -6,7 +6,6 @@ import json
 import shlex
 import shutil
 import sys
-import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
 from math import isfinite
@@ -136,14 +135,6 @@ def show(as_json: bool, facts: Any, content: str | Iterable[Block]) -> None:
         click.echo(content)
     else:
         echo_blocks(*content)
-
-
-def clock() -> Callable[[str], None]:
-    """Return what says lines on standard error, each with the seconds from now on."""
-    start = time.monotonic()
-    return lambda line: click.echo(
-        fitting(f"[{time.monotonic() - start:6.1f} s] {line}", sys.stderr), err=True
-    )
 
 
 def fitting(text: str, stream: IO[str]) -> str:

@@ -21,7 +21,6 @@ from sharp.cli.options import (
     answers_option,
     base_url_option,
     budget_option,
-    clock,
     fitting,
     json_option,
     prior_option,
@@ -34,6 +33,7 @@ from sharp.cli.options import (
     start_option,
     track_option,
 )
+from sharp.cli.progress import work_log
 from sharp.errors import InputError
 
 if TYPE_CHECKING:
@@ -127,20 +127,18 @@ def _translate(
     Leaves with the code for it where something has to be answered, where the problem is refused, and where it was not
     understood.
     """
-    from sharp.agent import PROBLEM
+    from sharp.agent import PROBLEM, nobody
     from sharp.api import TRANSLATION, advice, translate_words
     from sharp.cli.solve import print_session
     from sharp.runs import check_unused, load_config
     from sharp.solvers.problem_summary import problem_summary
 
-    def answer(questions: tuple[str, ...]) -> dict[str, str]:
-        return {question: click.prompt(question) for question in questions} if ask else {}
-
     config = load_config(str(run_dir / TRANSLATION / PROBLEM), **changes, foreseen=True)
     check_unused(run_dir)
     place = shlex.quote(str(run_dir))
-    with advice(f"replies are kept; continue with the same text and --run-dir {place}"):
-        found = translate_words(words, run_dir, config, answer, clock())
+    advised = advice(f"replies are kept; continue with the same text and --run-dir {place}")
+    with advised, work_log("starting the agents") as log:
+        found = translate_words(words, run_dir, config, log.ask if ask else nobody, log)
     if not found.understood:
         print_session(found.finished, found.report, as_json=as_json)
     problem = found.finished.problem
@@ -236,6 +234,8 @@ def retry(path: Path, kinds: tuple[str, ...], target: Path | None, no_start: boo
 
 def print_run(run: Run, *, as_json: bool) -> None:
     """Say what came of a run, and leave with the right code."""
+    from sharp.runs import front_text
+
     facts = {
         "run": str(run.path),
         "best": run.best,
@@ -253,6 +253,10 @@ def print_run(run: Run, *, as_json: bool) -> None:
         if run.config.reads_only:
             errors = ("Chosen by reading alone: nothing was run, and its error is not known (unverified).",)
         lines = [f"Winner: {run.best}", *_improvement(run), *errors]
+        if run.config.objective != "error":
+            lines.append(
+                f"Front of error against run time: {front_text(run.state) or 'no run time is known'}"
+            )
         lines += [f"Report: {run.report}", f"Solver: {run.solver}"]
     show(as_json, facts, fitting("\n".join(lines), sys.stdout))
     if run.best is None:

@@ -19,7 +19,6 @@ from sharp.cli.options import (
     SharpCommand,
     answers_option,
     base_url_option,
-    clock,
     command_line,
     echo_blocks,
     echo_json,
@@ -29,6 +28,7 @@ from sharp.cli.options import (
     set_option,
     show,
 )
+from sharp.cli.progress import work_log
 
 if TYPE_CHECKING:
     from sharp.agent import AgentConfig, SessionResult
@@ -170,7 +170,8 @@ def _solve_specified(
     from sharp.solvers import Folder, facts, id_in
     from sharp.solvers.problem_summary import problem_summary
 
-    diagnosis, text = diagnosed(what)
+    with work_log("checking the problem"):
+        diagnosis, text = diagnosed(what)
     problem = diagnosis.problem
     target = folder or Path(f"solution-{id_in(text) or Path(what).stem}")
     if problem is not None and not as_json:
@@ -188,7 +189,8 @@ def _solve_specified(
             "The problem is well posed, as far as can be seen without solving it.",
         )
         return
-    solution = solve_diagnosed(diagnosis, text, options, target, clock())
+    with work_log("choosing a method") as log:
+        solution = solve_diagnosed(diagnosis, text, options, target, log, log.begin)
     report = target / "report.html"
     numbers = [f"  {quantity}" for quantity in solution.quantities.values()]
     written = _save(solution, saved)
@@ -256,11 +258,9 @@ def _solve_words(
     """Carry words to a verified solution, ask what is open, write the files, and leave with the right code."""
     from sharp.api import run_agents
 
-    def answer(questions: tuple[str, ...]) -> dict[str, str]:
-        at_terminal = sys.stdin.isatty() and not as_json
-        return {question: click.prompt(question) for question in questions} if at_terminal else {}
-
-    finished = run_agents(config, folder, clock(), options, called, answer)
+    asked = sys.stdin.isatty() and not as_json
+    with work_log("starting the agents") as log:
+        finished = run_agents(config, folder, log, options, called, log.ask if asked else None)
     print_session(finished, folder / "report.html", saved, as_json=as_json)
 
 

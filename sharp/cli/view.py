@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sharp.cli.campaign import campaign_facts, campaign_of, has_campaign, job_blocks
 from sharp.cli.options import FOLDER, SharpCommand, json_option, show
 
 if TYPE_CHECKING:
     from sharp.document import Block
+
+_LOGS, _LINES = 6, 60  # logs of jobs that are shown, and last lines of each
 
 
 @click.command(cls=SharpCommand)
@@ -41,12 +42,14 @@ def view(path: Path, port: int, as_json: bool) -> None:
 
 
 def _jobs(path: Path) -> tuple[Block, ...]:
-    """Return what the files of a campaign tell of its jobs and servers; nothing where there is none."""
+    """Return what the files of a campaign tell of its jobs, servers and logs; nothing where there is none."""
+    from sharp.cli.campaign import campaign_facts, campaign_of, has_campaign, job_blocks
+
     if not has_campaign(path):
         return ()
-    from hpc.campaign import accounts, campaign_status
+    from hpc.campaign import accounts, campaign_status, newest_logs, tail
     from hpc.slurm import read_submission_log
-    from sharp.document import Facts
+    from sharp.document import Code, Details, Facts
 
     campaign = campaign_of(path)
     found = accounts(
@@ -54,4 +57,8 @@ def _jobs(path: Path) -> tuple[Block, ...]:
         None,
         kept=campaign.cluster.job_state_source != "squeue",
     )
-    return Facts(tuple(campaign_facts(campaign_status(campaign, None)))), *job_blocks(found, {})
+    logs = (
+        Details(f"{file.relative_to(campaign.logs)}:", (Code(tail(file, _LINES), "text", wrap=True),))
+        for file in newest_logs(campaign, _LOGS)
+    )
+    return Facts(tuple(campaign_facts(campaign_status(campaign, None)))), *job_blocks(found, {}), *logs

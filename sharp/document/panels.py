@@ -37,6 +37,7 @@ ROW = 24.0  # height of a bar's line
 LETTER = 6.6  # width of a letter, about
 LONGEST = 24  # letters of a label of bars
 LINE = 18.0  # height of a line of the legend
+LEGEND_LETTER = 5.2  # width of a letter there, about
 EDGE = 84.0  # room for the scale of colours, or for the names of levels
 # With more points than these, marks would hide the line.
 MARKED = 12
@@ -45,7 +46,8 @@ _DASHES: dict[str, Any] = {"solid": "-", "dashed": (0, (5, 2.5)), "broad": "-"}
 
 def draw_panels(figure: Panels) -> Sketch:
     """Return the drawing of a figure."""
-    columns = min(len(figure.panels), ACROSS)
+    # Four stand two by two: no place stays empty.
+    columns = 2 if len(figure.panels) == 4 else min(len(figure.panels), ACROSS)
     width = WIDE if figure.wide else LONE if columns == 1 else WIDTH
     rows = [figure.panels[start : start + columns] for start in range(0, len(figure.panels), columns)]
     heights = [max(_height(panel, figure, width) for panel in row) for row in rows]
@@ -428,7 +430,7 @@ def _legend_columns(texts: Sequence[str], width: float) -> int:
         # matplotlib fills column by column, and the first ones hold one more where they do not come out even.
         lines, longer = divmod(len(texts), columns)
         ends = [lines * column + min(column, longer) for column in range(columns + 1)]
-        if sum(48 + LETTER * max(map(len, texts[a:b])) for a, b in pairwise(ends)) <= width:
+        if sum(48 + LEGEND_LETTER * max(map(len, texts[a:b])) for a, b in pairwise(ends)) <= width:
             return columns
     return 1
 

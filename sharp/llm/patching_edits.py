@@ -14,18 +14,13 @@ from sharp.llm.replies_text import Block, without_blocks
 
 Edit = tuple[str, str]
 
-_OLD = ("search", "old", "original", "before", "find", "wrong", "incorrect", "old_code", "old_string")
+_OLD = (
+    *("search", "old", "original", "before", "find", "wrong", "incorrect"),
+    *("old_code", "old_string", "old_str", "old_text"),
+)
 _NEW = (
-    "replace",
-    "new",
-    "updated",
-    "after",
-    "replacement",
-    "fixed",
-    "correct",
-    "corrected",
-    "new_code",
-    "new_string",
+    *("replace", "new", "updated", "after", "replacement", "fixed", "correct", "corrected"),
+    *("new_code", "new_string", "new_str", "new_text"),
 )
 _LABEL = re.compile(
     rf"[\s*_#>:-]*(?:\d+[.)] *)?({'|'.join((*_OLD, *_NEW, 'with'))})"
@@ -69,14 +64,14 @@ def labelled_edits(text: str, blocks: Sequence[Block]) -> tuple[list[Edit], str]
 
 
 def edits_in_json(value: Any) -> Iterator[Edit]:
-    """Yield the edits in an object, in the objects of its lists too: keys such as `search` and `replace` with texts."""
+    """Yield the edits in an object and in the objects within it: keys such as `search` and `replace` with texts."""
     if isinstance(value, Mapping):
         old = next((value[key] for key in _OLD if isinstance(value.get(key), str)), None)
         new = next((value[key] for key in _NEW if isinstance(value.get(key), str)), None)
         if old is not None and new is not None:
             yield old.strip("\n"), new.strip("\n")
         for inner in value.values():
-            yield from edits_in_json(inner) if isinstance(inner, list) else ()
+            yield from edits_in_json(inner) if isinstance(inner, list | Mapping) else ()
     elif isinstance(value, list):
         for inner in value:
             yield from edits_in_json(inner) if isinstance(inner, Mapping) else ()

@@ -22,9 +22,13 @@ Lines = tuple[str, ...]
 
 # What opens, divides and closes a block. Models also write the markers of other programs: of version control, of
 # editors' agents. Those of dashes and plus signs need their word, because such lines underline headings, too.
+# Those of angle brackets may have any word.
 _OLD = r"(?:SEARCH|ORIGINAL|OLD|BEFORE|FIND|HEAD)"
 _NEW = r"(?:REPLACE|UPDATED?|NEW|AFTER|REPLACEMENT)"
-_SEARCH = re.compile(rf"([ \t]*+)(?:<{{5,9}}+|-{{5,9}}+) ?{_OLD}:?(?:[ (].{{0,60}}+)?\s*+", re.IGNORECASE)
+_SEARCH = re.compile(
+    rf"([ \t]*+)(?:<{{5,9}}+ ?[^\W\d_]{{2,20}}+|-{{5,9}}+ ?{_OLD}):?(?:[ (].{{0,60}}+)?\s*+",
+    re.IGNORECASE,
+)
 _DIVIDER = re.compile(r"([ \t]*+)={5,9}+\s*+")
 _REPLACE = re.compile(
     rf"([ \t]*+)(?:>{{5,9}}+(?: ?[A-Za-z][\w./-]*+)?|\+{{5,9}}+ ?{_NEW}):?(?:[ (].{{0,60}}+)?\s*+",
@@ -68,6 +72,12 @@ class Hunk:
     final_newline: bool | None = None
 
     @property
+    def replaced(self) -> Lines:
+        """The old lines where the new ones do not hold them all, as an insertion does; else none."""
+        reading = self.readings[0]
+        return () if set(reading.old) <= set(reading.new) else reading.old
+
+    @property
     def changes_nothing(self) -> bool:
         """Whether old and new lines are the same."""
         return self.final_newline is None and all(reading.old == reading.new for reading in self.readings)
@@ -93,8 +103,8 @@ def read_hunks(kind: Literal["search-replace", "unified-diff"], text: str) -> tu
         hunks = tuple(piece for hunk in read for piece in _pieces(hunk))
     else:
         hunks = _diff_hunks(text)
-    # A model that repeats a block means it once.
-    hunks = tuple({(hunk.readings, hunk.line): hunk for hunk in hunks}.values())
+    # A model that repeats a block means it once; what replaces the same lines in another way, as it stands last.
+    hunks = tuple({(hunk.replaced or hunk.readings, hunk.line): hunk for hunk in hunks}.values())
     if not hunks:
         raise ReplyError("The patch holds no SEARCH/REPLACE block.")
     if len(hunks) > MAX_HUNKS:

@@ -19,9 +19,10 @@ from typing import Any, Literal, get_args
 from sharp.errors import ReplyError
 from sharp.llm.patching_edits import as_blocks, bare_diff, edits_in_json, labelled_edits, tagged_edits
 from sharp.llm.patching_hunks import looks_like_diff, read_hunks, search_replace_regions, with_header
+from sharp.llm.replies_calls import arguments, python_call, texts_in
 from sharp.llm.replies_code import extract_code, mentions, program_in_json
 from sharp.llm.replies_json import last_object
-from sharp.llm.replies_text import Block, answer, defines, fenced_blocks, without_blocks
+from sharp.llm.replies_text import Block, answer, defines, fenced_blocks, parses, without_blocks
 
 Strategy = Literal["analytical", "transformed", "hybrid", "numerical"]
 STRATEGIES: tuple[Strategy, ...] = ("analytical", "transformed", "hybrid", "numerical")
@@ -34,15 +35,43 @@ NO_REASON = "no reason given"
 # Other names that models give the keys of a selection.
 _CHOICE_KEYS = {
     "shortlist": ("shortlist", "short_list", "ranking"),
-    "nominee": ("nominee", "nominee_id", "nomination", "nominated", "winner", "best", "choice", "selected"),
+    "nominee": (
+        "nominee",
+        "nominee_id",
+        "nomination",
+        "nominated",
+        "winner",
+        "best",
+        "choice",
+        "selected",
+        "final_choice",
+    ),
 }
 _ID_KEYS = ("id", "candidate", "candidate_id", "name", "program", "solver")
 _REASON_KEYS = ("reason", "reasons", "why", "rationale", "justification", "comment", "explanation")
 _DESCRIBED = 300
 _JSON = frozenset({"json", "json5", "jsonc", "js", "javascript"})
+_TEXT = frozenset({"", "text", "txt", "plaintext", "markdown", "md"})
 _YAML = frozenset({"yaml", "yml"})
 _ANCHOR = re.compile(r"(?:^|[:\-\[,{])\s*[&*]\w", re.MULTILINE)
-_LABELLED = re.compile(r"^[\s*_#>-]*([A-Za-z_]+)[*_ ]*[:=][*_ ]*(\S.*)$", re.MULTILINE)
+_ASSIGNED = re.compile(r"\A[A-Za-z_]\w*+ *= *(?=[{\[\w])")
+# Labels and their values in prose: "**Verdict:** no", a row "| verdict | no |", "<verdict>no</verdict>", a list below.
+_LABELLED = re.compile(
+    r"^[\s*_#>-]*([A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*(?:[:=→]|[-=]>)[*_ ]*([^\s*_>].*)$", re.MULTILINE
+)
+_ROW = re.compile(r"^[ \t]*\|([^|\n]{1,40})\|([^|\n]{1,400})\|[ \t]*$", re.MULTILINE)
+_MARK = r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]"
+_LISTED = re.compile(
+    r"^(?:[ \t]*#+[ \t]*|[ \t*_>-]*(?=.*:))(?P<label>[A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*:?[*_ ]*\n+"
+    rf"(?P<list>(?:{_MARK}.*(?:\n|\Z))+)",
+    re.MULTILINE,
+)
+_ITEM = re.compile(rf"^{_MARK}[ \t]*", re.MULTILINE)
+_TAGGED = re.compile(
+    r"(?=<(?P<label>[a-z]\w*+)>(?P<inside>(?:(?!</?(?P=label)>).){0,2000}+)</(?P=label)>)", re.DOTALL
+)
+_INNER_TAG = re.compile(r"<\w++([^<>]*+)>([^<>]++)</\w++>")
+_QUOTED = re.compile(r"=\"([^\"]*+)\"")
 _ENVELOPE = re.compile(r"^\*\*\* Begin Patch\n(.*?)^\*\*\* End Patch$", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"[A-Za-z]+\d[\w.]*\w|[A-Za-z]+\d")
 _QUOTES = ('"', "'", "“")
@@ -98,27 +127,48 @@ def explanation(text: str) -> str:
     return answer(text).split("```", 1)[0].strip()
 
 
+def prose(text: str) -> str:
+    """Return the plain words of a reply: without code, tags, and the JSON object that holds them.
+
+    Raises `ReplyError` where there are none.
+    """
+    reply = answer(text)
+    with suppress(ReplyError):
+        held = list(texts_in(_json_object(reply)))
+        reply = held[0] if len(held) == 1 else reply
+    blocks = fenced_blocks(reply)
+    worded = [block.body for block in blocks if block.fence.language in _TEXT and not parses(block.body)]
+    words = " ".join([without_blocks(reply, blocks), *worded])
+    words = _unmarked(re.sub(r"^[ \t]*>|</?[a-z]+>", "", words, flags=re.MULTILINE))
+    if not says_something(words):
+        raise ReplyError("The reply has no words that can be used. Expected plain text.")
+    return " ".join(words.split())
+
+
 def extract_json(text: str, wanted: Mapping[str, Sequence[str]] = MappingProxyType({})) -> dict[str, Any]:
     """Return the last JSON object of a reply: of its fenced `json` blocks, else of its prose.
 
     `wanted` are keys that the answer must have, with the names that models give them: they are looked for whatever
-    their case, in an object inside the only key of another, and in earlier objects where the last one lacks them.
+    their case, in an object inside the only key of another, and in earlier objects where the last one lacks them. A
+    reply without an object may give them all as lines, tags or table rows of their own. A call of a tool stands for
+    its arguments, and a list where one key is wanted for its value.
     """
-    return _json_object(answer(text), wanted)
+    reply = answer(text)
+    try:
+        return _json_object(reply, wanted)
+    except ReplyError:
+        labelled = _named(labelled_values(reply), wanted)
+        if not wanted or not wanted.keys() <= labelled.keys():
+            raise
+        return labelled
 
 
 def read_verdict(text: str, schema: Mapping[str, Allowed]) -> dict[str, Any]:
     """Return the verdict of an analysis step: the keys of the schema checked, all others as they are.
 
     Keys and words are matched whatever their case; yes and no stand for true and false, and the other way round.
-    A reply without an object may give the keys as lines of their own, `verdict: no`.
     """
-    try:
-        verdict = extract_json(text, {key: (key,) for key in schema})
-    except ReplyError:
-        verdict = _labelled(answer(text))
-        if not schema.keys() <= verdict.keys():
-            raise
+    verdict = extract_json(text, {key: (key,) for key in schema})
     faults = []
     for key, allowed in schema.items():
         try:
@@ -207,9 +257,10 @@ def read_patch(text: str, function: str) -> Revision | None:
 
 def _json_object(reply: str, wanted: Mapping[str, Sequence[str]] = MappingProxyType({})) -> dict[str, Any]:
     blocks, found = fenced_blocks(reply), dict[str, Any]()
+    listed = next(iter(wanted)) if len(wanted) == 1 else ""
     for block in reversed(blocks):
         try:
-            value = _object_in(block)
+            value = _object_in(block, listed)
         except ReplyError:
             if not found:
                 raise
@@ -221,21 +272,32 @@ def _json_object(reply: str, wanted: Mapping[str, Sequence[str]] = MappingProxyT
                 return found
     if found:
         return found
-    prose = last_object(without_blocks(reply, (b for b in blocks if b.fence.label)), prose=True)
+    outside = without_blocks(reply, (b for b in blocks if b.fence.label))
+    prose = python_call(outside) or last_object(outside, prose=True, listed=listed) or _assigned(blocks)
     if prose is None:
         raise ReplyError("The reply has no JSON object. Expected one in a fenced ```json block.")
     return _named(prose, wanted)
 
 
-def _object_in(block: Block) -> dict[str, Any] | None:
-    """Return the object that a block holds; models put it under other labels, too, and write it as YAML."""
+def _object_in(block: Block, listed: str = "") -> dict[str, Any] | None:
+    """Return the object that a block holds; models put it under other labels, too, and write it as YAML.
+
+    A list of several objects counts as the value of the key `listed`.
+    """
     body = block.body.strip()
     if block.fence.language in _YAML:
         return _yaml_object(body)
     if block.fence.language in _JSON and body[:1] in _QUOTES:
         return last_object(f"{{{body}}}")  # the members of an object without its braces
     framed = block.is_python and body.startswith("{") and body.endswith("}")
-    return last_object(block.body) if framed or block.fence.language in _JSON else None
+    return last_object(block.body, listed=listed) if framed or block.fence.language in _JSON else None
+
+
+def _assigned(blocks: Sequence[Block]) -> dict[str, Any] | None:
+    """Return the object that a reply without JSON assigns to a name, or hands to a tool, in a Python block."""
+    bodies = [_ASSIGNED.sub("", block.body.strip()) for block in reversed(blocks) if block.is_python]
+    found = (last_object(body) if body.startswith("{") else python_call(body) for body in bodies)
+    return next(filter(None, found), None)
 
 
 def _yaml_object(text: str) -> dict[str, Any] | None:
@@ -249,12 +311,15 @@ def _yaml_object(text: str) -> dict[str, Any] | None:
 
 
 def _named(value: dict[str, Any], wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return an object with the wanted keys as they are called here, taken out of a wrapper around it."""
+    """Return an object with the wanted keys as they are called here, taken out of a call or a wrapper around it."""
+    value = arguments(value)
     lower = _lower(value)
     known = {key: _first(lower, names) for key, names in wanted.items() if lower.keys() & set(names)}
     inner = [item for item in value.values() if isinstance(item, dict)]
-    if wanted and not known and len(inner) == 1:
-        return _named(inner[0], wanted)
+    if wanted and len(inner) == 1 and all(found is inner[0] for found in known.values()):
+        within = _named(inner[0], wanted)
+        if not known or within.keys() & wanted.keys():
+            return within
     return {**lower, **value, **known} if wanted else value
 
 
@@ -266,11 +331,30 @@ def _lower(value: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _labelled(reply: str) -> dict[str, Any]:
-    """Return what lines such as `**Verdict:** no` give; what two lines give is not certain, and left out."""
-    pairs = [(label.lower(), value.strip("*_ ")) for label, value in _LABELLED.findall(reply)]
+def labelled_values(reply: str) -> dict[str, Any]:
+    """Return what lines such as `**Verdict:** no`, tags and rows of two cells give; a label's list below it is a list.
+
+    What is given twice is not certain, and left out.
+    """
+    pairs: list[tuple[str, Any]] = [(label, _unmarked(value)) for label, value in _LABELLED.findall(reply)]
+    pairs += [(label, _unmarked(value)) for label, value in _ROW.findall(reply)]
+    pairs += [(match["label"], _items(match["list"])) for match in _LISTED.finditer(reply)]
+    for match in _TAGGED.finditer(reply):
+        inside = _INNER_TAG.findall(match["inside"])
+        texts = [": ".join(filter(None, (*_QUOTED.findall(marks), text.strip()))) for marks, text in inside]
+        pairs.append((match["label"], texts or _unmarked(match["inside"])))
+    pairs = [(re.sub(r"[\s-]+", "_", label.strip().lower()), value) for label, value in pairs]
     often = Counter(label for label, _ in pairs)
     return {label: value for label, value in pairs if often[label] == 1}
+
+
+def _items(text: str) -> list[str]:
+    return [_unmarked(line) for line in _ITEM.sub("", text).split("\n") if line.strip()]
+
+
+def _unmarked(text: str) -> str:
+    """Return a text without the marks that make words bold, slanted or code."""
+    return re.sub(r"\*\*|__|`", "", text).strip("*_ \t\n")
 
 
 def _patch(reply: str, function: str) -> tuple[Kind | None, str, str]:
@@ -318,9 +402,10 @@ def _other_patch(reply: str, blocks: Sequence[Block], function: str) -> tuple[Ki
         return None, "", reply
     if listed := list(edits_in_json(data)):
         return "search-replace", as_blocks(listed), reply
-    texts = [value for value in data.values() if isinstance(value, str)]
-    if patches := [text for text in texts if search_replace_regions(text.split("\n"))]:
-        return "search-replace", "\n".join(patches), reply
+    nested = [_patch(text, function)[:2] for text in texts_in(data) if "\n" in text]
+    for kind in ("search-replace", "unified-diff"):
+        if patches := [body for found, body in nested if found == kind]:
+            return kind, "\n".join(patches), reply
     code = program_in_json(reply, function)
     return ("whole-file", extract_code(reply, function), reply) if code else (None, "", reply)
 
@@ -388,6 +473,8 @@ def _entry(entry: object) -> Mapping[str, Any]:
     if not isinstance(entry, Mapping):
         return {"id": entry}
     fields = _lower(entry)
+    if isinstance(inner := _first(fields, _ID_KEYS), Mapping):
+        return {**fields, **_lower(inner)}
     if len(fields) == 1 and not fields.keys() & {*_ID_KEYS}:
         return {"id": next(iter(entry)), "reason": next(iter(entry.values()))}
     return fields
@@ -469,10 +556,17 @@ def shown(value: object) -> str:
 
 
 def text_of(value: object) -> str:
-    """Return a value as text, a list joined; nothing is an empty text."""
+    """Return a value as text, a list joined; of an object its first text; nothing is an empty text."""
     if isinstance(value, list):
         return "; ".join(map(text_of, value))
+    if isinstance(value, dict):
+        return next((text for text in value.values() if isinstance(text, str)), str(value))
     return "" if value is None else str(value).strip()
+
+
+def says_something(text: str) -> bool:
+    """Whether a text is more than the dots that stand for one in a prompt's example."""
+    return re.search(r"\w", text) is not None
 
 
 def texts_of(value: object) -> tuple[str, ...]:
@@ -494,4 +588,4 @@ def _typed(value: object, kind: type) -> Any:
 
 
 def _plain(word: str) -> str:
-    return re.sub(r"[\s_-]+", " ", word.strip().lower())
+    return re.sub(r"[\s_-]+", " ", word.strip().strip("*_`\"'.").lower())

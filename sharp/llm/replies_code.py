@@ -14,8 +14,10 @@ import re
 import symtable
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from sharp.errors import ReplyError
+from sharp.llm.replies_calls import texts_in
 from sharp.llm.replies_json import last_object
 from sharp.llm.replies_text import (
     Block,
@@ -50,7 +52,14 @@ _SAID = re.compile(
     rf"|\b(?:your|actual|full|complete) {_PLACE}(?: goes)? here\b|\bimplement(?:ation)? (?:this|me|here)\b"
     rf"|\b(?:TODO|FIXME)\b.*\b(?:implement|complete|fill in|write)\b|\b(?:same|unchanged|as) (?:as in|from) {_OTHER}"
     r"|\bomitted for (?:brevity|clarity|space)\b"
-    r"|^#\W*(?:omitted|(?:(?:remains?|left|stays?) )?unchanged|(?:(?:the )?same )?as (?:before|above))\W*$",
+    r"|^#\W*(?:omitted|(?:(?:remains?|left|stays?) )?unchanged|(?:(?:the )?same )?as (?:before|above))\W*$"
+    # The same in Chinese, French, German and Spanish.
+    r"|省略\s*(?:[:：。.…(（]|$|代码|循环|函数|实现)|(?:代码|函数|程序|循环|实现|其余部分).*(?:不变|相同|同上|省略|略$)"
+    r"|\b(?:reste|suite) du (?:code|programme|module)\b|\bRest des (?:Codes|Programms|Moduls)\b"
+    r"|\bresto del (?:código|programa|módulo)\b"
+    r"|\b(?:code|fonctions?|programme|boucle|Funktion(?:en)?|Programm|Schleife|código|función|funciones|programa|bucle)\b"
+    r".*\b(?:inchangée?s?|omise?s?|comme avant|unverändert|wie (?:zuvor|oben|bisher)|sin cambios|igual que antes)\b"
+    r"|^#\W*(?:inchangée?s?|comme avant|unverändert|wie (?:zuvor|oben|bisher)|sin cambios|igual que antes)\W*$",
     re.IGNORECASE,
 )
 # With dots, fewer words are needed: "# ... unchanged ...", "# … same as above".
@@ -70,6 +79,7 @@ _CODE_LINE = re.compile(
 )
 _TO_BE_WRITTEN = re.compile(r"\A\W*\Z|\b(?:here|fill|todo|implement\w*|later|your|template)\b", re.IGNORECASE)
 _MOST_STARTS, _MOST_ENDS = 8, 40
+_DIFF_HEADERS = ("--- ", "+++ ", "@@ ", "diff --git ", "new file mode ", "index ")
 _FENCED = "Give the complete program in one fenced ```python block"
 
 
@@ -82,7 +92,7 @@ def extract_code(text: str, function: str = "solver") -> str:
     code.
     """
     reply = answer(text)
-    fenced = fenced_blocks(reply)
+    fenced = tuple(_new_file(block) for block in fenced_blocks(reply))
     blocks = [block for block in fenced if block.is_python]
     bodies = _rejoined([_mended(block.body) for block in blocks])
     complete = [number for number, body in enumerate(bodies) if defines(body, function)]
@@ -150,6 +160,16 @@ def _refuse_cut(blocks: Iterable[Block]) -> None:
             f"The reply ended inside the code block that begins at its line {block.fence.line + 1}. "
             f"{_FENCED}, shorter if need be."
         )
+
+
+def _new_file(block: Block) -> Block:
+    """Return a block that is a diff of added lines alone as the file which it adds; any other as it is."""
+    rows = [row for row in block.body.split("\n") if row.strip() and not row.startswith(_DIFF_HEADERS)]
+    if block.fence.language not in {"diff", "patch"} or not all(row.startswith("+") for row in rows):
+        return block
+    rows = [row for row in block.body.split("\n") if not row.startswith(_DIFF_HEADERS)]
+    fence = replace(block.fence, label="python")
+    return replace(block, fence=fence, body="".join(f"{row[1:]}\n" for row in rows))
 
 
 def _mended(body: str) -> str:
@@ -270,17 +290,18 @@ def _without_prose(text: str) -> str | None:
 
 
 def program_in_json(reply: str, function: str) -> str | None:
-    """Return the program that is a string of the reply's JSON object, whatever its key."""
+    """Return the program in the strings of the reply's JSON object, whatever their keys: of a call, a notebook."""
     texts = [block.body for block in fenced_blocks(reply) if block.fence.language in _JSON] or [reply]
     try:
         found = last_object(texts[-1], prose=texts[-1] is reply)
     except ReplyError:
         return None
-    values = (
-        "\n".join(map(str, value)) if isinstance(value, list) else value for value in (found or {}).values()
-    )
-    programs = [value for value in values if isinstance(value, str) and defines(value, function)]
-    return programs[0] if len(programs) == 1 else None
+    parts = [*texts_in(found or {})]
+    programs = [number for number, part in enumerate(parts) if defines(part, function)]
+    if len(programs) != 1:
+        return None
+    at = programs[0]
+    return _joined(parts[:at], parts[at], parts[at + 1 :])
 
 
 def _elided_comments(code: str) -> Iterator[tuple[int, str]]:
@@ -314,10 +335,15 @@ def _comments(code: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _stub_bodies(code: str) -> Iterator[tuple[int, str]]:
-    """Yield the places where `...` is a statement of a function, but for handlers that ignore an error."""
+    """Yield where code is left out of a function: `...` as a statement, or an exception that says so as its body.
+
+    Handlers that ignore an error are none of these.
+    """
     for function in _functions(code):
         if _is_abstract(function):
             continue
+        if function.col_offset == 0 and _only_says_unfinished(function):
+            yield function.lineno, f"`{function.name}` is not implemented"
         for block in _blocks(function):
             yield from (
                 (statement.lineno, f"... in `{function.name}`")
@@ -350,6 +376,13 @@ def _stub(code: str, function: str) -> str:
         if not isinstance(body[-1], ast.Raise | ast.While) and not _gives_values(found):
             return "returns nothing"
     return ""
+
+
+def _only_says_unfinished(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    body = _without_docstring(function)
+    if len(body) != 1 or not isinstance(body[0], ast.Raise):
+        return False
+    return "NotImplementedError" in ast.unparse(body[0]) and _is_unfinished(body[0])
 
 
 def _is_unfinished(raised: ast.Raise) -> bool:

@@ -67,11 +67,12 @@ class _BrokenError(Exception):
         self.position = position
 
 
-def last_object(text: str, *, prose: bool = False) -> dict[str, Any] | None:
+def last_object(text: str, *, prose: bool = False, listed: str = "") -> dict[str, Any] | None:
     """Return the last JSON object of a text that is not part of another value, or None where there is none.
 
-    In prose, braces that hold no quoted key (formulas, sets, `{}`) are not taken for an object. Raises
-    ReplyError with the place where the last object breaks off.
+    In prose, braces that hold no quoted key (formulas, sets, `{}`) are not taken for an object. A list of objects
+    counts as the value of the key `listed`, if one is named, and a list of one object as that object. Raises ReplyError
+    with the place where the last object breaks off.
     """
     if (doubled := text.strip()).startswith("{{") and doubled.endswith("}}"):
         text = doubled[1:-1]  # braces as in a template that would be formatted
@@ -89,8 +90,8 @@ def last_object(text: str, *, prose: bool = False) -> dict[str, Any] | None:
                 position = max(broken.position, opening.end())
         else:
             position = reader.position
-            if not prose and isinstance(value, list) and len(value) == 1:
-                value = value[0]
+            if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+                value = value[0] if len(value) == 1 else {listed: value} if listed else value
             if isinstance(value, dict) and (value or not prose):
                 found, failure = value, None
     if failure:
@@ -161,6 +162,8 @@ class _Reader:
             values.append(self._value(depth + 1))
             if self.may_end_open and self.position >= len(self.text.rstrip()):
                 break
+            if closing == "]" and _NEXT_KEY.match(self.text, self.position):
+                break  # a list that was not closed before the next key
             if not self._take(",") and not self._sees(closing) and not self._begins_entry(is_object):
                 raise _BrokenError(self.position, f"',' or '{closing}'")
         return dict(zip(keys, values, strict=True)) if is_object else values

@@ -15,6 +15,7 @@ from itertools import islice, pairwise
 
 from sharp.errors import ReplyError
 from sharp.llm.protocol import ChatReply
+from sharp.llm.replies_calls import without_call_syntax
 
 MAX_REPLY = 1_000_000
 """The longest reply that is read, in characters."""
@@ -31,7 +32,7 @@ MAX_FENCES_IN_STRINGS = 32
 _REASONING_STARTS = re.compile(r"^[ \t]*<think(?:ing)?>", re.MULTILINE | re.IGNORECASE)
 _REASONING_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 # gpt-oss's form ("harmony"): what counts is said on the channel `final`.
-_CHANNEL = re.compile(r"<\|channel\|>\s*+(\w++)[^<]*+<\|message\|>")
+_CHANNEL = re.compile(r"<\|channel\|>\s*+(\w++)([^<]*+)(?:<\|constrain\|>\s*+\w*+)?<\|message\|>")
 _CONTROL = re.compile(r"<\|(?:start|end|return|channel|message|call)\|>(?:assistant(?=<\||$))?+")
 # What chat templates end a turn with, where a server leaves it in the text: "<|im_end|>", "</s>".
 _END_OF_TURN = re.compile(r"(?:<[|｜][\w▁]++[|｜]>|</s>)\Z")
@@ -102,7 +103,8 @@ def answer(text: str) -> str:
     start, end = _REASONING_STARTS.search(text), _REASONING_ENDS.search(text)
     if end and (start is None or end.start() < start.start()):
         text = text[end.end() :]
-    text = _MARKDOWN.sub("", _without_end_of_turn("".join(_outside_reasoning(text))))
+    text = without_call_syntax("".join(_outside_reasoning(text)))
+    text = _MARKDOWN.sub("", _without_end_of_turn(text))
     if _QUOTED_FENCE.search(text):
         text = _QUOTE.sub("", text)
     if not text.strip():
@@ -182,11 +184,11 @@ def without_line_numbers(text: str) -> str:
 
 
 def _final_channel(text: str) -> str:
-    """Return what is said on the channel `final`, of a reply that names channels."""
+    """Return what is said on the channel `final`, or to a tool, of a reply that names channels."""
     channels = list(_CHANNEL.finditer(text))
     if not channels:
         return text
-    final = [channel.end() for channel in channels if channel[1].lower() == "final"]
+    final = [channel.end() for channel in channels if channel[1].lower() == "final" or "to=" in channel[2]]
     if not final:
         raise ReplyError("The reply ended on its analysis channel, before any answer. Reason more briefly.")
     return _CONTROL.sub("", text[final[-1] :])

@@ -1,4 +1,3 @@
-from .baseline import Listener as Listener
 from .baseline import Scorer as Scorer
 from .baseline import default_folder as default_folder
 from .baseline import train_baseline as train_baseline
@@ -15,6 +14,7 @@ from .result import TrainedResult as TrainedResult
 from .result import trained_rows as trained_rows
 from .training import CHECKPOINT as CHECKPOINT
 from .training import Epoch as Epoch
+from .training import Listener as Listener
 from .training import load_optax as load_optax
 from .training import train as train
 from .training_data import initial_states as initial_states

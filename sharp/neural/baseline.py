@@ -11,8 +11,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from sharp.errors import ConfigurationError, DataError
 from sharp.evaluation import CandidateFailure, ScoringTargets, score
 from sharp.neural.operator import TrainingConfig, check_settings, count_parameters
 from sharp.neural.result import SplitScore, TrainedResult, home, read_result, write_result
-from sharp.neural.training import Epoch, NeuralOperator, TrainingState, load_optax, train
+from sharp.neural.training import Listener, NeuralOperator, TrainingState, load_optax, train
 from sharp.neural.training_data import (
     Array,
     initial_states,
@@ -36,7 +35,6 @@ from sharp.neural.training_data import (
 from sharp.problems import Problem
 from sharp.reference import (
     DataSet,
-    Progress,
     Splits,
     read_inputs,
     read_reference,
@@ -48,14 +46,6 @@ from sharp.version import __version__
 METHOD = "FNO, trained here"
 ORIGIN = "settings.json"
 LIBRARIES = ("jax", "jaxlib", "numpy", "optax")
-
-
-@dataclass(frozen=True)
-class Listener:
-    """Who is told about data that are made and epochs that are over."""
-
-    on_data: Progress | None = None
-    on_epoch: Callable[[Epoch], None] = lambda _: None
 
 
 def default_folder(problem: Problem, settings: TrainingConfig, dataset: DataSet) -> Path:
@@ -70,22 +60,23 @@ def train_baseline(
     dataset: DataSet,
     splits: Splits,
     folder: Path,
-    listener: Listener = Listener(),
+    listener: Listener | None = None,
 ) -> TrainedResult:
     """Train an operator in a folder and score it; go on where the folder's training stopped, or return its result.
 
     Raises `ConfigurationError` for settings that do not fit the problem or the folder, or where optax is not installed,
     and `DataError` for samples that are scored and trained on.
     """
+    told = listener or Listener()
     check_settings(problem, settings)
     _claim(folder, _origin(problem, settings, dataset))
     if (known := read_result(folder)) is not None:
         return known
     load_optax()
-    data = training_set(problem, settings, listener.on_data)
+    data = training_set(problem, settings, told.on_data)
     refuse_overlap(data, problem, dataset, splits.validation, settings.stride)
     validation = Scorer(problem, dataset, splits.validation)
-    trained = train(data, settings, folder, lambda model: validation.score(model).nrmse, listener.on_epoch)
+    trained = train(data, settings, folder, lambda model: validation.score(model).nrmse, told)
     refuse_overlap(data, problem, dataset, splits.test, settings.stride)
     test = Scorer(problem, dataset, splits.test)
     scores = validation.score(trained.model), test.score(trained.model)

@@ -19,6 +19,7 @@ from hpc.files import write_atomic
 from sharp.errors import ConfigurationError, DataError
 from sharp.neural.operator import Parameters, TrainingConfig, apply, initial_parameters
 from sharp.neural.training_data import Array, TrainingSet
+from sharp.reference import Progress
 
 CHECKPOINT = "checkpoint.npz"
 CHECKPOINT_EVERY = 10
@@ -34,6 +35,15 @@ class Epoch:
     epoch: int
     training: float
     validation: float
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who is told about data that are made, how many epochs are over, and what came of one."""
+
+    on_data: Progress | None = None
+    on_training: Progress = lambda *_: None
+    on_epoch: Callable[[Epoch], None] = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,7 @@ def train(
     settings: TrainingConfig,
     folder: Path,
     validate: Validate,
-    tell: Callable[[Epoch], None],
+    listener: Listener,
 ) -> TrainingState:
     """Train, or go on from the folder's checkpoint; every tenth epoch is kept there before it is told."""
     optax = load_optax()
@@ -95,10 +105,12 @@ def train(
     model = NeuralOperator.untrained(data, settings)
     state = _resumed(TrainingState(model, rule.init(model.parameters)), folder / CHECKPOINT)
     one_epoch = _compiled(model, rule, optax, data)
+    listener.on_training(state.epochs, settings.epochs, "training")
     while state.epochs < settings.epochs:
         state = _more_epochs(state, one_epoch, settings, validate)
         _save(state, folder / CHECKPOINT)
-        tell(state.history[-1])
+        listener.on_epoch(state.history[-1])
+        listener.on_training(state.epochs, settings.epochs, "training")
     return state
 
 

@@ -9,6 +9,7 @@ from .data_error_flags import marked_error as marked_error
 from .figures import lineage as lineage
 from .files import ReportFiles as ReportFiles
 from .files import write_report as write_report
+from .programs import failures as failures
 from .report_data import ReportData as ReportData
 from .report_data import root_of as root_of
 from .report_summary import AT_FLOOR as AT_FLOOR

@@ -73,6 +73,7 @@ from .plan import prices_of as prices_of
 from .plan import size_of as size_of
 from .progress import ProgressView as ProgressView
 from .progress import capture_warnings as capture_warnings
+from .progress import front_text as front_text
 from .progress import progress_view as progress_view
 from .retry import DOUBTFUL as DOUBTFUL
 from .retry import refusal as refusal

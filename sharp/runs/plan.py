@@ -67,10 +67,28 @@ def plan(config: RunConfig) -> dict[str, Any]:
     }
 
 
-def format_plan(planned: dict[str, Any]) -> str:
-    """Return the plan as text for a person."""
-    from yaml import safe_dump
+def _changes(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the options that differ from the defaults, in the form of `--set`."""
+    usual = _by_name(to_plain(RunConfig(problem=config["problem"])))
+    for name, value in _by_name(config).items():
+        if name == "problem" or value != usual.get(name):
+            yield f"{name}={value}"
 
+
+def _by_name(options: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested options as a flat mapping of `group.option`."""
+    flat: dict[str, Any] = {}
+    for name, value in options.items():
+        flat |= (
+            _by_name(value, f"{prefix}{name}.")
+            if isinstance(value, dict) and value
+            else {f"{prefix}{name}": value}
+        )
+    return flat
+
+
+def format_plan(planned: dict[str, Any]) -> str:
+    """Return the plan as text for a person: of the configuration what is not as by default."""
     calls = [
         f"  {name:10} {s['expected']:7.1f} expected, {s['most']:g} at most"
         for name, s in planned["calls"].items()
@@ -78,8 +96,8 @@ def format_plan(planned: dict[str, Any]) -> str:
     ]
     dollars = planned["dollars"]
     lines = [
-        "Configuration",
-        *(f"  {line}" for line in safe_dump(planned["config"], sort_keys=False).splitlines()),
+        "Configuration, where it differs from the defaults (--json shows all)",
+        *(f"  {line}" for line in _changes(planned["config"])),
         *([NO_REFERENCE] if planned["no_reference"] else []),
         "Language-model calls",
         *calls,
@@ -101,7 +119,7 @@ def format_plan(planned: dict[str, Any]) -> str:
 
 
 _INSTEAD = {
-    "error": "the run will stop there (context.policy: error)",
+    "error": "the run would stop there (context.policy: error)",
     "drop-code": "each judge leaves out others (context.policy: drop-code)",
     "summaries": "summaries stand in place of the others, at one call a candidate (context.policy: summaries)",
     "sittings": "each judge reads them in several sittings (context.policy: sittings)",
@@ -136,7 +154,8 @@ def context_plan(
             yield f"{line}{room:,} fit beside the answer"
             continue
         fit = max(0, int((room - INSTRUCTION_TOKENS.expected) / (programs / number)))
-        yield f"{line}only {room:,} fit beside the answer, about {fit} programs: {_INSTEAD[config.context.policy]}"
+        held = f"about {fit} program{'s' * (fit != 1)}"
+        yield f"{line}only {room:,} fit beside the answer, {held}: {_INSTEAD[config.context.policy]}"
 
 
 def _budgets(config: RunConfig, guess: Estimate, dollars: EstimateRange | None) -> list[dict[str, Any]]:

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from sharp.config import to_plain
-from sharp.document import clean, error_text, left_text, wrapped
-from sharp.evaluation import Evaluation, Target
+from sharp.config import RunConfig, to_plain
+from sharp.document import LiveLine, duration_text, error_text, left_text
+from sharp.evaluation import AGREEMENT, Evaluation, Scores, Target, metric, ranking
 from sharp.llm import ChatReply
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.evaluations import candidate_of
 from sharp.runs.manifest import search_steps
 from sharp.runs.plan import context_plan
-from sharp.tournament import JudgeTurn, Selection, Tournament, best_first, distinct, not_read_in_full
+from sharp.tournament import (
+    JudgeTurn,
+    Selection,
+    Tournament,
+    best_first,
+    best_runs,
+    distinct,
+    front,
+    not_read_in_full,
+)
 
 if TYPE_CHECKING:
-    from rich.live import Live
-
     from sharp.runs.directory import RunDirectory
 
 
@@ -57,38 +65,49 @@ class ProgressView:
     """Tells the story of a run line by line, and keeps one live line of counters and time left on a terminal."""
 
     def __init__(self, run: RunDirectory | None, say: Callable[[str], None] | None = None) -> None:
-        self._say, self._run = say, run
-        self._live = _live() if say is None else None
+        self._listener, self._run = say, run
+        # What the live line tells: set by what was reported last.
+        self._now: Callable[[], str] = str
+        self._live = LiveLine(lambda: self._now()) if say is None else None
         self._start = self._stage_start = time.monotonic()
-        self._stage, self._rounds = "", 0
+        self._stage, self._stage_first, self._rounds = "", 0, 0
         self._open: dict[str, float] = {}
         self._calls = self._tokens = self._runs = 0
         self._written: dict[str, None] = {}
         self._wanted = 0
         self._last_data = 0.0
         self._least = inf
-        self._target: Target = "data" if run is None else run.config.target
+        self._fronts = run is not None and run.config.objective != "error"
+        self._told = ErrorTold() if run is None else ErrorTold.of(run.config)
         self._function = "" if run is None else run.problem.interface.function
         if run is not None:
             first = {"funsearch": run.config.funsearch.initial, "aide": 0}
             first_ones = first.get(run.config.method, run.config.genesis.candidates)
             # How many programs the method writes, not counting those of judges and repairs.
             self._wanted = first_ones + search_steps(to_plain(run.config))
-            self._line(f"{run.problem.title}: {run.config.method}, run directory {run.path}")
+            self.say(f"{run.problem.title}: {run.config.method}, run directory {run.path}")
             self._tell_context()
 
     def on_data(self, done: int, total: int, message: str) -> None:
-        """Report work on reference data: at most a line every five seconds where lines are kept."""
+        """Report work on reference data."""
+        self.on_work(done, total, f"data: {message}")
+
+    def on_work(self, done: int, total: int, message: str) -> None:
+        """Report how much of some work is done: at most a line every five seconds where lines are kept."""
         now = time.monotonic()
         if self._stage != message:
-            self._stage, self._stage_start = message, now
-        left = left_text(now - self._stage_start, done, total)
-        text = f"data: {message} ({done}/{total}{left})"
-        if self._live is not None:
-            self._status(text)
+            # What an earlier call did says nothing about how fast this one is.
+            self._stage, self._stage_start, self._stage_first = message, now, done
+        text = partial(self._work_text, done, total, now - self._stage_start)
+        if self._on_terminal:
+            self._show(text)
         elif done in (0, total) or now - self._last_data > 5:
             self._last_data = now
-            self._line(text)
+            self.say(text())
+
+    def on_task(self, text: str) -> None:
+        """Report what is done from now on, of which no part is known to be done."""
+        self._show(lambda: text)
 
     def on_effect(self, progress: ProgressEvent) -> None:
         """Report one step of a run."""
@@ -103,17 +122,21 @@ class ProgressView:
             self._count(progress)
         elif isinstance(progress.reply, Tournament):
             self._barrier(progress.path, progress.reply)
-        if self._live is not None:
-            self._status(self._counters())
+        self._show(self._counters)
 
     def on_warning(self, sentence: str) -> None:
         """Report something that the user should know."""
-        self._line(f"warning: {sentence}")
+        self.say(f"warning: {sentence}")
 
     def close(self) -> None:
         """Clear the live line."""
         if self._live is not None:
-            self._live.stop()
+            self._live.close()
+
+    def _work_text(self, done: int, total: int, seconds: float) -> str:
+        """Return the work that was reported after some seconds of it."""
+        first = self._stage_first
+        return f"{self._stage} ({done}/{total}{left_text(seconds, done - first, total - first)})"
 
     def _count(self, progress: ProgressEvent) -> None:
         if isinstance(progress.reply, ChatReply):
@@ -134,13 +157,11 @@ class ProgressView:
         name = f"final run, {path.removeprefix('finalize/')}" if last else candidate_of(path)
         short = " in its short run" if split == "smoke" else ""
         known = " (known from an earlier run)" if evaluation.environment.get("cached") else ""
-        self._line(
-            f"  {name}{short}: {_outcome(evaluation, self._target)}{self._lead(path, evaluation)}{known}"
-        )
+        self.say(f"  {name}{short}: {_outcome(evaluation, self._told)}{self._lead(path, evaluation)}{known}")
 
     def _lead(self, path: str, evaluation: Evaluation) -> str:
         """Return whether a run on validation data has the smallest error so far, and how much smaller it is."""
-        error = _error_of(evaluation, self._target) if path.endswith("/validation") else inf
+        error = self._told.value(evaluation) if path.endswith("/validation") else inf
         before, self._least = self._least, min(self._least, error)
         if error >= before or not isfinite(error):
             return ""
@@ -149,26 +170,26 @@ class ProgressView:
 
     def _barrier(self, name: str, state: Tournament) -> None:
         runs = (run.evaluation for run in state.executions if run.split == "validation")
-        self._least = min([self._least, *(_error_of(run, self._target) for run in runs)])
+        self._least = min([self._least, *(self._told.value(run) for run in runs)])
         if name == "analysis" and state.analysis is not None:
-            self._line(f"analysis: strategy {state.analysis.strategy or 'left open'}")
+            self.say(f"analysis: strategy {state.analysis.strategy or 'left open'}")
         elif name == "genesis":
             number, different = (
                 len(state.candidates),
                 len(distinct(state.candidates.values(), self._function)),
             )
             written = f"{number} programs{f' ({different} distinct)' if different < number else ''}"
-            self._line(f"genesis: {written}, {len(state.discarded)} unusable answers")
+            self.say(f"genesis: {written}, {len(state.discarded)} unusable answers")
             for reason, times in Counter(state.discarded.values()).items():
-                self._line(f"    {times} x {reason}")
+                self.say(f"    {times} x {reason}")
             self._tell_context([candidate.code for candidate in state.candidates.values()], short=True)
         elif name == "smoke":
             passed = sum(run.evaluation.ok for run in state.smoke.values())
-            self._line(f"smoke: {passed} of {len(state.smoke)} programs passed their short run")
+            self.say(f"smoke: {passed} of {len(state.smoke)} programs passed their short run")
         elif name == "best-of-n":
-            self._line(f"{name}: {len(best_first(state))} programs ran; {_best_so_far(state)}")
+            self.say(f"{name}: {len(best_first(state))} programs ran; {_best_so_far(state)}")
         elif name.partition("/")[0] == "search":
-            self._line(
+            self.say(
                 f"search: {sum(step.move != 'reset' for step in state.search)} steps; {_best_so_far(state)}"
             )
         elif name.endswith("/selection"):
@@ -177,7 +198,7 @@ class ProgressView:
             self._round(state)
         elif name == "finalize" and state.best is not None:
             opened = "nothing was run" if state.test is None else "test data opened once"
-            self._line(f"winner {state.best}; {opened}")
+            self.say(f"winner {state.best}; {opened}")
 
     def _selection(self, selections: Sequence[Selection]) -> None:
         if not selections:
@@ -186,10 +207,10 @@ class ProgressView:
         named = ", ".join(
             f"{name}{f' ({times} judges)' if times > 1 else ''}" for name, times in chosen.items()
         )
-        self._line(f"cycle {selections[0].cycle}: the judges have read the programs and nominate {named}")
+        self.say(f"cycle {selections[0].cycle}: the judges have read the programs and nominate {named}")
         for selection in selections:
             if not_read := not_read_in_full(selection):
-                self._line(f"  judge {selection.judge} read {len(selection.shown)} programs; {not_read}")
+                self.say(f"  judge {selection.judge} read {len(selection.shown)} programs; {not_read}")
         self._stage_start, self._rounds = time.monotonic(), 0
 
     def _round(self, state: Tournament) -> None:
@@ -202,21 +223,24 @@ class ProgressView:
             judges.setdefault(_turn(turn), []).append(str(turn.judge))
         did = "; ".join(f"{_judges(who)} {what}" for what, who in judges.items() if what)
         stands = f"{_best_so_far(state)}{'' if last.reason == 'goes on' else f'; {last.reason}'}"
-        self._line(f"round {last.cycle}.{last.round}: {f'{did}; ' if did else ''}{stands}")
+        self.say(f"round {last.cycle}.{last.round}: {f'{did}; ' if did else ''}{stands}")
+        if self._fronts and (members := front_text(state)):
+            self.say(f"  front of error against run time: {members}")
 
     def _tell_context(self, codes: Sequence[str] = (), *, short: bool = False) -> None:
         """Tell whether judges' first turns fit; in `short` only of those that do not."""
         if self._run is not None:
             for line in context_plan(self._run.config, self._run.cards, codes):
                 if not short or "; only " in line:
-                    self._line(line)
+                    self.say(line)
 
     def _counters(self) -> str:
-        busy = ", ".join(list(self._open)[:3]) + (" …" if len(self._open) > 3 else "")
+        paths = list(self._open)
+        busy = ", ".join(paths[:3]) + (" …" if len(paths) > 3 else "")
         number, now = len(self._written), time.monotonic()
         stage = now - self._stage_start
         parts = [f"{number}/{self._wanted} programs{left_text(stage, number, self._wanted)}"]
-        if any(path.startswith("finalize/") for path in self._open):
+        if any(path.startswith("finalize/") for path in paths):
             parts = ["final runs"]
         elif number >= self._wanted:
             most = self._run.config.synthesis.max_rounds if self._run is not None and self._rounds else 0
@@ -226,24 +250,24 @@ class ProgressView:
                 else []
             )
         parts += [f"{self._calls} calls", f"{self._tokens} tokens", f"{self._runs} runs"]
-        return f"{now - self._start:5.0f} s  {', '.join(parts)}  [{busy}]"
+        return f"{', '.join(parts)}  [{busy}]"
 
-    def _line(self, text: str) -> None:
-        if self._say is not None:
-            self._say(text)
-        elif self._live is None:
-            sys.stderr.write(f"{clean(text)}\n")
-            sys.stderr.flush()
-        else:
-            # Messages of programs are among these lines: no control character of theirs reaches the terminal.
-            for line in wrapped(clean(text), self._live.console.width):
-                self._live.console.out(line, highlight=False, style=_style(text))
+    @property
+    def _on_terminal(self) -> bool:
+        return self._live is not None and self._live.shown
 
-    def _status(self, text: str) -> None:
-        from rich.text import Text
-
+    def say(self, text: str) -> None:
+        """Write a line that stays."""
         if self._live is not None:
-            self._live.update(Text(clean(text), no_wrap=True, overflow="ellipsis"), refresh=True)
+            self._live.say(text, _style(text))
+        elif self._listener is not None:
+            self._listener(text)
+
+    def _show(self, now: Callable[[], str]) -> None:
+        """Let the live line tell something else from now on."""
+        self._now = now
+        if self._live is not None:
+            self._live.refresh()
 
 
 def _style(text: str) -> str:
@@ -272,18 +296,51 @@ def _judges(numbers: Sequence[str]) -> str:
     return f"judges {', '.join(others)} and {last}" if others else f"judge {last}"
 
 
-def _error_of(evaluation: Evaluation, target: Target) -> float:
-    """Return the error that a program is told by: against the target, or a residual where there are no data."""
-    scores = evaluation.scores
-    if scores is None:
-        return inf
-    known = scores.residual if scores.verification is not None else scores.nrmse
-    if target == "reference" and scores.nrmse_reference is not None:
-        known = scores.nrmse_reference
-    return inf if known is None or not isfinite(known) else known
+@dataclass(frozen=True)
+class ErrorTold:
+    """The number that a program is told by: its error against the target, or what ranks it in that place.
+
+    Where there are no data and the metrics name nothing else, that is the residual.
+    """
+
+    target: Target = "data"
+    metrics: tuple[str, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: RunConfig) -> ErrorTold:
+        """Return what programs of a run are told by. How far they agree is known only when all have run."""
+        kinds = ranking(config.feedback.metrics, config.feedback.weights)
+        others = () if kinds.keys() & {"nrmse", AGREEMENT} else tuple(kinds)
+        return cls(config.target, others, config.feedback.weights)
+
+    def value(self, evaluation: Evaluation) -> float:
+        """Return the number of a run, infinite where it has none."""
+        scores = evaluation.scores
+        if scores is None:
+            return inf
+        if self.metrics:
+            return metric(evaluation.seen_from(self.target), self.metrics, self.weights)
+        known = scores.residual if scores.verification is not None else scores.nrmse
+        if self.target == "reference" and scores.nrmse_reference is not None:
+            known = scores.nrmse_reference
+        return inf if known is None or not isfinite(known) else known
+
+    def title(self, scores: Scores) -> str:
+        """Return the number's name."""
+        if self.metrics:
+            from sharp.reference import all_metrics
+
+            return (
+                all_metrics()[self.metrics[0]].title.lower() if len(self.metrics) == 1 else "combined score"
+            )
+        if scores.verification is not None:
+            return "residual"
+        of_solution = self.target == "reference" and scores.nrmse_reference is not None
+        return "error against the solution" if of_solution else "error against the data"
 
 
-def _outcome(evaluation: Evaluation, target: Target) -> str:
+def _outcome(evaluation: Evaluation, told: ErrorTold) -> str:
     """Return what came of a run of a program: its error against the target, and how far that is from the data's."""
     if evaluation.failure is not None:
         return f"failed ({evaluation.failure.kind}): {evaluation.failure.message}"
@@ -291,14 +348,9 @@ def _outcome(evaluation: Evaluation, target: Target) -> str:
         order = evaluation.convergence.order
         return "no order of accuracy" if order is None else f"order of accuracy {order:.2f}"
     assert evaluation.scores is not None
-    scores = evaluation.scores
-    error = error_text(_error_of(evaluation, target))
-    against = "residual"
-    if scores.verification is None:
-        of_solution = target == "reference" and scores.nrmse_reference is not None
-        against = "error against the solution" if of_solution else "error against the data"
+    error = f"{told.title(evaluation.scores)} {error_text(told.value(evaluation))}"
     time = evaluation.steady_time_s or evaluation.run_time_s
-    return f"{against} {error}" + (f", {time:.2f} s" if time is not None else "")
+    return error + (f", {time:.2f} s" if time is not None else "")
 
 
 def _best_so_far(state: Tournament) -> str:
@@ -310,16 +362,10 @@ def _best_so_far(state: Tournament) -> str:
     return f"{best.candidate} leads with {best.metric:.3e}"
 
 
-def _live() -> Live | None:
-    """Return a line that stays at the bottom of the terminal, None where standard error is none."""
-    if not sys.stderr.isatty():
-        return None
-    from rich.console import Console
-    from rich.live import Live
-
-    console = Console(stderr=True, emoji=False)
-    live = Live(
-        console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+def front_text(state: Tournament) -> str:
+    """Return the front of error against run time in words, the most accurate program first."""
+    members = front(best_runs(state))
+    return "; ".join(
+        f"{run.candidate} {run.metric:.3e} in {duration_text(run.evaluation.steady_time_s)}"
+        for run in members
     )
-    live.start()
-    return live

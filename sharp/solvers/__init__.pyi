@@ -2,6 +2,7 @@ from .axes import ChebyshevAxis as ChebyshevAxis
 from .boxes import BoxGrid as BoxGrid
 from .collocation_driver import solve_collocated as solve_collocated
 from .discrete_solution import DiscreteSolution as DiscreteSolution
+from .driver import ActivityListener as ActivityListener
 from .driver import SolveOptions as SolveOptions
 from .driver import solve_problem as solve_problem
 from .driver import verify_study as verify_study
@@ -15,6 +16,7 @@ from .fd_weights import fornberg_weights as fornberg_weights
 from .functions import compile_function as compile_function
 from .grid import Array as Array
 from .grid import Indices as Indices
+from .method import Activity as Activity
 from .method import ClockName as ClockName
 from .method import Deadline as Deadline
 from .method import NumericalMethod as NumericalMethod

@@ -26,6 +26,7 @@ from sharp.solvers.matrices import (
     prefers_dense_lu,
     scaled_rows,
     solve_sparse,
+    sparse_rows,
 )
 from sharp.solvers.method import SolverFailed
 from sharp.solvers.separable import Separable, separated
@@ -311,9 +312,12 @@ class BoundaryElimination:
         condition = self._conditions[index]
         program = compile_expressions(list(condition.factors.values()), self._names)
         factors = self._at_part(program, index, np.array([time]))
+        nodes = self._grid.parts[condition.part][:, None]
         terms = [
             sparse.diags_array(factor[0])
             @ sparse.csr_array(self._grid.normal_derivative(condition.part, order))
+            if order
+            else sparse_rows(nodes, factor[0], self._size)
             for order, factor in zip(condition.factors, factors, strict=True)
         ]
         return sparse.csr_array(sum(terms[1:], terms[0]))
@@ -336,6 +340,13 @@ def _solve_selected(sample: Any, rows: Any) -> tuple[Any, Any]:
 
     free, size = sample.shape
     given_up = np.setdiff1d(np.arange(size), sample.indices)
+    if size < _SMALL:
+        values, place = np.zeros((size, size)), rows.toarray()
+        values[sample.indices, np.arange(free)] = 1.0
+        values[given_up, :free] = -place[:, sample.indices]
+        values[given_up, free:] = np.eye(len(given_up))
+        values[given_up] = np.linalg.solve(place[:, given_up], values[given_up])
+        return values[:, :free], values[:, free:]
     right = sparse.hstack([-rows[:, sample.indices], sparse.eye_array(len(given_up))], format="csc")
     solved = solve_sparse(rows[:, given_up], right)
     place = sparse.eye_array(size, format="csr")[:, given_up]

@@ -10,7 +10,7 @@ from math import inf, isfinite
 from sharp.solvers.comparison import solution_distance
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import Deadline, NumericalMethod
-from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, norm_of, refine
+from sharp.solvers.refine import Listener, RefinementStudy, norm_of, refine
 from sharp.solvers.system import FirstOrderSystem
 
 COST = 10.0
@@ -45,7 +45,7 @@ def second_opinion(
     seconds: float,
     accuracy: float,
     deadline: Deadline,
-    listener: Callable[[ResolutionAttempt], None],
+    listener: Listener,
     sound: Callable[[RefinementStudy], bool] = lambda _: True,
 ) -> RefinementStudy | None:
     """Return what the first of the methods that gives a sound solution in time came to, or None.

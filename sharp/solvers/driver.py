@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from math import inf, isfinite
 
 from sharp.problems import Diagnostic, Problem, check_well_posedness
-from sharp.solvers.comparison import compared_after
 from sharp.solvers.cross_check import ENOUGH, CrossCheck, compare_solutions, second_opinion
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import (
     CLOCKS,
+    Activity,
     ClockName,
     Deadline,
     NumericalMethod,
@@ -23,7 +23,7 @@ from sharp.solvers.other_solutions import other_solutions
 from sharp.solvers.quantities import compute_all, estimate_all
 from sharp.solvers.recommend import MethodRanking, recommend
 from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, coarser, norm_of, refine
-from sharp.solvers.sample_points import Norm
+from sharp.solvers.sample_points import Norm, compared_after
 from sharp.solvers.solution import MethodResult, Solution
 from sharp.solvers.system import FirstOrderSystem, system_of
 from sharp.solvers.traits import aimed_accuracy
@@ -41,6 +41,7 @@ from sharp.solvers.verification import (
 )
 
 Listener = Callable[[str], None]
+ActivityListener = Callable[[Activity], None]
 
 # Where checks doubt a solution whose refinements agree, it is refined further, to this share of the accuracy.
 STRICTER = 0.03
@@ -81,9 +82,17 @@ class _Task:
     limits: CheckTolerances
     deadline: Deadline
     listener: Listener
+    on_activity: ActivityListener
 
-    def say(self, attempt: ResolutionAttempt) -> None:
-        self.listener(attempt_text(attempt))
+    def say(self, told: ResolutionAttempt | Activity) -> None:
+        """Tell what is done in a refinement, within all that is left."""
+        if isinstance(told, Activity):
+            self.begin(told.text, told.expected_s)
+        else:
+            self.listener(attempt_text(told))
+
+    def begin(self, text: str, expected_s: float | None = None) -> None:
+        self.on_activity(Activity(text, self.deadline.remaining_s, expected_s))
 
 
 def solve_problem(
@@ -92,10 +101,12 @@ def solve_problem(
     listener: Listener = lambda _: None,
     methods: Sequence[NumericalMethod] | None = None,
     known: Sequence[Diagnostic] | None = None,
+    on_activity: ActivityListener = lambda _: None,
 ) -> Solution:
     """Return the answer to a problem; one that cannot be solved or has open questions is not solved.
 
-    `known` is what the check of the problem has found, where it has been made before.
+    `known` is what the check of the problem has found, where it has been made before. `listener` is told what came of
+    each step, `on_activity` what is begun.
 
     Raises `UnsupportedProblem` for equations that no method here can treat, and `ConfigurationError` for a method that
     is unknown or cannot treat them.
@@ -112,7 +123,7 @@ def solve_problem(
         return replace(begun, verdict=Verdict("rejected", "; ".join(refused)))
     if asked:
         return replace(begun, verdict=Verdict("needs_clarification", "; ".join(asked)))
-    task = _task(problem, options, listener)
+    task = _task(problem, options, listener, on_activity)
     begun = replace(begun, accuracy=task.limits.accuracy)
     available = all_methods() if methods is None else methods
     solved = _solved(task, recommend(task.system, available, options.method), begun)
@@ -149,11 +160,16 @@ def verify_study(
     return replace(judged, seconds=refinement.seconds + time.perf_counter() - start)
 
 
-def _task(problem: Problem, options: SolveOptions, listener: Listener) -> _Task:
+def _task(
+    problem: Problem,
+    options: SolveOptions,
+    listener: Listener,
+    on_activity: ActivityListener = lambda _: None,
+) -> _Task:
     system = system_of(problem)
     limits = limits_of(system, options.accuracy or aimed_accuracy(problem))
     deadline = Deadline.within(options.time_limit or problem.limits.wall_s, CLOCKS[options.clock])
-    return _Task(system, options, limits, deadline, listener)
+    return _Task(system, options, limits, deadline, listener, on_activity)
 
 
 def _judged(task: _Task, tried: Solution, choice: MethodRanking, best: MethodResult) -> Solution:
@@ -188,6 +204,7 @@ def _alternatives(task: _Task, best: MethodResult) -> tuple[DiscreteSolution, ..
     solution = best.refinement.solution
     if solution is None or best.verdict == "failed":
         return ()
+    task.begin("looking for other solutions")
     return other_solutions(task.system, solution, task.deadline.at_most(_OTHERS))
 
 
@@ -201,7 +218,7 @@ def _agreed(
     methods = {each.method.name: each.method for each in choice.recommendations}
     others = {name: _stepping_otherwise(task, method) for name, method in methods.items()}
     found = _comparison(task, second, best)
-    for _ in range(_ROUNDS):
+    for number in range(1, _ROUNDS + 1):
         if found.distance <= task.limits.cross_check(found.own)[0] or task.deadline.remaining_s <= 0:
             break
         task.listener(f"{found.method} differs by {found.distance:.1e}: both are refined")
@@ -209,7 +226,7 @@ def _agreed(
         finer = [
             _refined_further(task, known.get(study.method), study, max(least, accuracy))
             for known, study, least in (
-                (others, second, STRICTER * ENOUGH),
+                (others, second, STRICTER**number * ENOUGH),
                 (methods, best.refinement, 0.0),
             )
         ]
@@ -274,7 +291,24 @@ def _trial(task: _Task, method: NumericalMethod, deadline: Deadline) -> MethodRe
     before = trial.refinement
     further = refine(method, task.system, STRICTER * accuracy, deadline, resolutions, task.say, before)
     # Beyond some resolution rounding errors grow.
-    return min((_checked(task, further), trial), key=_rank)
+    best = min((_checked(task, further), trial), key=_rank)
+    return best if wanted else _unmasked(task, method, deadline, best)
+
+
+def _unmasked(task: _Task, method: NumericalMethod, deadline: Deadline, trial: MethodResult) -> MethodResult:
+    """Return the first sound result of finer resolutions, where coarse ones agree on what is wrong: as aliases do."""
+    while trial.verdict == "failed" and trial.refinement.converged and deadline.remaining_s > 0:
+        finest = max(attempt.resolution for attempt in trial.refinement.attempts)
+        finer = [each for each in method.resolution_sequence(task.system) if each > finest]
+        if len(finer) < 2:
+            break
+        task.listener("coarse resolutions agree on what is wrong: finer ones are tried")
+        found = _checked(task, refine(method, task.system, task.limits.accuracy, deadline, finer, task.say))
+        if not found.checks:
+            break
+        made = (*trial.refinement.attempts, *found.refinement.attempts)
+        trial = replace(found, refinement=replace(found.refinement, attempts=made))
+    return trial
 
 
 def _with_quantities(task: _Task, trial: MethodResult) -> MethodResult:
@@ -290,6 +324,7 @@ def _coarse_quantities(task: _Task, trial: MethodResult) -> bool:
 def _checked(task: _Task, refinement: RefinementStudy) -> MethodResult:
     if refinement.solution is None:
         return MethodResult(refinement)
+    task.begin(f"checks of the solution by {display_name(refinement.method)}")
     enough = Deadline.within(max(LEAST_CHECKS, CHECKS * task.deadline.remaining_s), task.deadline.clock)
     checks = verify(task.system.problem, refinement, task.limits, task.options.compare, enough)
     return MethodResult(refinement, checks)

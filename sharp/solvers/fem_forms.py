@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 
 import numpy as np
@@ -88,6 +88,7 @@ class WeakForm:
     boundary: Mapping[str, Integrands]
 
 
+@lru_cache(maxsize=16)
 def weak_form(system: FirstOrderSystem) -> WeakForm:
     """Return the weak form of a system.
 
@@ -97,11 +98,13 @@ def weak_form(system: FirstOrderSystem) -> WeakForm:
     return _weak(system, system.rhs)
 
 
+@lru_cache(maxsize=16)
 def weak_weights(system: FirstOrderSystem) -> WeakForm:
     """Return the weak form of what the eigenvalue multiplies."""
     return _weak(system, system.eigenvalue_terms)
 
 
+@lru_cache(maxsize=16)
 def multipliers(system: FirstOrderSystem) -> tuple[sympy.Expr, ...]:
     """Return what every rate is multiplied by before it is integrated.
 

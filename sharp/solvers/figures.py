@@ -16,15 +16,18 @@ from sharp.problems import Problem
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
 from sharp.solvers.output import on_grid
-from sharp.solvers.sample_points import lengths, sample_times
+from sharp.solvers.sample_points import evaluate, interior_points, lengths, sample_times
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
 
 FINE = 241  # points of a line
 PIXELS = 96  # along the longer side of a map
-LINE_TIMES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
-MAP_TIMES = (0.0, 0.2, 0.5, 1.0)
+LINE_TIMES: tuple[float, ...] = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
+MAP_TIMES: tuple[float, ...] = (0.0, 0.2, 0.5, 1.0)
+# Times are shares of the time in which the solution varies over the domain by at least this part of what it ever does.
+FLAT = 0.25
+_PROBES, _MOMENTS = 200, 61  # points and times that tell how much it varies
 _SIDE = 3.2  # inches of a panel
 
 
@@ -40,6 +43,7 @@ def figures(problem: Problem, solution: DiscreteSolution) -> Iterator[Figure]:
         panel = CurvePanel(field, curves, logarithmic=False)
         chart = Panels(f"lines-{index}", field, field, (panel,), problem.space[0], wide=True)
         caption = f"{field} along {problem.space[0]}" + (" at several times." if problem.time else ".")
+        caption += _flat_text(problem, times[-1])
         yield Figure(chart, caption, _range_text(field, values[index]))
         if problem.time is not None:
             yield _over_time(problem, solution, index)
@@ -48,15 +52,28 @@ def figures(problem: Problem, solution: DiscreteSolution) -> Iterator[Figure]:
 def _sampled(problem: Problem, solution: DiscreteSolution) -> tuple[list[Array], Array, Array]:
     """Return axes, times [k] and values [fields, k, n] or [fields, k, nx, ny], half-way along a third coordinate."""
     if len(problem.space) == 1:
-        counts, times = [FINE], sample_times(problem, LINE_TIMES)
+        counts, shares = [FINE], LINE_TIMES
     else:
         extent = lengths(problem)[:2]
         counts = np.maximum(PIXELS * extent / np.max(extent), 12).astype(int).tolist()
-        times = sample_times(problem, MAP_TIMES)
+        shares = MAP_TIMES
+    times = sample_times(problem, varied_share(problem, solution) * np.array(shares))
     axes = [np.linspace(*problem.bounds[axis], n) for axis, n in zip(problem.space, counts, strict=False)]
     middle = [np.array([sum(problem.bounds[axis]) / 2]) for axis in problem.space[2:]]
     values = on_grid(problem, solution, (*axes, *middle), times)
     return axes, times, values.reshape(len(problem.fields), len(times), *counts)
+
+
+def varied_share(problem: Problem, solution: DiscreteSolution) -> float:
+    """Return the share of the time interval after which the solution is as good as constant over the domain; else 1."""
+    if problem.time is None:
+        return 1.0
+    shares = np.linspace(0.0, 1.0, _MOMENTS)
+    found = evaluate(solution, interior_points(problem, _PROBES), sample_times(problem, shares))
+    spread = np.nanstd(found, axis=2)
+    largest = np.max(spread, axis=1, keepdims=True)
+    varied = np.any((spread >= FLAT * largest) & (largest > 0), axis=0)
+    return float(max(shares[varied][-1], shares[1])) if varied.any() else 1.0
 
 
 def _over_time(problem: Problem, solution: DiscreteSolution, index: int) -> Figure:
@@ -80,7 +97,17 @@ def _maps(problem: Problem, index: int, times: Array, values: Array) -> Figure:
     ends = (*problem.bounds[first], *problem.bounds[second])
     panels = tuple(MapPanel(name, plane, ends) for name, plane in zip(names, values, strict=True))
     chart = Panels(f"maps-{index}", field, field, panels, first)
-    return Figure(chart, f"{field}, {first} to the right and {second} upwards.", _range_text(field, values))
+    caption = f"{field}, {first} to the right and {second} upwards.{_flat_text(problem, times[-1])}"
+    return Figure(chart, caption, _range_text(field, values))
+
+
+def _flat_text(problem: Problem, last: float) -> str:
+    """Return that later times show nothing, where the last one that is shown is not the last of the problem."""
+    if problem.time is None or np.isclose(last, problem.time[1]):
+        return ""
+    return (
+        f" After {problem.time_name} = {number_text(last)} it varies by less than {FLAT:.0%} of what it did."
+    )
 
 
 def _time_text(problem: Problem, time: float) -> str:

@@ -71,6 +71,19 @@ class Deadline:
 NEVER = Deadline(math.inf)
 
 
+@dataclass(frozen=True)
+class Activity:
+    """What is done from now on: the seconds that it takes to judge by what came before, and those of the limit.
+
+    `expected_s` is None where nothing like it has been done before; `remaining_s` is what the limit leaves for
+    everything, negative after it.
+    """
+
+    text: str
+    remaining_s: float
+    expected_s: float | None = None
+
+
 def too_long(needed: float, left: float) -> str:
     """Return in words that something needs more seconds than are left."""
     about, there = (

@@ -12,7 +12,7 @@ import numpy as np
 
 from sharp.solvers.fourier_modes import Complex
 from sharp.solvers.grid import Array
-from sharp.solvers.method import Deadline, SolverFailed
+from sharp.solvers.method import NEVER, Deadline, SolverFailed
 from sharp.solvers.modal_system import ModalSystem, tail
 
 # A solution whose last modes hold more than this share of it is not resolved.
@@ -84,6 +84,8 @@ class ModalSteps(ABC):
                 )
                 computed.add(step, state)
                 time = end if end - step.end < 1e-9 * step.length else step.end
+        # States that are found again when they are asked for are no part of the solving.
+        self._deadline = NEVER
         return computed
 
     def rest(self, step: Step, after: float, state: Complex) -> Complex:

@@ -12,16 +12,31 @@ from sharp.problems import Problem
 from sharp.solvers.data_features import moments_of_events
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
-from sharp.solvers.method import Deadline, NumericalMethod, SolverFailed, TimeLimitExceeded, too_long
-from sharp.solvers.sample_points import Norm, evaluate, interior_points, relative_distance, sample_times
+from sharp.solvers.method import (
+    Activity,
+    Deadline,
+    NumericalMethod,
+    SolverFailed,
+    TimeLimitExceeded,
+    too_long,
+)
+from sharp.solvers.sample_points import (
+    Norm,
+    compared_after,
+    evaluate,
+    interior_points,
+    relative_distance,
+    sample_times,
+)
 from sharp.solvers.system import FirstOrderSystem, real
 from sharp.solvers.traits import has_travelling_jumps
 
-# Where solutions are compared: quasi-random points, at these shares of the time interval.
+# Where solutions are compared: quasi-random points, at these shares of the time interval, of which early ones see what
+# decays fast.
 POINTS = 400
 # On an interval, where points are cheap: what is a thousandth of it wide, and moves, is met by several.
 POINTS_ON_A_LINE = 4000
-MOMENTS = (0.02, 0.1, 0.25, 0.5, 0.75, 1.0)
+MOMENTS = (0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 0.75, 1.0)
 # Every other attempt steps in time more finely, so that a common error of both cannot cancel from the difference.
 FINER_STEPS = 0.3
 # A finer grid that leaves more than this share of a difference shows that the steps are to blame. Their tolerance then
@@ -110,7 +125,8 @@ class RefinementStudy:
         return sum(attempt.seconds for attempt in self.attempts)
 
 
-Listener = Callable[[ResolutionAttempt], None]
+# Is told what is begun, and what came of it.
+Listener = Callable[[ResolutionAttempt | Activity], None]
 
 
 def refine(
@@ -228,6 +244,9 @@ class _Course:
         self, resolution: int, steps: float, limit: Deadline
     ) -> tuple[DiscreteSolution | None, ResolutionAttempt]:
         start, attempt = limit.clock(), ResolutionAttempt(self._method.name, resolution, 0.0)
+        expected = predict_seconds(self._attempts, resolution, len(self._system.space)) or None
+        text = f"{self._method.name}, resolution {resolution}"
+        self._listener(Activity(text, self._deadline.remaining_s, expected))
         try:
             # What overflows on the way to a blow-up is told by the method's failure or by the difference.
             with np.errstate(all="ignore"):
@@ -299,7 +318,8 @@ def distance(system: FirstOrderSystem, first: DiscreteSolution, second: Discrete
     norm = norm_of(system.problem)
     count = POINTS_ON_A_LINE if len(system.space) == 1 or norm == "L1" else POINTS
     points = interior_points(system.problem, count)
-    times = np.union1d(sample_times(system.problem, MOMENTS), moments_of_events(system.problem))
+    moments = [share for share in MOMENTS if share >= compared_after(system.problem)]
+    times = np.union1d(sample_times(system.problem, moments), moments_of_events(system.problem))
     reference = evaluate(second, points, times)
     return relative_distance(evaluate(first, points, times), reference, norm, usual_sizes(system, reference))
 

@@ -43,7 +43,8 @@ from sharp.solvers.solution import Solution
 def build_report(answer: Solution) -> Report:
     """Return the report of an answer."""
     folded = ("checks", "refinement", "methods")
-    parts = [_problem(answer), *answer_sections(answer, skipped=1)]
+    picture, skipped = _picture(answer)
+    parts = [_problem(answer), *answer_sections(answer, skipped)]
     return Report(
         title=answer.problem.title,
         headline=Headline(answer.verdict.headline, flagged=not answer.verdict.verified),
@@ -52,11 +53,27 @@ def build_report(answer: Solution) -> Report:
             for concern in answer.concerns
         ),
         sections=tuple(replace(part, folded=part.anchor in folded) for part in parts),
-        glance=tuple(_glance(answer)),
+        glance=tuple(_glance(answer, picture)),
     )
 
 
-def _glance(answer: Solution) -> Iterator[Block]:
+def _picture(answer: Solution) -> tuple[Figure | None, int]:
+    """Return the picture of the first screen, and the number of figures that it stands for.
+
+    There is no room for more than two maps, the first and the last of many: then the whole figure stands below.
+    """
+    solution = answer.discrete
+    figure = None if solution is None else next(figures(answer.problem, solution), None)
+    if figure is None or not isinstance(figure.chart, Panels):
+        return figure, 1
+    panels = figure.chart.panels
+    if len(panels) < 3:
+        return replace(figure, chart=replace(figure.chart, wide=False)), 1
+    ends = replace(figure.chart, anchor="first-and-last", panels=(panels[0], panels[-1]))
+    return replace(figure, chart=ends), 0
+
+
+def _glance(answer: Solution, picture: Figure | None) -> Iterator[Block]:
     """Yield the first screen: what was asked, the error with its verdict, time, two pictures, how to use it."""
     problem, solution = answer.problem, answer.discrete
     yield Paragraph(
@@ -65,10 +82,7 @@ def _glance(answer: Solution) -> Iterator[Block]:
     yield Tiles(tuple(_tiles(answer)))
     if solution is None:
         return
-    first = next(figures(problem, solution), None)
-    if first is not None and isinstance(first.chart, Panels):
-        first = replace(first, chart=replace(first.chart, wide=False))
-    pictures = tuple(filter(None, (first, _course(answer))))
+    pictures = tuple(filter(None, (picture, _course(answer))))
     if pictures:
         yield Columns(pictures)
     yield Code(

@@ -139,12 +139,18 @@ class BorderedSystem:
             return np.block([[matrix, columns], [rows, np.zeros((len(rows), len(rows)))]])
         from scipy import sparse
 
-        return sparse.block_array([[matrix, sparse.csr_array(columns)], [sparse.csr_array(rows), None]])
+        blocks = [[matrix, sparse.csr_array(columns)], [sparse.csr_array(rows), None]]
+        return sparse.block_array(blocks, format="csr")
 
     def factorise(self, matrix: Any) -> Solve:
         """Return the function that solves systems with the bordered matrix; raises `Singular`."""
         starts = np.append(0, self._collocation.ends)
-        return factorise_bordered(matrix, len(self.means), [int(starts[index]) for index in self.means])
+        # A level that is fixed where elements are tiny, as at a corner, is lost to rounding elsewhere.
+        pins = [
+            int(starts[mean] + np.argmax(np.abs(column[starts[mean] : starts[mean + 1]])))
+            for mean, column in zip(self.means, self._columns, strict=True)
+        ]
+        return factorise_bordered(matrix, len(self.means), pins)
 
     def check(self, unknown: Array) -> None:
         """Raise `SolverFailed` where the data contradict each other."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import sympy
@@ -36,20 +37,7 @@ class StrongForm:
 
     def equation(self, index: int) -> Any:
         """Return left minus right side of an equation, with symbols for parameters."""
-        problem = self.problem
-        written = equation_to_sympy(
-            problem.equations[index],
-            problem.fields,
-            problem.space,
-            problem.time_name,
-            problem.radial_power,
-        )
-        coefficients = {
-            sympy.Symbol(name): to_sympy(problem.tree(given.expression))
-            for name, given in problem.specification.coefficients.items()
-            if given.expression is not None
-        }
-        return (written.lhs - written.rhs).xreplace(coefficients).xreplace(self.coordinates)
+        return _without_coefficients(self.problem, index).xreplace(self.coordinates)
 
     def expression(self, text: str) -> Any:
         """Return a given function with numbers for parameters and all derivatives carried out."""
@@ -99,6 +87,24 @@ class StrongForm:
     @property
     def _space(self) -> set[Any]:
         return {sympy.Symbol(name, real=True) for name in self.problem.space}
+
+
+@lru_cache(maxsize=64)
+def _without_coefficients(problem: Problem, index: int) -> Any:
+    """Return left minus right side of an equation, with given functions written out."""
+    written = equation_to_sympy(
+        problem.equations[index],
+        problem.fields,
+        problem.space,
+        problem.time_name,
+        problem.radial_power,
+    )
+    coefficients = {
+        sympy.Symbol(name): to_sympy(problem.tree(given.expression))
+        for name, given in problem.specification.coefficients.items()
+        if given.expression is not None
+    }
+    return (written.lhs - written.rhs).xreplace(coefficients)
 
 
 def _parts(expression: Any, space: set[Any]) -> Iterator[tuple[Any, Any]]:

@@ -87,7 +87,7 @@ class FluxCondition:
     value: sympy.Expr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FirstOrderSystem:
     """What is to be solved: rates of the components, or residuals that vanish in a steady problem.
 

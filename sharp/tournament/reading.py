@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 
 from sharp.errors import ReplyError
-from sharp.llm import Message, answer, render, seed_at
+from sharp.llm import Message, prose, render, seed_at
 from sharp.tournament.run_context import RunContext, ask_and_read, gather_all, system_prompt
 from sharp.tournament.state import Candidate, Selection
 
@@ -115,7 +115,7 @@ async def summarise(session: RunContext, cycle: int, candidates: Sequence[Candid
 
 
 def _read_summary(text: str) -> str:
-    words = " ".join(answer(text).split())
+    words = prose(text)
     if len(words) > SUMMARY_LENGTH:
         raise ReplyError(f"The summary has {len(words)} characters; at most {SUMMARY_LENGTH} are of use.")
     return words

@@ -39,8 +39,8 @@ def recorded(path: Path) -> Iterator[Section]:
 
 
 def replayed(path: Path) -> Iterator[Section]:
-    """Yield the parts of the report that need the method's state: first screen, story, lineage, reasons, ledger."""
-    from sharp.report import ReportData, ledger, lineage, reasons
+    """Yield the parts of the report that need the method's state: first screen, lineage, story and what follows."""
+    from sharp.report import ReportData, failures, ledger, lineage, reasons
     from sharp.report.glance import glance
     from sharp.report.story import story
     from sharp.runs import load_run, replay
@@ -48,7 +48,7 @@ def replayed(path: Path) -> Iterator[Section]:
     run = load_run(path)
     evidence = ReportData(run, replay(run).state, read_run(path))
     yield Section("glance", "At a glance", glance(evidence))
-    for part in (lineage, story, reasons, ledger):
+    for part in (lineage, story, failures, reasons, ledger):
         yield part(evidence)
 
 
@@ -70,7 +70,10 @@ def _outcome(effect: EffectRecord) -> str:
         return MISSING
     if effect.reply["failure"]:
         return f"failed: {effect.reply['failure']['kind']}"
-    return f"error {error_text((effect.reply['scores'] or {}).get('nrmse'))}"
+    scores = effect.reply["scores"] or {}
+    if (error := scores.get("nrmse_reference")) is not None:
+        return f"error {error_text(error)} against the reference solution"
+    return f"error {error_text(scores.get('nrmse'))}"
 
 
 def _programs(runs: tuple[ProgramRun, ...]) -> Section:

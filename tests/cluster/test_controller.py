@@ -68,7 +68,7 @@ def test_a_run_goes_on_by_hand_where_jobs_may_not_submit(place: Place, local_tou
     waited = []
     while (step := place.sharp("advance", place.run, "--json")).returncode == 75:
         waited += json.loads(step.stdout)["waiting_for"]
-        time.sleep(1.5)
+        time.sleep(3)
     assert step.returncode == 0, step.stderr
     assert set(waited) == {"evaluations on private"}
     assert place.until_ended().state == "finished"

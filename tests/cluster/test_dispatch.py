@@ -106,7 +106,12 @@ class Lab:
                 patience,
             )
             async with dispatcher:
-                yield dispatcher, self.evaluator(dispatcher)
+                try:
+                    yield dispatcher, self.evaluator(dispatcher)
+                except Exception as error:
+                    for log in self.campaign.logs.glob("*/*.out"):
+                        error.add_note(f"{log}:\n{log.read_text()}")
+                    raise
 
     def evaluator(self, dispatcher: Dispatcher, **options: Any) -> SlurmEvaluator:
         given = {"sandbox": RLIMITS, **options}
@@ -334,9 +339,9 @@ async def test_a_job_evaluates_several_programs_at_once_each_on_its_share(
     lab = lab_in(
         tmp_path,
         dispatch={"slots_per_worker": 2, "max_workers": 1, "keep_logs": "1h"},
-        role={"gpus": 2, "time": "10min", "cpus": 2},
+        role={"gpus": 2, "time": "10min", "cpus": 2, "memory": "1000MB"},
     )
-    async with lab.dispatching() as (dispatcher, evaluator):
+    async with lab.dispatching(PATIENT) as (dispatcher, evaluator):
         work = evaluating(evaluator, lab, 6)
         await until(lambda: len(lab.marks("begin")) == 2)
         claims = Queue(lab.campaign.queue).claims()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 from collections import Counter
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +18,7 @@ from sharp.llm.protocol import ChatRequest, Message
 from tests.helpers.cluster.campaigns import Place
 from tests.helpers.cluster.private_slurm import PrivateSlurm
 
+# With the seeds 4, 8 and 10 no program of the rule-based model loads JAX, which takes a second each time.
 SWEEP = """\
 name: wide
 base:
@@ -33,10 +35,9 @@ matrix:
 
 
 @pytest.fixture
-def place(cluster: PrivateSlurm, tmp_path: Path) -> Place:
+def place(cluster: PrivateSlurm, tmp_path: Path, campaign_variables: dict[str, str]) -> Place:
     """A place whose profile asks for four jobs of a whole CPU pair each, so that both nodes are needed."""
-    variables = {"SHARP_DATA": str(tmp_path / "data"), "SHARP_CACHE": str(tmp_path / "cache")}
-    found = Place(cluster, tmp_path, variables)
+    found = Place(cluster, tmp_path, {**campaign_variables, "SHARP_CACHE": str(tmp_path / "cache")})
     found.write_profile(dispatch={"max_workers": 4, "idle_timeout": "5s"})
     return found
 
@@ -78,17 +79,17 @@ def nodes_of_evaluations(place: Place) -> set[str]:
     return set(place.cluster.command("squeue", "-h", "-r", "--states=all", name, "-o", "%N").split())
 
 
-def test_twelve_cells_over_two_nodes_and_then_two_more(place: Place) -> None:
+def test_eight_cells_over_two_nodes_and_then_two_more(place: Place) -> None:
     place.close_gate()
     place.write_profile(time="12h", dispatch={"max_workers": 4, "idle_timeout": "5s"})
-    said = sweep(place, "[0, 1, 2]")
+    said = sweep(place, "[4, 8]")
     assert said["job"] is not None
     place.until(lambda: nodes_of_evaluations(place) == {"n1", "n2"}, "evaluations on both nodes")
     place.open_gate()
     ending = place.until_ended()
     assert (ending.state, ending.sentence[:9]) == ("finished", "Finished."), place.story()
     rows = table(place)
-    assert len(rows) == 12
+    assert len(rows) == 8
     assert {row["state"] for row in rows.values()} == {"finished"}
     assert all(float(row["nrmse"]) < 0.1 for row in rows.values())
     requests = shared_requests(place)
@@ -98,16 +99,16 @@ def test_twelve_cells_over_two_nodes_and_then_two_more(place: Place) -> None:
     )
     assert len(place.submission_log.of_role("controller")) == 2
     status = json.loads(place.sharp("status", place.run, "--json").stdout)
-    assert status["states"] == {"finished": 12}
+    assert status["states"] == {"finished": 8}
     before = place.paid()
     kept = {path: path.stat().st_mtime_ns for path in (place.run / "runs").rglob("*")}
-    sweep(place, "[0, 1, 2]\nexclude: []\ninclude:\n- {seed: 3}\n- {seed: 3, synthesis.mode: best-of-n}")
+    sweep(place, "[4, 8]\nexclude: []\ninclude:\n- {seed: 10}\n- {seed: 10, synthesis.mode: best-of-n}")
     place.until_ended()
     rows = table(place)
-    assert len(rows) == 14
+    assert len(rows) == 10
     assert {row["state"] for row in rows.values()} == {"finished"}
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-    assert [rows[name]["calls"] != "0" for name in ("s3", "best-of-n-s3")] == [True, True]
+    assert [rows[name]["calls"] != "0" for name in ("s10", "best-of-n-s10")] == [True, True]
     assert set(shared_requests(place).values()) == {1}
     assert not before - place.paid()
     assert (place.run / "report.html").stat().st_size > 5_000
@@ -119,23 +120,24 @@ def test_a_cell_that_fails_is_told_and_tried_again_by_hand(place: Place) -> None
     few = SWEEP.replace("[[nrmse], [residual]]", "[[nrmse]]").replace(
         "[tournament, best-of-n]", "[best-of-n]"
     )
-    file.write_text(few.replace("SEEDS", "[0]") + "include: [{seed: 1, budget.calls: 2}]\n")
+    file.write_text(few.replace("SEEDS", "[4]") + "include: [{seed: 8, budget.calls: 2}]\n")
     options = ("--dir", place.run, "--cluster", place.profile, "--yes", "--json")
     said = json.loads(place.sharp("sweep", file, *options).stdout)
     assert said["job"] is None
     assert f"sharp advance {place.run}" in said["sentence"]
     while (step := place.sharp("advance", place.run)).returncode == 75:
         assert "evaluations on private" in step.stdout
+        time.sleep(3)
     assert step.returncode == 3, step.stderr
-    assert "All other cells are finished, but 1 failed: s1-calls2" in step.stderr
+    assert "All other cells are finished, but 1 failed: s8-calls2" in step.stderr
     assert {cell: row["state"] for cell, row in table(place).items()} == {
-        "nrmse-best-of-n-s0": "finished",
-        "s1-calls2": "failed",
+        "nrmse-best-of-n-s4": "finished",
+        "s8-calls2": "failed",
     }
-    file.write_text(file.read_text().replace("budget.calls: 2", "budget.calls: 200, id: s1-calls2"))
+    file.write_text(file.read_text().replace("budget.calls: 2", "budget.calls: 200, id: s8-calls2"))
     assert place.sharp("sweep", file, *options).returncode == 0
     while (step := place.sharp("advance", place.run)).returncode == 75:
-        pass
+        time.sleep(3)
     assert step.returncode == 0, step.stderr
     assert {row["state"] for row in table(place).values()} == {"finished"}
     assert set(shared_requests(place).values()) == {1}

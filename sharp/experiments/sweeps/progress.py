@@ -55,7 +55,7 @@ class SweepView(ProgressView):
     def cell_started(self, cell: str, title: str) -> None:
         """Report that a run begins, or goes on."""
         self._at_work[cell] = None
-        self._line(f"{cell}: {title}")
+        self.say(f"{cell}: {title}")
 
     def effect(self, cell: str, progress: ProgressEvent) -> None:
         """Count one step of a run."""
@@ -64,15 +64,15 @@ class SweepView(ProgressView):
         elif progress.phase == "answered":
             self._calls += progress.kind == "chat"
             self._runs += progress.kind == "evaluate"
-        self._show()
+        self._show(self._cells_text)
 
     def cell_finished(self, cell: str, row: RunSummary) -> None:
         """Report how a run came to rest."""
         self._at_work.pop(cell, None)
         self._finished += row.state == "finished"
         self._failed += row.state == "failed"
-        self._line(f"{cell}: {_outcome(row)} ({self._finished} of {self._cells} finished{self._left()})")
-        self._show()
+        self.say(f"{cell}: {_outcome(row)} ({self._finished} of {self._cells} finished{self._left()})")
+        self._show(self._cells_text)
 
     def data(self, done: int, total: int, message: str) -> None:
         """Report work on reference data."""
@@ -82,14 +82,10 @@ class SweepView(ProgressView):
         """Report something that the user should know."""
         self.on_warning(sentence)
 
-    def _show(self) -> None:
-        if self._live is not None:
-            failed = f", {self._failed} failed" if self._failed else ""
-            finished = f"{self._finished} of {self._cells} cells finished{failed}{self._left()}"
-            self._status(
-                f"{finished}, {len(self._at_work)} at work: "
-                f"{self._calls} calls, {self._runs} runs of programs"
-            )
+    def _cells_text(self) -> str:
+        failed = f", {self._failed} failed" if self._failed else ""
+        finished = f"{self._finished} of {self._cells} cells finished{failed}{self._left()}"
+        return f"{finished}, {len(self._at_work)} at work: {self._calls} calls, {self._runs} runs of programs"
 
     def _left(self) -> str:
         here = time.monotonic() - self._start

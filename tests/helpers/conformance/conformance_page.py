@@ -14,7 +14,8 @@ TARGET = ROOT / "docs" / "reference" / "sandbox-tests.md"
 _HEAD = """# Conformance of the sandbox tiers
 
 `tests/helpers/conformance/` holds {number} programs: legitimate, broken and hostile ones, and variations of them that
-a seed draws. Each goes through a whole evaluation on every tier, one after the other in the same worker.
+a seed draws; a sentence beside each says what it tries. Each goes through a whole evaluation on every tier, one after
+the other in the same worker.
 
     python -m tests.helpers.conformance --page
 
@@ -53,11 +54,10 @@ def write_page(themes: Mapping[str, Sequence[Candidate]], results: Mapping[str, 
 
 def _table(programs: Sequence[Candidate], results: Mapping[str, Mapping[str, str]]) -> str:
     rows = (
-        f"| {one.name} | {one.tries} | "
-        f"{outcome_cell({tier: found.get(one.name, '') for tier, found in results.items()})} |"
+        f"| {one.name} | {outcome_cell({tier: found.get(one.name, '') for tier, found in results.items()})} |"
         for one in programs
     )
-    return "\n".join(["| program | what it does | outcome |", "| --- | --- | --- |", *rows])
+    return "\n".join(["| program | outcome |", "| --- | --- |", *rows])
 
 
 def outcome_cell(by_tier: Mapping[str, str]) -> str:

@@ -12,96 +12,18 @@ from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.functions import compile_function
 from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded
 from sharp.solvers.system import FirstOrderSystem
+from tests.helpers.problems.specifications import specification
 
-HEAT = """
-pde_spec: 1
-id: rod
-title: A rod
-coordinates: {space: [x], time: t}
-fields: [u]
-parameters: {alpha: 0.1}
-equations: [u_t = alpha*u_xx]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: sin(pi*x) + 2*x}
-boundary:
-  - {where: x = 0, type: dirichlet, field: u, value: 0}
-  - {where: x = 1, type: dirichlet, field: u, value: 2}
-reference: {kind: exact, value: {u: exp(-alpha*pi**2*t)*sin(pi*x) + 2*x}}
-accuracy: 1e-6
-"""
-
-WAVE = """
-pde_spec: 1
-id: string
-title: A string
-coordinates: {space: [x], time: t}
-fields: [u]
-parameters: {c: 2}
-equations: [u_tt = c**2*u_xx]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: "0", u_t: 2*pi*c*sin(2*pi*x)}
-boundary:
-  - {where: all, type: dirichlet, field: u, value: 0}
-reference: {kind: exact, value: {u: sin(2*pi*c*t)*sin(2*pi*x)}}
-"""
-
-DISK = """
-pde_spec: 1
-id: disk
-title: A disk
-coordinates: {space: [x, y]}
-fields: [u]
-equations: ["-lap(u) = 4"]
-domain: {type: disk, radius: 1}
-boundary:
-  - {where: outer, type: robin, field: u, a: 1, b: 1, value: -2}
-reference: {kind: exact, value: {u: 1 - x**2 - y**2}}
-"""
-
-PLATE = """
-pde_spec: 1
-id: plate
-title: A plate with insulated edges
-coordinates: {space: [x, y]}
-fields: [u]
-equations: ["lap(u) = -2*pi**2*cos(pi*x)*cos(pi*y)"]
-domain: {type: box, bounds: {x: [0, 1], y: [0, 1]}}
-boundary:
-  - {where: all, type: neumann, field: u, value: 0}
-mean: {u: 3}
-reference: {kind: exact, value: {u: 3 + cos(pi*x)*cos(pi*y)}}
-"""
-
-TRIANGLE = """
-pde_spec: 1
-id: triangle
-title: A triangle
-coordinates: {space: [x, y]}
-fields: [u]
-equations: ["lap(u) = 0"]
-domain: {type: polygon, vertices: [[0, 0], [2, 0], [0, 1]]}
-boundary:
-  - {where: edge 0, type: neumann, field: u, value: -x}
-  - {where: edge 1, type: dirichlet, field: u, value: x*y}
-  - {where: edge 2, type: dirichlet, field: u, value: x*y}
-reference: {kind: exact, value: {u: x*y}}
-"""
-
-MODES = """
-pde_spec: 1
-id: modes
-title: Modes of a string
-coordinates: {space: [x]}
-fields: [u]
-equations: [-u_xx = mu*u]
-eigenvalue: {name: mu, count: 2}
-domain: {type: box, bounds: {x: [0, 1]}}
-boundary:
-  - {where: all, type: dirichlet, field: u, value: 0}
-reference: {kind: exact, eigenvalues: [pi**2, 4*pi**2]}
-"""
+HEAT = specification("heated-rod") + "accuracy: 1e-6\n"
+WAVE = specification("string")
+DISK = specification("disk")
+PLATE = specification("insulated-plate")
+TRIANGLE = specification("triangle")
+MODES = specification(
+    "modes",
+    eigenvalue={"name": "mu", "count": 2},
+    reference={"kind": "exact", "eigenvalues": ["pi**2", "4*pi**2"]},
+)
 
 
 def problem_of(text: str, **changes: str) -> Problem:

@@ -11,46 +11,12 @@ import sharp
 from sharp.errors import InputError
 from sharp.experiments.verification_suite.known_solutions import JacobiSolution
 from sharp.problems import Problem, parse_problem
+from tests.helpers.problems.specifications import specification
 from tests.helpers.solvers.boxed import boxed
 
-ROD = """
-pde_spec: 1
-id: rod
-title: A rod
-coordinates: {space: [x], time: t}
-fields: [u]
-equations: [u_t = 0.1*u_xx]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: sin(pi*x)}
-boundary: [{where: all, type: dirichlet, field: u, value: 0}]
-accuracy: 1e-4
-"""
-PAIR = """
-pde_spec: 1
-id: pair
-title: Two fields that turn into each other
-coordinates: {space: [x], time: t}
-fields: [u, v]
-equations: [u_t = v, v_t = -u]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: sin(2*pi*x), v: "0"}
-boundary: [{type: periodic, axis: x}]
-accuracy: 1e-4
-"""
-MODES = """
-pde_spec: 1
-id: modes
-title: Modes of a string
-coordinates: {space: [x]}
-fields: [u]
-equations: [-u_xx = mu*u]
-eigenvalue: {name: mu, count: 3}
-domain: {type: box, bounds: {x: [0, 1]}}
-boundary: [{where: all, type: dirichlet, field: u, value: 0}]
-accuracy: 1e-6
-"""
+ROD = specification("rod", outputs=None, accuracy=1e-4)
+PAIR = specification("pair")
+MODES = specification("modes", accuracy=1e-6)
 SQUARES = np.pi**2 * np.array([1.0, 4.0, 9.0])
 
 
@@ -119,7 +85,7 @@ def test_a_solution_is_compared_with_another_method_than_its_own() -> None:
     (second,) = (check for check in verdict.checks if check.name == "cross-check")
     assert f"the distance from {solution.method}" not in second.note
     assert sharp.verify(problem(ROD), solution.to_xarray()).verified
-    assert not sharp.verify(problem(ROD.replace("0.1*u_xx", "0.2*u_xx")), solution).verified
+    assert not sharp.verify(problem(ROD.replace("k: 0.1", "k: 0.2")), solution).verified
 
 
 def test_eigenvalues_are_compared_with_those_computed_here() -> None:

@@ -116,6 +116,10 @@ def test_a_dry_run_touches_nothing(sharp: Sharp, tmp_path: Path) -> None:
         "Break-even: 18 evaluations",
     ):
         assert piece in words.stdout
+    changed = there.ok("run", "burgers", "--model", "local", "--set", "seed=3", "--dry-run").stdout
+    assert "  seed=3\n" in changed
+    assert "  models.generator=local\n" in changed
+    assert "sampling" not in changed, "what is as by default takes no room"
     planned = there.json("run", "burgers", *settings(), "--dry-run")
     assert planned["config"]["genesis"]["candidates"] == 4
     assert planned["calls"]["genesis"]["expected"] == 4

@@ -15,23 +15,9 @@ from sharp.cli.solve import solve
 from sharp.errors import InputError
 from sharp.problems.cases import load_case, load_ill_posed
 from tests.helpers.cli.sharp_command import Sharp
+from tests.helpers.problems.specifications import specification
 
-ROD = """\
-pde_spec: 1
-id: rod
-title: A rod
-coordinates: {space: [x], time: t}
-fields: [u]
-parameters: {alpha: 0.1}
-equations: [u_t = alpha*u_xx]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: sin(pi*x) + 2*x}
-boundary:
-  - {where: x = 0, type: dirichlet, field: u, value: 0}
-  - {where: x = 1, type: dirichlet, field: u, value: 2}
-reference: {kind: exact, value: {u: exp(-alpha*pi**2*t)*sin(pi*x) + 2*x}}
-"""
+ROD = specification("heated-rod")
 
 
 @pytest.fixture

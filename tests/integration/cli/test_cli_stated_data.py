@@ -7,19 +7,9 @@ import re
 from pathlib import Path
 
 from tests.helpers.cli.sharp_command import Sharp
+from tests.helpers.problems.specifications import specification
 
-ROD = """\
-pde_spec: 1
-id: cold-rod
-title: A rod with cold ends
-coordinates: {space: [x], time: t}
-fields: [u]
-equations: [u_t = u_xx/5]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 0.1]
-initial: {u: sin(pi*x)}
-boundary: [{where: all, type: dirichlet, field: u, value: 0}]
-"""
+ROD = specification("cold-rod")
 
 
 def test_data_of_a_specification_are_made_found_again_and_audited(sharp: Sharp, tmp_path: Path) -> None:

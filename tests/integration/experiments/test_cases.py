@@ -21,6 +21,7 @@ from sharp.problems.analysis import order
 from sharp.problems.cases import ILL_POSED, BenchmarkCase, list_cases, load_case
 from sharp.problems.symbolic import to_sympy
 from sharp.problems.well_posedness import check_well_posedness
+from tests.helpers.problems.specifications import specification
 
 # The hundred cases by category.
 COMPOSITION = {
@@ -129,77 +130,11 @@ def test_about_two_in_five_statements_are_plain() -> None:
     assert 0.33 <= styles.count("plain") / len(styles) <= 0.47
 
 
-WAVE = """\
-pde_spec: 1
-id: wave
-title: A string with free ends
-coordinates: {space: [x], time: t}
-fields: [u]
-parameters: {c: 2}
-equations: [u_tt = c**2*u_xx]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: 0, u_t: 1 + c*pi*cos(pi*x)}
-boundary: [{where: all, type: neumann, field: u, value: 0}]
-reference: {kind: exact, value: {u: t + sin(c*pi*t)*cos(pi*x)}}
-"""
-PLATE = """\
-pde_spec: 1
-id: plate
-title: A plate with a hole
-coordinates: {space: [x, y]}
-fields: [u]
-equations: [lap(u) = exp(x)]
-domain: {type: annulus, inner: 1, outer: 2}
-boundary:
-  - {where: inner, type: robin, field: u, a: 3, b: 1, value: (3 - x)*exp(x)}
-  - {where: outer, type: neumann, field: u, value: x/2*exp(x)}
-reference: {kind: exact, value: {u: exp(x)}}
-"""
-MEAN = """\
-pde_spec: 1
-id: mean
-title: A plate with a flux through its edge
-coordinates: {space: [x, y]}
-fields: [u]
-equations: [lap(u) = 0]
-domain: {type: box, bounds: {x: [-1, 1], y: [-1, 1]}}
-boundary:
-  - {where: x = -1, type: neumann, field: u, value: -1}
-  - {where: x = 1, type: neumann, field: u, value: 1}
-  - {where: y = -1, type: neumann, field: u, value: 0}
-  - {where: y = 1, type: neumann, field: u, value: 0}
-mean: {u: 0}
-reference: {kind: exact, value: {u: x}}
-"""
-SQUARE = """\
-pde_spec: 1
-id: square
-title: A square
-coordinates: {space: [x, y]}
-fields: [u]
-equations: [lap(u) = u]
-domain: {type: polygon, vertices: [[0, 0], [1, 0], [1, 1], [0, 1]]}
-boundary:
-  - {where: edge 0, type: dirichlet, field: u, value: exp(x)}
-  - {where: x = 1, type: dirichlet, field: u, value: E}
-  - {where: edge 2, type: neumann, field: u, value: 0}
-  - {where: x = 0, type: neumann, field: u, value: -1}
-reference: {kind: exact, value: {u: exp(x)}}
-"""
-RING = """\
-pde_spec: 1
-id: ring
-title: A ring
-coordinates: {space: [x], time: t}
-fields: [u]
-equations: [u_t = u_xx]
-domain: {type: box, bounds: {x: [0, 2*pi]}}
-time: [0, 1]
-initial: {u: sin(x)}
-boundary: [{type: periodic, axis: x}]
-reference: {kind: computed, method: fourier, resolution: 32, tolerance: 1e-9}
-"""
+WAVE = specification("free-string")
+PLATE = specification("warm-annulus")
+MEAN = specification("mean-square")
+SQUARE = specification("square")
+RING = specification("ring")
 
 
 @pytest.mark.parametrize("text", [WAVE, PLATE, MEAN, SQUARE, RING])

@@ -82,7 +82,7 @@ def test_a_case_without_a_solution_of_its_own_passes_by_its_verdict() -> None:
 def test_a_case_that_is_not_well_stated_is_refused_with_a_sentence() -> None:
     row = solve_case(TASKS["own_advection"])
     assert row.outcome == "refused"
-    assert row.reason.startswith("pure advection: values on the whole boundary")
+    assert row.reason.startswith("pure advection: where it flows in")
     assert not row.passed
 
 

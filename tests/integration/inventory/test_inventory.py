@@ -1,7 +1,7 @@
 """Nothing that a user can do is lost: every command by an invocation, every guarantee by the test that keeps it.
 
-`inventory/commands.yaml` holds chains of invocations. Those of a chain run in order in one folder, each in a process
-of its own through the installed `sharp`; chains share generated data and the user's own files. An invocation has
+`inventory/commands.yaml` holds chains of invocations. Those of a chain run in order in one folder, through the main
+function of the installed `sharp`; chains share generated data and the user's own files. An invocation has
 
 - `does`: what the user gets from it, in words that outlive renamings;
 - `sharp`: the arguments, in which `{name}` is one of `words`; `env`: variables besides;
@@ -21,7 +21,6 @@ holds each guarantee of the documents with its tests. Tests are found by name in
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -39,40 +38,36 @@ import pytest
 import yaml
 
 from tests.helpers import ROOT
+from tests.helpers.cli.sharp_command import Sharp
 
 INVENTORY = Path(__file__).parent
 TESTS = ROOT / "tests"
 COMMANDS: dict[str, Any] = yaml.safe_load((INVENTORY / "commands.yaml").read_text())
 GUARANTEES: dict[str, Any] = yaml.safe_load((INVENTORY / "guarantees.yaml").read_text())
 STEPS: list[dict[str, Any]] = [step for chain in COMMANDS["chains"].values() for step in chain]
-SHARP = Path(sys.executable).with_name("sharp")
-LIMIT_S = 300.0
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of all chains: generated data, and the user's own resources and cluster profiles."""
+    """What all chains see: generated data, and the user's own resources and cluster profiles."""
     folder = tmp_path_factory.mktemp("inventory")
     write(folder / "resources", COMMANDS["resources"])
     write(folder / "config" / "pde-sharp", COMMANDS["configuration"])
-    kept = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH")
     return {
-        **{name: os.environ[name] for name in kept if name in os.environ},
         "SHARP_DATA": str(folder / "data"),
         "SHARP_RESOURCES": str(folder / "resources"),
         "XDG_CONFIG_HOME": str(folder / "config"),
-        "OMP_NUM_THREADS": "1",
     }
 
 
 @pytest.mark.parametrize("chain", COMMANDS["chains"])
 def test_what_a_user_can_do(chain: str, shared: dict[str, str], tmp_path: Path) -> None:
     write(tmp_path, COMMANDS["files"])
-    environment = {**shared, "SHARP_CACHE": str(tmp_path / "cache")}
+    sharp = Sharp(tmp_path, {**shared, "SHARP_CACHE": str(tmp_path / "cache")})
     lost = []
     for step in COMMANDS["chains"][chain]:
         if all(find_spec(library) for library in step.get("needs", ())):
-            done = carry_out(step, environment, tmp_path)
+            done = carry_out(step, sharp)
             if faults := [*faults_of(step, done, tmp_path)]:
                 lost.append(
                     f"{step['does']}: sharp {step['sharp']}\n{faults}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
@@ -124,35 +119,17 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
         path.write_text(text)
 
 
-def carry_out(
-    step: Mapping[str, Any], environment: dict[str, str], folder: Path
-) -> subprocess.CompletedProcess[str]:
-    recalled = {
-        name: str(status(run, environment, folder).get(name)) for name, run in step.get("recall", {}).items()
-    }
+def carry_out(step: Mapping[str, Any], sharp: Sharp) -> subprocess.CompletedProcess[str]:
+    recalled = {name: str(status(run, sharp).get(name)) for name, run in step.get("recall", {}).items()}
     for name in step.get("removes", ()):
-        (folder / name).unlink(missing_ok=True)
-    return invoke(words_of(step, recalled), {**environment, **step.get("env", {})}, folder)
+        (sharp.folder / name).unlink(missing_ok=True)
+    return sharp.with_variables(**step.get("env", {}))(*words_of(step, recalled))
 
 
-def status(run: str, environment: dict[str, str], folder: Path) -> dict[str, Any]:
+def status(run: str, sharp: Sharp) -> dict[str, Any]:
     """Return the JSON value of `sharp status` for a run; an empty one if there is none."""
-    found: dict[str, Any] = json.loads(invoke(["status", run, "--json"], environment, folder).stdout or "{}")
+    found: dict[str, Any] = json.loads(sharp("status", run, "--json").stdout or "{}")
     return found
-
-
-def invoke(
-    words: Iterable[str], environment: dict[str, str], folder: Path
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [SHARP, *words],
-        env=environment,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-    )
 
 
 def words_of(step: Mapping[str, Any], recalled: Mapping[str, str] | None = None) -> list[str]:

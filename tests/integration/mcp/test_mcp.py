@@ -15,31 +15,10 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.helpers.cli.sharp_command import FAST, Sharp
+from tests.helpers.problems.specifications import specification
 
-ROD = """
-pde_spec: 1
-id: rod
-title: A rod
-coordinates: {space: [x], time: t}
-fields: [u]
-parameters: {k: 0.1}
-equations: [u_t = k*u_xx]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: sin(pi*x)}
-boundary: [{where: all, type: dirichlet, field: u, value: 0}]
-outputs: {grid: nodes, points: {x: 11}, times: 5}
-"""
-PLATE = """
-pde_spec: 1
-id: plate
-title: A plate
-coordinates: {space: [x, y]}
-fields: [u]
-equations: ["lap(u) = 1"]
-domain: {type: mesh, file: ../plate.msh}
-boundary: [{where: all, type: dirichlet, field: u, value: 0}]
-"""
+ROD = specification("rod")
+PLATE = specification("meshed-plate")
 SETTINGS = {**FAST, "genesis.candidates": 2, "models.judges": ["rule-based"], "synthesis.max_rounds": 1}
 NUMBERS = {name: int(value) for name, value in SETTINGS.items() if str(value).isdigit()}
 
@@ -106,7 +85,7 @@ async def test_what_is_refused_says_where_it_is_wrong_and_what_is_valid(folder: 
     async with connected(folder) as call:
         broken = (await call("solve", problem=ROD.replace("type: dirichlet", "type: dirichlett")))["error"]
         assert broken["kind"] == "SpecificationError"
-        assert broken["faults"][0]["place"].startswith(f"{folder}/specification.yaml:12: boundary")
+        assert broken["faults"][0]["place"].startswith(f"{folder}/specification.yaml:11: boundary")
         assert "did you mean 'dirichlet'?" in broken["faults"][0]["message"]
         unknown = (await call("solve", problem="burgerss"))["error"]
         assert "did you mean 'burgers'?" in unknown["message"]

@@ -10,25 +10,11 @@ import numpy as np
 
 from sharp.evaluation.protocol import CandidateFailure
 from sharp.methods.pde_sharp import pde_sharp
+from tests.helpers.problems.specifications import specification
 from tests.helpers.rule_based.described_problems import arguments, distance, exact, run
 from tests.helpers.rule_based.simulated import Simulation, simulate
 
-RING = """pde_spec: 1
-id: ring
-title: A ring that cools
-coordinates: {space: [x], time: t}
-fields: [u]
-parameters: {d: 0.05, b: 0.3}
-equations: [u_t = d*u_xx - b*u]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: "2 + cos(2*pi*x) + sin(4*pi*x)/2"}
-boundary: [{type: periodic, axis: x}]
-outputs: {grid: nodes, points: {x: 25}, times: 4}
-reference:
-  kind: exact
-  value: {u: "exp(-b*t)*(2 + exp(-4*d*pi**2*t)*cos(2*pi*x) + exp(-16*d*pi**2*t)*sin(4*pi*x)/2)"}
-"""
+RING = specification("decaying-ring")
 
 
 class Running(Simulation):

@@ -30,22 +30,10 @@ from sharp.runs.directory import RunDirectory
 from sharp.runs.execute import finish
 from sharp.runs.solver_evaluation import SolverEvaluation, SolverEvaluationOptions, evaluate_solver
 from sharp.tournament.state import Tournament
+from tests.helpers.problems.specifications import specification
 
 # Heat on a torus, and what has flowed through each point of it: default grid, times, interface and layout of data.
-TORUS = """\
-pde_spec: 1
-id: warm-torus
-title: A warm torus
-coordinates: {space: [x, y], time: t}
-fields: [u, v]
-parameters: {k: 0.1}
-equations: [u_t = k*lap(u), v_t = u]
-domain: {type: box, bounds: {x: [0, 1], y: [0, 1]}}
-time: [0, 0.5]
-initial: {u: 2 + sin(2*pi*x)*cos(2*pi*y), v: 0}
-boundary: [{type: periodic, axis: x}, {type: periodic, axis: y}]
-accuracy: 1e-4
-"""
+TORUS = specification("warm-torus")
 SERIES = """
 import numpy as np
 

@@ -28,19 +28,9 @@ from sharp.runs.execute import finish, replay
 from sharp.runs.status import status_blocks, view
 from sharp.tournament.state import Tournament
 from tests.helpers.models.scripted import ANALYSIS, fenced, keep, patch, selection, verdict
+from tests.helpers.problems.specifications import specification
 
-PLATE = """\
-pde_spec: 1
-id: warm-plate
-title: A plate that is heated in the middle
-coordinates: {space: [x, y]}
-fields: [u]
-equations: ["-lap(u) = 2*pi**2*sin(pi*x)*sin(pi*y)"]
-domain: {type: box, bounds: {x: [0, 1], y: [0, 1]}}
-boundary: [{type: dirichlet, where: all, field: u, value: 0}]
-outputs: {points: {x: 21, y: 21}}
-accuracy: 1e-4
-"""
+PLATE = specification("warm-plate")
 # The exact solution, times a factor.
 PLATE_CODE = """
 import numpy as np
@@ -49,18 +39,7 @@ def solver():
     s = np.sin(np.pi * np.linspace(0, 1, 21))
     return %r * np.outer(s, s)[None]
 """
-DISK = """\
-pde_spec: 1
-id: warm-disk
-title: A disk that is heated evenly
-coordinates: {space: [x, y]}
-fields: [u]
-equations: ["-lap(u) = 4"]
-domain: {type: disk, center: [0, 0], radius: 1}
-boundary: [{type: dirichlet, where: all, field: u, value: 0}]
-outputs: {points: {x: 21, y: 21}}
-accuracy: 1e-4
-"""
+DISK = specification("warm-disk")
 # The exact solution, times a factor; outside of the disk nothing counts.
 DISK_CODE = """
 import numpy as np
@@ -70,43 +49,14 @@ def solver():
     square = np.add.outer(x**2, x**2)
     return %r * np.where(square < 1 + 1e-9, 1 - square, np.nan)[None]
 """
-COOLING = """\
-pde_spec: 1
-id: cooling-disk
-title: A disk that cools by radiation into its surroundings
-coordinates: {space: [x, y], time: t}
-fields: [u]
-equations: ["u_t = lap(u)/4 - u"]
-domain: {type: disk, center: [0, 0], radius: 1}
-time: [0, 1]
-initial: {u: x}
-boundary: [{type: dirichlet, where: all, field: u, value: x*exp(-t)}]
-outputs: {points: {x: 17, y: 17}, times: 9}
-accuracy: 1e-3
-"""
+COOLING = specification("cooling-disk")
 COOLING_CODE = """
 import numpy as np
 
 def solver(u0_batch, t_coordinate):
     return u0_batch[:, None] * np.exp(-(1 + %r) * t_coordinate)[None, :, None, None]
 """
-SYSTEM = """\
-pde_spec: 1
-id: turning-rod
-title: Two substances that turn into each other
-coordinates: {space: [x], time: t}
-fields: [u, v]
-parameters: {k: 0.1}
-equations: [u_t = k*u_xx + v, v_t = k*v_xx - u]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: cos(pi*x), v: "0"}
-boundary:
-  - {type: neumann, where: all, field: u, value: 0}
-  - {type: neumann, where: all, field: v, value: 0}
-outputs: {points: {x: 33}, times: 11}
-accuracy: 1e-3
-"""
+SYSTEM = specification("turning-rod")
 # Cosine series: exact but for the decay, which is off by a share.
 SYSTEM_CODE = """
 import numpy as np
@@ -121,20 +71,7 @@ def solver(u0_batch, v0_batch, t_coordinate, k):
     return idct(u, 1, axis=-1), idct(v, 1, axis=-1)
 """
 # A beam on springs: fourth order in space, second in time.
-BEAM = """\
-pde_spec: 1
-id: sprung-beam
-title: A beam on springs
-coordinates: {space: [x], time: t}
-fields: [w]
-equations: [w_tt = -w_xxxx/100 - w]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {w: sin(2*pi*x), w_t: "0"}
-boundary: [{type: periodic, axis: x}]
-outputs: {grid: cells, points: {x: 32}, times: 21}
-accuracy: 1e-4
-"""
+BEAM = specification("sprung-beam")
 BEAM_CODE = """
 import numpy as np
 
@@ -149,7 +86,7 @@ def solver(w0_batch, w_t0_batch, t_coordinate):
 CHECKS = [*list(ANALYSIS.values())[:4], verdict(bounds=[], recommended=["implicit"], stiff=False)]
 FAST = (
     *("evaluation.data_kind=none", "evaluation.smoke=1", "evaluation.validation=2", "evaluation.test=2"),
-    *("evaluation.cache=off", "evaluation.workers=1", "evaluation.x64_check=false", "synthesis.repairs=0"),
+    *("evaluation.workers=1", "evaluation.x64_check=false", "synthesis.repairs=0"),
 )
 
 
@@ -190,9 +127,16 @@ class Author:
         return None
 
 
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What all runs share: what programs find here, and how the programs did that several of them have."""
+    return tmp_path_factory.mktemp("measured")
+
+
 @pytest.fixture(autouse=True)
-def _places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _places(tmp_path: Path, measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHARP_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("SHARP_CACHE", str(measured))
 
 
 @pytest.fixture

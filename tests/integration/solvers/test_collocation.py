@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import yaml
 
 from sharp.problems import Problem
 from sharp.solvers.axes import ChebyshevAxis
@@ -13,138 +16,17 @@ from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded, load
 from sharp.solvers.system import system_of
 from tests.helpers.solvers.boxed import boxed, error, solved
 
-ROD = {"x": (0, 1)}
-ADVECTED = "exp(-20*(x - t - 0.2)**2)"
-SOLITON = "2*k**2/cosh(k*(x - 4*k**2*t - 14))**2"
-
-ONE_DIMENSION = {
-    "heat between fixed values": boxed(
-        ["u_t = a*u_xx"],
-        ROD,
-        ["x = 0: dirichlet u = 1", "x = 1: dirichlet u = 3"],
-        {"u": "1 + 2*x + exp(-a*pi**2*t)*sin(pi*x)"},
-        parameters={"a": 0.3},
-        time=[0, 1],
-    ),
-    "heat in an insulated rod": boxed(
-        ["u_t = u_xx"],
-        ROD,
-        ["all: neumann u = 0"],
-        {"u": "2 + exp(-4*pi**2*t)*cos(2*pi*x)"},
-        time=[0, 0.1],
-    ),
-    "heat given off at an end": boxed(
-        ["u_t = u_xx - 2*exp(-t) - exp(-t)*(x**2 + 1)"],
-        ROD,
-        ["x = 0: neumann u = 0", "x = 1: robin 3 2 u = 10*exp(-t)"],
-        {"u": "exp(-t)*(x**2 + 1)"},
-        time=[0, 2],
-    ),
-    "heat with a swinging end": boxed(
-        ["u_t = u_xx"],
-        ROD,
-        ["x = 0: dirichlet u = cos(5*t)", "x = 1: neumann u = k*exp(-k)*(sin(5*t - k) - cos(5*t - k))"],
-        {"u": "exp(-k*x)*cos(5*t - k*x)"},
-        parameters={"k": "sqrt(5/2)"},
-        time=[0, 3],
-    ),
-    "a robin condition that changes with time": boxed(
-        ["u_t = u_xx + exp(t)*(x - x**2 + 2)"],
-        ROD,
-        ["x = 0: dirichlet u = 0", "x = 1: robin 1+t 1 u = -exp(t)"],
-        {"u": "exp(t)*(x - x**2)"},
-        time=[0, 1],
-    ),
-    "heat in a graded rod": boxed(
-        ["u_t = ((1 + x)*u_x)_x - exp(-t)*(x**2 + 4*x + 2)"],
-        ROD,
-        ["x = 0: dirichlet u = 0", "x = 1: dirichlet u = exp(-t)"],
-        {"u": "exp(-t)*x**2"},
-        time=[0, 1],
-    ),
-    "transport through an inflow end": boxed(
-        ["u_t + u_x = 0"],
-        {"x": (0, 1)},
-        ["x = 0: dirichlet u = exp(-20*(t + 0.2)**2)"],
-        {"u": ADVECTED},
-        time=[0, 1],
-    ),
-    "transport to the left": boxed(
-        ["u_t = 2*u_x"],
-        {"x": (0, 1)},
-        ["x = 1: dirichlet u = sin(1 + 2*t)"],
-        {"u": "sin(x + 2*t)"},
-        time=[0, 2],
-    ),
-    "a front of Burgers' equation": boxed(
-        ["u_t + u*u_x = nu*u_xx"],
-        {"x": (-1, 1)},
-        [
-            "x = -1: dirichlet u = 1 - tanh((-1 - t)/(2*nu))",
-            "x = 1: dirichlet u = 1 - tanh((1 - t)/(2*nu))",
-        ],
-        {"u": "1 - tanh((x - t)/(2*nu))"},
-        parameters={"nu": 0.2},
-        time=[0, 0.5],
-    ),
-    "a clamped string over two periods": boxed(
-        ["u_tt = 4*u_xx"],
-        ROD,
-        ["all: dirichlet u = 0"],
-        {"u": "cos(2*pi*t)*sin(pi*x) + sin(6*pi*t)*sin(3*pi*x)/3"},
-        time=[0, 2],
-        initial={"u_t": "2*pi*sin(3*pi*x)"},
-    ),
-    "air in an open pipe": boxed(
-        ["u_tt = u_xx"],
-        ROD,
-        ["x = 0: neumann u = 0", "x = 1: dirichlet u = 0"],
-        {"u": "cos(3*pi/2*t)*cos(3*pi/2*x)"},
-        time=[0, "8/3"],
-        initial={"u_t": "0"},
-    ),
-    "a kink of the sine-Gordon equation": boxed(
-        ["u_tt = u_xx - sin(u)"],
-        {"x": (-4, 4)},
-        ["x = -4: dirichlet u = 4*atan(exp((-4 - v*t)/g))", "x = 4: dirichlet u = 4*atan(exp((4 - v*t)/g))"],
-        {"u": "4*atan(exp((x - v*t)/g))"},
-        parameters={"v": 0.6, "g": "sqrt(1 - v**2)"},
-        time=[0, 2],
-        initial={"u_t": "-2*v/g/cosh(x/g)"},
-    ),
-    "a hinged beam": boxed(
-        ["u_tt = -u_xxxx"],
-        ROD,
-        ["all: dirichlet u = 0", "all: derivative 2 u = 0"],
-        {"u": "cos(pi**2*t)*sin(pi*x)"},
-        time=[0, "4/pi"],
-        initial={"u_t": "0"},
-    ),
-    "dispersion with two conditions on the right": boxed(
-        ["u_t + u_xxx = 0"],
-        {"x": (0, 2)},
-        [
-            "x = 0: dirichlet u = sin(t)",
-            "x = 2: dirichlet u = sin(2 + t)",
-            "x = 2: neumann u = cos(2 + t)",
-        ],
-        {"u": "sin(x + t)"},
-        time=[0, 3],
-    ),
-    "Schroedinger's equation as two fields": boxed(
-        ["a_t = -b_xx/2", "b_t = a_xx/2"],
-        ROD,
-        ["all: dirichlet a = 0", "all: dirichlet b = 0"],
-        {"a": "cos(pi**2*t/2)*sin(pi*x)", "b": "-sin(pi**2*t/2)*sin(pi*x)"},
-        time=[0, 1],
-    ),
-}
+WRITTEN = yaml.safe_load(Path(__file__).with_name("problems_in_time.yaml").read_text())
+KNOWN = {name: boxed(**arguments) for name, arguments in WRITTEN.items()}
+SOLITARY = "a soliton of the Korteweg-de Vries equation"
+RING = "waves that run around a ring"
+ON_INTERVALS = [name for name in KNOWN if name not in (SOLITARY, RING)]
 
 
-@pytest.mark.parametrize("name", ONE_DIMENSION)
+@pytest.mark.parametrize("name", ON_INTERVALS)
 def test_problems_on_an_interval_are_solved_to_spectral_accuracy(name: str) -> None:
     nodes = 18 if "beam" in name or "dispersion" in name else 60
-    assert error(ONE_DIMENSION[name], "chebyshev", nodes) < 1e-8
+    assert error(KNOWN[name], "chebyshev", nodes) < 1e-8
 
 
 FOURTH_ORDER = [
@@ -159,30 +41,8 @@ FOURTH_ORDER = [
 
 @pytest.mark.parametrize("name", FOURTH_ORDER)
 def test_finite_differences_converge_with_order_four(name: str) -> None:
-    coarse, fine = (error(ONE_DIMENSION[name], "fd", nodes, 1e-10) for nodes in (41, 81))
+    coarse, fine = (error(KNOWN[name], "fd", nodes, 1e-10) for nodes in (41, 81))
     assert np.log2(coarse / fine) > 3.7 or fine < 1e-9
-
-
-SOLITARY = "a soliton of the Korteweg-de Vries equation"
-RING = "waves that run around a ring"
-PERIODIC = {
-    SOLITARY: boxed(
-        ["u_t + 6*u*u_x + u_xxx = 0"],
-        {"x": (0, 30)},
-        ["periodic x"],
-        {"u": SOLITON},
-        parameters={"k": 0.9},
-        time=[0, 1],
-    ),
-    RING: boxed(
-        ["u_tt = u_xx"],
-        {"x": (0, "2*pi")},
-        ["periodic x"],
-        {"u": "exp(cos(x - t))"},
-        time=[0, "4*pi"],
-        initial={"u_t": "sin(x)*exp(cos(x))"},
-    ),
-}
 
 
 @pytest.mark.parametrize(
@@ -190,11 +50,11 @@ PERIODIC = {
     [(SOLITARY, 160, 1e-7), (RING, 40, 1e-9), (RING, 41, 1e-9)],
 )
 def test_periodic_problems_are_solved_to_spectral_accuracy(name: str, nodes: int, bound: float) -> None:
-    assert error(PERIODIC[name], "fourier", nodes) < bound
+    assert error(KNOWN[name], "fourier", nodes) < bound
 
 
 def test_periodic_finite_differences_converge_with_order_four() -> None:
-    coarse, fine = (error(PERIODIC[RING], "fd", nodes) for nodes in (80, 160))
+    coarse, fine = (error(KNOWN[RING], "fd", nodes) for nodes in (80, 160))
     assert np.log2(coarse / fine) == pytest.approx(4, abs=0.3)
 
 
@@ -248,7 +108,7 @@ def test_finite_differences_in_the_plane_converge_with_order_four() -> None:
 
 
 def test_values_are_those_of_the_conditions_at_the_boundary_and_of_the_initial_state_inside() -> None:
-    problem = ONE_DIMENSION["heat with a swinging end"]
+    problem = KNOWN["heat with a swinging end"]
     solution = solved(problem, "chebyshev", 30)
     times = np.linspace(0, 3, 7)
     np.testing.assert_allclose(
@@ -350,8 +210,8 @@ def test_every_steady_equation_is_replaced_at_the_boundary_of_the_field_it_deter
 
 
 def test_methods_say_why_they_do_not_solve_a_problem() -> None:
-    ring = system_of(PERIODIC[RING])
-    rod = system_of(ONE_DIMENSION["a hinged beam"])
+    ring = system_of(KNOWN[RING])
+    rod = system_of(KNOWN["a hinged beam"])
     assert load_method("fourier").unsupported_reason(rod) == "not periodic: x"
     assert "fourier" in str(load_method("chebyshev").unsupported_reason(ring))
     assert load_method("fd").unsupported_reason(rod) is None

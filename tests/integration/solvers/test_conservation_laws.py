@@ -16,6 +16,7 @@ from sharp.solvers.method import Deadline
 from sharp.solvers.refine import norm_of
 from sharp.solvers.system import system_of
 from sharp.solvers.traits import aimed_accuracy
+from tests.helpers.problems.specifications import specification
 from tests.helpers.solvers.riemann import GAMMA, State, gas_riemann
 
 LONG = Deadline.within(1e6)
@@ -45,21 +46,7 @@ OPEN = (
 )
 WALLS = "[{type: dirichlet, where: all, field: m, value: 0}]"
 
-WATER = """
-pde_spec: 1
-id: water
-title: A dam breaks
-coordinates: {space: [x], time: t}
-fields: [h, q]
-parameters: {g: 9.81}
-equations:
-  - h_t + q_x = 0
-  - q_t + (q**2/h + g*h**2/2)_x = 0
-domain: {type: box, bounds: {x: [0, 10]}}
-time: [0, 0.5]
-initial: {h: "piecewise(2, x < 5, 1)", q: 0}
-boundary: [{type: dirichlet, where: all, field: q, value: 0}]
-"""
+WATER = specification("water")
 
 ONE = """
 pde_spec: 1

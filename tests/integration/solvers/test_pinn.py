@@ -26,38 +26,12 @@ from sharp.solvers.pinn.method import Pinn
 from sharp.solvers.pinn.scales import equation_scales, field_scales
 from sharp.solvers.recommend import recommend
 from sharp.solvers.system import FirstOrderSystem, system_of
+from tests.helpers.problems.specifications import specification
 from tests.helpers.solvers.solving_fakes import DISK, HEAT, MODES, PLATE, TRIANGLE, WAVE, problem_of
 
-RING = """
-pde_spec: 1
-id: ring
-title: Carried round a ring
-coordinates: {space: [x], time: t}
-fields: [u]
-equations: [u_t + u_x = 0]
-domain: {type: box, bounds: {x: [1, 3]}}
-time: [0, 1]
-initial: {u: 3 + sin(pi*x)}
-boundary:
-  - {type: periodic, axis: x}
-reference: {kind: exact, value: {u: 3 + sin(pi*(x - t))}}
-"""
+RING = specification("advected-ring")
 
-BENDING = """
-pde_spec: 1
-id: bending
-title: A plate between four values
-coordinates: {space: [x, y]}
-fields: [u]
-equations: ["lap(u) = 4"]
-domain: {type: box, bounds: {x: [-1, 1], y: [0, 3]}}
-boundary:
-  - {where: x = -1, type: dirichlet, field: u, value: 1 + y**2}
-  - {where: x = 1, type: dirichlet, field: u, value: x**2 + y**2}
-  - {where: y = 0, type: dirichlet, field: u, value: x**2}
-  - {where: y = 3, type: neumann, field: u, value: 6}
-reference: {kind: exact, value: {u: x**2 + y**2}}
-"""
+BENDING = specification("bending")
 
 
 def system(text: str, **changes: str) -> FirstOrderSystem:

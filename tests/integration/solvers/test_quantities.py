@@ -13,102 +13,13 @@ from scipy.special import jn_zeros
 from sharp.problems import parse_problem
 from sharp.solvers import SolveOptions, solve_problem
 from sharp.solvers.quantities import compute_all, estimate_all
+from tests.helpers.problems.specifications import specification
 
-RODS = """
-pde_spec: 1
-id: rod
-title: A rod
-coordinates: {space: [x], time: t}
-fields: [u]
-units: {x: m, t: s, u: degC}
-parameters: {a: {value: 1, unit: m**2/s}}
-equations: [u_t = a*u_xx]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 0.1]
-initial: {u: 20 + 5*sin(pi*x)}
-boundary: [{where: all, type: dirichlet, field: u, value: 20}]
-accuracy: 1e-5
-quantities:
-  middle: {value: u, at: {x: 0.5, t: 0.1}, unit: K}
-  slope: {value: u_x, at: {x: 0, t: 0.05}}
-  cooling: {value: u_t, at: {x: 0.5, t: 0}}
-  heat: {value: u, take: mean, at: {t: 0.1}}
-  loss: {value: -u_x*normal_x, take: integral, over: all}
-  hottest: {value: u, take: maximum, at: {t: 0.1}}
-  steepest: {value: abs(u_x), take: maximum}
-  where_it_is_late: {value: u, take: minimum, at: {x: 0.3}}
-"""
-MEMBRANE = """
-pde_spec: 1
-id: membrane
-title: A loaded membrane
-coordinates: {space: [x, y]}
-fields: [u]
-equations: [-lap(u) = 4]
-domain: {type: disk, radius: 1}
-boundary: [{where: outer, type: dirichlet, field: u, value: 0}]
-accuracy: 1e-5
-quantities:
-  sag: {value: u, take: maximum}
-  volume: {value: u, take: integral}
-  load: {value: u_x*normal_x + u_y*normal_y, take: integral, over: outer}
-  slope: {value: u_x, at: {x: 0, y: 1}}
-  edge: {value: u_y, at: {x: 0.6, y: 0.8}}
-"""
-PLATE = """
-pde_spec: 1
-id: plate
-title: A plate
-coordinates: {space: [x, y]}
-fields: [u]
-coefficients: {k: 1 + x}
-equations: [-div(k*grad(u)) = 0]
-domain: {type: box, bounds: {x: [0, 1], y: [0, 2]}}
-boundary:
-  - {where: x = 0, type: dirichlet, field: u, value: 0}
-  - {where: x = 1, type: dirichlet, field: u, value: log(2)}
-  - {where: y = 0, type: neumann, field: u, value: 0}
-  - {where: y = 2, type: neumann, field: u, value: 0}
-accuracy: 1e-5
-quantities:
-  flux: {value: k*u_x*normal_x, take: integral, over: x = 1}
-  insulated: {value: k*u_y*normal_y, take: integral, over: y = 2}
-  mean: {value: u, take: mean, over: y = 0}
-"""
-BRACKET = """
-pde_spec: 1
-id: bracket
-title: An L with a smooth solution, and a hole
-coordinates: {space: [x, y]}
-fields: [u]
-equations: [-lap(u) = 0]
-domain:
-  type: polygon
-  vertices: [[0, 0], [2, 0], [2, 1], [1, 1], [1, 2], [0, 2]]
-  holes: [{type: disk, center: [0.5, 0.5], radius: 0.25}]
-boundary: [{where: all, type: dirichlet, field: u, value: x**2 - y**2 + 3*x}]
-accuracy: 1e-5
-quantities:
-  volume: {value: u - 3*x, take: integral}
-  area: {value: 1 + 0*u, take: integral}
-  hottest: {value: u, take: maximum}
-  through_hole: {value: u_x*normal_x + u_y*normal_y, take: integral, over: hole 0}
-  edge: {value: u_x, at: {x: 1, y: 1.5}}
-"""
-DRUM = """
-pde_spec: 1
-id: drum
-title: A drum
-coordinates: {space: [x, y]}
-fields: [u]
-parameters: {c: 340}
-equations: [-lap(u) = mu*u]
-eigenvalue: {name: mu, count: 3}
-domain: {type: disk, radius: 1}
-boundary: [{where: all, type: dirichlet, field: u, value: 0}]
-quantities:
-  tone: {value: c*sqrt(mu)/(2*pi), mode: 2}
-"""
+RODS = specification("warm-rod")
+MEMBRANE = specification("membrane")
+PLATE = specification("graded-plate")
+BRACKET = specification("bracket")
+DRUM = specification("drum")
 _DECAY = exp(-(pi**2) * 0.1)
 EXACT = {
     RODS: {

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from pathlib import Path
 
-from sharp.agent.responses import read_choice
+import pytest
+import yaml
+
+from sharp.agent.responses import read_choice, read_planning, read_verdict
 from sharp.agent.toolkit import standard_toolkit
 from sharp.errors import ReplyError
 
@@ -50,3 +54,55 @@ def test_parameters_that_do_not_fit_are_sent_back_with_place_and_valid_values() 
 def test_what_is_no_choice_is_sent_back(said: str) -> None:
     with pytest.raises(ReplyError):
         read_choice(fenced(said), TOOLKIT["define_mean"])
+
+
+STEPS = [
+    {"id": "s1", "tool": "define_equations"},
+    {"id": "s2", "tool": "define_domain"},
+    {
+        "id": "s3",
+        "tool": "assemble_problem",
+        "inputs": {"equations": ["s1.equations"], "domain": ["s2.domain"]},
+    },
+]
+QUESTION = "What is the temperature at the right end?"
+GIVEN = {
+    "define_equations": {"coordinates": {"space": ["x"]}, "fields": ["u"], "equations": ["u_xx = 1"]},
+    "define_domain": {"domain": {"type": "box", "bounds": {"x": ["0", "1"]}}},
+}
+WRITTEN = [
+    (stage, one["reply"].replace("«STEPS»", json.dumps(STEPS)), one["means"])
+    for stage, replies in yaml.safe_load(
+        Path(__file__).with_name("written_replies.yaml").read_bytes()
+    ).items()
+    for one in replies
+]
+
+
+def meaning(stage: str, text: str) -> str:
+    if stage == "plan":
+        plan = read_planning(text, TOOLKIT, "problem")
+        wired = {"equations": ["s1.equations"], "domain": ["s2.domain"]}
+        return "PLAN" if plan.ids == ("s1", "s2", "s3") and plan.step("s3").wiring == wired else repr(plan)
+    if stage == "choice":
+        choice = read_choice(text, TOOLKIT["define_boundary_condition"], GIVEN)
+        meant = {"type": "dirichlet", "where": "x = 0", "field": "u", "value": "0"}
+        said = "QUESTION" if choice.questions == (QUESTION,) else repr(choice)
+        return "PARAMETERS" if choice.parameters == meant else said
+    review = read_verdict(text, ["s1", "s2", "s3"])
+    assert review.questions in ((), (QUESTION,))
+    assert all(fix.advice == "the sign is wrong" for fix in review.fixes)
+    return " ".join(
+        [review.judgement, *(fix.step for fix in review.fixes), *(["replan"] if review.replan else [])]
+    )
+
+
+@pytest.mark.parametrize(("stage", "text", "meant"), WRITTEN)
+def test_answers_in_the_habits_of_real_models_are_read_or_sent_back(
+    stage: str, text: str, meant: str | None
+) -> None:
+    if meant is None:
+        with pytest.raises(ReplyError):
+            meaning(stage, text)
+    else:
+        assert meaning(stage, text) == meant

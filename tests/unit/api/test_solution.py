@@ -16,80 +16,16 @@ from matplotlib.figure import Figure
 import sharp
 from sharp.errors import InputError, NotSolved, OutsideDomain
 from sharp.problems import Problem, parse_problem
+from tests.helpers.problems.specifications import specification
 
-ROD = """
-pde_spec: 1
-id: rod
-title: A rod
-coordinates: {space: [x], time: t}
-fields: [u]
-units: {x: m, t: s, u: K}
-parameters: {k: {value: 0.1, unit: m**2/s}}
-equations: [u_t = k*u_xx]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: sin(pi*x)}
-boundary: [{where: all, type: dirichlet, field: u, value: 0}]
-outputs: {grid: nodes, points: {x: 11}, times: 5}
-"""
-PAIR = """
-pde_spec: 1
-id: pair
-title: Two fields that turn into each other
-coordinates: {space: [x], time: t}
-fields: [u, v]
-equations: [u_t = u_xx + v, v_t = v_xx - u]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: sin(2*pi*x), v: "0"}
-boundary: [{type: periodic, axis: x}]
-"""
-ANNULUS = """
-pde_spec: 1
-id: ring
-title: A ring
-coordinates: {space: [x, y]}
-fields: [u]
-equations: ["lap(u) = 0"]
-domain: {type: annulus, inner: 1, outer: 2}
-boundary:
-  - {where: inner, type: dirichlet, field: u, value: 0}
-  - {where: outer, type: dirichlet, field: u, value: log(2)}
-outputs: {grid: nodes, points: {x: 9, y: 9}}
-"""
-TRIANGLE = """
-pde_spec: 1
-id: triangle
-title: A triangle
-coordinates: {space: [x, y]}
-fields: [u]
-equations: ["lap(u) = 0"]
-domain: {type: polygon, vertices: [[0, 0], [2, 0], [0, 1]]}
-boundary: [{where: all, type: dirichlet, field: u, value: x*y}]
-accuracy: 1e-4
-"""
-MODES = """
-pde_spec: 1
-id: modes
-title: Modes of a string
-coordinates: {space: [x]}
-fields: [u]
-equations: [-u_xx = mu*u]
-eigenvalue: {name: mu, count: 3}
-domain: {type: box, bounds: {x: [0, 1]}}
-boundary: [{where: all, type: dirichlet, field: u, value: 0}]
-"""
-BOX = """
-pde_spec: 1
-id: room
-title: A room
-coordinates: {space: [x, y, z]}
-fields: [u]
-equations: ["lap(u) = 0"]
-domain: {type: box, bounds: {x: [0, 1], y: [0, 1], z: [0, 2]}}
-boundary: [{where: all, type: dirichlet, field: u, value: x*y*z}]
-outputs: {grid: cells, points: {x: 5, y: 6, z: 7}}
-"""
+ROD = specification(
+    "rod", parameters={"k": {"value": 0.1, "unit": "m**2/s"}}, units={"x": "m", "t": "s", "u": "K"}
+)
+PAIR = specification("pair", equations=["u_t = u_xx + v", "v_t = v_xx - u"], accuracy=None)
+ANNULUS = specification("annulus")
+TRIANGLE = specification("dirichlet-triangle")
+MODES = specification("modes")
+BOX = specification("room")
 
 Solve = Callable[[str], sharp.Solution]
 

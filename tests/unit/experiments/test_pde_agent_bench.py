@@ -98,6 +98,9 @@ CASES = {
         solved(PULSE, pde_params={"epsilon": 0.1, "beta": [0.0, 2.0]}, time=TIMES),
         shape("annulus", center=[0, 1], inner_r=0.5, outer_r=2.0),
     ),
+    "advection": case(
+        "convection_diffusion", solved("x + sin(y)", pde_params={"epsilon": 0.0, "beta": [-3.0, 1.5]})
+    ),
     "helmholtz": case("helmholtz", solved("(3 + x)*cosh(y)", pde_params={"k": 7.5}), shape("star", points=5)),
     "linear": case("reaction_diffusion", solved("x*tanh(y)", pde_params=reaction(type="linear", alpha=4.0))),
     "cubic": case(
@@ -274,6 +277,11 @@ def test_data_that_are_given_are_taken_as_they_are(tmp_path: Path) -> None:
     assert (spec.reference.kind, spec.allow) == ("data", ("corner-jump",))
 
 
+def test_values_of_an_equation_of_first_order_count_where_something_flows_in(tmp_path: Path) -> None:
+    spec = imported(tmp_path, CASES["advection"]).specification
+    assert [one.where for one in spec.boundary] == ["x = 1", "y = 0"]
+
+
 def test_a_simply_supported_plate_has_no_bending_moment_on_its_boundary(tmp_path: Path) -> None:
     spec = imported(tmp_path, case("biharmonic", {"source_term": "1.0"})).specification
     assert spec.equations == ("-lap(u) = w", "-lap(w) = 1")
@@ -370,9 +378,13 @@ def test_a_star_stands_on_its_tip_and_a_gear_has_a_tooth_to_the_right() -> None:
             "file",
         ),
         (
-            case("convection_diffusion", solved("x", pde_params={"epsilon": 0.0, "beta": [1.0, 1.0]})),
+            case(
+                "convection_diffusion",
+                solved("x", pde_params={"epsilon": 0.0, "beta": [1.0, 1.0]}),
+                shape("circle"),
+            ),
             "pure advection",
-            "first order",
+            "boxes alone",
         ),
         (
             case("convection_diffusion", solved("x", pde_params={"epsilon": 1.0, "beta": [1.0]})),

@@ -20,50 +20,11 @@ from sharp.problems.cases import BenchmarkCase, load_case
 from sharp.rule_based import agents
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.functions import compile_function
+from tests.helpers.problems.specifications import specification
 
-ROD = """
-pde_spec: 1
-id: rod
-title: A rod
-coordinates: {space: [x], time: t}
-fields: [u]
-equations: [u_t = 0.1*u_xx]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: sin(pi*x)}
-boundary: [{where: all, type: dirichlet, field: u, value: 0}]
-reference: {kind: exact, value: {u: exp(-0.1*pi**2*t)*sin(pi*x)}}
-statements: [{style: plain, text: Cool a rod.}]
-"""
-RENAMED = """
-pde_spec: 1
-id: rod
-title: The same rod
-coordinates: {space: [s], time: tau}
-fields: [T]
-units: none
-equations: [T_tau = 0.1*T_ss]
-domain: {type: box, bounds: {s: [0, long]}}
-time: [0, 1]
-initial: {T: sin(pi*s)}
-boundary: [{where: all, type: dirichlet, field: T, value: 0}]
-reference: {kind: exact, value: {T: exp(-0.1*pi**2*tau)*sin(pi*s)}}
-statements: [{style: plain, text: Cool a rod.}]
-"""
-PAIR = """
-pde_spec: 1
-id: pair
-title: Two fields in a rectangle
-coordinates: {space: [x, y]}
-fields: [u, v]
-equations: [lap(u) = 0, lap(v) = 0]
-domain: {type: box, bounds: {x: [0, 1], y: [0, 3]}}
-boundary:
-- {where: all, type: dirichlet, field: u, value: x}
-- {where: all, type: dirichlet, field: v, value: y + 2}
-reference: {kind: exact, value: {u: x, v: y + 2}}
-statements: [{style: plain, text: Two potentials.}]
-"""
+ROD = specification("cooled-rod")
+RENAMED = specification("renamed-rod")
+PAIR = specification("steady-pair")
 
 
 def problem(text: str, *changes: tuple[str, str]) -> Problem:

@@ -4,25 +4,9 @@ import pytest
 
 from sharp.errors import SpecificationError
 from sharp.problems import parse_problem, render_description, to_text
+from tests.helpers.problems.specifications import specification
 
-GAS = """
-pde_spec: 1
-id: gas
-title: A gas
-coordinates: {space: [x], time: t}
-fields: [rho, m]
-parameters: {k: 2}
-definitions:
-  v: m/rho
-  p: k*rho**2
-  flux: m*v + p
-equations: [rho_t + m_x = 0, m_t + flux_x = 0]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {rho: 1, m: 0}
-boundary:
-  - {type: periodic, axis: x}
-"""
+GAS = specification("gas")
 
 
 def test_definitions_are_put_into_the_equations() -> None:

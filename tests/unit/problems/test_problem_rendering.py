@@ -17,6 +17,7 @@ from sharp.problems import (
 )
 from sharp.problems.grammar import Scope, parse_equation_tree, parse_tree
 from sharp.problems.latex import symbol, to_latex
+from tests.helpers.problems.specifications import specification
 
 SCOPE = Scope.of(["nu", "k_x"], ["u", "Vx"], ["x", "y", "t"])
 IDS = tuple(list_problems())
@@ -91,33 +92,7 @@ def test_titles_may_hold_quotes_and_backslashes() -> None:
     assert ast.get_docstring(ast.parse(render_template(problem))) == f"{title}."
 
 
-RECTANGLE = """\
-pde_spec: 1
-id: plate
-title: Plate
-statement: A plate that is cooled at its upper edge.
-coordinates: {space: [x, y], time: t}
-fields: [u]
-coefficients: {a: 1 + x*y}
-parameters: {h: {value: 2.5, unit: 1/m}, q: h**2}
-equations: [u_t = div(a*grad(u)) + q]
-domain: {type: box, bounds: {x: [0, 1], y: [-1, 1]}}
-time: [0, 1]
-initial: {u: "piecewise(1, x < 0.5 and y >= 0, 0)"}
-boundary:
-  - {where: x = 0, type: dirichlet, field: u, value: 0}
-  - {where: x = 1, type: neumann, field: u, value: sin(t)}
-  - {where: y = -1, type: neumann, field: u, value: 0}
-  - {where: y = 1, type: robin, field: u, a: h, b: 1, value: h*x}
-outputs: {grid: cells, points: {x: 32, y: 64}, times: 11}
-interface:
-  inputs: [{name: u0, field: u, shape: [batch, Nx, Ny]}]
-  coordinates: times
-  parameters: [h]
-  returns: [{name: u, field: u, shape: [batch, T+1, Nx, Ny]}]
-data: {inputs: {u0: u}, returns: {u: u}, time_key: t}
-limits: {wall_s: 60}
-"""
+RECTANGLE = specification("convective-plate")
 
 
 @pytest.mark.parametrize(

@@ -13,30 +13,11 @@ import pytest
 from sharp.errors import SpecificationError
 from sharp.problems import list_problems, load_problem, parse_problem, render_description, render_template
 from sharp.problems.families import FAMILIES
+from tests.helpers.problems.specifications import specification
 
 IDS = ("advection", "burgers", "darcy", "navier-stokes", "reaction-diffusion")
 
-SMALL = """\
-pde_spec: 1
-id: wave
-title: A wave
-coordinates: {space: [x], time: t}
-fields: [u]
-parameters: {c: 0.5, d: 2}
-equations: [u_tt = c**2*u_xx]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 1]
-initial: {u: sin(2*pi*x), u_t: 0}
-boundary: [{type: periodic, axis: x}]
-outputs: {grid: cells, points: {x: 64}, times: 11}
-interface:
-  inputs: [{name: u0, field: u, shape: [batch, N]}]
-  coordinates: times
-  parameters: [c]
-  returns: [{name: u, field: u, shape: [batch, T+1, N]}]
-data: {inputs: {u0: u}, returns: {u: u}, time_key: t}
-limits: {wall_s: 60}
-"""
+SMALL = specification("periodic-wave")
 
 
 def test_the_five_problems_are_listed() -> None:

@@ -6,37 +6,10 @@ import pytest
 
 from sharp.errors import SpecificationError
 from sharp.problems import parse_problem
+from tests.helpers.problems.specifications import specification
 
-ROD = """
-pde_spec: 1
-id: rod
-title: A rod
-coordinates: {space: [x], time: t}
-fields: [u]
-parameters:
-  k: {value: 237, unit: W/(m*K)}
-  alpha: {value: 1e-4, unit: m**2/s}
-  T_air: {value: 15, unit: degC}
-  L: {value: 0.5, unit: m}
-units: {x: m, t: s, u: degC}
-equations: [u_t = alpha*u_xx]
-domain: {type: box, bounds: {x: [0, L]}}
-time: [0, 300]
-initial: {u: 20}
-boundary: [{where: all, type: dirichlet, field: u, value: 20}]
-"""
-DRUM = """
-pde_spec: 1
-id: drum
-title: A drum
-coordinates: {space: [x, y]}
-fields: [u]
-parameters: {c: 340}
-equations: [-lap(u) = mu*u]
-eigenvalue: {name: mu, count: 3}
-domain: {type: disk, radius: 1}
-boundary: [{where: all, type: dirichlet, field: u, value: 0}]
-"""
+ROD = specification("aluminium-rod")
+DRUM = specification("drum", quantities=None)
 
 
 def asking(text: str, asked: str, base: str = ROD):

@@ -6,10 +6,16 @@ import os
 import pty
 import subprocess
 import sys
+import time
 
+import pytest
+
+from sharp.config import RunConfig
+from sharp.evaluation import Scores
 from sharp.runs.effects import ProgressEvent
-from sharp.runs.progress import ProgressView
+from sharp.runs.progress import ErrorTold, ProgressView
 from sharp.tournament import Tournament
+from tests.helpers.models.scripted import simulated_evaluation
 
 CODE = """
 from sharp.runs.progress import progress_view
@@ -32,7 +38,7 @@ def test_lines_stay_above_a_live_line_that_fits_and_vanishes() -> None:
     live = next(piece for piece in pieces if "samples" in piece)
     assert live.endswith("…")
     assert len(live.removeprefix("\x1b[?25l")) <= 60
-    assert any(piece.startswith("data: done (2/3)") for piece in pieces)
+    assert any("s  data: done (2/3)" in piece for piece in pieces)
     assert shown.endswith("\x1b[1A\x1b[2K")
 
 
@@ -40,6 +46,18 @@ def test_lines_are_plain_where_there_is_no_terminal() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     assert done.stderr.splitlines()[0] == f"data: samples {'x' * 200} (1/3)"
     assert "\x1b" not in done.stderr
+
+
+def test_time_left_is_judged_by_what_was_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Epochs of an earlier call, from a checkpoint, say nothing about the speed of this one."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    lines: list[str] = []
+    view = ProgressView(None, lines.append)
+    view.on_work(100, 150, "training")
+    now[0] = 20.0
+    view.on_work(110, 150, "training")
+    assert lines == ["training (110/150, 80 s left)"]
 
 
 def test_why_answers_could_not_be_used_is_said_once_for_each_reason() -> None:
@@ -53,3 +71,19 @@ def test_why_answers_could_not_be_used_is_said_once_for_each_reason() -> None:
         "2 x It was cut.",
         "1 x No program.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "number", "title"),
+    [
+        (["nrmse"], 0.5, "error against the data"),
+        (["mass_drift", "residual"], 0.25, "mass drift"),
+        (["agreement"], 0.5, "error against the data"),
+    ],
+)
+def test_a_program_is_told_by_what_ranks_it(metrics: list[str], number: float, title: str) -> None:
+    scores = Scores(0.5, (0.5,), 0.5, 0.125, (0.125,), None, measures={"mass_drift": 0.25})
+    settings = {"problem": "advection", "target": "data", "feedback": {"metrics": metrics}}
+    told = ErrorTold.of(RunConfig.model_validate(settings))
+    assert told.title(scores) == title
+    assert told.value(simulated_evaluation(scores, None)) == number

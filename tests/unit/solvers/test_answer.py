@@ -6,6 +6,7 @@ import pytest
 
 from sharp.errors import ConfigurationError
 from sharp.solvers.driver import SolveOptions, solve_problem, verify_study
+from sharp.solvers.method import Activity
 from sharp.solvers.refine import RefinementStudy, ResolutionAttempt
 from sharp.solvers.solution import Solution
 from sharp.solvers.verification import CROSS_CHECK, EXACT, REFINEMENT, RESIDUAL, VerificationCheck
@@ -32,6 +33,22 @@ def test_a_good_method_is_verified_and_compared_with_another() -> None:
     assert found.verdict.reason.startswith("estimated relative error")
     assert "finite differences, agrees to" in found.verdict.reason
     assert "Chebyshev" in found.recommendation.reason
+
+
+def test_what_is_begun_is_told_with_the_seconds_expected_of_it_and_those_of_the_limit() -> None:
+    told: list[Activity | str] = []
+    options = SolveOptions(time_limit=100)
+    solve_problem(problem_of(HEAT), options, told.append, (GOOD, SECOND_BEST), on_activity=told.append)
+    begun = [each for each in told if isinstance(each, Activity)]
+    for place, line in enumerate(told):
+        if isinstance(line, str) and " unknowns" in line:
+            assert told[place - 1] == next(each for each in begun if line.startswith(f"{each.text}: "))
+    assert all(0 < each.remaining_s <= 100 for each in begun)
+    # Nothing is known of the first resolution; later ones are judged by those before.
+    expected = [each.expected_s for each in begun if each.text.startswith("chebyshev, ")]
+    assert expected[0] is None
+    assert all(seconds > 0 for seconds in expected[1:])
+    assert any(each.text.startswith("checks of the solution") for each in begun)
 
 
 def test_a_method_that_finds_nothing_is_followed_by_the_next() -> None:

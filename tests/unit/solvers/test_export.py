@@ -17,21 +17,10 @@ from sharp.solvers.export import NAMES, Folder, export, export_questions, facts,
 from sharp.solvers.output import output
 from sharp.solvers.solution import Solution
 from sharp.solvers.solution_report import build_report
+from tests.helpers.problems.specifications import specification
 from tests.helpers.solvers.solving_fakes import DISK, HEAT, MODES, PLATE, WAVE, Invented, modes, problem_of
 
-BOX = """
-pde_spec: 1
-id: room
-title: A room
-coordinates: {space: [x, y, z]}
-fields: [u]
-equations: ["lap(u) = 0"]
-domain: {type: box, bounds: {x: [0, 1], y: [0, 1], z: [0, 2]}}
-boundary:
-  - {where: all, type: dirichlet, field: u, value: x*y*z}
-outputs: {grid: cells, points: {x: 5, y: 6, z: 7}}
-reference: {kind: exact, value: {u: x*y*z}}
-"""
+BOX = specification("room", reference={"kind": "exact", "value": {"u": "x*y*z"}})
 
 
 class Modes(Invented):

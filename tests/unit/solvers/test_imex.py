@@ -7,7 +7,7 @@ import pytest
 
 from sharp.solvers.exponential import ExponentialFourier
 from sharp.solvers.imex import PeriodicDifferences
-from sharp.solvers.method import NEVER
+from sharp.solvers.method import NEVER, Deadline
 from sharp.solvers.recommend import recommend
 from sharp.solvers.refine import distance
 from tests.unit.solvers.test_exponential import system
@@ -43,6 +43,18 @@ def test_the_error_falls_with_the_order_of_the_differences() -> None:
     ]
     assert errors[0] == pytest.approx(18 * (3 * 2 * np.pi / 25) ** 8 / 630, rel=0.5)
     assert 150 < errors[0] / errors[1] < 400
+
+
+@pytest.mark.parametrize("method", [PeriodicDifferences(), ExponentialFourier()])
+def test_states_that_are_not_kept_are_found_again_after_the_limit_of_time(
+    method: PeriodicDifferences | ExponentialFourier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, case, places = [0.0], system(*CASES["kdv"]), np.array([[0.3], [2.0]])
+    all_kept = method.solve(case, 32, 1e-6, NEVER).at(places, 0.123)
+    monkeypatch.setattr("sharp.solvers.modal_stepping._KEPT", 100)
+    found = method.solve(case, 32, 1e-6, Deadline(1.0, lambda: now[0]))
+    now[0] = 2.0
+    assert found.at(places, 0.123) == pytest.approx(all_kept, rel=1e-12)
 
 
 def test_it_is_there_to_be_compared_with() -> None:

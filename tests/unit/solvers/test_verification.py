@@ -33,6 +33,7 @@ from sharp.solvers.verification import (
     verify,
 )
 from sharp.solvers.weak_residual import weak_residual
+from tests.helpers.problems.specifications import specification
 from tests.helpers.solvers.plane_systems import SQUARE, dirichlet, steady
 from tests.helpers.solvers.solving_fakes import (
     DISK,
@@ -261,35 +262,9 @@ def test_a_second_method_agrees_within_its_own_error_or_raises_doubts() -> None:
     assert compared(alone, second).method == "fd"
 
 
-LAYERS = """
-pde_spec: 1
-id: layers
-title: Two layers
-coordinates: {space: [x]}
-fields: [u]
-coefficients: {a: "piecewise(1, x < 0.5, 10)"}
-equations: ["div(a*grad(u)) = 0"]
-domain: {type: box, bounds: {x: [0, 1]}}
-boundary:
-  - {where: x = 0, type: dirichlet, field: u, value: 0}
-  - {where: x = 1, type: dirichlet, field: u, value: 1}
-reference: {kind: exact, value: {u: "piecewise(x/0.55, x < 0.5, 1 - (1 - x)/5.5)"}}
-"""
+LAYERS = specification("layers")
 
-JUMP = """
-pde_spec: 1
-id: jump
-title: A moving jump
-coordinates: {space: [x], time: t}
-fields: [u]
-equations: [u_t + (u**2/2)_x = 0]
-domain: {type: box, bounds: {x: [0, 1]}}
-time: [0, 0.4]
-initial: {u: "1 - Heaviside(x - 0.3)"}
-boundary:
-  - {where: x = 0, type: dirichlet, field: u, value: 1}
-reference: {kind: exact, value: {u: "1 - Heaviside(x - 0.3 - 0.5*t)"}}
-"""
+JUMP = specification("travelling-shock")
 
 
 def test_a_flux_that_jumps_with_a_coefficient_is_seen_by_the_balance_alone() -> None:

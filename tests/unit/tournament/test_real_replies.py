@@ -20,6 +20,7 @@ from sharp.errors import ReplyError
 from sharp.llm import (
     extract_code,
     extract_json,
+    prose,
     read_correction,
     read_revision,
     read_selection,
@@ -260,6 +261,7 @@ TEXTS: Mapping[str, str] = {
     "ESCAPED": html.escape(CODE),
     "LISTED": "\n".join(f"{number}: {line}" for number, line in enumerate(LINES, 1)),
     "JSONCODE": json.dumps(CODE),
+    "JSONLINES": json.dumps(CODE.splitlines(keepends=True)),
 }
 
 
@@ -351,3 +353,26 @@ def test_recorded_replies_are_read_as_what_they_say(entry: Mapping[str, Any]) ->
         return TOLD[entry["stage"]](text)
 
     assert read_by(read, entry["reply"]) == entry["meaning"]
+
+
+WORDS = "First-order upwind differences, explicit Euler with sub-steps."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"## Summary\n\n**Summary:** {WORDS}",
+        f"<think>hm</think><summary>\n{WORDS}\n</summary>",
+        f'{F}json\n{{"summary": "{WORDS}"}}\n{F}',
+        f"{F}text\n{WORDS}\n{F}",
+        f"> {WORDS}\n\n{F}python\nCFL = 0.8\n{F}\n",
+    ],
+)
+def test_a_summary_is_its_words_alone(text: str) -> None:
+    assert prose(text).removeprefix("## Summary Summary: ") == WORDS
+
+
+@pytest.mark.parametrize("text", ["…", f"{F}python\nCFL = 0.8\n{F}", "<think>done</think>"])
+def test_a_summary_without_words_is_sent_back(text: str) -> None:
+    with pytest.raises(ReplyError):
+        prose(text)

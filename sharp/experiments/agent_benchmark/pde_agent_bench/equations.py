@@ -32,6 +32,7 @@ class EquationTemplate:
     `lefts` holds by field the left side of the equation whose right side is the source of that field: u, or the
     components u, v, w of a vector. `further` has equations of further fields, as in {w: -lap(u)}; `operator` is then
     the left side in terms of u alone. `constraints` holds by further field what vanishes, as in {p: u_x + v_y}.
+    `carried` holds by axis the speeds of an equation of first order, which takes values where something flows in alone.
     """
 
     lefts: Mapping[str, str]
@@ -40,6 +41,7 @@ class EquationTemplate:
     operator: str = ""
     further: Mapping[str, str] = field(default_factory=dict)
     constraints: Mapping[str, str] = field(default_factory=dict)
+    carried: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -90,13 +92,19 @@ def _convection(pde: CaseEquation, space: Sequence[str]) -> EquationTemplate:
     epsilon, beta = _number(pde, "epsilon"), pde.pde_params.get("beta")
     if not isinstance(beta, list) or len(beta) != len(space) or not all(map(_is_number, beta)):
         raise UnsupportedCase(NO_CASE, f"pde_params.beta: expected {len(space)} numbers")
-    if epsilon <= 0:
+    speeds = {axis: float(value) for axis, value in zip(space, beta, strict=True) if value}
+    if epsilon < 0 or not (epsilon or speeds):
         raise UnsupportedCase(
-            "pure advection", "values on the whole boundary are more than an equation of first order takes"
+            NO_CASE, "pde_params: expected epsilon > 0, or 0 and a beta that does not vanish"
         )
-    speeds = {f"b{axis}": float(value) for axis, value in zip(space, beta, strict=True) if value}
-    terms = "".join(f" + {name}*u_{name[1:]}" for name in speeds)
-    return _scalar(f"{_start(pde)}epsilon*lap(u){terms}", {"epsilon": epsilon, **speeds})
+    terms = " + ".join(f"b{axis}*u_{axis}" for axis in speeds)
+    named = {f"b{axis}": speed for axis, speed in speeds.items()}
+    if not epsilon:
+        left = f"u_t + {terms}" if pde.time else terms
+        return EquationTemplate({FIELD: left}, named, carried=speeds)
+    return _scalar(
+        " + ".join(filter(None, [f"{_start(pde)}epsilon*lap(u)", terms])), {"epsilon": epsilon, **named}
+    )
 
 
 # Types of the reaction term R(u): its text, and its parameters by the names that they have in the text.

@@ -311,11 +311,21 @@ class _Specification:
                     if place != "all" and place not in ends:
                         raise UnsupportedCase("a condition on an unknown part of the boundary", clip(place))
                     held |= {place}
-                    yield from self._on(kind, ends.get(place, place), entry.get("value"))
+                    for taken in self._taken(place, ends):
+                        yield from self._on(kind, ends.get(taken, taken), entry.get("value"))
         if len(self.form.given) > 1 and "all" not in held:
             yield from self._open(
                 where for end, where in ends.items() if end not in held and end[:-1] not in axes
             )
+
+    def _taken(self, place: str, ends: Mapping[str, str]) -> list[str]:
+        """Return where a condition at a place is one: of an equation of first order, at ends where something enters."""
+        if not self.form.carried:
+            return [place]
+        if not ends:
+            raise UnsupportedCase("pure advection", "where it flows in is known on boxes alone")
+        entering = [f"{axis}{int(speed < 0)}" for axis, speed in self.form.carried.items()]
+        return [end for end in entering if place in ("all", end)]
 
     def _open(self, places: Iterable[str]) -> Iterator[dict[str, Any]]:
         """Yield that no force acts on the ends of a vector problem for which nothing is said."""

@@ -105,6 +105,10 @@ class ProgressView:
             self._last_data = now
             self.say(text())
 
+    def on_task(self, text: str) -> None:
+        """Report what is done from now on, of which no part is known to be done."""
+        self._show(lambda: text)
+
     def on_effect(self, progress: ProgressEvent) -> None:
         """Report one step of a run."""
         if progress.phase == "asked":

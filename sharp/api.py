@@ -288,11 +288,12 @@ def evaluated(
 
     wanted = SolverEvaluationOptions(**options)
     with progress_view(say=listener) as view:
+        view.on_task("reading the problem")
         loaded = as_problem(problem)
         source = solver if isinstance(solver, str) and "\n" in solver else read_solver(Path(solver))
         if wanted.split == "test":
             view.on_warning(_TEST_SPLIT)
-        return evaluate_solver(loaded, source, wanted, view.on_data)
+        return evaluate_solver(loaded, source, wanted, view.on_data, view.on_task)
 
 
 # Runs

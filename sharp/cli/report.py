@@ -9,6 +9,7 @@ import click
 
 from sharp.cli.exits import DIFFERS
 from sharp.cli.options import FOLDER, PATH, SharpCommand, json_option, run_argument, show
+from sharp.cli.progress import work_log
 from sharp.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,12 +41,13 @@ def report(path: Path, error_below: float | None, as_json: bool) -> None:
     from sharp import api, experiments
     from sharp.experiments.sweeps.folder import is_sweep
 
-    if is_sweep(path):
-        if error_below is not None:
-            raise InputError(f"--error-below: expected a run, found the sweep {path}")
-        written = vars(experiments.publish_again(path))
-    else:
-        written = vars(api.write_report(path, error_below).files)
+    if is_sweep(path) and error_below is not None:
+        raise InputError(f"--error-below: expected a run, found the sweep {path}")
+    with work_log(f"writing the report of {path}"):
+        if is_sweep(path):
+            written = vars(experiments.publish_again(path))
+        else:
+            written = vars(api.write_report(path, error_below).files)
     facts = {name: _plain(found) for name, found in written.items() if name != "figures"}
     lines = [
         line for found in facts.values() for line in ([found] if isinstance(found, str) else found or [])
@@ -75,7 +77,8 @@ def replay(path: Path, as_json: bool) -> None:
     from sharp import api
     from sharp.runs import Replay
 
-    result = api.replay(path)
+    with work_log(f"replaying {path}"):
+        result = api.replay(path)
     names = ["same", "missing", "differing", *(["stopped", "digest"] if isinstance(result, Replay) else [])]
     show(as_json, {name: getattr(result, name) for name in names}, _verdict(result))
     if not result.same:
@@ -99,7 +102,8 @@ def bundle(path: Path, output: Path | None, as_json: bool) -> None:
     """
     from sharp import api
 
-    file = api.bundle(path, output)
+    with work_log(f"packing {path}"):
+        file = api.bundle(path, output)
     size = file.stat().st_size
     show(
         as_json,
@@ -148,10 +152,11 @@ def compare(paths: tuple[Path, ...], gpu_price: float | None, output: Path | Non
       sharp compare sweeps/ablation --json
     """
     from sharp import api, experiments
-    from sharp.document import Paragraph
+    from sharp.document import Paragraph, plural
 
-    compared = api.compare(paths, gpu_price)
-    files = None if output is None else experiments.publish_comparison(compared, output)
+    with work_log(f"reading the records of {plural(len(paths), 'folder')}"):
+        compared = api.compare(paths, gpu_price)
+        files = None if output is None else experiments.publish_comparison(compared, output)
     written = [Paragraph("\n" + "\n".join(map(str, files.paths())))] if files else []
     facts = {**compared.to_json(), "files": {} if files is None else files.to_json()}
     show(as_json, facts, [*experiments.comparison_overview(compared), *written])

@@ -234,6 +234,8 @@ def retry(path: Path, kinds: tuple[str, ...], target: Path | None, no_start: boo
 
 def print_run(run: Run, *, as_json: bool) -> None:
     """Say what came of a run, and leave with the right code."""
+    from sharp.runs import front_text
+
     facts = {
         "run": str(run.path),
         "best": run.best,
@@ -251,6 +253,10 @@ def print_run(run: Run, *, as_json: bool) -> None:
         if run.config.reads_only:
             errors = ("Chosen by reading alone: nothing was run, and its error is not known (unverified).",)
         lines = [f"Winner: {run.best}", *_improvement(run), *errors]
+        if run.config.objective != "error":
+            lines.append(
+                f"Front of error against run time: {front_text(run.state) or 'no run time is known'}"
+            )
         lines += [f"Report: {run.report}", f"Solver: {run.solver}"]
     show(as_json, facts, fitting("\n".join(lines), sys.stdout))
     if run.best is None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sharp.cli.campaign import campaign_facts, campaign_of, has_campaign, job_blocks
 from sharp.cli.options import FOLDER, SharpCommand, json_option, show
 
 if TYPE_CHECKING:
@@ -44,6 +43,8 @@ def view(path: Path, port: int, as_json: bool) -> None:
 
 def _jobs(path: Path) -> tuple[Block, ...]:
     """Return what the files of a campaign tell of its jobs, servers and logs; nothing where there is none."""
+    from sharp.cli.campaign import campaign_facts, campaign_of, has_campaign, job_blocks
+
     if not has_campaign(path):
         return ()
     from hpc.campaign import accounts, campaign_status, newest_logs, tail

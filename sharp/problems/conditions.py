@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
 from sharp.error_messages import valid_values
@@ -15,6 +15,7 @@ from sharp.problems.domain_checks import axis_parts, holding, indicator, point_t
 from sharp.problems.domains import BoxDomain
 from sharp.problems.expressions import Node
 from sharp.problems.grammar import evaluate_tree, parse_equation_tree, parse_tree
+from sharp.problems.plane_domains import PlaneDomain
 from sharp.yaml_source import Path
 
 # Conditions whose values and factors may depend on the fields at the boundary.
@@ -213,9 +214,7 @@ def _parts_at(
         return None
     parts = domain.on_axis(axis, value)
     if not parts:
-        box = isinstance(domain, BoxDomain)
-        valid = (f"{axis} = {end:g}" for end in domain.bounds[axis]) if box else domain.parts
-        message = f"'{where}' is no end of the domain; valid places: {', '.join(['all', *valid])}"
+        message = f"'{where}' is no end of the domain; valid places: {', '.join(_places(checked, [axis]))}"
         checked.add_issue(path, message)
     return parts or None
 
@@ -224,13 +223,19 @@ def _coordinate_value(checked: ValidationContext, where: str) -> tuple[str, floa
     """Read `x = 0`."""
     names = [name for name in checked.space if where.partition("=")[0].strip() == name]
     if not names:
-        assert checked.domain is not None, "places are read once there is a domain"
-        box = isinstance(checked.domain, BoxDomain)
-        ends = [f"{axis} = {end:g}" for axis, both in checked.bounds.items() for end in both]
-        places = ", ".join(["all", *(ends if box else checked.domain.parts)])
+        places = ", ".join(_places(checked, checked.bounds))
         raise SpecificationError(f"expected one of the places {places}; found '{where}'")
     equation = parse_equation_tree(where, checked.scope(checked.space))
     return names[0], evaluate_tree(equation.right, checked.parameters)
+
+
+def _places(checked: ValidationContext, axes: Iterable[str]) -> list[str]:
+    """Return the names of places: of a box its ends along some axes, of other domains all parts."""
+    assert checked.domain is not None, "places are read once there is a domain"
+    if isinstance(checked.domain, BoxDomain):
+        return ["all", *(f"{axis} = {end:g}" for axis in axes for end in checked.bounds[axis])]
+    whole = ["outer"] if isinstance(checked.domain, PlaneDomain) else []
+    return list(dict.fromkeys(["all", *whole, *checked.domain.parts]))
 
 
 def _order_across(checked: ValidationContext, name: str, part: str) -> int:

@@ -30,8 +30,8 @@ _SHAPE = re.compile(r"^(shape \d+ )+")
 class PlaneDomain:
     """A connected part of the plane, on the left of closed loops of pieces: one around it, one around each hole.
 
-    `text` says in words what it is. Several pieces may belong to one part, and several parts to one name: `outer`
-    stands for `shape 0 outer` and `shape 1 outer`, `hole 0` for all of its edges.
+    `text` says in words what it is. Several pieces may belong to one part, and several parts to one name: `hole 0`
+    stands for all of its edges, and `outer`, where it is no part, for those of the loop around the domain.
     """
 
     axes: tuple[str, str]
@@ -63,6 +63,9 @@ class PlaneDomain:
 
     def named(self, name: str) -> tuple[str, ...]:
         """Return the parts that a name stands for: the part itself, those of a shape or a hole, those of all shapes."""
+        if name == "outer" and name not in self.parts:
+            around = [loop for loop in self.loops if sum(piece.signed_area for piece in loop) > 0]
+            return tuple(dict.fromkeys(piece.part for loop in around for piece in loop))
         return tuple(
             part for part in self.parts if any(f"{known} ".startswith(f"{name} ") for known in _names(part))
         )

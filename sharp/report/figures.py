@@ -121,23 +121,34 @@ def front(evidence: ReportData) -> Section:
             "front", title, (Paragraph("No program that ran has a run time that can be relied on."),)
         )
     spots = tuple(_spot(evidence, time, run) for time, run in timed)
-    errors = [evidence.error_of(member.evaluation.scores) or 0.0 for member in members]
+    errors = [evidence.ranked_by(member.candidate) or 0.0 for member in members]
     line = Curve.of(FRONT, list(map(_seconds, members))[::-1], errors[::-1])
     repeated = any(run.evaluation.repeat_times_s for _, run in timed)
     times = "that of a call once compiled" if repeated else "that of the first call, in which JAX compiles"
+    kinds = (
+        ", filled for the error against the data set and hollow for that against the reference solution"
+        if evidence.referenced
+        else ", at the score that ranks it"
+    )
+    kinds = (
+        ", filled for the error against the data set and hollow for that against the reference solution"
+        if evidence.referenced
+        else ", at the score that ranks it"
+    )
     caption = (
-        "Each mark is a program on validation data, filled for the error against the data set and hollow for that "
-        f"against the reference solution; the run time is {times}. The line is the front: programs that "
-        "no other beats in "
+        f"Each mark is a program on validation data{kinds}; the run time is {times}. The line is the front: "
+        "programs that no other beats in "
         f"both, each faster than the one before by more than {SAME_TIME - 1:.0%}, as times are no more exact than that."
     )
     panel = ScatterPanel("", spots, leaders=(line,))
-    chart = Panels("front-chart", title, "error (nRMSE)", (panel,), "run time in seconds", wide=True)
-    columns = ("program", "strategy", "against reference", "error", "run time", "chosen")
+    axis = "error (nRMSE)" if evidence.referenced else "score"
+    chart = Panels("front-chart", title, axis, (panel,), "run time in seconds", wide=True)
+    numbers = ("against reference", "error") if evidence.referenced else ("score",)
+    columns = ("program", "strategy", *numbers, "run time", "chosen")
     rows = tuple(_member(evidence, member) for member in members)
-    listed = "; ".join(f"{row[0]}: {row[2]} in {row[4]}" for row in rows)
+    listed = "; ".join(f"{row[0]}: {row[2]} in {row[-2]}" for row in rows)
     figure = Figure(chart, caption, f"On the front: {listed}.")
-    return Section("front", title, (figure, Table(columns, rows, columns[2:5])))
+    return Section("front", title, (figure, Table(columns, rows, (*numbers, "run time"))))
 
 
 def _seconds(run: Execution) -> float:
@@ -146,7 +157,9 @@ def _seconds(run: Execution) -> float:
 
 def _member(evidence: ReportData, run: Execution) -> tuple[str, ...]:
     scores, name = run.evaluation.scores, run.candidate
-    errors = (scores.nrmse_reference, scores.nrmse) if scores else (None, None)
+    errors: tuple[float | None, ...] = (scores.nrmse_reference, scores.nrmse) if scores else (None, None)
+    if not evidence.referenced:
+        errors = (evidence.ranked_by(name),)
     time = duration_text(run.evaluation.steady_time_s)
     chosen = "winner" if name == evidence.state.best else ""
     return name, evidence.state.candidates[name].strategy, *map(error_text, errors), time, chosen

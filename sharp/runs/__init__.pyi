@@ -15,6 +15,7 @@ from .cluster.launch import LaunchResult as LaunchResult
 from .cluster.launch import check_slurm as check_slurm
 from .cluster.launch import launch as launch
 from .cluster.launch import profile_of as profile_of
+from .cluster.pilot import WorkerPools as WorkerPools
 from .cluster.profiles import draft_cluster as draft_cluster
 from .cluster.profiles import example_script as example_script
 from .cluster.profiles import list_clusters as list_clusters
@@ -72,6 +73,7 @@ from .plan import prices_of as prices_of
 from .plan import size_of as size_of
 from .progress import ProgressView as ProgressView
 from .progress import capture_warnings as capture_warnings
+from .progress import front_text as front_text
 from .progress import progress_view as progress_view
 from .retry import DOUBTFUL as DOUBTFUL
 from .retry import refusal as refusal

@@ -119,7 +119,7 @@ def format_plan(planned: dict[str, Any]) -> str:
 
 
 _INSTEAD = {
-    "error": "the run will stop there (context.policy: error)",
+    "error": "the run would stop there (context.policy: error)",
     "drop-code": "each judge leaves out others (context.policy: drop-code)",
     "summaries": "summaries stand in place of the others, at one call a candidate (context.policy: summaries)",
     "sittings": "each judge reads them in several sittings (context.policy: sittings)",
@@ -154,7 +154,8 @@ def context_plan(
             yield f"{line}{room:,} fit beside the answer"
             continue
         fit = max(0, int((room - INSTRUCTION_TOKENS.expected) / (programs / number)))
-        yield f"{line}only {room:,} fit beside the answer, about {fit} programs: {_INSTEAD[config.context.policy]}"
+        held = f"about {fit} program{'s' * (fit != 1)}"
+        yield f"{line}only {room:,} fit beside the answer, {held}: {_INSTEAD[config.context.policy]}"
 
 
 def _budgets(config: RunConfig, guess: Estimate, dollars: EstimateRange | None) -> list[dict[str, Any]]:

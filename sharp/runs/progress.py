@@ -5,21 +5,31 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from sharp.config import to_plain
-from sharp.document import LiveLine, error_text, left_text
-from sharp.evaluation import Evaluation, Target
+from sharp.config import RunConfig, to_plain
+from sharp.document import LiveLine, duration_text, error_text, left_text
+from sharp.evaluation import AGREEMENT, Evaluation, Scores, Target, metric, ranking
 from sharp.llm import ChatReply
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.evaluations import candidate_of
 from sharp.runs.manifest import search_steps
 from sharp.runs.plan import context_plan
-from sharp.tournament import JudgeTurn, Selection, Tournament, best_first, distinct, not_read_in_full
+from sharp.tournament import (
+    JudgeTurn,
+    Selection,
+    Tournament,
+    best_first,
+    best_runs,
+    distinct,
+    front,
+    not_read_in_full,
+)
 
 if TYPE_CHECKING:
     from sharp.runs.directory import RunDirectory
@@ -67,7 +77,8 @@ class ProgressView:
         self._wanted = 0
         self._last_data = 0.0
         self._least = inf
-        self._target: Target = "data" if run is None else run.config.target
+        self._fronts = run is not None and run.config.objective != "error"
+        self._told = ErrorTold() if run is None else ErrorTold.of(run.config)
         self._function = "" if run is None else run.problem.interface.function
         if run is not None:
             first = {"funsearch": run.config.funsearch.initial, "aide": 0}
@@ -93,6 +104,10 @@ class ProgressView:
         elif done in (0, total) or now - self._last_data > 5:
             self._last_data = now
             self.say(text())
+
+    def on_task(self, text: str) -> None:
+        """Report what is done from now on, of which no part is known to be done."""
+        self._show(lambda: text)
 
     def on_effect(self, progress: ProgressEvent) -> None:
         """Report one step of a run."""
@@ -142,13 +157,11 @@ class ProgressView:
         name = f"final run, {path.removeprefix('finalize/')}" if last else candidate_of(path)
         short = " in its short run" if split == "smoke" else ""
         known = " (known from an earlier run)" if evaluation.environment.get("cached") else ""
-        self.say(
-            f"  {name}{short}: {_outcome(evaluation, self._target)}{self._lead(path, evaluation)}{known}"
-        )
+        self.say(f"  {name}{short}: {_outcome(evaluation, self._told)}{self._lead(path, evaluation)}{known}")
 
     def _lead(self, path: str, evaluation: Evaluation) -> str:
         """Return whether a run on validation data has the smallest error so far, and how much smaller it is."""
-        error = _error_of(evaluation, self._target) if path.endswith("/validation") else inf
+        error = self._told.value(evaluation) if path.endswith("/validation") else inf
         before, self._least = self._least, min(self._least, error)
         if error >= before or not isfinite(error):
             return ""
@@ -157,7 +170,7 @@ class ProgressView:
 
     def _barrier(self, name: str, state: Tournament) -> None:
         runs = (run.evaluation for run in state.executions if run.split == "validation")
-        self._least = min([self._least, *(_error_of(run, self._target) for run in runs)])
+        self._least = min([self._least, *(self._told.value(run) for run in runs)])
         if name == "analysis" and state.analysis is not None:
             self.say(f"analysis: strategy {state.analysis.strategy or 'left open'}")
         elif name == "genesis":
@@ -211,6 +224,8 @@ class ProgressView:
         did = "; ".join(f"{_judges(who)} {what}" for what, who in judges.items() if what)
         stands = f"{_best_so_far(state)}{'' if last.reason == 'goes on' else f'; {last.reason}'}"
         self.say(f"round {last.cycle}.{last.round}: {f'{did}; ' if did else ''}{stands}")
+        if self._fronts and (members := front_text(state)):
+            self.say(f"  front of error against run time: {members}")
 
     def _tell_context(self, codes: Sequence[str] = (), *, short: bool = False) -> None:
         """Tell whether judges' first turns fit; in `short` only of those that do not."""
@@ -281,18 +296,51 @@ def _judges(numbers: Sequence[str]) -> str:
     return f"judges {', '.join(others)} and {last}" if others else f"judge {last}"
 
 
-def _error_of(evaluation: Evaluation, target: Target) -> float:
-    """Return the error that a program is told by: against the target, or a residual where there are no data."""
-    scores = evaluation.scores
-    if scores is None:
-        return inf
-    known = scores.residual if scores.verification is not None else scores.nrmse
-    if target == "reference" and scores.nrmse_reference is not None:
-        known = scores.nrmse_reference
-    return inf if known is None or not isfinite(known) else known
+@dataclass(frozen=True)
+class ErrorTold:
+    """The number that a program is told by: its error against the target, or what ranks it in that place.
+
+    Where there are no data and the metrics name nothing else, that is the residual.
+    """
+
+    target: Target = "data"
+    metrics: tuple[str, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: RunConfig) -> ErrorTold:
+        """Return what programs of a run are told by. How far they agree is known only when all have run."""
+        kinds = ranking(config.feedback.metrics, config.feedback.weights)
+        others = () if kinds.keys() & {"nrmse", AGREEMENT} else tuple(kinds)
+        return cls(config.target, others, config.feedback.weights)
+
+    def value(self, evaluation: Evaluation) -> float:
+        """Return the number of a run, infinite where it has none."""
+        scores = evaluation.scores
+        if scores is None:
+            return inf
+        if self.metrics:
+            return metric(evaluation.seen_from(self.target), self.metrics, self.weights)
+        known = scores.residual if scores.verification is not None else scores.nrmse
+        if self.target == "reference" and scores.nrmse_reference is not None:
+            known = scores.nrmse_reference
+        return inf if known is None or not isfinite(known) else known
+
+    def title(self, scores: Scores) -> str:
+        """Return the number's name."""
+        if self.metrics:
+            from sharp.reference import all_metrics
+
+            return (
+                all_metrics()[self.metrics[0]].title.lower() if len(self.metrics) == 1 else "combined score"
+            )
+        if scores.verification is not None:
+            return "residual"
+        of_solution = self.target == "reference" and scores.nrmse_reference is not None
+        return "error against the solution" if of_solution else "error against the data"
 
 
-def _outcome(evaluation: Evaluation, target: Target) -> str:
+def _outcome(evaluation: Evaluation, told: ErrorTold) -> str:
     """Return what came of a run of a program: its error against the target, and how far that is from the data's."""
     if evaluation.failure is not None:
         return f"failed ({evaluation.failure.kind}): {evaluation.failure.message}"
@@ -300,14 +348,9 @@ def _outcome(evaluation: Evaluation, target: Target) -> str:
         order = evaluation.convergence.order
         return "no order of accuracy" if order is None else f"order of accuracy {order:.2f}"
     assert evaluation.scores is not None
-    scores = evaluation.scores
-    error = error_text(_error_of(evaluation, target))
-    against = "residual"
-    if scores.verification is None:
-        of_solution = target == "reference" and scores.nrmse_reference is not None
-        against = "error against the solution" if of_solution else "error against the data"
+    error = f"{told.title(evaluation.scores)} {error_text(told.value(evaluation))}"
     time = evaluation.steady_time_s or evaluation.run_time_s
-    return f"{against} {error}" + (f", {time:.2f} s" if time is not None else "")
+    return error + (f", {time:.2f} s" if time is not None else "")
 
 
 def _best_so_far(state: Tournament) -> str:
@@ -317,3 +360,12 @@ def _best_so_far(state: Tournament) -> str:
     best = state.execution_of(ranked[0])
     assert best is not None
     return f"{best.candidate} leads with {best.metric:.3e}"
+
+
+def front_text(state: Tournament) -> str:
+    """Return the front of error against run time in words, the most accurate program first."""
+    members = front(best_runs(state))
+    return "; ".join(
+        f"{run.candidate} {run.metric:.3e} in {duration_text(run.evaluation.steady_time_s)}"
+        for run in members
+    )

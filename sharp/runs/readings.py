@@ -25,15 +25,16 @@ class _Read:
     unread: set[str] = field(default_factory=set)
 
 
-def readings(effects: Mapping[str, EffectRecord]) -> Iterator[str]:
-    """Yield who has read how many of the programs of each cycle: a line for all judges, or one for each."""
+def readings(effects: Mapping[str, EffectRecord], judges_wanted: int) -> Iterator[str]:
+    """Yield who has read how many of the programs of each cycle: a line once all judges have, or one for each."""
     cycles: defaultdict[int, dict[int, _Read]] = defaultdict(dict)
     for path, effect in effects.items():
         if effect.kind == "chat" and (place := _PLACE.fullmatch(path)):
             read = cycles[int(place["cycle"])].setdefault(int(place["judge"]), _Read())
             _add(read, effect.request["messages"][-1]["content"])
     for cycle, judges in sorted(cycles.items()):
-        yield from _lines(cycle, [judges[number] for number in sorted(judges)], sorted(judges))
+        ordered = [judges[number] for number in sorted(judges)]
+        yield from _lines(cycle, ordered, sorted(judges), all_asked=len(judges) >= judges_wanted)
 
 
 def _add(read: _Read, prompt: str) -> None:
@@ -44,9 +45,9 @@ def _add(read: _Read, prompt: str) -> None:
     read.unread.update(found["name"] for found in _DROPPED.finditer(prompt))
 
 
-def _lines(cycle: int, judges: Sequence[_Read], numbers: Iterable[int]) -> Iterator[str]:
+def _lines(cycle: int, judges: Sequence[_Read], numbers: Iterable[int], *, all_asked: bool) -> Iterator[str]:
     pool = set[str]().union(*(each.full | each.summarised | each.unread for each in judges))
-    if all(each.full == pool for each in judges):
+    if all_asked and all(each.full == pool for each in judges):
         yield f"cycle {cycle}: every judge has read all {len(pool)} programs in full"
         return
     for number, each in zip(numbers, judges, strict=True):

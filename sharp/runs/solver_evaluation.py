@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hpc.sandbox import SandboxPolicy
 from sharp.config import EvaluationOptions, RunConfig
+from sharp.document import duration_text
 from sharp.errors import ConfigurationError
 from sharp.evaluation import (
     Evaluation,
@@ -73,7 +75,11 @@ class SolverEvaluation:
 
 
 def evaluate_solver(
-    problem: Problem, code: str, trial: SolverEvaluationOptions, progress: ProgressCallback | None = None
+    problem: Problem,
+    code: str,
+    trial: SolverEvaluationOptions,
+    progress: ProgressCallback | None = None,
+    on_task: Callable[[str], None] = lambda _: None,
 ) -> SolverEvaluation:
     """Run and score a solver on one split; without a data file on the data that a run would have generated.
 
@@ -81,6 +87,8 @@ def evaluate_solver(
     """
     _check(problem, trial)
     dataset, splits = trial_data(problem, trial, progress)
+    limit = duration_text(problem.limits.wall_s)
+    on_task(f"running the program on {trial.split} data; the time limit of a call is {limit}")
     with tempfile.TemporaryDirectory(prefix="sharp-evaluate-") as folder:
         evaluation, study = run_coroutine(_evaluate(Path(folder), problem, dataset, splits, code, trial))
     return SolverEvaluation(problem, dataset, trial.split, getattr(splits, trial.split), evaluation, study)

@@ -22,8 +22,8 @@ from sharp.runs.readings import readings
 class Status:
     """A run at a glance. `controller` says who works on it, if anyone does; errors are of validation runs.
 
-    `dollars` is None where a call has no known price; `budgets` are those that are set. Without reference data the best
-    is that with the smallest residual, and `verified` says what is known of the winner's error; None with such data.
+    `dollars` is None where a call has no known price; `budgets` are those that are set. The best is that by what ranks
+    programs, and without reference data `verified` says what is known of the winner's error; None with such data.
     `reading` says which judges have read how many of the programs of each cycle.
     """
 
@@ -69,7 +69,7 @@ def view(path: Path, spent: ClusterUsage | None = None) -> Status:
     ledger = recorded_ledger(manifest, record.effects.values()) if costs else None
     chats = [effect.reply for effect in record.effects.values() if effect.kind == "chat"]
     runs = [effect for effect in record.effects.values() if effect.kind == "evaluate"]
-    best = _best(runs, "nrmse" if config.get("target") == "data" else "nrmse_reference")
+    best = _best(runs, _ranked_by(config))
     scores = best.reply["scores"] if best else {}
     return Status(
         run=str(path),
@@ -92,7 +92,7 @@ def view(path: Path, spent: ClusterUsage | None = None) -> Status:
         best_nrmse_reference=scores.get("nrmse_reference"),
         best_residual=scores.get("residual"),
         verified=_verdict(record) if manifest.get("data", {}).get("kind") == "none" else None,
-        reading=tuple(readings(record.effects)),
+        reading=tuple(readings(record.effects, len(config["models"]["judges"]))),
         budgets=_budgets(manifest, record, ledger, spent) if ledger else (),
         warnings=record.warnings,
     )
@@ -134,7 +134,7 @@ def _facts(status: Status) -> Iterator[tuple[str, str]]:
         yield "best", f"{status.best}: error {status.best_nrmse:.3e}{against}"
     if status.verified is not None:
         if status.best is not None and status.best_residual is not None:
-            yield "smallest residual", f"{status.best}: {status.best_residual:.3e}"
+            yield "best", f"{status.best}: residual {status.best_residual:.3e}"
         yield "error", status.verified
     if status.budgets:
         yield "budget", ", ".join(budget.in_words() for budget in status.budgets)
@@ -182,10 +182,20 @@ def _best(runs: Iterable[EffectRecord], error: str) -> EffectRecord | None:
     return min(scored, key=lambda effect: _rank(effect, error), default=None)
 
 
-def _rank(effect: EffectRecord, error: str) -> float:
-    """Return the error of a run that ranks it, or its residual where there are no reference data."""
+def _ranked_by(config: Mapping[str, Any]) -> str:
+    """Return what ranks programs: the error against the target, or the first metric in its place."""
+    first, *others = config.get("feedback", {}).get("metrics") or ["nrmse"]
+    if first in ("nrmse", "none") or "nrmse" in others:
+        return "nrmse" if config.get("target") == "data" else "nrmse_reference"
+    return str(first)
+
+
+def _rank(effect: EffectRecord, kind: str) -> float:
+    """Return the number that ranks a run, or its residual where it lacks that and has no error."""
     scores = effect.reply["scores"]
-    value = scores["residual"] if scores["nrmse"] is None else scores[error]
+    value = scores.get(kind, scores.get("measures", {}).get(kind))
+    if value is None and scores["nrmse"] is None:
+        value = scores["residual"]
     return inf if value is None else float(value)
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from sharp.document import style_sheet
 from sharp.errors import InputError
 from sharp.view.watching import ORDER, Campaign, Watch
 
@@ -26,8 +25,9 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 COOKIE = "sharp-view"
-LOOK_S = 0.4  # between two looks at the files of the runs that are shown
+LOOK_S = 0.25  # between two looks at the files of the runs that are shown
 AGAIN_S = 5.0  # after which a run is looked at even if no file has changed: whoever steered it may be gone
+START_S = 0.5  # before the list of runs is read
 LIST_S = 1.0  # between two versions of the list of runs
 MOST = 6  # runs side by side
 _POLICY = (
@@ -98,6 +98,7 @@ def make_app(folder: Path, campaign: Campaign, token: str) -> Starlette:
 class _Site:
     def __init__(self, watch: Watch, token: str) -> None:
         self.watch, self.token = watch, token
+        self._followers = 0
 
     @asynccontextmanager
     async def reading(self, _: Starlette) -> AsyncIterator[None]:
@@ -110,10 +111,13 @@ class _Site:
         await asyncio.to_thread(thread.join)
 
     def _read(self, over: threading.Event) -> None:
+        # The first page does not wait for what reading loads.
+        over.wait(START_S)
         while not over.is_set():
             for _ in self.watch.read_rows():
-                # Requests come first: reading gives up the interpreter between two runs.
-                if over.wait(0.002):
+                # Requests come first: reading gives up the interpreter between two runs, for longer where a page of
+                # a run is followed.
+                if over.wait(0.05 if self._followers else 0.002):
                     return
             over.wait(2 * LIST_S)
             self.watch.find()
@@ -189,11 +193,15 @@ class _Site:
     async def _parts(self, names: list[str]) -> AsyncIterator[str]:
         """Yield what changes of some runs; what the journal tells does not wait for what needs the method's state."""
         found: asyncio.Queue[str] = asyncio.Queue()
-        async with asyncio.TaskGroup() as group:
-            for made in (self.watch.quick, self.watch.slow):
-                group.create_task(self._follow(names, made, found))
-            while True:
-                yield await found.get()
+        self._followers += 1
+        try:
+            async with asyncio.TaskGroup() as group:
+                for made in (self.watch.quick, self.watch.slow):
+                    group.create_task(self._follow(names, made, found))
+                while True:
+                    yield await found.get()
+        finally:
+            self._followers -= 1
 
     async def _follow(
         self, names: list[str], made: Callable[[str, str], dict[str, str]], found: asyncio.Queue[str]
@@ -202,6 +210,7 @@ class _Site:
         seen: dict[str, tuple[Any, float]] = {}
         clock = asyncio.get_running_loop().time
         while True:
+            began = clock()
             for number, name in enumerate(names):
                 stamp, looked = seen.get(name, (None, 0.0))
                 current = await asyncio.to_thread(self._stamp, name)
@@ -214,7 +223,8 @@ class _Site:
                     if sent.get(slot) != html:
                         sent[slot] = html
                         found.put_nowait(_event(slot, html))
-            await asyncio.sleep(LOOK_S)
+            # What takes long to make leaves as much time to others.
+            await asyncio.sleep(max(LOOK_S, clock() - began))
 
     def _stamp(self, name: str) -> Any:
         from sharp.view.finding import signature
@@ -224,6 +234,8 @@ class _Site:
     async def style(self, _: Request) -> Response:
         """Return the style sheet of every report, and what only this page has."""
         from starlette.responses import Response
+
+        from sharp.document import style_sheet
 
         own = (Path(__file__).parent / "view.css").read_text(encoding="utf-8")
         return Response(style_sheet() + own, media_type="text/css")

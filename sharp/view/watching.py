@@ -6,15 +6,20 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hpc.errors import ExpectedError
-from sharp.document import MISSING, Block, Note, Section, error_text, plural, render_part
-from sharp.runs import Status, view
+from sharp.document import MISSING, error_text, plural
 from sharp.view.finding import Signature, find_runs, signature
-from sharp.view.parts import recorded, replayed
+
+if TYPE_CHECKING:
+    from sharp.document import Block, Section
+    from sharp.runs import Status
+
+# The first page needs none of what shows a run: that is imported where it is used.
 
 # What a folder's campaign is told of: handed in by whoever may ask for it.
-Campaign = Callable[[Path], tuple[Block, ...]]
+Campaign = Callable[[Path], "tuple[Block, ...]"]
 ORDER = ("now", "glance", "jobs", "lineage", "story", "programs", "failures", "reasons", "ledger")
 
 
@@ -75,6 +80,8 @@ class Watch:
 
     def read_rows(self) -> Iterator[str]:
         """Read the runs that have changed one by one, and yield the name of each."""
+        from sharp.runs import view
+
         for name, path in list(self.runs.items()):
             stamp = signature(path)
             if self._rows.get(name, ((), None))[0] == stamp:
@@ -92,9 +99,14 @@ class Watch:
 
     def slow(self, name: str, prefix: str) -> dict[str, str]:
         """Return the parts of a run that need its method's state, as HTML by anchor."""
+        from sharp.view.parts import replayed
+
         return self._kept(name, prefix, "replayed", replayed)
 
     def _recorded(self, path: Path) -> Iterator[Section]:
+        from sharp.document import Section
+        from sharp.view.parts import recorded
+
         yield from recorded(path)
         blocks = self.campaign(path)
         if blocks:
@@ -116,6 +128,8 @@ class Watch:
 def _rendered(
     path: Path, prefix: str, made: Callable[[Path], Iterator[Section]]
 ) -> Iterator[tuple[str, str]]:
+    from sharp.document import Note, Section, render_part
+
     try:
         for section in made(path):
             yield section.anchor, render_part(section, prefix)

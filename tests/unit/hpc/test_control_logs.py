@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from hpc.campaign import follow, logs_of, names_of, newest_of_controller, submission_of, tail
+from hpc.campaign import (
+    follow,
+    logs_of,
+    names_of,
+    newest_logs,
+    newest_of_controller,
+    submission_of,
+    tail,
+)
 from hpc.slurm import Campaign, read_submission_log
 from tests.helpers.cluster.made_campaigns import made_campaign, submitted
 
@@ -44,6 +53,16 @@ def test_jobs_are_named_by_token_and_id(campaign: Campaign) -> None:
     found = submission_of(submission_log, "18_3")
     assert found.token == token
     assert submission_of(submission_log, "19") is None
+
+
+def test_the_newest_logs_come_first_and_empty_ones_not_at_all(campaign: Campaign) -> None:
+    files = [
+        printed(campaign, f"evaluate-{number}.out", text) for number, text in enumerate(("a", "", "c", "d"))
+    ]
+    for age, file in enumerate(reversed(files)):
+        os.utime(file, (1e9 - age, 1e9 - age))
+    assert newest_logs(campaign, 2) == (files[3], files[2])
+    assert newest_logs(campaign, 9) == (files[3], files[2], files[0])
 
 
 def test_the_newest_log_of_the_controller(campaign: Campaign) -> None:

@@ -10,9 +10,12 @@ import time
 
 import pytest
 
+from sharp.config import RunConfig
+from sharp.evaluation import Scores
 from sharp.runs.effects import ProgressEvent
-from sharp.runs.progress import ProgressView
+from sharp.runs.progress import ErrorTold, ProgressView
 from sharp.tournament import Tournament
+from tests.helpers.models.scripted import simulated_evaluation
 
 CODE = """
 from sharp.runs.progress import progress_view
@@ -68,3 +71,19 @@ def test_why_answers_could_not_be_used_is_said_once_for_each_reason() -> None:
         "2 x It was cut.",
         "1 x No program.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "number", "title"),
+    [
+        (["nrmse"], 0.5, "error against the data"),
+        (["mass_drift", "residual"], 0.25, "mass drift"),
+        (["agreement"], 0.5, "error against the data"),
+    ],
+)
+def test_a_program_is_told_by_what_ranks_it(metrics: list[str], number: float, title: str) -> None:
+    scores = Scores(0.5, (0.5,), 0.5, 0.125, (0.125,), None, measures={"mass_drift": 0.25})
+    settings = {"problem": "advection", "target": "data", "feedback": {"metrics": metrics}}
+    told = ErrorTold.of(RunConfig.model_validate(settings))
+    assert told.title(scores) == title
+    assert told.value(simulated_evaluation(scores, None)) == number

@@ -127,9 +127,11 @@ async def test_in_sittings_a_judge_reads_all_and_decides_among_those_it_short_li
     assert last[-1].content.count("### Candidate ") == 2 * len(parts)
 
 
-def said(effects: ScriptedEffects) -> list[str]:
+def said(effects: ScriptedEffects, judges: int = 3) -> list[str]:
     asked = {path: request.to_json() for path, request in effects.chats.items()}
-    return [*readings({path: EffectRecord(0, 0, "chat", path, "", asked[path], {}, {}) for path in asked})]
+    return [
+        *readings({path: EffectRecord(0, 0, "chat", path, "", asked[path], {}, {}) for path in asked}, judges)
+    ]
 
 
 @pytest.mark.parametrize("policy", ["drop-code", "summaries", "sittings"])
@@ -142,6 +144,7 @@ async def test_the_record_alone_tells_what_judges_have_read(policy: str) -> None
         wanted.append(line + (f", nothing of {len(chosen.unread)}" if chosen.unread else ""))
     if policy == "sittings":
         wanted = ["cycle 1: every judge has read all 12 programs in full"]
+        assert said(effects, judges=4)[0] == "cycle 1, judge 1: read 12 of 12 programs in full"
     assert said(effects) == wanted
 
 

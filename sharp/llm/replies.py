@@ -22,7 +22,7 @@ from sharp.llm.patching_hunks import looks_like_diff, read_hunks, search_replace
 from sharp.llm.replies_calls import arguments, python_call, texts_in
 from sharp.llm.replies_code import extract_code, mentions, program_in_json
 from sharp.llm.replies_json import last_object
-from sharp.llm.replies_text import Block, answer, defines, fenced_blocks, parses, without_blocks
+from sharp.llm.replies_text import FencedBlock, answer, defines, fenced_blocks, parses, without_blocks
 
 Strategy = Literal["analytical", "transformed", "hybrid", "numerical"]
 STRATEGIES: tuple[Strategy, ...] = ("analytical", "transformed", "hybrid", "numerical")
@@ -280,7 +280,7 @@ def _json_object(reply: str, wanted: Mapping[str, Sequence[str]] = MappingProxyT
     return _named(prose, wanted)
 
 
-def _object_in(block: Block, listed: str = "") -> dict[str, Any] | None:
+def _object_in(block: FencedBlock, listed: str = "") -> dict[str, Any] | None:
     """Return the object that a block holds; models put it under other labels, too, and write it as YAML.
 
     A list of several objects counts as the value of the key `listed`.
@@ -294,7 +294,7 @@ def _object_in(block: Block, listed: str = "") -> dict[str, Any] | None:
     return last_object(block.body, listed=listed) if framed or block.fence.language in _JSON else None
 
 
-def _assigned(blocks: Sequence[Block]) -> dict[str, Any] | None:
+def _assigned(blocks: Sequence[FencedBlock]) -> dict[str, Any] | None:
     """Return the object that a reply without JSON assigns to a name, or hands to a tool, in a Python block."""
     bodies = [_ASSIGNED.sub("", block.body.strip()) for block in reversed(blocks) if block.is_python]
     found = (last_object(body) if body.startswith("{") else python_call(body) for body in bodies)
@@ -390,7 +390,7 @@ def _patch(reply: str, function: str) -> tuple[Kind | None, str, str]:
     return other
 
 
-def _other_patch(reply: str, blocks: Sequence[Block], function: str) -> tuple[Kind | None, str, str]:
+def _other_patch(reply: str, blocks: Sequence[FencedBlock], function: str) -> tuple[Kind | None, str, str]:
     """Return the patch of a reply that writes it in another way than was asked for; None where there is none."""
     for edits, rest in (tagged_edits(reply), labelled_edits(reply, blocks)):
         if edits:

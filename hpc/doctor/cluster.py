@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
@@ -16,6 +17,7 @@ from hpc.doctor.storage import SKEW_S, seconds_outside
 from hpc.errors import HpcError
 from hpc.files import last_lines, write_atomic
 from hpc.slurm import (
+    COMMANDS,
     AdaptivePoller,
     ClusterProfile,
     Job,
@@ -40,6 +42,9 @@ _ROLES: tuple[RoleName, ...] = get_args(RoleName)
 
 def examine_submission(slurm: Slurm, cluster: ClusterProfile | None, render: Renderer) -> Iterator[Finding]:
     """Yield what can be found out where jobs are submitted, without submitting one."""
+    if cluster is not None and cluster.batch_system != "slurm":
+        yield _other_system(slurm, cluster)
+        return
     missing = [name for name in _REQUIRED if slurm.commands.find(name) is None]
     if missing:
         remedy = (
@@ -58,6 +63,23 @@ def examine_submission(slurm: Slurm, cluster: ClusterProfile | None, render: Ren
         yield from carefully("partitions", lambda: _check_partitions(slurm, cluster))
         for role in _ROLES:
             yield from _check_role(slurm, cluster, role, render)
+
+
+def _other_system(client: Slurm, cluster: ClusterProfile) -> Finding:
+    """Say whether jobs can be submitted without Slurm."""
+    system = cluster.batch_system
+    if system == "local":
+        at_once = cluster.dispatch.max_workers
+        return good("batch system", f"local: jobs are processes of this machine, {at_once} at once")
+    missing = [name for name in COMMANDS[system] if client.commands.find(name) is None]
+    if missing:
+        remedy = f"Run this on a login node of the cluster, or load the site's module of {system}."
+        return failure("batch system", f"no {', '.join(missing)}", remedy)
+    if find_spec("psij") is None:
+        return failure(
+            "batch system", f"{system} needs PSI/J, which is not installed", "pip install 'pde-sharp[batch]'"
+        )
+    return good("batch system", f"{system}: its commands are there")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from .campaign import acquire_control as acquire_control
 from .campaign import batch_client as batch_client
 from .campaign import change_profile as change_profile
 from .campaign import clear_campaign_outcome as clear_campaign_outcome
+from .campaign import cluster_client as cluster_client
 from .campaign import create_campaign as create_campaign
 from .campaign import find_campaign as find_campaign
 from .campaign import read_campaign_outcome as read_campaign_outcome
@@ -39,6 +40,7 @@ from .profile import Option as Option
 from .profile import RoleName as RoleName
 from .profile import ServingSettings as ServingSettings
 from .profile import parse_minutes as parse_minutes
+from .psij_jobs import COMMANDS as COMMANDS
 from .script import Script as Script
 from .script import log_pattern as log_pattern
 from .script import python_command as python_command

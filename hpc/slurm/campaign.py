@@ -28,6 +28,7 @@ from hpc.slurm.client import Slurm
 from hpc.slurm.commands import Commands
 from hpc.slurm.local import LocalJobs
 from hpc.slurm.profile import ClusterProfile, RoleName
+from hpc.slurm.psij_jobs import PsijJobs
 from hpc.slurm.submission_log import SubmissionLog
 
 QUESTIONS = 6
@@ -185,9 +186,18 @@ def batch_client(
     campaign: Campaign, commands: Commands | None = None, *, per_minute: int | None = None
 ) -> Slurm:
     """Return the client of the batch system that a campaign's profile names."""
-    if campaign.cluster.batch_system == "local":
-        return LocalJobs(campaign.slurm_dir / "local")
-    return Slurm(commands=commands, source=campaign.cluster.job_state_source, per_minute=per_minute)
+    return cluster_client(campaign.cluster, campaign.slurm_dir / "jobs", commands, per_minute=per_minute)
+
+
+def cluster_client(
+    cluster: ClusterProfile, folder: Path, commands: Commands | None = None, *, per_minute: int | None = None
+) -> Slurm:
+    """Return the client of a cluster's batch system; all but Slurm's keep files about jobs in a folder."""
+    if cluster.batch_system == "slurm":
+        return Slurm(commands, source=cluster.job_state_source, per_minute=per_minute)
+    if cluster.batch_system == "local":
+        return LocalJobs(folder)
+    return PsijJobs(cluster.batch_system, folder, commands, per_minute=per_minute)
 
 
 @dataclass(frozen=True)

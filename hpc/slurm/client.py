@@ -230,9 +230,9 @@ class Slurm:
                 self._wanted = {job: at for job, at in self._wanted.items() if now - at < _WANTED_S}
                 ids = frozenset(self._wanted)
             if most is None or len(self._asked) < most or now - self._asked[0] >= _MINUTE_S:
-                self._asked.append(now)
                 notes = list[str]()
                 self._listing = _Listing(ids, _noting(notes, lambda: self._queue(ids=ids)), tuple(notes))
+                self._asked.append(time.monotonic())  # a question may arrive late, but not after its answer
             return self._listing
 
     def _queue(

@@ -14,7 +14,7 @@ from hpc.slurm.errors import SlurmMissing, SlurmUnreachable, failure
 
 JOB = "HPC_JOB"
 """The variable that tells the job to processes that get none of Slurm's own variables."""
-INSTALLATION = "Run this on a login node of a Slurm cluster (or load its module)"
+INSTALLATION = "Run this on a login node of the cluster (or load the module of its batch system)"
 
 # Variables that change what a command asks or prints; a job inherits many from the job that submits it.
 _FOREIGN = (
@@ -108,7 +108,7 @@ class Commands:
         except OSError as error:
             raise SlurmMissing(f"{program} cannot be run: {error.strerror}. {INSTALLATION}.") from None
         if done.returncode:
-            raise failure(argv[0], done.stderr or done.stdout)
+            raise failure(argv[0], done.stderr or done.stdout, done.stdout)
         return done.stdout
 
     def ask(self, argv: Sequence[str]) -> str:

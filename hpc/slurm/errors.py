@@ -30,7 +30,9 @@ class SlurmUnreachable(SlurmError):
 
 
 class SlurmRefused(SlurmError):
-    """Slurm refused the request; it would be refused again."""
+    """Slurm refused the request; it would be refused again. `printed` is what the command wrote all the same."""
+
+    printed: str = ""
 
 
 class SlurmFull(SlurmRefused):
@@ -45,7 +47,7 @@ class ScriptError(HpcError):
     exit_code = 2
 
 
-# Texts of Slurm 19.05 to 24.11, in lower case.
+# Texts of Slurm 19.05 to 24.11, then of PBS, LSF and Flux, in lower case.
 _UNREACHABLE = (
     "unable to contact slurm controller",
     "socket timed out",
@@ -60,6 +62,11 @@ _UNREACHABLE = (
     "try again later",
     "protocol authentication error",
     "munge encode failed",
+    "cannot connect to server",
+    "communication failure",
+    "lsf is down",
+    "batch daemon not responding",
+    "unable to connect to flux",
 )
 _FULL = (
     "resource temporarily unavailable",
@@ -67,6 +74,9 @@ _FULL = (
     "job submit limit",
     "maxsubmitjob",
     "violates accounting/qos policy",
+    "maximum number of jobs",
+    "would exceed",
+    "job limit exceeded",
 )
 _ADVICE = (
     ("invalid partition", "correct `partition` in the cluster profile; `sinfo -s` lists the partitions"),
@@ -85,19 +95,21 @@ _ADVICE = (
 )  # fmt: skip
 
 
-def failure(command: str, text: str) -> SlurmError:
-    """Return the error for a command that failed with a text on standard error."""
+def failure(command: str, text: str, printed: str = "") -> SlurmError:
+    """Return the error for a command that failed with a text on standard error, and what it printed beside."""
     said = " ".join(text.split()) or "it gave no reason"
     lowered = said.lower()
     sentence = f"{command}: {said}"
     # What cannot be loaded because it is not known was answered all the same.
     if any(part in lowered for part in _UNREACHABLE) and "invalid job id" not in lowered:
         return SlurmUnreachable(
-            f"{sentence}. Slurm's controller does not answer; `scontrol ping` tells when it does."
+            f"{sentence}. The batch system does not answer (on Slurm, `scontrol ping` tells when it does)."
         )
     if any(part in lowered for part in _FULL):
         return SlurmFull(
             f"{sentence}. The limit on jobs is reached: wait until some have ended, or lower `limits.max_jobs`."
         )
     advice = next((text for part, text in _ADVICE if part in lowered), None)
-    return SlurmRefused(sentence + (f". What to do: {advice}." if advice else ""))
+    refused = SlurmRefused(sentence + (f". What to do: {advice}." if advice else ""))
+    refused.printed = printed
+    return refused

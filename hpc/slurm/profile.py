@@ -34,13 +34,14 @@ RESERVED = frozenset(
     }
 )
 
+GPU_REQUEST = "gres=gpu:{gpus}"
 NAME = r"[a-z0-9][a-z0-9._-]*"
 
 _UNITS = {"min": 1, "h": 60, "d": 24 * 60}
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 _SIZES = {"MB": 1, "GB": 1024, "TB": 1024 * 1024}
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
-_OPTION = re.compile(r"[a-z][a-z-]*")
+_OPTION = re.compile(r"[A-Za-z][A-Za-z-]*")
 _ADDRESS = re.compile(r"hostname|fqdn|loopback|interface:[A-Za-z0-9_.-]{1,15}")
 _GPU_REQUEST = re.compile(r"[a-z-]+=[A-Za-z0-9:_.,-]*\{gpus\}[A-Za-z0-9:_.,-]*")
 
@@ -215,7 +216,8 @@ class ServingSettings(_Section):
 class ClusterProfile(_Section):
     """One cluster. `scratch` may name variables of the compute node (`$TMPDIR`), nothing else is expanded.
 
-    With `batch_system: local` jobs are processes of this machine, steered by hand.
+    With `batch_system: local` jobs are processes of this machine; `pbs`, `pbs_classic`, `lsf` and `flux` go through
+    PSI/J. All but Slurm are steered by hand.
     Storage that cannot be used (a server away, a full disk) is waited for up to `storage_timeout` seconds.
     `setup` and `environment` hold for every role, before its own. `python` None stands for the interpreter that
     submits; `container` is the command that runs it, such as `apptainer exec --nv /shared/image.sif`.
@@ -224,9 +226,9 @@ class ClusterProfile(_Section):
 
     name: str = Field(pattern=f"^{NAME}$")
     description: Line = ""
-    batch_system: Literal["slurm", "local"] = "slurm"
+    batch_system: Literal["slurm", "local", "pbs", "pbs_classic", "lsf", "flux"] = "slurm"
     account: Line | None = None
-    gpu_request: GpuRequest = "gres=gpu:{gpus}"
+    gpu_request: GpuRequest = GPU_REQUEST
     unsupported_options: tuple[OptionName, ...] = ()
     submit_from_compute: bool = True
     job_state_source: StatusSource = "auto"
@@ -254,10 +256,20 @@ class ClusterProfile(_Section):
 
     @model_validator(mode="after")
     def _steered_by_what_there_is(self) -> Self:
-        if self.batch_system == "local" and self.submit_from_compute:
+        if self.batch_system == "slurm":
+            return self
+        if self.submit_from_compute:
             raise ValueError(
-                "batch_system: local needs submit_from_compute: false (steps are taken by `advance`)"
+                f"batch_system: {self.batch_system} needs submit_from_compute: false (steps are taken by `advance`)"
             )
+        if self.gpu_request != GPU_REQUEST:
+            raise ValueError(f"gpu_request is Slurm's; with batch_system: {self.batch_system} leave it out")
+        for name, role in (("evaluate", self.roles.evaluate), ("server", self.roles.server)):
+            for option in ("qos", "constraint", "exclude"):
+                if getattr(role, option) is not None:
+                    raise ValueError(
+                        f"roles.{name}.{option} is Slurm's; write an option of {self.batch_system} under `directives`"
+                    )
         return self
 
     @property

@@ -27,7 +27,8 @@ TEMPLATE = "job.sh.j2"
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,+@%^-]+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_OPTION = re.compile(r"[a-z][a-z0-9-]*")
+_OPTION = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+_DIRECTIVE = re.compile(r"^#SBATCH --([A-Za-z0-9-]+)(?:=(.+))?$", re.MULTILINE)
 _VARIABLE = re.compile(r"(\$(?:\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*))")
 
 
@@ -129,6 +130,15 @@ def quote_directive(value: str, option: str = "a directive") -> str:
     if _PLAIN.fullmatch(value):
         return value
     return '"' + re.sub(r"""([\\"'#`$])""", r"\\\1", value) + '"'
+
+
+def read_directives(text: str) -> dict[str, str]:
+    """Return the directives of a rendered script, unquoted; those without a value are empty."""
+    found = _DIRECTIVE.findall(text)
+    return {
+        name: re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value
+        for name, value in found
+    }
 
 
 def quote(value: str) -> str:

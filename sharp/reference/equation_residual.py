@@ -42,10 +42,9 @@ from sharp.problems import (
     opens,
     parts_at,
     periodic_axes,
-    to_sympy,
 )
 from sharp.reference.datasets import Inputs
-from sharp.reference.plane_grid import Nodes
+from sharp.reference.plane_grid import PlaneNodes
 from sharp.reference.residual import FEWEST_TIMES, GridResidual, checked_prediction, evaluated_frames
 from sharp.solvers import axis_points, compile_function, factors_of, fornberg_weights
 
@@ -78,7 +77,7 @@ def why_none(problem: Problem, inputs: Inputs) -> str:
     orders = max(max(jet.orders) for jet in linearised_system(problem).jets)
     fewest = max(orders + 3, FEWEST_TIMES)
     if not isinstance(problem.domain, BoxDomain):
-        inner = len(Nodes.of(problem, _points(problem, inputs)).inner(orders))
+        inner = len(PlaneNodes.of(problem, _points(problem, inputs)).inner(orders))
         if inner < _FEWEST_INNER:
             return (
                 f"a residual takes at least {_FEWEST_INNER} points of the output grid with {fewest} in a row and in a "
@@ -282,8 +281,8 @@ class _Sample:
         places[index] = self.axes[index].end(side)
         outward = 1.0 if side == "+" else -1.0
         name, field = f"{condition.type} condition of {condition.field} at {part}", str(condition.field)
-        value_of = self._at_fields if depends_on_fields(self.problem, condition) else self._stated
-        wanted = value_of(str(condition.value), places)
+        here = self._fields_at(condition, places)
+        wanted = self._stated(str(condition.value), places, here)
         if condition.type == "flux":
             try:
                 forms = _flux(self.problem, field, index)
@@ -296,7 +295,7 @@ class _Sample:
             found, again, size = np.zeros_like(wanted), np.zeros_like(wanted), 0.0
             for order, text in factors_of(condition).items():
                 jet = DerivativeSymbol(field, self._orders(index, order))
-                factor = value_of(text, places) * outward**order
+                factor = self._stated(text, places, here) * outward**order
                 found = found + factor * self._jet(jet, places, self.frames, BOUNDARY[0])
                 again = again + factor * self._jet(jet, places, self.frames, BOUNDARY[1])
                 size += _mean(factor) * self._natural(jet, level=True)
@@ -401,28 +400,31 @@ class _Sample:
         """Return the values of a field, or of a coefficient, that count."""
         return self.given[name] if name in self.problem.specification.coefficients else self.fields[name]
 
-    def _at_fields(self, text: str, places: Any) -> Array:
-        """Return the values of an expression of a condition, with the fields as they are predicted at the places."""
-        problem, none = self.problem, (0,) * len(self.problem.coordinates)
-        fields = [
+    def _fields_at(self, condition: Boundary, places: Any) -> list[Array]:
+        """Return the fields as they are predicted at the places, where a condition depends on them."""
+        if not depends_on_fields(self.problem, condition):
+            return []
+        none = (0,) * len(self.problem.coordinates)
+        return [
             self._jet(DerivativeSymbol(name, none), places, self.frames, BOUNDARY[0])
-            for name in problem.fields
+            for name in self.problem.fields
         ]
-        names = [*problem.coordinates, *problem.parameters, *problem.fields]
-        program = compile_expressions([to_sympy(problem.tree(text))], names)
-        with np.errstate(all="ignore"):
-            (values,) = program(
-                *self._coordinates(places, self.frames), *problem.parameters.values(), *fields
-            )
-        return np.broadcast_to(np.asarray(values, np.float64), fields[0].shape)
 
-    def _stated(self, text: str, places: list[tuple[int, ...]], *, all_times: bool = False) -> Array:
+    def _stated(
+        self,
+        text: str,
+        places: list[tuple[int, ...]],
+        fields: Sequence[Array] = (),
+        *,
+        all_times: bool = False,
+    ) -> Array:
         """Return the values of an expression of the specification at places and times, with an axis for each."""
         frames = tuple(range(len(self.t))) if all_times and self.t is not None else self.frames
         space = [each.ravel() for each in self._coordinates(places, frames)]
         grid = np.array(list(product(*space[: len(self.axes)])))
         times = space[-1] if self.late else np.zeros(1)
-        values = compile_function(self.problem, text)(grid, times)
+        here = [each.reshape(len(times), len(grid)) for each in fields]
+        values = compile_function(self.problem, text)(grid, times, here)
         return values.reshape((-1,) * self.late + tuple(map(len, places)))
 
     def _coordinates(self, places: list[tuple[int, ...]], frames: tuple[int, ...]) -> list[Array]:
@@ -481,8 +483,8 @@ class _PlaneSample(_Sample):
     """One sample on a domain that is no box; its places are `_Places`."""
 
     @cached_property
-    def _nodes(self) -> Nodes:
-        return Nodes.of(self.problem, next(iter(self.fields.values())).shape[self.late :])
+    def _nodes(self) -> PlaneNodes:
+        return PlaneNodes.of(self.problem, next(iter(self.fields.values())).shape[self.late :])
 
     @cached_property
     def _own(self) -> dict[str, Array]:
@@ -503,8 +505,8 @@ class _PlaneSample(_Sample):
         edge = face(self.problem.domain, part, _ON_EDGE)
         places, field = _Places(edge.points), str(condition.field)
         name = f"{condition.type} condition of {field} at {part}"
-        value_of = self._at_fields if depends_on_fields(self.problem, condition) else self._stated
-        wanted = value_of(str(condition.value), places)
+        here = self._fields_at(condition, places)
+        wanted = self._stated(str(condition.value), places, here)
         found, again, size = np.zeros_like(wanted), np.zeros_like(wanted), 0.0
         if condition.type == "flux":
             try:
@@ -517,7 +519,7 @@ class _PlaneSample(_Sample):
                 size += float(np.abs(natural).sum())
         else:
             for order, text in factors_of(condition).items():
-                factor, natural_size = value_of(text, places), 0.0
+                factor, natural_size = self._stated(text, places, here), 0.0
                 for power in range(order + 1):
                     # The normal derivative of an order, by the binomial theorem.
                     jet = DerivativeSymbol(field, (order - power, power, *(0 for _ in range(self.late))))
@@ -584,10 +586,13 @@ class _PlaneSample(_Sample):
     def _values_of(self, name: str) -> Array:
         return self._own_given[name] if name in self.problem.specification.coefficients else self._own[name]
 
-    def _stated(self, text: str, places: Any, *, all_times: bool = False) -> Array:
+    def _stated(
+        self, text: str, places: Any, fields: Sequence[Array] = (), *, all_times: bool = False
+    ) -> Array:
         del all_times
         times = np.asarray(self.t, np.float64)[list(self.frames)] if self.t is not None else np.zeros(1)
-        values = compile_function(self.problem, text)(places.points, times)
+        here = [each.reshape(len(times), -1) for each in fields]
+        values = compile_function(self.problem, text)(places.points, times, here)
         return np.asarray(values if self.late else values[0])
 
     def _coordinates(self, places: Any, frames: tuple[int, ...]) -> list[Array]:

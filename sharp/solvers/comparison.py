@@ -15,7 +15,7 @@ from math import inf
 import numpy as np
 
 from sharp.plugins import plugin_names
-from sharp.problems import Problem, has_accepted_jump
+from sharp.problems import Problem
 from sharp.solvers.data_features import (
     DataFeature,
     boundary_features,
@@ -27,6 +27,7 @@ from sharp.solvers.feature_checks import Shells, event_times
 from sharp.solvers.grid import Array
 from sharp.solvers.refine import eigenvalue_distance, norm_of, usual_sizes
 from sharp.solvers.sample_points import (
+    compared_after,
     evaluate,
     interior_points,
     lengths,
@@ -49,9 +50,6 @@ _FIRST = 50021
 SCANNED_MOMENTS, IN_THE_PLANE, ALONG_AN_AXIS, BLOCK = 3, 40000, 160, 8
 # A function that would take longer to scan, in seconds, is not told apart from one with a needle.
 SCAN_SECONDS = 30.0
-# Where initial and boundary values may differ in a corner, no grid resolves what follows at once: solutions are
-# compared after this share of the time.
-AFTER_A_JUMP = 0.02
 
 
 def solution_distance(problem: Problem, first: DiscreteSolution, second: DiscreteSolution) -> float:
@@ -68,11 +66,6 @@ def solution_distance(problem: Problem, first: DiscreteSolution, second: Discret
         return relative_distance(evaluate(first, points, times), evaluate(second, points, times), "L1")
     with np.errstate(all="ignore"):
         return _Difference(problem, first, second).distance()
-
-
-def compared_after(problem: Problem) -> float:
-    """Return the share of the time interval after which solutions are compared: none, unless a jump is accepted."""
-    return AFTER_A_JUMP if has_accepted_jump(problem) else 0.0
 
 
 class _Difference:

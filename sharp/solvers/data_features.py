@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import sympy
 
-from sharp.problems import Problem, compile_expressions, depends_on_fields
-from sharp.solvers.discontinuities import given_parts, interfaces, jump_times
+from sharp.problems import Problem, compile_expressions, depends_on_fields, has_accepted_jump
+from sharp.solvers.discontinuities import given_parts, initial_jumps, interfaces, jump_times
 from sharp.solvers.grid import Array
+from sharp.solvers.layers import layer_places
 from sharp.solvers.sample_points import recurrence
 from sharp.solvers.strong_form import StrongForm
 from sharp.solvers.system import FirstOrderSystem
@@ -35,6 +36,8 @@ LIMIT, MANY, _SPIKE = 24, 96, 1 / 400
 # Distances at which a feature is measured, as shares of an extent, and below which it is narrow.
 _SHARES = 0.5 ** np.arange(26.0, 0.0, -1.0)
 _NARROW = 1 / 20
+# Down to this share of an interval elements shrink towards a jump of the initial state.
+_AT_JUMPS = 1e-3
 # How far from a short event, in its durations, steps end.
 _REACHES = (4.0, 16.0)
 # Where a coordinate is free, a feature is looked at at these shares of its interval.
@@ -164,19 +167,23 @@ def _apart(
 def graded_places(problem: Problem) -> tuple[float, ...]:
     """Return the interfaces of an interval and places whose distances grow from the width of each narrow feature on it.
 
-    Ascending; none in more than one dimension.
+    Layers count as features. Ascending; none in more than one dimension.
     """
     if len(problem.space) > 1:
         return ()
     ((low, high),) = problem.bounds.values()
+    features = (*equation_features(problem), *initial_features(problem))
+    narrow = [
+        (each.place[0], each.width * (high - low))
+        for each in features
+        if each.thin and each.width > _SHARES[0]
+    ]
+    ends = (low, high) if has_accepted_jump(problem) else ()
+    narrow += [(place, _AT_JUMPS * (high - low)) for place in (*ends, *initial_jumps(problem))]
     found: set[float] = set()
-    for each in (*equation_features(problem), *initial_features(problem)):
-        if each.thin and each.width > _SHARES[0]:
-            reaches = each.width * 2.0 ** np.arange(-1, np.ceil(-np.log2(each.width)))
-            found |= {
-                each.place[0] + side * float(reach) * (high - low) for side in (-1, 1) for reach in reaches
-            }
-            found.add(each.place[0])
+    for place, width in (*narrow, *layer_places(problem, problem.space[0])):
+        reaches = width * 2.0 ** np.arange(-1, np.ceil(-np.log2(width / (high - low))))
+        found |= {place, *(place + side * float(reach) for side in (-1, 1) for reach in reaches)}
     jumps = interfaces(problem)
     for left, right in pairwise(jumps):
         # What is constant between two jumps that are near each other is as narrow as they are apart.
@@ -190,11 +197,13 @@ def graded_places(problem: Problem) -> tuple[float, ...]:
 def narrow_places(problem: Problem, axis: str) -> tuple[tuple[float, float], ...]:
     """Return the places along an axis of a box at which the data are narrow, with their widths, ascending.
 
-    Of places within a width of each other the narrowest counts. Jumps have no width and are left out.
+    Layers count as data. Of places within a width of each other the narrowest counts. Jumps have no width and are left
+    out.
     """
     index, (low, high) = problem.space.index(axis), problem.bounds[axis]
     features = (*equation_features(problem), *initial_features(problem), *boundary_features(problem))
     found = {(each.widths[index] * (high - low), each.place[index]) for each in features}
+    found |= {(width, place) for place, width in layer_places(problem, axis)}
     kept: list[tuple[float, float]] = []
     for width, place in sorted(found):
         narrow = 2 * _SHARES[0] < width / (high - low) < _NARROW

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import sympy
+from numpy.typing import NDArray
 
 from sharp.problems import Problem, compile_expressions
 from sharp.solvers.strong_form import JUMPS, StrongForm
@@ -54,7 +55,7 @@ def has_discontinuous_flux_coefficient(problem: Problem) -> bool:
         if axis in map(str, derivative.variables)
         for factor in given_parts(derivative.expr)
     }
-    return any(_jumps(problem, factor) for factor in factors if factor.has(*JUMPS))
+    return any(np.any(_jumps(problem, factor)) for factor in factors if factor.has(*JUMPS))
 
 
 def given_parts(expression: Any) -> Iterator[Any]:
@@ -66,13 +67,24 @@ def given_parts(expression: Any) -> Iterator[Any]:
         yield expression
 
 
-def _jumps(problem: Problem, function: Any) -> bool:
-    """Whether a function has different values on both sides of an interface, half-way through the time."""
+@lru_cache(maxsize=64)
+def initial_jumps(problem: Problem) -> tuple[float, ...]:
+    """Return the interfaces at which an initial state jumps, ascending."""
+    written, places = StrongForm.of(problem), np.array(interfaces(problem))
+    given = [
+        each.expression for each in problem.specification.initial.values() if each.expression is not None
+    ]
+    sides = [_jumps(problem, written.expression(text)) for text in given] if places.size else []
+    return tuple(places[np.any(sides, axis=0)].tolist()) if sides else ()
+
+
+def _jumps(problem: Problem, function: Any) -> NDArray[np.bool_]:
+    """Return at which interfaces a function has different values on both sides, half-way through the time."""
     low, high = problem.bounds[problem.space[0]]
     sides = np.outer([-1.0, 1.0], _BESIDE * (high - low) * np.ones(len(interfaces(problem))))
     program = compile_expressions([function], [*problem.space, problem.time_name or "time"])
     below, above = np.broadcast_to(program(interfaces(problem) + sides, _middle(problem))[0], sides.shape)
-    return bool(np.any(np.abs(above - below) > _EQUAL * np.maximum(np.abs(above), np.abs(below))))
+    return np.asarray(np.abs(above - below) > _EQUAL * np.maximum(np.abs(above), np.abs(below)))
 
 
 def _middle(problem: Problem) -> float:

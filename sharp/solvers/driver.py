@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from math import inf, isfinite
 
 from sharp.problems import Diagnostic, Problem, check_well_posedness
-from sharp.solvers.comparison import compared_after
 from sharp.solvers.cross_check import ENOUGH, CrossCheck, compare_solutions, second_opinion
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.method import (
@@ -24,7 +23,7 @@ from sharp.solvers.other_solutions import other_solutions
 from sharp.solvers.quantities import compute_all, estimate_all
 from sharp.solvers.recommend import MethodRanking, recommend
 from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, coarser, norm_of, refine
-from sharp.solvers.sample_points import Norm
+from sharp.solvers.sample_points import Norm, compared_after
 from sharp.solvers.solution import MethodResult, Solution
 from sharp.solvers.system import FirstOrderSystem, system_of
 from sharp.solvers.traits import aimed_accuracy
@@ -219,7 +218,7 @@ def _agreed(
     methods = {each.method.name: each.method for each in choice.recommendations}
     others = {name: _stepping_otherwise(task, method) for name, method in methods.items()}
     found = _comparison(task, second, best)
-    for _ in range(_ROUNDS):
+    for number in range(1, _ROUNDS + 1):
         if found.distance <= task.limits.cross_check(found.own)[0] or task.deadline.remaining_s <= 0:
             break
         task.listener(f"{found.method} differs by {found.distance:.1e}: both are refined")
@@ -227,7 +226,7 @@ def _agreed(
         finer = [
             _refined_further(task, known.get(study.method), study, max(least, accuracy))
             for known, study, least in (
-                (others, second, STRICTER * ENOUGH),
+                (others, second, STRICTER**number * ENOUGH),
                 (methods, best.refinement, 0.0),
             )
         ]
@@ -292,7 +291,24 @@ def _trial(task: _Task, method: NumericalMethod, deadline: Deadline) -> MethodRe
     before = trial.refinement
     further = refine(method, task.system, STRICTER * accuracy, deadline, resolutions, task.say, before)
     # Beyond some resolution rounding errors grow.
-    return min((_checked(task, further), trial), key=_rank)
+    best = min((_checked(task, further), trial), key=_rank)
+    return best if wanted else _unmasked(task, method, deadline, best)
+
+
+def _unmasked(task: _Task, method: NumericalMethod, deadline: Deadline, trial: MethodResult) -> MethodResult:
+    """Return the first sound result of finer resolutions, where coarse ones agree on what is wrong: as aliases do."""
+    while trial.verdict == "failed" and trial.refinement.converged and deadline.remaining_s > 0:
+        finest = max(attempt.resolution for attempt in trial.refinement.attempts)
+        finer = [each for each in method.resolution_sequence(task.system) if each > finest]
+        if len(finer) < 2:
+            break
+        task.listener("coarse resolutions agree on what is wrong: finer ones are tried")
+        found = _checked(task, refine(method, task.system, task.limits.accuracy, deadline, finer, task.say))
+        if not found.checks:
+            break
+        made = (*trial.refinement.attempts, *found.refinement.attempts)
+        trial = replace(found, refinement=replace(found.refinement, attempts=made))
+    return trial
 
 
 def _with_quantities(task: _Task, trial: MethodResult) -> MethodResult:

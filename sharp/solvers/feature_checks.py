@@ -25,6 +25,7 @@ from sharp.solvers.data_features import (
     initial_features,
 )
 from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.fd_weights import HALF
 from sharp.solvers.functions import compile_function
 from sharp.solvers.grid import Array
 from sharp.solvers.method import NEVER, Deadline
@@ -213,7 +214,8 @@ def _least_residual(
             )
         shape = (len(times), len(shells.points))
         found = [np.broadcast_to(value, shape) for value in program(shells.points, times, jets)]
-        terms = np.where(_over_a_jump(problem, shells, times, step) if feature.jump else False, np.nan, found)
+        over = feature.jump and over_a_jump(problem, shells.points, times[0], HALF * step)
+        terms = np.where(over, np.nan, found)
         own = range(int(owners[-1]) + 1)
         left = np.abs(np.stack([terms[owners == index].sum(axis=0) for index in own]))
         sizes_of_terms = np.stack([np.abs(terms[owners == index]).sum(axis=0) for index in own])
@@ -227,22 +229,22 @@ def _least_residual(
     return best, size
 
 
-def _over_a_jump(problem: Problem, shells: Shells, times: Array, step: Array) -> Array:
-    """Return for points [m] whether differences with such steps reach over a jump of the data in several dimensions.
+def over_a_jump(problem: Problem, points: Array, time: float, reach: Array) -> NDArray[np.bool_]:
+    """Return for points [m, d] whether the data jump within a distance [m, d] along an axis, in several dimensions.
 
     On an interval they never do: `difference` knows where it jumps.
     """
     dimension = len(problem.space)
     if dimension == 1:
-        return np.zeros(len(shells.points), dtype=bool)
+        return np.zeros(len(points), dtype=bool)
     functions = given_functions(problem)
-    late = np.full((len(shells.points), 0 if problem.time is None else 1), times[0])
-    here = functions(np.hstack([shells.points, late]))
-    apart = np.zeros(len(shells.points))
+    late = np.full((len(points), 0 if problem.time is None else 1), time)
+    here = functions(np.hstack([points, late]))
+    apart = np.zeros(len(points))
     most = np.nanmax(np.abs(here), axis=1, keepdims=True)
     for direction in (*np.eye(dimension), *-np.eye(dimension)):
-        there = functions(np.hstack([shells.points + 4 * step * direction, late]))
-        apart = np.maximum(apart, np.nanmax(np.abs(there - here) / np.where(most > 0, most, 1.0), axis=0))
+        there = functions(np.hstack([points + reach * direction, late]))
+        apart = np.fmax(apart, np.nanmax(np.abs(there - here) / np.where(most > 0, most, 1.0), axis=0))
     return np.asarray(apart > _LEAP)
 
 
@@ -302,6 +304,8 @@ def boundary_at_features(problem: Problem, solution: DiscreteSolution) -> float 
     features = boundary_features(problem)
     if not features:
         return None
+    middle = sample_times(problem, _MOMENTS)
+    level = np.abs(evaluate(solution, interior_points(problem, _USUAL, start=77), middle)).mean(axis=(1, 2))
     worst = 0.0
     for condition in problem.specification.boundary:
         if condition.type != "dirichlet":
@@ -313,7 +317,9 @@ def boundary_at_features(problem: Problem, solution: DiscreteSolution) -> float 
             times, weights = event_times(problem, feature)
             given, found = wanted(points, times), evaluate(solution, points, times)[index]
             missed = float(weights @ np.abs(found - given) @ areas)
-            size = max(float(weights @ np.abs(given) @ areas), float(np.abs(found).mean()))
+            # Where nothing is given, the rounding of what is inside is no mismatch.
+            least = _BALANCED * float(level[index])
+            size = max(float(weights @ np.abs(given) @ areas), float(np.abs(found).mean()), least)
             worst = max(worst, missed / size if size else 0.0)
     return worst
 

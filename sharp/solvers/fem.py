@@ -30,7 +30,6 @@ from sharp.solvers.system import (
     UnsupportedProblem,
     covered,
     real,
-    symmetry_axis,
 )
 
 # The degree of the polynomials on intervals and on triangles.
@@ -39,9 +38,9 @@ DEGREE = 4
 
 # What is narrower than this share of the domain is a jump, which no element resolves.
 _JUMP = 1e-6
-# Numbers of elements along an interval.
+# Numbers of elements along an interval, the last for data that oscillate thousands of times.
 # From the first to the second on, elements about narrow data are divided as well: no two meshes share them.
-_LINES = (4, 8, 16, 32, 64, 128)
+_LINES = tuple(4 * 2**power for power in range(12))
 # Solutions are like r**s at a corner; above this s elements are not made smaller there.
 _SMOOTH = 2.0
 # Within this share of the shorter edge at a corner elements shrink towards it.
@@ -71,11 +70,6 @@ class FiniteElements(Stepping):
         line = len(system.space) == 1
         if isinstance(domain, BoxDomain) and not line and (len(domain.bounds) > 2 or system.periodic):
             return "the elements here fill intervals, and plane domains without periodic axes"
-        if line and not needs_weak_form(system):
-            return (
-                "nothing jumps, bends or is narrow inside the interval and no axis of symmetry is its end, which is "
-                "what elements are for there"
-            )
         try:
             weak_form(system)
             weak_weights(system)
@@ -118,19 +112,7 @@ class CubicElements(FiniteElements):
     name = "fem-cubic"
     compares_only = True
     degrees: Mapping[int, int] = {1: 3, 2: 3}
-    counts: Mapping[int, tuple[int, ...]] = {1: (12, 24, 48, 96, 192, 384), 2: (6, 12, 24, 48, 96)}
-
-
-def needs_weak_form(system: FirstOrderSystem) -> bool:
-    """Return whether elements are the best on an interval: for what is not smooth there, or only weak forms express."""
-    return bool(
-        graded_places(system.problem)
-        or symmetry_axis(system.problem)
-        or system.conditions_hold_fields
-        or system.flux_conditions
-        or system.constrained
-        or (system.inertia is not None)
-    )
+    counts: Mapping[int, tuple[int, ...]] = {1: tuple(3 * count for count in _LINES), 2: (6, 12, 24, 48, 96)}
 
 
 def element_space(

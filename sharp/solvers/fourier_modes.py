@@ -59,14 +59,16 @@ class FourierModes:
     @cached_property
     def numbers(self) -> tuple[Array, ...]:
         """The wave number along each axis, shaped to broadcast against coefficients."""
-        found: list[Array] = []
-        for index, (low, high) in enumerate(self.bounds.values()):
-            last = index == self.dimension - 1
-            counts = np.arange(self.highest + 1) if last else self._signed
-            shape = [1] * self.dimension
-            shape[index] = len(counts)
-            found.append(np.asarray(2 * np.pi / (high - low) * counts, dtype=float).reshape(shape))
-        return tuple(found)
+        return tuple(
+            np.asarray(2 * np.pi / (high - low) * counts, dtype=float)
+            for counts, (low, high) in zip(self.counts, self.bounds.values(), strict=True)
+        )
+
+    @cached_property
+    def counts(self) -> tuple[NDArray[np.intp], ...]:
+        """How many waves a mode has along each axis, shaped to broadcast against coefficients."""
+        along = [self._signed] * (self.dimension - 1) + [np.arange(self.highest + 1)]
+        return tuple(np.meshgrid(*along, indexing="ij", sparse=True))
 
     @cached_property
     def points(self) -> list[Array]:
@@ -107,13 +109,9 @@ class FourierModes:
     def outermost(self) -> NDArray[np.bool_]:
         """Which modes are among the last tenth along some axis, or the last two."""
         start = min(0.9 * self.highest, self.highest - 1)
-        steps = [
-            number * (high - low) / (2 * np.pi)
-            for number, (low, high) in zip(self.numbers, self.bounds.values(), strict=True)
-        ]
         found: Any = np.zeros((1,) * self.dimension, dtype=bool)
-        for step in steps:
-            found = found | (np.abs(step) >= start)
+        for counts in self.counts:
+            found = found | (np.abs(counts) >= start)
         return np.broadcast_to(found, self.shape)
 
     def at(self, points: Array) -> Callable[[Complex], Array]:

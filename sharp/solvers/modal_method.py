@@ -5,28 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from sharp.problems import BoxDomain
-from sharp.solvers.data_features import break_times
+from sharp.solvers.data_features import break_times, equation_features, initial_features
 from sharp.solvers.discontinuities import has_discontinuous_flux_coefficient
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.fourier_modes import FourierModes
 from sharp.solvers.grid import Array
 from sharp.solvers.method import Deadline, SolverFailed
 from sharp.solvers.modal_stepping import ModalSteps
-from sharp.solvers.modal_system import ModalSystem, initial_tail
+from sharp.solvers.modal_system import ModalSystem, initial_shares_beyond
 from sharp.solvers.semilinear import semilinear
 from sharp.solvers.system import FirstOrderSystem, UnsupportedProblem
-from sharp.solvers.traits import SolutionRegularity
 
 # Nodes along each axis in 1, 2 and 3 dimensions: from the fewest on, each half as many again as the one before.
 _FEWEST = (24, 16, 12)
 _MOST = (6000, 800, 128)
 _RATIO = 1.5
-# The initial state is resolved when its last modes hold less than this share of it.
+# The initial state is resolved when further modes hold less than this share of it.
 _RESOLVED = 1e-4
 # Modes that grow by themselves feed others: so many times as many are needed.
 _UNSTABLE = 4.0
 # Data that make half of a change within a share of the domain need so many modes over that share.
 _ACROSS = 2.0
+# And may be missed altogether by nodes of which fewer lie within it.
+_HIDDEN = 8.0
 # The tolerance of steps, as a share of the accuracy that is asked for, and the least that rounding allows. Where the
 # linear part damps nothing, errors of all steps stay.
 _IN_TIME, _UNDAMPED = 0.1, 0.01
@@ -66,9 +67,14 @@ class ModalMethod:
         counts = [_FEWEST[index]]
         while counts[-1] * _RATIO < _MOST[index]:
             counts.append(round(counts[-1] * _RATIO))
-        narrow = _ACROSS / SolutionRegularity(system).narrowest
+        problem = system.problem
+        widths = [each.width for each in equation_features(problem) if each.thin]
+        # What is too narrow for the finest nodes is in none of their modes.
+        widths += [each.width for each in initial_features(problem) if each.width < _HIDDEN / counts[-1]]
+        narrow = _ACROSS / min(widths, default=1.0)
         least = min(max(narrow, _UNSTABLE * _highest_unstable(system, counts[-1])), counts[-3])
-        resolved = (n for n in counts if n >= least and initial_tail(system, n) < _RESOLVED)
+        beyond = initial_shares_beyond(system, counts[-1])
+        resolved = (n for n in counts[:-1] if n >= least and beyond[(n - 1) // 2] < _RESOLVED)
         # An initial state that is never resolved may be smoothed in time.
         first = next(resolved, least)
         return tuple(count for count in counts if count >= first)

@@ -13,16 +13,27 @@ import numpy as np
 
 from sharp.problems import compile_expressions
 from sharp.solvers.fourier_modes import Complex, FourierModes
-from sharp.solvers.grid import full
+from sharp.solvers.grid import Array, full
 from sharp.solvers.phi_functions import LinearOperator
 from sharp.solvers.semilinear import SemilinearSystem
 from sharp.solvers.system import FirstOrderSystem, UnsupportedProblem
 
 
-def initial_tail(system: FirstOrderSystem, resolution: int) -> float:
-    """Return the largest share of the last of so many modes in the initial state."""
-    modes = FourierModes(system.problem.bounds, max(1, (resolution - 1) // 2), 2.0)
-    return tail(modes, _initial(system, modes))
+def initial_shares_beyond(system: FirstOrderSystem, most: int) -> Array:
+    """Return for each number of a mode, ascending, the largest share of the initial state in modes of higher numbers.
+
+    They are those of `most` nodes along each axis; the mean is left aside.
+    """
+    modes = FourierModes(system.problem.bounds, max(1, (most - 1) // 2), 1.0)
+    squares = np.abs(_initial(system, modes)) ** 2
+    squares[..., 1:] *= 2
+    highest = np.max(np.broadcast_arrays(*map(np.abs, modes.counts)), axis=0).ravel()
+    among = np.stack([np.bincount(highest, weights=own.ravel()) for own in squares])
+    among[:, 0] = 0.0
+    beyond = np.flip(np.cumsum(np.flip(among, axis=1), axis=1), axis=1) - among
+    whole = among.sum(axis=1, keepdims=True)
+    least = max(1e-12 * float(whole.max(initial=0.0)), 1e-300)
+    return np.asarray(np.sqrt(np.max(beyond / np.maximum(whole, least), axis=0)))
 
 
 def _initial(system: FirstOrderSystem, modes: FourierModes) -> Complex:

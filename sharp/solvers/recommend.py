@@ -21,6 +21,12 @@ _RANKS: Mapping[Situation, str] = {
     "steep-front": "etd imex fourier fd fv muscl chebyshev polar fem characteristics rbf fem-cubic",
 }
 ORDER = {situation: tuple(ranks.split()) for situation, ranks in _RANKS.items()}
+# On an interval differences are as good as elements where all is smooth; elements end where something jumps.
+_ON_A_LINE: Mapping[Situation, str] = {
+    "smooth": "etd imex fourier chebyshev fd fem fem-cubic fv muscl characteristics",
+    "nonsmooth": "fem fem-cubic fd fv muscl chebyshev etd imex fourier characteristics",
+}
+_LINE_ORDER = ORDER | {situation: tuple(ranks.split()) for situation, ranks in _ON_A_LINE.items()}
 _SUITS = {
     "characteristics": "curves that are traced back keep whatever is carried along as sharp as it is",
     "etd": "everything repeats, and exponential steps follow the linear part of Fourier modes exactly",
@@ -110,7 +116,8 @@ def recommend(
     if forced in refusals:
         raise ConfigurationError(f"the method '{forced}' cannot solve this problem: {refusals[forced]}")
     traits = SolutionRegularity(system)
-    order = [name for name in ORDER[traits.situation] if name in by_name]
+    ranks = _LINE_ORDER if len(system.space) == 1 and not traits.quasilinear else ORDER
+    order = [name for name in ranks[traits.situation] if name in by_name]
     order += [name for name in by_name if name not in order]
     if set(order) - refusals.keys() - _ON_REQUEST.keys():
         refusals |= {name: why for name, why in _ON_REQUEST.items() if name in by_name and name != forced}

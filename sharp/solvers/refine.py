@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,15 +21,23 @@ from sharp.solvers.method import (
     TimeLimitExceeded,
     too_long,
 )
-from sharp.solvers.sample_points import Norm, evaluate, interior_points, relative_distance, sample_times
+from sharp.solvers.sample_points import (
+    Norm,
+    compared_after,
+    evaluate,
+    interior_points,
+    relative_distance,
+    sample_times,
+)
 from sharp.solvers.system import FirstOrderSystem, real
 from sharp.solvers.traits import has_travelling_jumps
 
-# Where solutions are compared: quasi-random points, at these shares of the time interval.
+# Where solutions are compared: quasi-random points, at these shares of the time interval, of which early ones see what
+# decays fast.
 POINTS = 400
 # On an interval, where points are cheap: what is a thousandth of it wide, and moves, is met by several.
 POINTS_ON_A_LINE = 4000
-MOMENTS = (0.02, 0.1, 0.25, 0.5, 0.75, 1.0)
+MOMENTS = (0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 0.75, 1.0)
 # Every other attempt steps in time more finely, so that a common error of both cannot cancel from the difference.
 FINER_STEPS = 0.3
 # A finer grid that leaves more than this share of a difference shows that the steps are to blame. Their tolerance then
@@ -70,6 +79,8 @@ NOT_TRIED = "not tried"
 # A solution that so many resolutions in a row cannot follow beyond the same time, to this share of the interval, ends
 # there: it is not the resolution that fails.
 ENDS = 3
+# Above this differences may grow because nothing is resolved yet; below it only rounding makes them grow so often.
+UNRESOLVED = 1e-3
 SAME = 1e-3
 
 
@@ -213,7 +224,8 @@ class _Course:
             self._share_of_steps = max(wanted, LEAST_STEPS)
         if found is not None:
             self._solution, self._coarser = found, self._solution
-        return not (self._late or limit.remaining_s < 0 or self.refinement().converged or self._ends_early())
+        over = self._late or limit.remaining_s < 0 or self.refinement().converged
+        return not (over or self._ends_early() or self._rounded())
 
     def look_back(self) -> None:
         """Compare a single solution with a coarser one where there is time for that."""
@@ -271,6 +283,11 @@ class _Course:
         last = [attempt.difference for attempt in self._attempts[-2:] if attempt.difference is not None]
         return len(last) == 2 and self._accuracy < last[1] < np.inf and last[1] > STALLED * last[0]
 
+    def _rounded(self) -> bool:
+        """Whether small differences grow again and again, as they do where rounding errors prevail."""
+        last = [each.difference for each in self._attempts if each.difference is not None][-ENDS - 1 :]
+        return len(last) > ENDS and last[-1] < UNRESOLVED and all(a < b for a, b in pairwise(last))
+
     def _ends_early(self) -> bool:
         """Whether the last resolutions agree on a time beyond which there is no solution."""
         last = [time for time in self._reached[-ENDS:] if time is not None]
@@ -310,7 +327,8 @@ def distance(system: FirstOrderSystem, first: DiscreteSolution, second: Discrete
     norm = norm_of(system.problem)
     count = POINTS_ON_A_LINE if len(system.space) == 1 or norm == "L1" else POINTS
     points = interior_points(system.problem, count)
-    times = np.union1d(sample_times(system.problem, MOMENTS), moments_of_events(system.problem))
+    moments = [share for share in MOMENTS if share >= compared_after(system.problem)]
+    times = np.union1d(sample_times(system.problem, moments), moments_of_events(system.problem))
     reference = evaluate(second, points, times)
     return relative_distance(evaluate(first, points, times), reference, norm, usual_sizes(system, reference))
 

@@ -145,7 +145,12 @@ class BorderedSystem:
     def factorise(self, matrix: Any) -> Solve:
         """Return the function that solves systems with the bordered matrix; raises `Singular`."""
         starts = np.append(0, self._collocation.ends)
-        return factorise_bordered(matrix, len(self.means), [int(starts[index]) for index in self.means])
+        # A level that is fixed where elements are tiny, as at a corner, is lost to rounding elsewhere.
+        pins = [
+            int(starts[mean] + np.argmax(np.abs(column[starts[mean] : starts[mean + 1]])))
+            for mean, column in zip(self.means, self._columns, strict=True)
+        ]
+        return factorise_bordered(matrix, len(self.means), pins)
 
     def check(self, unknown: Array) -> None:
         """Raise `SolverFailed` where the data contradict each other."""

@@ -14,13 +14,17 @@ from sharp.solvers.system import SINGULAR_AXIS, FirstOrderSystem, symmetry_axis
 from sharp.solvers.traits import SolutionRegularity
 
 _SPECTRAL = {
-    1: (12, 18, 27, 40, 60, 90, 135, 200, 300),
+    1: (12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 675),
     2: (8, 12, 18, 27, 40, 60, 90, 135),
     3: (6, 8, 10, 12, 14, 16, 20, 25, 32),
 }
 # What else is affordable where systems are solved by small matrices, one an axis.
 _ALONG_AXES = {1: (), 2: (200, 300), 3: (40, 50, 64)}
-_UNIFORM = {1: (20, 40, 80, 160, 320, 640, 1280), 2: (12, 24, 48, 96, 192), 3: (10, 14, 20, 28, 40)}
+_UNIFORM = {
+    1: (20, 40, 80, 160, 320, 640, 1280, 2560, 5120, 10240),
+    2: (12, 24, 48, 96, 192),
+    3: (10, 14, 20, 28, 40),
+}
 # Rounding errors of high derivatives grow with the eighth power of the number of Chebyshev nodes.
 _HIGH_ORDER = (10, 14, 18, 24, 32, 40)
 

@@ -23,6 +23,7 @@ from sharp.problems import (
 from sharp.solvers.breaking import breaking_time
 from sharp.solvers.data_features import equation_features, initial_features
 from sharp.solvers.grid import Array
+from sharp.solvers.layers import layer_places
 from sharp.solvers.sample_points import interior_points
 from sharp.solvers.system import FirstOrderSystem, SpatialDerivative, UnsupportedProblem, real, system_of
 
@@ -59,10 +60,17 @@ class SolutionRegularity:
 
     @cached_property
     def narrowest(self) -> float:
-        """How wide the narrowest feature of the data is, as a share of the domain; 1 where none is narrow."""
+        """How wide the narrowest feature of the data is, as a share of the domain; 1 where none is narrow.
+
+        On an interval also a layer that comes from the equation.
+        """
         problem = self.system.problem
         found = (*equation_features(problem), *initial_features(problem))
-        return min((each.width for each in found if each.thin), default=1.0)
+        widths = [each.width for each in found if each.thin]
+        if len(problem.space) == 1:
+            ((axis, (low, high)),) = problem.bounds.items()
+            widths += [width / (high - low) for _, width in layer_places(problem, axis)]
+        return min(widths, default=1.0)
 
     @cached_property
     def acts_along_axes(self) -> bool:
@@ -115,6 +123,15 @@ class SolutionRegularity:
         first, second = (_largest(system, order) for order in (1, 2))
         extent = max(high - low for low, high in system.problem.bounds.values())
         return min(1.0, second / (first * extent)) if first and second else 1.0
+
+    @cached_property
+    def quasilinear(self) -> bool:
+        """Whether diffusion depends on the solution, so that it may vanish, and elements of high degree overshoot."""
+        fields = {jet.symbol for jet in self.system.jets}
+        return any(
+            self.system.jets[column].order >= 2 and factor.free_symbols & fields
+            for (_, column), factor in self.system.jacobian.items()
+        )
 
     @property
     def _layered(self) -> bool:

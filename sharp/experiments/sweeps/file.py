@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sharp.config import BudgetOptions
 from sharp.errors import ConfigurationError
-from sharp.runs import FILES, changed, is_file_key, read_configuration, with_files
+from sharp.runs import FILES, changed, every_role, is_file_key, read_configuration, with_files
 from sharp.yaml_documents import Document, Place, dotted, read_document, validate
 
 WHAT = "a sweep"
@@ -89,8 +89,20 @@ def read_sweep(
     folder = path.absolute().parent
     document = _with_files(document, folder)
     form = validate(_of_one_kind(document), SweepModel, ConfigurationError, WHAT)
-    base = changed(_base(form, document, folder), overrides, model=model, base_url=base_url)
+    base = _with_model(_base(form, document, folder))
+    base = changed(base, overrides, model=model, base_url=base_url)
     return SweepFile(form, document, base)
+
+
+def sweep_of(content: dict[str, Any], overrides: Iterable[str] = ()) -> SweepFile:
+    """Return a sweep of what a command says, as a file of the same content would be read.
+
+    `overrides` change its base. Raises `ConfigurationError`.
+    """
+    document = Document(content, {(): "command line"})
+    form = validate(document, SweepModel, ConfigurationError, WHAT)
+    base = Document(content["base"], {(): "command line"})
+    return SweepFile(form, document, changed(base, overrides, model=None, base_url=None))
 
 
 def _of_one_kind(document: Document) -> Document:
@@ -110,6 +122,18 @@ def _base(form: SweepModel, document: Document, folder: Path) -> Document:
         return base if named else Document(base.data, {(): where})
     places = {place[1:]: where for place, where in document.places.items() if place[:1] == ("base",)}
     return with_files(Document(form.base, places), folder)
+
+
+def _with_model(base: Document) -> Document:
+    """Return a base in which `model` stands for every role, as in a matrix."""
+    model = base.data.get("model")
+    if not isinstance(model, str):
+        return base
+    where = base.location_of(("model",))
+    base = Document({key: value for key, value in base.data.items() if key != "model"}, base.places)
+    for place, value in every_role(base, model).items():
+        base = base.with_value(place, value, where)
+    return base
 
 
 def _with_files(document: Document, folder: Path) -> Document:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hpc.doctor import CheckRequest, Finding, NodeCheck, check_profile, examine, examine_submission, failure
-from hpc.slurm import ClusterProfile, RoleName, Slurm, parse_minutes
+from hpc.slurm import ClusterProfile, RoleName, Slurm, cluster_client, parse_minutes
 from sharp.errors import InputError
 from sharp.llm import list_cards, load_card
 from sharp.runs.cluster.profiles import example_script, load_cluster, render_script
@@ -24,18 +25,19 @@ def checkup(
     profile that cannot be read.
     """
     cluster = None if name is None else load_cluster(name)
-    slurm = Slurm() if cluster is None else Slurm(source=cluster.job_state_source)
     on_nodes = cluster is not None and job
     weights = {} if on_nodes else _weights(cluster)
     yield from examine(CheckRequest(str(folder), shared=on_nodes, weights=weights, **_NEEDED))
     yield from _unknown_cards(cluster)
     if cluster is not None:
         yield from check_profile(cluster)
-    yield from examine_submission(slurm, cluster, render_script)
-    if cluster is not None and job:
-        check = NodeCheck(slurm, cluster, render_script, folder, wait_s)
-        for role in roles:
-            yield from check.examine(role, order_for(cluster, role, folder))
+    with TemporaryDirectory(prefix=".doctor-", dir=folder if folder.is_dir() else None) as records:
+        client = Slurm() if cluster is None else cluster_client(cluster, Path(records))
+        yield from examine_submission(client, cluster, render_script)
+        if cluster is not None and job:
+            check = NodeCheck(client, cluster, render_script, folder, wait_s)
+            for role in roles:
+                yield from check.examine(role, order_for(cluster, role, folder))
 
 
 def order_for(cluster: ClusterProfile, role: RoleName, folder: Path) -> CheckRequest:

@@ -26,6 +26,7 @@ from hpc.journal import Lease, read_holder
 from hpc.queue import Arrays
 from hpc.serving import server_script
 from hpc.slurm import (
+    COMMANDS,
     INSTALLATION,
     Campaign,
     ClusterProfile,
@@ -107,9 +108,12 @@ def profile_of(folder: Path, cluster: ClusterProfile | None) -> ClusterProfile:
 
 def check_slurm(cluster: ClusterProfile) -> None:
     """Raise `SlurmMissing` where no job of a cluster can be submitted from."""
-    if cluster.batch_system == "slurm" and Commands().find("sbatch") is None:
+    command = {"slurm": "sbatch", "local": "bash"}.get(cluster.batch_system) or COMMANDS[
+        cluster.batch_system
+    ][0]
+    if Commands().find(command) is None:
         raise SlurmMissing(
-            f"There is no command 'sbatch'. {INSTALLATION}; --dry-run shows what would be submitted."
+            f"There is no command '{command}'. {INSTALLATION}; --dry-run shows what would be submitted."
         )
 
 

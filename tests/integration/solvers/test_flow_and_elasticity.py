@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ from sharp.solvers.comparison import solution_distance
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.driver import SolveOptions, solve_problem
 from sharp.solvers.exact import exact_errors
-from sharp.solvers.fem import FiniteElements
+from sharp.solvers.fem import FemSystem, FiniteElements, element_space
 from sharp.solvers.grid import Array
-from sharp.solvers.method import Deadline
+from sharp.solvers.matrices import Solve, factorise_bordered
+from sharp.solvers.method import NEVER, Deadline
 from sharp.solvers.solution import Solution
+from sharp.solvers.steady import solve_steady
 from sharp.solvers.system import UnsupportedProblem, system_of
 
 SQUARE = "{type: box, bounds: {x: [0, 1], y: [0, 1]}}"
@@ -94,6 +97,33 @@ def test_solutions_whose_pressure_is_as_good_as_none_are_compared_by_the_forces_
         return DiscreteSolution("fem", 8, evaluated, 100)
 
     assert 1e-7 < solution_distance(stokes(), flow(1e-6), flow(-1e-6)) < 1e-4
+
+
+def test_the_level_of_a_pressure_is_not_fixed_where_elements_are_tiny(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Towards corners of holes they are so small that rounding would spoil the pressure everywhere else."""
+    pinned: list[int] = []
+
+    def seen(matrix: Any, border: int, pins: Sequence[int]) -> Solve:
+        pinned.extend(pins)
+        return factorise_bordered(matrix, border, pins)
+
+    monkeypatch.setattr("sharp.solvers.steady.factorise_bordered", seen)
+    notch = "{type: polygon, vertices: [[0, 0], [1, 0], [1, 0.5], [0.5, 0.5], [0.5, 1], [0, 1]]}"
+    given = system_of(
+        problem(
+            STOKES,
+            walls("0", "0", "all"),
+            domain=notch,
+            more="parameters: {nu: 1}\ncoefficients: {fx: y, fy: x*y}\nmean: {p: 0}",
+        )
+    )
+    elements = FemSystem(given, element_space(given, 4))
+    solve_steady(elements, NEVER)
+    sizes = np.abs(elements.constants()[2])
+    assert np.flatnonzero(sizes > 0).min() < pinned[0]
+    assert sizes[pinned[0]] == sizes.max()
 
 
 def test_a_pressure_without_level_is_asked_for_and_flow_that_does_not_balance_is_refused() -> None:

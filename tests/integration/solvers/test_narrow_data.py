@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import erf
 
 from sharp.problems import Problem
 from sharp.solvers.data_features import (
@@ -23,9 +24,11 @@ from sharp.solvers.feature_checks import (
     initial_state_at_features,
 )
 from sharp.solvers.grid import Array
-from sharp.solvers.residuals import residual
+from sharp.solvers.refine import distance
+from sharp.solvers.residuals import initial_residuals, residual
 from sharp.solvers.solution import Solution
 from sharp.solvers.system import system_of
+from sharp.solvers.weak_residual import weak_residual
 from tests.helpers.solvers.boxed import boxed, solved
 
 HELD = ["x = 0: dirichlet u = 0", "x = 1: dirichlet u = 0"]
@@ -36,7 +39,7 @@ BUMP = f"exp(-((x - {PLACE})/{WIDTH})**2)/{WIDTH}"
 
 def heated(source: str, *, initial: str = "sin(pi*x)", factor: str = "1", **more: Any) -> Problem:
     equation = f"u_t = {factor}*u_xx + {source}"
-    return boxed([equation], {"x": [0, 1]}, HELD, time=[0, 1], initial={"u": initial}, **more)
+    return boxed([equation], {"x": [0, 1]}, HELD, **{"time": [0, 1], "initial": {"u": initial}, **more})
 
 
 def answer(problem: Problem, seconds: float = 60) -> Solution:
@@ -272,3 +275,101 @@ def test_an_error_in_a_twentieth_of_the_domain_is_in_the_residual_of_rough_data(
     found = residual(problem, DiscreteSolution("given", 1, wrong, 1))
     assert found.typical < 1e-3
     assert found.integrated > 0.1
+
+
+@pytest.mark.parametrize(
+    ("equation", "exact"),
+    [
+        ("-1e-10*u_xx + u = 1", lambda x: 1 - np.exp(-x / 1e-5) - np.exp((x - 1) / 1e-5)),
+        ("-1e-6*u_xx + u_x = 1", lambda x: x - np.exp((x - 1) / 1e-6)),
+        ("1e-6*u_xx + (x - 0.5)*u_x = 0", lambda x: erf((x - 0.5) / np.sqrt(2e-6)) / 2 + 0.5),
+    ],
+)
+def test_a_thin_layer_of_the_equation_itself_is_resolved(equation: str, exact: Any) -> None:
+    right = "0" if equation.endswith("= 1") else "1"
+    found = answer(boxed([equation], {"x": [0, 1]}, [HELD[0], f"x = 1: dirichlet u = {right}"]), 20)
+    assert found.verdict.verified
+    x = np.concatenate([np.geomspace(1e-7, 0.5, 40), 1 - np.geomspace(1e-7, 0.499, 40), [0.4995, 0.5004]])
+    np.testing.assert_allclose(values(found, x), exact(x), atol=1e-6)
+
+
+def test_a_source_with_thousands_of_oscillations_is_told_at_its_true_error() -> None:
+    found = answer(boxed(["-u_xx = sin(2*pi*2048*x)"], {"x": [0, 1]}, HELD), 20)
+    assert found.verdict.status != "failed"
+    x, size = np.linspace(0.1, 0.9, 5001), (2 * np.pi * 2048) ** -2
+    expected = size * np.sin(2 * np.pi * 2048 * x)
+    assert np.max(np.abs(values(found, x) - expected)) < max(10 * found.verdict.error, 1e-6) * size
+    assert found.verdict.error < 1e-4
+
+
+def test_a_wave_of_many_periods_raises_no_false_alarm() -> None:
+    def wave(points: Array, times: Array) -> Array:
+        return (np.cos(np.pi * times)[:, None] * np.sin(np.pi * points[:, 0]))[None]
+
+    start = {"u": "sin(pi*x)", "u_t": "0"}
+    problem = boxed(["u_tt = u_xx"], {"x": [0, 1]}, HELD, time=[0, 2000], initial=start)
+    solution = DiscreteSolution("given", 1, wave, 1)
+    assert residual(problem, solution).typical < 1e-2
+    assert max(each.value for each in initial_residuals(problem, solution)) < 1e-3
+
+
+def test_a_wedge_whose_data_depend_on_the_angle_raises_no_false_alarm() -> None:
+    wedge = {"type": "sector", "radius": 1, "angles": [0, "2*pi/3"]}
+    held = ["start: dirichlet u = 0", "end: dirichlet u = 0", "outer: dirichlet u = sin(1.5*atan2(y, x))"]
+    problem = boxed(["lap(u) = 0"], {"x": [0, 1], "y": [0, 1]}, held, domain=wedge, accuracy=1e-4)
+    found = answer(problem, 20)
+    assert found.verdict.verified
+    r, angle = np.meshgrid([0.1, 0.5, 0.9], [0.3, 1.1, 1.9])
+    points = np.stack([(r * np.cos(angle)).ravel(), (r * np.sin(angle)).ravel()], axis=1)
+    expected = (r**1.5 * np.sin(1.5 * angle)).ravel()
+    np.testing.assert_allclose(found.discrete.at(points)[0], expected, atol=1e-4)
+
+
+def test_fluxes_beside_jumps_in_the_plane_balance_in_the_weak_form() -> None:
+    squares = {"a": "piecewise(1, (x - 0.5)*(y - 0.5) > 0, 10)"}
+    sides = {"x": [0, 1], "y": [0, 1]}
+    problem = boxed(["-div(a*grad(u)) = 1"], sides, PLATE, coefficients=squares)
+    assert (weak_residual(problem, solved(problem, "fem", 8)) or 1) < 0.015
+
+
+@pytest.mark.parametrize(
+    "start", ["Heaviside(x - 0.31731) - Heaviside(x - 0.4512)", "piecewise(1, x < 0.4512, 0)"]
+)
+def test_a_jump_at_an_odd_place_that_diffusion_smoothes_is_resolved(start: str) -> None:
+    spec = {"time": [0, 0.1], "initial": {"u": start}, "allow": ["corner-jump"], "accuracy": 1e-4}
+    found = answer(boxed(["u_t = u_xx"], {"x": [0, 1]}, HELD, **spec), 30)
+    assert found.verdict.verified
+    n, left = np.arange(1, 2000) * np.pi, 0.31731 if "Heaviside" in start else 0.0
+    for time in (2e-3, 0.1):
+        series = 2 * (np.cos(n * left) - np.cos(n * 0.4512)) / n * np.exp(-(n**2) * time)
+        np.testing.assert_allclose(values(found, X, time), np.sin(np.outer(X, n)) @ series, atol=1e-4)
+
+
+def test_resolutions_that_agree_on_an_alias_are_refined_until_it_is_seen() -> None:
+    waves = "cos(48*pi*x)*cos(48*pi*y)"
+    problem = boxed([f"-lap(u) + u = {waves} + 1"], {"x": [0, 1], "y": [0, 1]}, ["periodic x", "periodic y"])
+    found = answer(problem, 20)
+    assert np.max(np.abs(found.discrete.at(np.random.default_rng(1).random((50, 2)))[0] - 1)) < 1e-3
+
+
+def test_an_error_at_an_early_time_is_in_the_estimate() -> None:
+    problem = heated("0", initial="sin(pi*x)", time=[0, 5])
+    coarse, fine = (
+        DiscreteSolution("given", 1, lambda x, t, size=size: _decaying(x, t, size), number)
+        for number, size in enumerate((1e-3, 0.0), 1)
+    )
+    assert distance(system_of(problem), coarse, fine) > 1e-4
+
+
+def _decaying(points: Array, times: Array, early: float) -> Array:
+    """A solution of the heat equation, wrong within the first two hundredths."""
+    amplitude = np.exp(-(np.pi**2) * times) + early * np.exp(-200 * times) * (times > 0)
+    return (amplitude[:, None] * np.sin(np.pi * points[:, 0]))[None]
+
+
+def test_a_constant_mode_between_insulated_ends_raises_no_false_alarm() -> None:
+    ends = ["x = 0: neumann u = 0", "x = 1: neumann u = 0"]
+    modes = {"name": "lam", "count": 4}
+    found = answer(boxed(["-u_xx = lam*u"], {"x": [0, 1]}, ends, eigenvalue=modes), 20)
+    assert found.verdict.verified
+    np.testing.assert_allclose(found.discrete.eigenvalues, (np.arange(4) * np.pi) ** 2, atol=1e-5)

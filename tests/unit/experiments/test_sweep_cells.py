@@ -60,6 +60,14 @@ def test_a_model_for_every_role_keeps_the_number_of_judges(tmp_path: Path) -> No
     assert (cell.id, cell.config.models.judges) == ("o3", ("o3", "o3"))
 
 
+def test_a_model_in_the_base_stands_for_every_role_and_is_blamed_where_it_stands(tmp_path: Path) -> None:
+    text = "name: tried\nbase:\n  problem: burgers\n  model: {}\nmatrix: {{seed: [0]}}"
+    (cell,) = expand(read(tmp_path, text.format("o3")))
+    assert (cell.config.models.generator, cell.config.models.judges) == ("o3", ("o3",) * 3)
+    with pytest.raises(ConfigurationError, match=r":4: "):
+        expand(read(tmp_path, text.format("[o3]")))
+
+
 def test_values_without_a_name_of_their_own_get_a_label(tmp_path: Path) -> None:
     text = "matrix:\n  feedback.weights:\n    even: {nrmse: 1}\n    odd: {nrmse: 2}\n"
     cells = cells_of(tmp_path, text)

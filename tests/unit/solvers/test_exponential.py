@@ -14,6 +14,7 @@ from sharp.solvers.refine import distance
 from sharp.solvers.semilinear import semilinear
 from sharp.solvers.system import system_of
 from sharp.solvers.tensor_methods import Fourier
+from tests.helpers.solvers.boxed import boxed
 
 PERIOD = "2*pi"
 
@@ -151,6 +152,19 @@ def test_resolutions_begin_where_the_initial_state_and_growing_modes_are_resolve
     unstable = system("u", ["u_t = -u*u_x - u_xx - 0.001*u_xxxx"], {"u": "sin(x)"})
     first = [ExponentialFourier().resolution_sequence(case)[0] for case in (smooth, narrow, unstable)]
     assert first[0] < 30 < 80 < min(first[1:])
+
+
+@pytest.mark.parametrize(
+    ("start", "least", "most"),
+    [
+        ("0.1*cos(2*pi*x) + cos(16*pi*x)", 17, 24),
+        ("sin(2*pi*x) + 0.5*cos(192*pi*x)", 193, 300),
+        ("sin(2*pi*x) + exp(-((x - 0.5)/1e-4)**2)", 2000, 6000),
+    ],
+)
+def test_the_spectrum_of_the_start_says_how_many_modes_are_needed(start: str, least: int, most: int) -> None:
+    problem = boxed(["u_t = u_xx"], {"x": [0, 1]}, ["periodic x"], time=[0, 1], initial={"u": start})
+    assert least <= ExponentialFourier().resolution_sequence(system_of(problem))[0] <= most
 
 
 @pytest.mark.parametrize(

@@ -327,10 +327,6 @@ def test_a_plate_of_two_layers_cools_as_its_capacities_say():
             "factor in front of a derivative jumps",
         ),
         (
-            steady("u_xx = 0", {"type": "box", "bounds": {"x": [0, 1]}}, dirichlet("0"), space="x"),
-            "nothing jumps",
-        ),
-        (
             steady(
                 "lap(u) = 0",
                 {"type": "box", "bounds": {**SQUARE["bounds"], "z": [0, 1]}},

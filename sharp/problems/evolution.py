@@ -15,7 +15,7 @@ out, a value would contradict what arrives there (R. J. LeVeque, *Finite Volume 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -58,7 +58,7 @@ def evolution_concerns(system: LinearisedSystem) -> Iterator[Diagnostic]:
     points, frozen = system.distinct(points, initial_state(problem))
     if not len(points):
         return
-    found = [[_all_rates(system, column, number) for number in (_SHORT, _SHORTER)] for column in frozen.T]
+    found = list(zip(*(_all_rates(system, frozen, number) for number in (_SHORT, _SHORTER)), strict=True))
     least, most = (max(_NOISE * largest(np.abs(pair[k])) for pair in found) for k in (0, 1))
     tops = np.array([[float(part.real.max(initial=-np.inf)) for part in pair] for pair in found])
     worst = int(np.argmax(tops[:, 1]))
@@ -90,19 +90,22 @@ def _longest(system: LinearisedSystem) -> float:
     return max(high - low for low, high in system.problem.bounds.values())
 
 
-def _all_rates(system: LinearisedSystem, frozen: Array, number: float) -> Symbol:
-    """Return the rates of waves of that wave number in all directions."""
-    wave = 2 * np.pi * number / _longest(system)
-    return np.concatenate(
-        [_rates_of(system, frozen, wave * each) for each in _directions(len(system.problem.space))]
-    )
+def _all_rates(system: LinearisedSystem, frozen: Array, number: float) -> list[Symbol]:
+    """Return for each point of `frozen` [entries, n] the rates of waves of that wave number in all directions."""
+    waves = 2 * np.pi * number / _longest(system) * np.array(_directions(len(system.problem.space)))
+    return [found.ravel() for found in _rates_of(system, frozen[:, :, None], waves)]
 
 
-def _rates_of(system: LinearisedSystem, frozen: Array, wave: Array) -> Symbol:
-    """Return the rates of waves of that wave vector."""
+def _rates_of(system: LinearisedSystem, frozen: Array, waves: Array) -> Sequence[Symbol]:
+    """Return the rates of waves of wave vectors [w, d]: arrays for each of n points of `frozen` [entries, n, 1]."""
     time = str(system.problem.time_name)
     orders = [system.order(field, time) for field in system.problem.fields]
-    return rates(system.symbol(frozen, len(wave), np.append(1j * wave.astype(complex), 0)), orders)
+    exponents = np.pad(1j * waves, ((0, 0), (0, 1)))
+    symbols = system.symbol(frozen, waves.shape[1], exponents)
+    leading = _leading(symbols, orders)
+    if np.isfinite(symbols).all() and not np.any(_is_singular(leading)):
+        return list(_eigenvalues(leading, symbols, orders))
+    return [np.concatenate([rates(symbol, orders) for symbol in point]) for point in symbols]
 
 
 def _directions(dimension: int) -> list[Array]:
@@ -124,21 +127,35 @@ def rates(symbol: Symbol, orders: list[int]) -> Symbol:
     """
     if not np.isfinite(symbol).all():
         return np.empty(0, dtype=complex)
-    leading = np.column_stack([symbol[order][:, column] for column, order in enumerate(orders)])
-    size = np.prod(np.linalg.norm(leading, axis=1))
-    if size == 0 or abs(np.linalg.det(leading)) < 1e-10 * size:
+    leading = _leading(symbol, orders)
+    if _is_singular(leading):
         scale = _typical(symbol)
         powers = scale ** np.arange(len(symbol))
         return scale * roots(determinant(symbol * powers[:, None, None]))
+    return _eigenvalues(leading, symbol, orders)
+
+
+def _leading(symbols: Symbol, orders: list[int]) -> Symbol:
+    """Return the factors [..., equations, fields] of the highest powers of every field."""
+    return np.stack([symbols[..., order, :, column] for column, order in enumerate(orders)], axis=-1)
+
+
+def _is_singular(leading: Symbol) -> NDArray[np.bool_]:
+    size = np.prod(np.linalg.norm(leading, axis=-1), axis=-1)
+    return np.asarray((size == 0) | (np.abs(np.linalg.det(leading)) < 1e-10 * size))
+
+
+def _eigenvalues(leading: Symbol, symbols: Symbol, orders: list[int]) -> Symbol:
+    """Return the eigenvalues [..., s] of the first-order systems of symbols [..., power, equations, fields]."""
     places = [(column, power) for column, order in enumerate(orders) for power in range(order)]
-    matrix = np.zeros((len(places), len(places)), dtype=complex)
+    matrix = np.zeros((*symbols.shape[:-3], len(places), len(places)), dtype=complex)
     for at, (column, power) in enumerate(places):
-        highest = -np.linalg.solve(leading, symbol[power][:, column])
+        highest = -np.linalg.solve(leading, symbols[..., power, :, column, None])[..., 0]
         for row, (other, k) in enumerate(places):
             if k == orders[other] - 1:
-                matrix[row, at] += highest[other]
+                matrix[..., row, at] += highest[..., other]
             elif (other, k + 1) == (column, power):
-                matrix[row, at] = 1
+                matrix[..., row, at] = 1
     return np.asarray(np.linalg.eigvals(matrix), dtype=complex)
 
 
@@ -217,8 +234,9 @@ def _entering(system: LinearisedSystem, frozen: Array, part: str, order: int) ->
     """
     space = system.problem.space
     axis, wave = space.index(part[:-1]), 2 * np.pi / _longest(system)
+    along = np.eye(len(space))[[axis]]
     slow, fast = (
-        np.abs(_rates_of(system, frozen, wave * k * np.eye(len(space))[axis])).max(initial=1.0)
+        np.abs(_rates_of(system, frozen[:, None, None], wave * k * along)[0]).max(initial=1.0)
         for k in (1.0, 10.0)
     )
     # Solutions that change along this axis and time alone.

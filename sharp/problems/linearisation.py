@@ -98,18 +98,20 @@ class LinearisedSystem:
     ) -> NDArray[np.complex128]:
         """Return what the equations become for exp(exponents·(x, t)), as matrices by powers of one of the exponents.
 
-        The matrices are [order + 1, equations, fields], `frozen` the coefficients at a point, and `column` the number
-        of the coordinate whose exponent is left open. With `principal`, highest derivatives alone are taken.
+        The matrices are [..., order + 1, equations, fields], `frozen` [entries, ...] the coefficients at points,
+        `exponents` [..., d + 1], and `column` the number of the coordinate whose exponent is left open. With
+        `principal`, highest derivatives alone are taken.
         """
         problem = self.problem
         shape = max(jet.orders[column] for jet in self.jets) + 1, len(problem.equations), len(problem.fields)
-        matrices = np.zeros(shape, dtype=complex)
+        many = np.broadcast_shapes(frozen.shape[1:], exponents.shape[:-1])
+        matrices, others = np.zeros((*many, *shape), dtype=complex), np.delete(exponents, column, axis=-1)
         for (row, jet, _), value in zip(self.coefficients, frozen, strict=True):
             if not principal or sum(jet.orders) == max(
                 sum(other.orders) for other in self.jets if other.field == jet.field
             ):
-                powers = np.delete(exponents, column) ** np.delete(jet.orders, column)
-                matrices[jet.orders[column], row, problem.fields.index(jet.field)] += value * np.prod(powers)
+                powers = np.prod(others ** np.delete(jet.orders, column), axis=-1)
+                matrices[..., jet.orders[column], row, problem.fields.index(jet.field)] += value * powers
         return matrices
 
     def frozen(self, points: Array, state: State) -> Array:

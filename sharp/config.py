@@ -526,6 +526,15 @@ class TeamOptions(_Section):
     budget: BudgetOptions = BudgetOptions()
 
 
+class TrialOptions(_Section):
+    """A trial of the agent benchmark: the problem is a case, stated in words to a team (`sharp bench agent`)."""
+
+    policy: str = Field("prog-act", description="policy of the team")
+    team: str = Field("rule-based", description="model card of every role, or planner=A,parser=B,…")
+    error_rate: float = Field(0.0, ge=0, lt=1, description="error rate of the rule-based model")
+    style: str | None = Field(None, description="style of the statement; the first if unset")
+
+
 class RunConfig(_Section):
     """The configuration, frozen into `run.yaml` with hashes of its inputs."""
 
@@ -572,6 +581,13 @@ class RunConfig(_Section):
     context: ContextOptions = ContextOptions()
     budget: BudgetOptions = BudgetOptions()
     retry: RetryOptions = RetryOptions()
+    trial: Annotated[
+        TrialOptions | None,
+        Field(
+            description="in sweeps: a trial of agents in place of a run, with `policy`, `team`, `error_rate` and "
+            "`style` (docs/reference/agent-bench.md)"
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _has_an_analysis_and_judges_where_they_are_needed(self) -> RunConfig:

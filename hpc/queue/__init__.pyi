@@ -1,5 +1,6 @@
 from .arrays import Arrays as Arrays
 from .arrays import DispatchTimeouts as DispatchTimeouts
+from .arrays import Pilot as Pilot
 from .arrays import split_throttle as split_throttle
 from .arrays import usable_s as usable_s
 from .dispatcher import Dispatcher as Dispatcher

@@ -22,10 +22,12 @@ from .sessions import run_session as run_session
 from .settings import ROLES as ROLES
 from .settings import AgentConfig as AgentConfig
 from .settings import models_by_role as models_by_role
+from .settings import models_of_team as models_of_team
 from .synthesis import OpenSynthesis as OpenSynthesis
 from .synthesis import SolverProgram as SolverProgram
 from .synthesis import SynthesisArgs as SynthesisArgs
 from .synthesis import SynthesisUsage as SynthesisUsage
+from .team import AgentLimits as AgentLimits
 from .team import Role as Role
 from .tools import ToolError as ToolError
 from .translation import Translation as Translation

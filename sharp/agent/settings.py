@@ -33,6 +33,27 @@ def models_by_role(names: Sequence[str]) -> dict[Role, str]:
     return dict(zip(ROLES, names if len(names) > 1 else [*names] * len(ROLES), strict=True))
 
 
+def models_of_team(text: str) -> tuple[str, ...]:
+    """Return the model of each role from `NAME`, or from `ROLE=NAME,…` with all roles.
+
+    Raises `ConfigurationError` for a role that is unknown, and where a role has no model.
+    """
+    if "=" not in text:
+        return (text,) * len(ROLES)
+    given = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+    for role in given:
+        if role not in ROLES:
+            raise ConfigurationError(
+                f"model '{text}': unknown role '{role}'; {valid_values('roles', role, ROLES)}"
+            )
+    missing = [role for role in ROLES if not given.get(role)]
+    if missing:
+        raise ConfigurationError(
+            f"model '{text}': expected a model for each role, found none for {missing[0]}"
+        )
+    return tuple(given[role] for role in ROLES)
+
+
 @dataclass(frozen=True)
 class AgentConfig:
     """A statement, and how it is worked on.

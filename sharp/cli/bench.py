@@ -5,18 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sharp.cli.exits import CELLS_FAILED, NOT_VERIFIED
 from sharp.cli.options import COUNT, FILE, FOLDER, SharpGroup, json_option, repeated, show
+from sharp.cli.progress import work_log
+from sharp.cli.sweep import (
+    base_option,
+    cluster_option,
+    dry_run_option,
+    execute_sweep,
+    steal_option,
+    yes_option,
+)
 
 if TYPE_CHECKING:
     from sharp.document import Block
     from sharp.experiments.agent_benchmark.benchmark_report import BenchmarkReportData
     from sharp.experiments.agent_benchmark.pde_agent_bench.results import CaseResult, CaseTask
-    from sharp.experiments.agent_benchmark.trials import Arm, BenchmarkTrial
     from sharp.experiments.publishing import ExperimentFiles
     from sharp.solvers import ClockName
 
@@ -27,7 +35,8 @@ _CLOCK = click.option(
     show_default=True,
     help="Whether --time-limit counts processor or wall time.",
 )
-_KEPT = "finished trials are kept; run the same command again to continue, or use --report-only"
+_AGAIN = "the same command, or --report-only for the tables of what is finished"
+_AT_WORK = "trials are at work"
 _POLICIES = ("prog-act", "step-wise", "none", "octo", "tool-generation", "single-model")
 
 
@@ -69,8 +78,12 @@ def bench() -> None:
     show_default=True,
     help="Directory of sessions, rows and tables.",
 )
-@click.option("--workers", type=COUNT, help="Processes.  [default: as many as there are cores]")
-@click.option("--dry-run", is_flag=True, help="Count trials, all and open; do nothing.")
+@click.option("--workers", type=COUNT, help="Trials at a time.  [default: as many as there are cores]")
+@base_option
+@cluster_option
+@yes_option
+@dry_run_option
+@steal_option
 @click.option("--report-only", is_flag=True, help="Write the tables of finished trials.")
 @json_option
 def agent(
@@ -82,59 +95,61 @@ def agent(
     styles: tuple[str, ...],
     folder: Path,
     workers: int | None,
-    dry_run: bool,
+    overrides: tuple[str, ...],
     report_only: bool,
     as_json: bool,
+    **how: Any,
 ) -> None:
     """Let agents solve the hundred cases, and tabulate the results.
 
-    Every combination of policy, models and error rate runs every case; the error of the solution decides
-    (docs/reference/agent-bench.md). The same command resumes, and repeats failed trials. Tables show the trials of the
-    given options.
+    A sweep: every combination of policy, model and error rate runs every case; the error of the solution decides
+    (docs/reference/agent-bench.md). The same command resumes, and repeats failed trials. With --cluster, jobs run it.
 
     \b
     Examples:
       sharp bench agent --dry-run
       sharp bench agent --error-rate 0 --error-rate 0.2 --workers 8
       sharp bench agent --model gpt-4o --policy prog-act --seeds 3 --cases heat --cases burgers-plane
+      sharp bench agent --model qwen3-32b --set models.servers.qwen3-32b.base_url=http://n1:8000/v1 --cluster mycluster
       sharp bench agent --error-rate 0.2 --report-only
     """
-    from sharp.api import advice
     from sharp.errors import ConfigurationError
-    from sharp.experiments.agent_benchmark.runner import run_benchmark, work_left
-    from sharp.experiments.agent_benchmark.trials import (
-        BenchmarkTrial,
-        arms_of,
-        choose_cases,
-        list_trials,
-        log_file,
-        read_models,
-        read_record,
-    )
-    from sharp.llm import load_card
-    from sharp.runs import check_models
+    from sharp.experiments.agent_benchmark.benchmark_report import publish_benchmark
+    from sharp.experiments.agent_benchmark.trials import trial_matrix
+    from sharp.experiments.sweeps.file import sweep_of
+    from sharp.experiments.sweeps.fingerprint import ResourceCache
+    from sharp.experiments.sweeps.folder import is_sweep
+    from sharp.experiments.sweeps.plan import make_plan
+    from sharp.experiments.sweeps.runner import PAGE, TABLE, benchmark_data
+    from sharp.experiments.sweeps.sweep_log import read_record
 
-    if report_only and not log_file(folder).exists():
+    if report_only and not is_sweep(folder):
         raise ConfigurationError(f"--dir {folder}: no benchmark has been begun there")
-    arms = arms_of(
-        policies or _POLICIES, [read_models(text) for text in models or ("rule-based",)], rates or (0.0,)
+    at_once = workers or len(os.sched_getaffinity(0))
+    matrix = trial_matrix(
+        cases, policies or _POLICIES, models or ("rule-based",), rates or (0.0,), seeds, styles
     )
-    check_models([load_card(name) for name in dict.fromkeys(name for arm in arms for name in arm.models)])
-    tasks = list_trials(choose_cases(cases), arms, seeds, styles)
-    record = read_record(folder)
-    if dry_run:
-        left = sum(isinstance(item, BenchmarkTrial) for batch in work_left(tasks, record) for item in batch)
-        _show_plan(tasks, left, folder, as_json)
-        return
-    if not report_only:
-        with advice(_KEPT):
-            cores = len(os.sched_getaffinity(0))
-            run_benchmark(folder, tasks, workers or cores, lambda line: click.echo(line, err=True))
-        record = read_record(folder)
-    from sharp.experiments.agent_benchmark.benchmark_report import collect_report_data, publish_benchmark
-
-    data = collect_report_data(folder, tasks, record)
-    _show(data, publish_benchmark(folder, data), as_json)
+    file = sweep_of(
+        {
+            "name": "agent-benchmark",
+            "description": "Policies of agents on problems in natural language.",
+            "base": {"problem": "", "trial": {}},
+            "matrix": matrix,
+            "limits": {"runs": at_once, "evaluations": at_once},
+        },
+        overrides,
+    )
+    library = ResourceCache()
+    plan = make_plan(file, folder, library)
+    if report_only:
+        data = benchmark_data(folder, plan.cells, plan.record)
+        files = publish_benchmark(folder, data, PAGE, TABLE)
+    else:
+        outcome = execute_sweep(plan, library, _AGAIN, as_json=as_json, **how)
+        if outcome is None:
+            return
+        data, files = benchmark_data(folder, plan.cells, read_record(folder)), outcome.files
+    _show(data, files, as_json)
 
 
 @bench.command()
@@ -192,9 +207,9 @@ def verify(
     )
 
     trials = list_trials(seed, count, time_limit, clock)
-    with advice("finished trials are kept; run the same command again to continue"):
-        cores = len(os.sched_getaffinity(0))
-        rows = run_suite(folder, trials, workers or cores, lambda line: click.echo(line, err=True))
+    advised = advice("finished trials are kept; run the same command again to continue")
+    with advised, work_log(_AT_WORK) as log:
+        rows = run_suite(folder, trials, workers or len(os.sched_getaffinity(0)), log.ended)
     found, (doubted, due) = counts(rows), honest_doubts(rows)
     files = publish_suite(folder, rows, count)
     lines = [
@@ -206,24 +221,6 @@ def verify(
     show(as_json, {**facts, "files": files.to_json()}, "\n".join(lines))
     if found[WRONG] or found["failed"]:
         raise click.exceptions.Exit(CELLS_FAILED)
-
-
-def _show_plan(tasks: Sequence[BenchmarkTrial], left: int, folder: Path, as_json: bool) -> None:
-    arms: list[Arm] = list(dict.fromkeys(task.arm for task in tasks))
-    facts = {
-        "folder": str(folder),
-        "arms": [arm.label for arm in arms],
-        "cases": len({task.case.id for task in tasks}),
-        "trials": len(tasks),
-        "left": left,
-        "most_calls": left * max(task.settings.allowance.calls for task in tasks),
-    }
-    lines = [f"{arm.label}: {sum(task.arm == arm for task in tasks)} courses" for arm in arms]
-    lines.append(
-        f"{facts['trials']} courses on {facts['cases']} cases, {left} of them left to play, with at most "
-        f"{facts['most_calls']} calls of models"
-    )
-    show(as_json, facts, "\n".join(lines))
 
 
 def _show(data: BenchmarkReportData, files: ExperimentFiles, as_json: bool) -> None:
@@ -254,7 +251,7 @@ def _show(data: BenchmarkReportData, files: ExperimentFiles, as_json: bool) -> N
             + ", ".join(f"{n} {what}" for what, n in each.items())
             for each in map(dict, ill_posed)
         ),
-        f"{played} of {len(data.trials)} courses played, {failed} failed",
+        f"{played} of {len(data.trials)} trials run, {failed} failed",
         *map(str, files.paths()),
     ]
     show(as_json, {**counts, "arms": arms, "files": files.to_json()}, "\n".join(lines))
@@ -330,9 +327,8 @@ def pdeagent(
     if not tasks:
         raise ConfigurationError(f"{file}: expected cases, found none")
     if not report_only:
-        with advice(_KEPT_CASES):
-            cores = len(os.sched_getaffinity(0))
-            run_cases(folder, tasks, jobs or cores, lambda line: click.echo(line, err=True))
+        with advice(_KEPT_CASES), work_log(_AT_WORK) as log:
+            run_cases(folder, tasks, jobs or len(os.sched_getaffinity(0)), log.ended)
     record = read_record(folder)
     _show_cases(folder, tasks, [record.rows[task.key] for task in tasks if task.key in record.rows], as_json)
 

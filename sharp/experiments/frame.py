@@ -23,6 +23,7 @@ from hpc.files import write_atomic
 from sharp.evaluation import FAILURE_KINDS
 from sharp.experiments.run_summary import RunSummary, dtypes_of, meanings_of
 
+_UNFLAT = ("failures", "effects", "trial")
 _LAST = ("data", "software", "prompts", "note")
 FAILED = {f"failed_{kind}": kind for kind in FAILURE_KINDS}
 
@@ -49,7 +50,7 @@ def run_frame(
     """
     dtypes = {**dtypes_of(RunSummary), **dict.fromkeys(FAILED, "Int64"), **more}
     last = (*FAILED, *_LAST, *more)
-    figures = [name for name in dtypes if name not in {*last, "failures", "effects"}]
+    figures = [name for name in dtypes if name not in {*last, *_UNFLAT}]
     unset = dict.fromkeys(axes)
     values = [{**_figures(summary), **unset, **extra} for extra, summary in rows]
     names = dict.fromkeys((*first, *axes, *figures, *last))
@@ -131,7 +132,8 @@ def _figures(summary: RunSummary | None) -> dict[str, Any]:
     if summary is None:
         return {"state": "unfinished"}
     values = {name: getattr(summary, name) for name in dtypes_of(RunSummary)}
-    del values["failures"], values["effects"]
+    for name in _UNFLAT:
+        del values[name]
     return {**values, **{name: summary.failures.get(kind, 0) for name, kind in FAILED.items()}}
 
 

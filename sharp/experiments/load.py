@@ -7,8 +7,8 @@ from pathlib import Path
 from pandas import DataFrame
 
 from hpc.errors import RunDirectoryError
-from sharp.experiments.agent_benchmark import trials
 from sharp.experiments.agent_benchmark.benchmark_report import trial_frame
+from sharp.experiments.agent_benchmark.trials import TrialResult, result_of
 from sharp.experiments.comparison import compare
 from sharp.experiments.sweeps.folder import is_sweep
 from sharp.experiments.sweeps.sweep_log import read_record
@@ -22,9 +22,10 @@ def load_rows(folder: str | Path) -> DataFrame:
     """
     path = Path(folder)
     if is_sweep(path):
-        return sweep_rows(read_record(path))
-    if trials.log_file(path).exists():
-        return trial_frame(tuple(trials.read_record(path).rows.values()))
+        record = read_record(path)
+        results = [result_of(row.trial) for row in record.rows.values() if row.trial]
+        solved = [result for result in results if isinstance(result, TrialResult)]
+        return trial_frame(solved) if results else sweep_rows(record)
     if (path / "run.yaml").is_file():
         return compare([path]).rows
-    raise RunDirectoryError(f"{path} holds neither a sweep, nor an agent benchmark, nor a run")
+    raise RunDirectoryError(f"{path} holds neither a sweep nor a run")

@@ -120,6 +120,7 @@ class RunSummary:
     data: str = column("label of the data set", "")
     software: str = column("version of pde-sharp", "")
     prompts: str = column("hash of the prompts", "")
+    trial: Mapping[str, Any] = column("the result of a trial of agents", dict)
 
     @property
     def test_error(self) -> float | None:
@@ -143,7 +144,7 @@ class RunSummary:
 
 def lowest(rows: Mapping[str, RunSummary]) -> tuple[float, str] | None:
     """Return the lowest error on test data and its cell; None without any, or if data sets or targets differ."""
-    errors = {cell: row.test_error for cell, row in rows.items() if row.state == "finished"}
+    errors = {cell: row.test_error for cell, row in rows.items() if row.state == "finished" and not row.trial}
     scored = [(error, cell) for cell, error in errors.items() if error is not None]
     comparable = len({(rows[cell].data, rows[cell].target) for _, cell in scored}) == 1
     return min(scored) if comparable else None

@@ -15,6 +15,7 @@ from .cluster.launch import LaunchResult as LaunchResult
 from .cluster.launch import check_slurm as check_slurm
 from .cluster.launch import launch as launch
 from .cluster.launch import profile_of as profile_of
+from .cluster.pilot import WorkerPools as WorkerPools
 from .cluster.profiles import draft_cluster as draft_cluster
 from .cluster.profiles import example_script as example_script
 from .cluster.profiles import list_clusters as list_clusters

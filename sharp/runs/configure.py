@@ -203,6 +203,8 @@ def problem_of(config: RunConfig) -> Problem:
 
 def unknown_names(config: RunConfig) -> Iterator[tuple[Place, str]]:
     """Yield the place of each name that names nothing, and what it should have named."""
+    if config.trial is not None:
+        return  # its case, policy and team are looked up where trials are known
     if not _is_file_name(config.problem) and config.problem not in (known := catalogue()):
         listed = f"{hint(config.problem, known)}; `sharp problems list` shows all"
         yield ("problem",), f"there is no problem {config.problem!r}{listed}"

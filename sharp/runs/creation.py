@@ -55,6 +55,8 @@ def create_run(
     that cannot be used, before the directory is touched, and RunDirectoryError if a run is there already. `on_cluster`
     says that jobs will serve the models that tell how.
     """
+    if config.trial is not None:
+        raise ConfigurationError("trial: goes with a sweep, not with a run; `sharp bench agent` makes one")
     check_unused(path)
     config = with_absolute_paths(config)
     problem = problem_of(config)

@@ -24,6 +24,7 @@ from pydantic import BaseModel
 
 from hpc.errors import RunDirectoryError
 from hpc.files import write_atomic
+from sharp.agent import models_of_team
 from sharp.config import RunConfig, to_plain
 from sharp.errors import DataError, SpecificationError
 from sharp.evaluation import Environment
@@ -156,6 +157,8 @@ def recorded_environment(path: Path) -> Environment | None:
 def models_of(config: RunConfig) -> list[str]:
     """Return the names of the models that a run with this configuration may ask."""
     models = config.models
+    if config.trial is not None:
+        return sorted(set(models_of_team(config.trial.team)))
     if config.method == "pde-sharp":
         writer = models.writer if config.analysis.written else models.analyst
         return sorted({models.analyst, writer, *models.authors, *models.judges, models.reporter})

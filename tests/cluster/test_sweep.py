@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from hpc.journal import read_run
+from sharp.experiments.sweeps.sweep_log import log_file, read_record
 from sharp.llm.protocol import ChatRequest, Message
 from tests.helpers.cluster.campaigns import Place
 from tests.helpers.cluster.private_slurm import PrivateSlurm
@@ -141,3 +142,33 @@ def test_a_cell_that_fails_is_told_and_tried_again_by_hand(place: Place) -> None
     assert {row["state"] for row in table(place).values()} == {"finished"}
     assert set(shared_requests(place).values()) == {1}
     assert place.until_ended().state == "finished"
+
+
+def test_trials_of_agents_are_done_by_jobs_and_not_again(place: Place) -> None:
+    cases = (
+        "--cases",
+        "heat-rod-two-ends",
+        "--cases",
+        "rod-one-end",
+        "--policy",
+        "prog-act",
+        "--policy",
+        "none",
+    )
+    command = ("bench", "agent", *cases, "--dir", place.run)
+    done = place.sharp(*command, "--cluster", place.profile, "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    ending = place.until_ended()
+    assert ending.state == "finished", place.story()
+    rows = {cell: row.trial for cell, row in read_record(place.run).rows.items()}
+    assert {cell: row.get("outcome", row.get("solved")) for cell, row in rows.items()} == {
+        "heat-rod-two-ends-prog-act-rule-based-s0": True,
+        "heat-rod-two-ends-none-rule-based-s0": True,
+        "rod-one-end-prog-act-rule-based-s0": "question",
+        "rod-one-end-none-rule-based-s0": "gave up",
+    }
+    assert nodes_of_evaluations(place)
+    log = log_file(place.run).read_bytes()
+    shown = place.sharp(*command)
+    assert shown.stdout.splitlines()[-6] == "4 of 4 trials run, 0 failed", shown.stdout
+    assert log_file(place.run).read_bytes() == log

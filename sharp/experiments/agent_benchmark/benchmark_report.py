@@ -53,12 +53,11 @@ from sharp.experiments.agent_benchmark.metrics.structure import ConstantBaseline
 from sharp.experiments.agent_benchmark.published import published_tables
 from sharp.experiments.agent_benchmark.trials import (
     Arm,
-    BenchmarkRecord,
     BenchmarkTrial,
     IllPosedOutcome,
     IllPosedResult,
+    Result,
     TrialResult,
-    WellPosednessCheck,
     short_names,
 )
 from sharp.experiments.frame import frame_of
@@ -354,7 +353,7 @@ _ILL_POSED = (
     "for right; *invented* is one of a problem that holds what the statement does not say. Below it, without any "
     "team, what the check that every problem goes through says of the specifications of these statements."
 )
-_KEPT = "benchmark.csv beside this page has every figure of every course, docs/reference/agent-bench.md what they mean."
+_KEPT = "table.csv beside this page has every figure of every trial, docs/reference/agent-bench.md what they mean."
 
 
 @dataclass(frozen=True)
@@ -384,7 +383,6 @@ class BenchmarkReportData:
 
     trials: tuple[BenchmarkTrial, ...]
     rows: tuple[TrialResult, ...]
-    checks: tuple[WellPosednessCheck, ...]
     baselines: Mapping[str, ConstantBaseline]
     ill_posed: tuple[IllPosednessResult, ...]
     played_ill_posed: tuple[IllPosedResult, ...] = ()
@@ -393,6 +391,11 @@ class BenchmarkReportData:
     def arms(self) -> tuple[Arm, ...]:
         """What is compared."""
         return tuple(dict.fromkeys(trial.arm for trial in self.trials))
+
+    @property
+    def alarms(self) -> dict[str, str]:
+        """What the deterministic check has against each case that was run, which is well posed."""
+        return {row.case: row.alarm for row in self.rows if not row.failed}
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -411,18 +414,17 @@ def trial_frame(rows: Sequence[TrialResult]) -> DataFrame:
 
 
 def collect_report_data(
-    folder: Path, trials: Sequence[BenchmarkTrial], record: BenchmarkRecord
+    folder: Path, trials: Sequence[BenchmarkTrial], results: Sequence[Result]
 ) -> BenchmarkReportData:
     """Return what a page shows of the trials that are wanted, as far as they have been run."""
     by_id = {trial.case.id: trial.case for trial in trials}
     cases = [case for case in by_id.values() if isinstance(case, BenchmarkCase)]
     return BenchmarkReportData(
         tuple(trials),
-        tuple(record.rows[trial.key] for trial in trials if trial.key in record.rows),
-        tuple(check for case in cases if (check := record.checks.get(case.problem.hash))),
+        tuple(row for row in results if isinstance(row, TrialResult)),
         kept_baselines(cases, folder),
         tuple(check_ill_posed_cases()),
-        tuple(record.ill_posed[trial.key] for trial in trials if trial.key in record.ill_posed),
+        tuple(row for row in results if isinstance(row, IllPosedResult)),
     )
 
 
@@ -448,19 +450,19 @@ def check_ill_posed_cases() -> Iterator[IllPosednessResult]:
         yield IllPosednessResult(name, case.verdict, case.kind, diagnosis.verdict, kinds)
 
 
-def publish_benchmark(folder: Path, data: BenchmarkReportData) -> ExperimentFiles:
+def publish_benchmark(folder: Path, data: BenchmarkReportData, page: str, rows_name: str) -> ExperimentFiles:
     """Write page and rows into the folder of a benchmark; in files each score of a tool chain has its own column."""
     rows = data.frame
     names = dict.fromkeys(name for scores in rows["figures"] for name in scores)
     scores = {name: [each.get(name) for each in rows["figures"]] for name in names}
     flat = rows.drop(columns="figures").assign(**scores)
-    return publish(folder, "benchmark", build_report(data), "benchmark", flat)
+    return publish(folder, page, build_report(data), rows_name, flat)
 
 
 def build_report(data: BenchmarkReportData) -> Report:
     """Return the page of a benchmark, finished or not."""
     done = len(data.rows) + len(data.played_ill_posed)
-    sentence = f"{done} of {plural(len(data.trials), 'course')} played."
+    sentence = f"{done} of {plural(len(data.trials), 'trial')} run."
     sections = _sections(data) if data.rows else ()
     return Report(
         "Agent benchmark",
@@ -478,13 +480,13 @@ def _notes(data: BenchmarkReportData) -> Iterator[Note]:
     missing = len(data.trials) - len(data.rows) - len(data.played_ill_posed)
     if missing:
         yield Note(
-            f"{plural(missing, 'course')} not played yet: arms may have been compared on few cases so far.",
+            f"{plural(missing, 'trial')} not run yet: arms may have been compared on few cases so far.",
             "warning",
         )
     renamed = sum(row.matched_by_position for row in data.rows)
     if renamed:
         yield Note(
-            f"In {plural(renamed, 'course')} fields or coordinates bear other names than the case's; they "
+            f"In {plural(renamed, 'trial')} fields or coordinates bear other names than the case's; they "
             "were compared in their order."
         )
 
@@ -520,7 +522,7 @@ def _ill_posed(data: BenchmarkReportData) -> Section:
         for each in data.ill_posed
         if not each.right
     ]
-    false = [f"{check.case}: {check.reason}" for check in data.checks if check.verdict != "solve"]
+    false = [f"{case}: {alarm}" for case, alarm in data.alarms.items() if alarm]
     listed = [Bullets((*wrong, *false))] if wrong or false else []
     teams = tuple(ill_posed_tables(data.arms, data.played_ill_posed))
     blocks: tuple[Block, ...] = (Paragraph(_ILL_POSED), *teams, _ill_posed_table(data), *listed)
@@ -543,7 +545,7 @@ def ill_posed_tables(arms: Sequence[Arm], rows: Sequence[IllPosedResult]) -> Ite
     for name, outcome in _ALWAYS.items():
         same = [replace(row, outcome=outcome) for row in cases]
         lines.append(_outcomes(f"{name} (wins)" if _share_right(same) >= most else name, same))
-    columns = ("arm", "courses", *_OUTCOMES, "right")
+    columns = ("arm", "trials", *_OUTCOMES, "right")
     caption = "What teams did with problems that cannot be solved as they stand; the case says which of both is right"
     yield Table(columns, tuple(lines), columns[1:], caption)
     styles = list(dict.fromkeys(row.style for row in rows))
@@ -585,8 +587,8 @@ def _ill_posed_table(data: BenchmarkReportData) -> Table:
         due = [each for each in data.ill_posed if each.expected == verdict]
         right, named = sum(each.right for each in due), sum(each.named for each in due)
         rows.append(row(f"ill-posed, right is to {verdict}", len(due), right, str(named)))
-    sound = sum(check.verdict == "solve" for check in data.checks)
-    rows.append(row("well-posed, right is to solve", len(data.checks), sound, MISSING))
+    sound = sum(not alarm for alarm in data.alarms.values())
+    rows.append(row("well-posed, right is to solve", len(data.alarms), sound, MISSING))
     return Table(columns, tuple(rows), columns[1:], "The deterministic check of specifications")
 
 
@@ -597,10 +599,10 @@ def _setting(data: BenchmarkReportData) -> Section:
         ("cases", str(len({trial.case.id for trial in trials}))),
         ("styles of statements", ", ".join(dict.fromkeys(trial.statement.style for trial in trials))),
         ("seeds", str(len({trial.seed for trial in trials}))),
-        ("calls of models a course", f"at most {trials[0].settings.allowance.calls}"),
+        ("calls of models a trial", f"at most {trials[0].settings.allowance.calls}"),
         ("version", software_version()),
     )
-    return Section("setting", "The courses", (Facts(facts), Paragraph(_KEPT)))
+    return Section("setting", "The trials", (Facts(facts), Paragraph(_KEPT)))
 
 
 def _published() -> Section:

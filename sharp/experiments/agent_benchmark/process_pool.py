@@ -48,7 +48,7 @@ def map_unordered(
     """
     waiting = deque(map(iter, batches))
     running: dict[Future[Found], tuple[Item, Iterator[Item]]] = {}
-    with _workers(jobs) as pool:
+    with workers(jobs) as pool:
         while waiting or running:
             while waiting and len(running) < jobs:
                 batch = waiting.popleft()
@@ -73,7 +73,7 @@ def counter(total: int) -> Callable[[int], str]:
 
 
 @contextmanager
-def _workers(jobs: int) -> Iterator[ProcessPool]:
+def workers(jobs: int) -> Iterator[ProcessPool]:
     """Processes with one thread each, ended at once at the end: more threads than cores are in each other's way."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))

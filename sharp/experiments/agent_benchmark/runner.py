@@ -1,112 +1,66 @@
-"""Running a benchmark: every trial once, whatever interrupts it.
-
-FOLDER/trials.jsonl                the rows of all trials that have ended
-FOLDER/sessions/CASE/STYLE/…        the sessions of the team (`sharp.agent.sessions`), which are resumed
-FOLDER/references/                 computed references
-"""
+"""A trial in its folder (`trial_folder`): run once, whatever interrupts it, and scored."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from hpc.journal import EffectRecord, read_run
 from sharp.agent import PROGRAMS, GraphMemory, SessionResult, ToolError, run_session
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
 from sharp.experiments.agent_benchmark.held_out import HeldOutReference, Score, held_out_reference, score
-from sharp.experiments.agent_benchmark.process_pool import WorkerDied, counter, map_unordered
+from sharp.experiments.agent_benchmark.trial_folder import config_in, read_result, write_result
 from sharp.experiments.agent_benchmark.trials import (
-    BenchmarkRecord,
     BenchmarkTrial,
-    Found,
     IllPosedOutcome,
     IllPosedResult,
-    ResultsWriter,
+    Result,
     TrialResult,
-    WellPosednessCheck,
-    problem_hash,
+    trial_of,
 )
-from sharp.llm import ChatReply, TokenUsage
-from sharp.problems import BenchmarkCase, IllPosedCase, diagnose, to_yaml
-
-OnMessage = Callable[[str], None]
+from sharp.llm import ChatReply, ModelCard, TokenUsage
+from sharp.problems import BenchmarkCase, IllPosedCase, check_well_posedness, diagnose, to_yaml
+from sharp.runs import load_cards
 
 _ERRORS = 5  # parameter errors that a row names
 
+Cards = Mapping[str, ModelCard]
 
-def run_benchmark(
-    folder: Path, trials: Sequence[BenchmarkTrial], jobs: int, on_message: OnMessage = lambda _: None
-) -> None:
-    """Run all trials that have no row yet, or a failed one, in that many processes.
 
-    Raises `RunLocked` where another process does so, and KeyboardInterrupt; everything stays resumable.
+def perform_trial(folder: str, references: str) -> None:
+    """Run the trial in a folder, or resume it, and leave its result there; an error of it becomes a failed result.
+
+    `references` is where computed references of all trials are kept.
     """
-    with ResultsWriter(folder) as writer:
-        for warning in writer.record.warnings:
-            on_message(warning)
-        left = work_left(trials, writer.record)
-        total, number = sum(isinstance(item, BenchmarkTrial) for batch in left for item in batch), 0
-        counted = counter(total)
-        for found in map_unordered(left, partial(_result, folder), jobs, writer.beat):
-            row = _lost(found) if isinstance(found, WorkerDied) else found
-            if row is not None:
-                writer.add(row)
-            if isinstance(row, TrialResult | IllPosedResult):
-                number += 1
-                on_message(f"{counted(number)} {format_trial(row)}")
+    place = Path(folder)
+    config = config_in(place)
+    trial = trial_of(config)
+    if read_result(place, trial.key) is None:
+        found = run_trial(trial, place, Path(references), load_cards(config))
+        write_result(place, trial.key, asdict(found), failed=found.failed)
 
 
-def work_left(
-    trials: Sequence[BenchmarkTrial], record: BenchmarkRecord
-) -> list[list[BenchmarkTrial | BenchmarkCase]]:
-    """Return case by case the trials without a sound row, and the case itself where its problem is not checked."""
-    by_case: dict[str, list[BenchmarkTrial]] = {}
-    for trial in trials:
-        by_case.setdefault(trial.case.id, []).append(trial)
-    batches: list[list[BenchmarkTrial | BenchmarkCase]] = []
-    for of_case in by_case.values():
-        case = of_case[0].case
-        known = isinstance(case, IllPosedCase) or problem_hash(case) in record.checks
-        unchecked = [] if known else [cast(BenchmarkCase, case)]
-        batches.append([*(trial for trial in of_case if trial.key not in record.finished), *unchecked])
-    return [batch for batch in batches if batch]
-
-
-def _lost(died: WorkerDied[BenchmarkTrial | BenchmarkCase]) -> TrialResult | IllPosedResult | None:
-    """Return the row of a trial whose process died; a check is made again at the next start."""
-    if not isinstance(died.item, BenchmarkTrial):
-        return None
-    case, reason = died.item.case, f"its process ended with code {died.exitcode}"
-    if isinstance(case, IllPosedCase):
-        return _failed_ill_posed(died.item, case, reason)
-    return failed_result(died.item, reason)
-
-
-def _result(folder: Path, item: BenchmarkTrial | BenchmarkCase) -> Found:
-    """Run a trial, or check the problem of a case."""
-    if isinstance(item, BenchmarkCase):
-        return check_of(item)
-    if isinstance(item.case, IllPosedCase):
-        return run_ill_posed(item, item.case, folder)
+def run_trial(trial: BenchmarkTrial, folder: Path, references: Path, cards: Cards | None = None) -> Result:
+    """Run a trial in its folder, or resume it, and score it; an error becomes a failed result."""
     try:
-        truth, accepted = _standard(item.case, folder)
-    except Exception as error:  # noqa: BLE001 - a case that cannot be judged may not end the others
-        return failed_result(item, f"{type(error).__name__}: {error}")
-    return run_trial(item, truth, accepted, folder)
+        if isinstance(trial.case, IllPosedCase):
+            return _of_ill_posed(trial, trial.case, folder, cards)
+        return _scored(trial, *_standard(trial.case, references), folder, cards)
+    except Exception as error:  # noqa: BLE001 - one trial that fails must not end the others
+        return failed_result(trial, f"{type(error).__name__}: {error}")
 
 
 _standards: dict[str, tuple[HeldOutReference, AcceptedChain] | Exception] = {}
 """What this process judges solutions by, by the hash of the problem: a reference can take minutes, also to fail."""
 
 
-def _standard(case: BenchmarkCase, folder: Path) -> tuple[HeldOutReference, AcceptedChain]:
+def _standard(case: BenchmarkCase, references: Path) -> tuple[HeldOutReference, AcceptedChain]:
     key = case.problem.hash
     if key not in _standards:
         try:
-            _standards[key] = held_out_reference(case, folder / "references"), AcceptedChain(case.problem)
+            _standards[key] = held_out_reference(case, references), AcceptedChain(case.problem)
         except Exception as error:  # noqa: BLE001 - raised below, for every trial of the case
             _standards[key] = error
     found = _standards[key]
@@ -115,33 +69,35 @@ def _standard(case: BenchmarkCase, folder: Path) -> tuple[HeldOutReference, Acce
     return found
 
 
-def failed_result(trial: BenchmarkTrial, reason: str = "") -> TrialResult:
-    """Return the row of a trial that has failed."""
-    arm, case, style = trial.arm, trial.case, trial.statement.style
-    assert isinstance(case, BenchmarkCase), "the problem is well posed"
-    team = (arm.label, arm.policy, arm.team, arm.error_rate)
-    return TrialResult(trial.key, *team, case.id, case.category, style, trial.seed, "failed", reason)
+def failed_result(trial: BenchmarkTrial, reason: str = "") -> Result:
+    """Return the result of a trial that has failed."""
+    if isinstance(trial.case, IllPosedCase):
+        return _failed_ill_posed(trial, trial.case, reason)
+    return _failed(trial, trial.case, reason)
 
 
-def _failed_ill_posed(trial: BenchmarkTrial, case: IllPosedCase, reason: str = "") -> IllPosedResult:
+def _failed(trial: BenchmarkTrial, case: BenchmarkCase, reason: str) -> TrialResult:
+    team = (trial.arm.label, trial.arm.policy, trial.arm.team, trial.arm.error_rate)
+    about = (case.id, case.category, trial.statement.style, trial.seed)
+    return TrialResult(trial.key, *team, *about, "failed", reason)
+
+
+def _failed_ill_posed(trial: BenchmarkTrial, case: IllPosedCase, reason: str) -> IllPosedResult:
     expected: Literal["question", "refusal"] = "question" if case.verdict == "clarify" else "refusal"
     about = (trial.arm.label, case.id, case.kind, trial.statement.style, trial.seed)
     return IllPosedResult(trial.key, *about, expected, "failed", reason)
 
 
-def run_ill_posed(trial: BenchmarkTrial, case: IllPosedCase, folder: Path) -> IllPosedResult:
-    """Run a trial on a problem that cannot be solved as it stands, or resume it, and say what the team did."""
-    failed = _failed_ill_posed(trial, case)
-    try:
-        session = run_session(folder / "sessions" / case.id / trial.statement.style, trial.settings)
-    except Exception as error:  # noqa: BLE001 - an error becomes a failed row, and ends no other
-        return replace(failed, reason=f"{type(error).__name__}: {error}")
+def _of_ill_posed(
+    trial: BenchmarkTrial, case: IllPosedCase, folder: Path, cards: Cards | None
+) -> IllPosedResult:
+    """Run a trial on a problem that cannot be solved as it stands, and say what the team did."""
+    session = run_session(folder, trial.settings, cards=cards)
     costs = _costs(read_run(session.folder).effects)
     return replace(
-        failed,
+        _failed_ill_posed(trial, case, session.course.reason),
         outcome=outcome_of(session),
-        reason=session.course.reason,
-        **{name: costs[name] for name in ("calls", "prompt_tokens", "completion_tokens")},
+        **{name: costs[name] for name in ("calls", "prompt_tokens", "completion_tokens", "seconds")},
     )
 
 
@@ -161,20 +117,15 @@ def outcome_of(session: SessionResult) -> IllPosedOutcome:
     return "invented" if found and diagnose(to_yaml(found), "found").verdict == "solve" else "solved wrongly"
 
 
-def run_trial(
-    trial: BenchmarkTrial, truth: HeldOutReference, accepted: AcceptedChain, folder: Path
-) -> TrialResult:
-    """Run a trial in its folder, or resume it, and score it; an error becomes a failed row, and ends no other."""
-    try:
-        return _scored(trial, truth, accepted, folder / "sessions" / trial.case.id / trial.statement.style)
-    except Exception as error:  # noqa: BLE001 - as the docstring says
-        return failed_result(trial, f"{type(error).__name__}: {error}")
-
-
 def _scored(
-    trial: BenchmarkTrial, truth: HeldOutReference, accepted: AcceptedChain, folder: Path
+    trial: BenchmarkTrial,
+    truth: HeldOutReference,
+    accepted: AcceptedChain,
+    folder: Path,
+    cards: Cards | None,
 ) -> TrialResult:
-    session = run_session(folder, trial.settings)
+    assert isinstance(trial.case, BenchmarkCase), "the problem is well posed"
+    session = run_session(folder, trial.settings, cards=cards)
     memory, found = session.course.memory, session.problem
     solution = session.solution.solution if session.solution else None
     # A program says nothing of the problem that it is for: it is asked for values in the case's own coordinates.
@@ -185,7 +136,7 @@ def _scored(
         known = Score()
     process = accepted.process(memory, found)
     return replace(
-        failed_result(trial, session.course.reason),
+        _failed(trial, trial.case, session.course.reason),
         ending=session.course.ending,
         solved=known.solved,
         error=known.error,
@@ -195,6 +146,7 @@ def _scored(
         figures=process.figures,
         parameters=process.parameters.share,
         parameter_errors=tuple(map(str, process.parameters.wrong[:_ERRORS])),
+        alarm=_alarm(trial.case),
         **_costs(read_run(session.folder).effects),
     )
 
@@ -223,17 +175,13 @@ def _costs(effects: Mapping[str, EffectRecord]) -> dict[str, Any]:
     }
 
 
-def check_of(case: BenchmarkCase) -> WellPosednessCheck:
-    """Return the verdict of the deterministic check of a case."""
-    from sharp.problems import check_well_posedness
-
-    grave = [concern for concern in check_well_posedness(case.problem) if concern.verdict != "warn"]
-    verdict = next((concern.verdict for concern in grave if concern.verdict == "reject"), "clarify")
-    reason = "; ".join(concern.message for concern in grave)
-    return WellPosednessCheck(case.problem.hash, case.id, verdict if grave else "solve", reason)
+def _alarm(case: BenchmarkCase) -> str:
+    """Return what the deterministic check has against a case, which is well posed."""
+    grave = (concern for concern in check_well_posedness(case.problem) if concern.verdict != "warn")
+    return "; ".join(concern.message for concern in grave)
 
 
-def format_trial(row: TrialResult | IllPosedResult) -> str:
+def format_trial(row: Result) -> str:
     """Return a row as a line of progress."""
     if isinstance(row, IllPosedResult):
         told = f" ({row.reason[:120]})" if row.outcome == "failed" else ""

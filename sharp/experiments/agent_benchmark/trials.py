@@ -1,7 +1,6 @@
-"""The trials of a benchmark: which there are, of what team on which statement, their results, and the log of these.
+"""The trials of a benchmark: which there are, of what team on which statement, and their results.
 
-A row stands for each trial that has ended, a check for each case. Lines of the log are appended by the holder of the
-folder's lease. What is damaged is done again.
+A trial is a cell of a sweep whose configuration has a `trial`; its result is in the cell's row.
 """
 
 # ruff: noqa: RUF009 - `column` makes a field
@@ -10,17 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, cast, get_args
 
-from sharp.agent import POLICIES, ROLES, AgentConfig, Policy
+from sharp.agent import POLICIES, ROLES, AgentConfig, Policy, models_of_team
+from sharp.config import RunConfig
 from sharp.error_messages import valid_values
 from sharp.errors import ConfigurationError, SpecificationError
 from sharp.experiments.hard_cases.families import list_hard_cases, load_hard_case
-from sharp.experiments.log import RecordWriter, read_log
 from sharp.experiments.run_summary import column
 from sharp.llm import RULE_BASED
 from sharp.problems import (
@@ -83,9 +83,9 @@ def short_names(arms: Collection[Arm]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class BenchmarkTrial:
-    """One course: an arm works on one statement of a case.
+    """One trial: an arm works on one statement of a case.
 
-    `seed` counts courses of one kind; the course's own differs from case to case, and is the same for all arms.
+    `seed` counts trials of one kind; the session's own differs from case to case, and is the same for all arms.
     """
 
     arm: Arm
@@ -95,7 +95,7 @@ class BenchmarkTrial:
 
     @property
     def settings(self) -> AgentConfig:
-        """The settings of the course."""
+        """The settings of the session."""
         models = dict(zip(ROLES, self.arm.models, strict=True))
         # With one seed for all, what is drawn would be the same at the same step of every case.
         own = zlib.crc32(f"{self.case.id}/{self.statement.style}/{self.seed}".encode())
@@ -103,7 +103,7 @@ class BenchmarkTrial:
 
     @property
     def key(self) -> str:
-        """Sixteen hexadecimal digits for the settings of the course and the problem that it is scored by."""
+        """Sixteen hexadecimal digits for the settings of the session and the problem that it is scored by."""
         text = f"{self.settings.hash} {problem_hash(self.case)}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -113,48 +113,6 @@ def problem_hash(case: BenchmarkCase | IllPosedCase) -> str:
     if isinstance(case, BenchmarkCase):
         return case.problem.hash
     return hashlib.sha256(json.dumps(case.problem.value, sort_keys=True).encode()).hexdigest()
-
-
-def read_models(text: str) -> tuple[str, ...]:
-    """Return the model of each role from `NAME`, or from `ROLE=NAME,…` with all roles.
-
-    Raises `ConfigurationError` for a role that is unknown, and where a role has no model.
-    """
-    if "=" not in text:
-        return (text,) * len(ROLES)
-    given = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
-    for role in given:
-        if role not in ROLES:
-            raise ConfigurationError(
-                f"model '{text}': unknown role '{role}'; {valid_values('roles', role, ROLES)}"
-            )
-    missing = [role for role in ROLES if not given.get(role)]
-    if missing:
-        raise ConfigurationError(
-            f"model '{text}': expected a model for each role, found none for {missing[0]}"
-        )
-    return tuple(given[role] for role in ROLES)
-
-
-def arms_of(
-    policies: Sequence[str], teams: Sequence[tuple[str, ...]], rates: Sequence[float]
-) -> tuple[Arm, ...]:
-    """Return all combinations, each once; who is no rule-based model makes mistakes of its own, at no stated rate.
-
-    Raises `ConfigurationError` for an unknown policy, and for a rate where no model is the rule-based model.
-    """
-    _check_known("policy", "policies", policies, POLICIES)
-    if any(rates) and not any(RULE_BASED in models for models in teams):
-        raise ConfigurationError(
-            "an error rate is the rule-based model's, and no model is the rule-based model"
-        )
-    arms = (
-        Arm(cast(Policy, policy), models, rate if RULE_BASED in models else 0.0)
-        for models in teams
-        for rate in rates
-        for policy in policies
-    )
-    return tuple(dict.fromkeys(arms))
 
 
 def _check_known(what: str, plural: str, names: Iterable[str], valid: Collection[str]) -> None:
@@ -183,42 +141,86 @@ def choose_cases(names: Sequence[str]) -> tuple[BenchmarkCase | IllPosedCase, ..
             raise SpecificationError(f"unknown case or category '{name}'; {valid}")
         chosen += groups.get(name, [name])
 
-    def load(name: str) -> BenchmarkCase | IllPosedCase:
-        if name in ill_posed:
-            return load_ill_posed(name)
-        return load_hard_case(name).case if name in hard else load_case(name)
-
-    return tuple(map(load, dict.fromkeys(chosen)))
+    return tuple(map(_case, dict.fromkeys(chosen)))
 
 
-def list_trials(
-    cases: Sequence[BenchmarkCase | IllPosedCase],
-    arms: Sequence[Arm],
+@cache
+def _case(name: str) -> BenchmarkCase | IllPosedCase:
+    if name in list_ill_posed():
+        return load_ill_posed(name)
+    return load_hard_case(name).case if name in list_hard_cases() else load_case(name)
+
+
+def trial_matrix(
+    names: Sequence[str],
+    policies: Sequence[str],
+    teams: Sequence[str],
+    rates: Sequence[float],
     seeds: int,
     styles: Sequence[str] = (),
-) -> tuple[BenchmarkTrial, ...]:
-    """Return all courses, case by case: of the first statement of each, or of all those in given styles.
+) -> dict[str, Any]:
+    """Return the matrix of a sweep whose cells are trials, with cases, policies, teams and seeds as its axes.
 
-    Raises `ConfigurationError` for an unknown style, and where no case has a statement in any of them.
+    A rate of mistakes is the rule-based model's alone. Raises `ConfigurationError` for an unknown policy, role or
+    style, where no case has a statement in any of the styles, and for a rate where nobody makes mistakes at it;
+    `SpecificationError` for an unknown case.
     """
+    _check_known("policy", "policies", policies, POLICIES)
     _check_known("style", "styles", styles, _STYLES)
-    tasks = tuple(
-        BenchmarkTrial(arm, case, statement, seed)
-        for case in cases
-        for arm in arms
+    arms = {
+        (team, rate if RULE_BASED in models_of_team(team) else 0.0): None for team in teams for rate in rates
+    }
+    if any(rates) and not any(rate for _, rate in arms):
+        raise ConfigurationError(
+            "an error rate is the rule-based model's, and no model is the rule-based model"
+        )
+    stated = {
+        f"{case.id}-{statement.style}" if styles else case.id: {
+            "problem": case.id,
+            **({"trial.style": statement.style} if styles else {}),
+        }
+        for case in choose_cases(names)
         for statement in _statements(case, styles)
-        for seed in range(seeds)
-    )
-    if not tasks:
+    }
+    if not stated:
         raise ConfigurationError(f"no case that was chosen has a statement in style {' or '.join(styles)}")
-    return tasks
+    return {
+        "case": stated,
+        "trial.policy": list(policies),
+        "team": {_label(team, rate): {"trial.team": team, "trial.error_rate": rate} for team, rate in arms},
+        "seed": list(range(seeds)),
+    }
+
+
+def _label(team: str, rate: float) -> str:
+    name = re.sub(r"[^a-z0-9.]+", "-", team.lower()).strip("-.")
+    return f"{name}-error{rate:g}" if rate else name
 
 
 def _statements(case: BenchmarkCase | IllPosedCase, styles: Sequence[str]) -> Iterator[ProblemStatement]:
     if not styles:
         yield case.statements[0]
+        return
     said = in_other_styles(case.statements) if isinstance(case, IllPosedCase) else case.statements
     yield from (statement for statement in said if statement.style in styles)
+
+
+def trial_of(config: RunConfig) -> BenchmarkTrial:
+    """Return the trial that a cell's configuration describes.
+
+    Raises `ConfigurationError` and `SpecificationError` for unknown names.
+    """
+    options = config.trial
+    assert options is not None, "the configuration is that of a trial"
+    _check_known("policy", "policies", [options.policy], POLICIES)
+    case = _case(config.problem)
+    styles = [options.style] if options.style else []
+    _check_known("style", "styles", styles, _STYLES)
+    statement = next(_statements(case, styles), None)
+    if statement is None:
+        raise ConfigurationError(f"case '{case.id}' has no statement in style {options.style}")
+    arm = Arm(cast(Policy, options.policy), models_of_team(options.team), options.error_rate)
+    return BenchmarkTrial(arm, case, statement, config.seed)
 
 
 Ending = Literal["solved", "specified", "unsolved", "needs_clarification", "rejected", "failed"]
@@ -255,6 +257,12 @@ class TrialResult:
     figures: Mapping[str, float] = column("scores of the tool chain by name", dict, "1")
     parameters: float | None = column("share of the chain's parameters that are right", unit="1")
     parameter_errors: tuple[str, ...] = column("what is wrong with its parameters", ())
+    alarm: str = column("what the well-posedness check has against the case's specification", "")
+
+    @property
+    def failed(self) -> bool:
+        """Whether it failed for the machinery's fault."""
+        return self.ending == "failed"
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TrialResult:
@@ -283,63 +291,17 @@ class IllPosedResult:
     calls: int = column("calls of models", 0)
     prompt_tokens: int = column("prompt tokens", 0)
     completion_tokens: int = column("completion tokens", 0)
-
-
-@dataclass(frozen=True)
-class WellPosednessCheck:
-    """The verdict of the deterministic check of a well-posed case: `solve`, or a false alarm with its reason."""
-
-    key: str
-    case: str
-    verdict: str
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class BenchmarkRecord:
-    """All rows and checks by key, and what was wrong with the log."""
-
-    rows: Mapping[str, TrialResult] = field(default_factory=dict)
-    checks: Mapping[str, WellPosednessCheck] = field(default_factory=dict)
-    ill_posed: Mapping[str, IllPosedResult] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    seconds: float = column("time of all calls of models and tools", 0.0, "s")
 
     @property
-    def finished(self) -> frozenset[str]:
-        """The keys of all trials that need not be run again."""
-        sound = (key for key, row in self.rows.items() if row.ending != "failed")
-        return frozenset([*sound, *(key for key, row in self.ill_posed.items() if row.outcome != "failed")])
+    def failed(self) -> bool:
+        """Whether it failed for the machinery's fault."""
+        return self.outcome == "failed"
 
 
-Found = TrialResult | WellPosednessCheck | IllPosedResult
+Result = TrialResult | IllPosedResult
 
 
-def log_file(folder: Path) -> Path:
-    """Return the path of a benchmark's log."""
-    return folder / "trials.jsonl"
-
-
-def read_record(folder: Path) -> BenchmarkRecord:
-    """Read the log of a benchmark; lines that are damaged or torn are left out with a warning."""
-    events, warnings = read_log(log_file(folder))
-    rows = [TrialResult.from_json(event["row"]) for event in events if event["event"] == "row"]
-    checks = [WellPosednessCheck(**event["check"]) for event in events if event["event"] == "check"]
-    ill_posed = [IllPosedResult(**event["ill-posed"]) for event in events if event["event"] == "ill-posed"]
-    return BenchmarkRecord(
-        {row.key: row for row in rows},
-        {check.key: check for check in checks},
-        {row.key: row for row in ill_posed},
-        warnings,
-    )
-
-
-class ResultsWriter(RecordWriter[BenchmarkRecord]):
-    """Appends to the log of a benchmark."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(log_file(folder), read_record)
-
-    def add(self, found: Found) -> None:
-        """Keep a row or a check."""
-        name = {TrialResult: "row", WellPosednessCheck: "check", IllPosedResult: "ill-posed"}[type(found)]
-        self._log.append([{"event": name, name: asdict(found)}])
+def result_of(trial: Mapping[str, Any]) -> Result:
+    """Return the result of a trial from its plain form, as the row of its cell has it."""
+    return IllPosedResult(**trial) if "outcome" in trial else TrialResult.from_json(trial)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hpc.campaign import StopWaiter
-from hpc.errors import HpcError, StorageFull, WorkCancelled
+from hpc.errors import HpcError, InfrastructureError, StorageFull, WorkCancelled
 from hpc.journal import Journal, read_run
 from hpc.slurm import SlurmError
 from sharp.config import RunConfig
@@ -21,6 +21,7 @@ from sharp.experiments.sweeps.folder import has_begun, run_path
 from sharp.experiments.sweeps.prefix_graph import STAGES, SharedPrefix
 from sharp.experiments.sweeps.progress import SweepListener
 from sharp.experiments.sweeps.shared_backend import SweepBudgetExceeded
+from sharp.experiments.sweeps.trial_cells import TrialSite, run_trial_cell
 from sharp.reference import ProgressCallback
 from sharp.report import write_report
 from sharp.runs import (
@@ -112,6 +113,7 @@ class CellContext:
     stages: StageTracker
     listener: SweepListener
     leave: StopWaiter
+    trials: TrialSite
     steal_lease: bool = False
     on_cluster: bool = False
 
@@ -122,9 +124,13 @@ async def run_cell(cell: Cell, share: SharedPrefix | None, context: CellContext)
     Raises only what would end the others as well (`OF_ALL`).
     """
     try:
+        if cell.config.trial is not None:
+            return await _trial(cell, context)
         with context.site.parking.active():
             run = await _prepared(cell, share, context)
-        context.listener.cell_started(cell.id, run)
+        donor = run.config.genesis.replay_from
+        takes = f", with answers of {donor.name}" if donor is not None else ""
+        context.listener.cell_started(cell.id, f"{run.problem.title}{takes}")
         with acquire_run(run, steal_lease=context.steal_lease, warn=context.listener.warning) as (
             current,
             journal,
@@ -134,6 +140,25 @@ async def run_cell(cell: Cell, share: SharedPrefix | None, context: CellContext)
         raise
     except Exception as error:  # noqa: BLE001 - one run that fails must not end the others
         return CellResult(RunSummary("failed", note=_sentence(error, context.listener)), error=error)
+
+
+async def _trial(cell: Cell, context: CellContext) -> CellResult:
+    """Carry a trial of agents out, unless it is time to leave: what has been recorded of it is kept."""
+    context.listener.cell_started(cell.id, "a trial of agents")
+    doing = asyncio.ensure_future(run_trial_cell(cell, context.folder, context.trials))
+    leaving = asyncio.ensure_future(context.leave())
+    try:
+        await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            return CellResult(None, leaving.result())
+        row, failure = doing.result()
+        return CellResult(row, error=InfrastructureError(failure) if failure else None)
+    except SweepBudgetExceeded as error:
+        return CellResult(None, error=error)
+    finally:
+        for task in (doing, leaving):
+            task.cancel()
+        await asyncio.gather(doing, leaving, return_exceptions=True)
 
 
 async def _prepared(cell: Cell, share: SharedPrefix | None, context: CellContext) -> RunDirectory:

@@ -10,6 +10,7 @@ from math import ceil
 from typing import Any
 
 from hpc.slurm import ClusterProfile
+from sharp.agent import AgentLimits
 from sharp.config import RunConfig
 from sharp.document import Block, Bullets, Paragraph, Table, plural, render_terminal
 from sharp.experiments.sweeps.cells import Cell
@@ -150,11 +151,17 @@ def _graph(plan: SweepPlan) -> Iterator[str]:
         takers[share.donor, share.stage].append(cell)
     for name in (node.id for node in plan.graph.order):
         given = [(stage, takers[name, stage]) for stage in _GIVEN if takers[name, stage]]
-        if given or (name in plan.by_id and name not in plan.shares and plan.states[name] != "finished"):
+        if given or _pays_for_a_prefix(plan, name):
             yield f"{name}: {_pays(plan, name)}"
         for stage, cells in given:
             more = f" and {len(cells) - _SHOWN} more" if len(cells) > _SHOWN else ""
             yield f"  gives {_GIVEN[stage]} to {', '.join(cells[:_SHOWN])}{more}"
+
+
+def _pays_for_a_prefix(plan: SweepPlan, name: str) -> bool:
+    cell = plan.by_id.get(name)
+    runs = cell is not None and cell.config.trial is None and name not in plan.shares
+    return runs and plan.states[name] != "finished"
 
 
 def _pays(plan: SweepPlan, name: str) -> str:
@@ -182,6 +189,8 @@ class _Estimator:
 
     def needs(self, cell: Cell, share: SharedPrefix | None) -> _Needs:
         """Return what a cell needs, less what another gives it."""
+        if cell.config.trial is not None:
+            return self._trial(cell.config)
         guess = self._estimate(size_of(cell.config))
         self._assumptions |= dict.fromkeys(guess.assumptions)
         given = _given(cell.config, share, guess)
@@ -197,6 +206,14 @@ class _Estimator:
             "seconds": guess.evaluations * self._span_of_seconds(cell.config),
         }
         return spans, rest.dollars(prices_of(cell.config, self._library.cards_of(cell.config)))
+
+    def _trial(self, config: RunConfig) -> _Needs:
+        """Return what a trial needs: how many calls it takes nobody knows, but they are bounded."""
+        most = AgentLimits().calls
+        calls = EstimateRange(most, most)
+        self._assumptions |= {f"a trial takes at most {most} calls; its tokens are not counted here": None}
+        free = all(card.kind == RULE_BASED for card in self._library.cards_of(config).values())
+        return {**dict.fromkeys(_SPANS, NOTHING), "calls": calls}, NOTHING if free else None
 
     def assumptions(self) -> tuple[str, ...]:
         """Return the assumptions as sentences."""

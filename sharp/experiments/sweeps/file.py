@@ -94,6 +94,17 @@ def read_sweep(
     return SweepFile(form, document, base)
 
 
+def sweep_of(content: dict[str, Any], overrides: Iterable[str] = ()) -> SweepFile:
+    """Return a sweep of what a command says, as a file of the same content would be read.
+
+    `overrides` change its base. Raises `ConfigurationError`.
+    """
+    document = Document(content, {(): "command line"})
+    form = validate(document, SweepModel, ConfigurationError, WHAT)
+    base = Document(content["base"], {(): "command line"})
+    return SweepFile(form, document, changed(base, overrides, model=None, base_url=None))
+
+
 def _of_one_kind(document: Document) -> Document:
     """Return the document; raises where `base` is neither of its two kinds, which pydantic would say in two lines."""
     base = document.data.get("base", "")

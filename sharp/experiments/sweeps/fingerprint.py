@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from hpc.journal import canonical_json
 from sharp.config import Method, RunConfig
+from sharp.experiments.agent_benchmark.trials import trial_of
 from sharp.experiments.sweeps.prefix_graph import CellFingerprint
 from sharp.llm import ModelCard, load_card, prompt_hashes
 from sharp.problems import Problem, load_problem
@@ -65,8 +66,11 @@ class ResourceCache:
 
 def cell_fingerprint(config: RunConfig, library: ResourceCache) -> CellFingerprint:
     """Return the identity of a cell with this configuration."""
-    problem, cards, prompts = library.problem_of(config), library.cards_of(config), library.prompts
+    cards, prompts = library.cards_of(config), library.prompts
     decisive = {name: _part(card, _DECISIVE) for name, card in cards.items()}
+    if config.trial is not None:
+        return CellFingerprint(_hash([trial_of(config).key, decisive]))
+    problem = library.problem_of(config)
     whole = _hash([fixed_settings(config), problem.label, decisive])
     replays = (config.models.replay_from, config.genesis.replay_from, config.retry.of)
     shares = config.method != "aide" and config.method in get_args(Method)

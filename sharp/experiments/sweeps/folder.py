@@ -14,6 +14,7 @@ from pathlib import Path
 
 from hpc.errors import RunDirectoryError
 from sharp.errors import ConfigurationError
+from sharp.experiments.agent_benchmark.trial_folder import is_trial
 from sharp.resources import list_resources
 
 
@@ -70,7 +71,8 @@ def run_path(folder: Path, cell: str) -> Path:
 
 def begun_runs(folder: Path) -> frozenset[str]:
     """Return the cells that have a run, whether the sweep file still names them or not."""
-    return frozenset(path.parent.name for path in runs_folder(folder).glob("*/run.yaml"))
+    cells = runs_folder(folder).glob("*")
+    return frozenset(path.name for path in cells if (path / "run.yaml").is_file() or is_trial(path))
 
 
 def has_begun(folder: Path, cell: str) -> bool:

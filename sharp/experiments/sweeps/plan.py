@@ -18,6 +18,7 @@ from hpc.errors import RunDirectoryError
 from hpc.journal import first_difference
 from sharp.config import RunConfig
 from sharp.errors import ConfigurationError
+from sharp.experiments.agent_benchmark.trial_folder import config_in, is_trial
 from sharp.experiments.sweeps.cells import Cell, expand
 from sharp.experiments.sweeps.file import SweepFile
 from sharp.experiments.sweeps.fingerprint import CHANGEABLE, ResourceCache, cell_fingerprint
@@ -109,6 +110,8 @@ def _recorded(cell: Cell, plan: SweepPlan, library: ResourceCache) -> str:
 def _begun_with(folder: Path, cell: str) -> RunConfig:
     """Return the configuration of a run, without the donor that the sweep gave it."""
     path = run_path(folder, cell)
+    if is_trial(path):
+        return config_in(path)
     try:
         config = RunConfig.model_validate(read_manifest(path)["config"])
     except (ValidationError, KeyError) as error:
@@ -133,6 +136,8 @@ def _difference(cell: Cell, folder: Path, library: ResourceCache) -> str:
     then, now = _plain(_begun_with(folder, cell.id)), _plain(cell.config)
     if then != now:
         return first_difference(then, now, "its configuration").removeprefix("its configuration.")
+    if cell.config.trial is not None:
+        return "its case or a card of its models has changed"
     manifest = read_manifest(run_path(folder, cell.id))
     if manifest["problem"]["hash"] != library.problem_of(cell.config).hash:
         return "the specification of its problem has changed"

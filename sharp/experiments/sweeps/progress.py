@@ -8,16 +8,18 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from sharp.document import error_text, left_text
+from sharp.experiments.agent_benchmark.runner import format_trial
+from sharp.experiments.agent_benchmark.trials import result_of
 from sharp.experiments.run_summary import RunSummary
 from sharp.experiments.sweeps.plan import SweepPlan
-from sharp.runs import ProgressEvent, ProgressView, RunDirectory, capture_warnings
+from sharp.runs import ProgressEvent, ProgressView, capture_warnings
 
 
 class SweepListener(Protocol):
     """Is told what happens in a sweep; from other threads as well, while data are made."""
 
-    def cell_started(self, cell: str, run: RunDirectory) -> None:
-        """Report that a run starts or is resumed."""
+    def cell_started(self, cell: str, title: str) -> None:
+        """Report that a run starts or is resumed, and what it is about."""
 
     def effect(self, cell: str, progress: ProgressEvent) -> None:
         """Report one step of a run."""
@@ -50,12 +52,10 @@ class SweepView(ProgressView):
         self._failed = 0
         self._at_work: dict[str, None] = {}
 
-    def cell_started(self, cell: str, run: RunDirectory) -> None:
+    def cell_started(self, cell: str, title: str) -> None:
         """Report that a run begins, or goes on."""
         self._at_work[cell] = None
-        donor = run.config.genesis.replay_from
-        takes = f", with answers of {donor.name}" if donor is not None else ""
-        self.say(f"{cell}: {run.problem.title}{takes}")
+        self.say(f"{cell}: {title}")
 
     def effect(self, cell: str, progress: ProgressEvent) -> None:
         """Count one step of a run."""
@@ -97,4 +97,6 @@ def _outcome(row: RunSummary) -> str:
         return f"failed: {row.note}"
     if row.state == "unfinished":
         return "stopped"
+    if row.trial:
+        return format_trial(result_of(row.trial))
     return row.note or f"finished, {row.winner}: error on test data {error_text(row.test_error)}"

@@ -11,12 +11,13 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpc.campaign import StopWaiter
 from hpc.errors import HpcError
 from hpc.files import make_directory, remove_leftovers, write_atomic
 from hpc.journal import Lease, keep_beating, read_run
+from sharp.experiments.agent_benchmark.trials import result_of, trial_of
 from sharp.experiments.publishing import ExperimentFiles, existing_files
 from sharp.experiments.run_summary import RunSummary
 from sharp.experiments.sweeps.cell_runner import (
@@ -27,7 +28,7 @@ from sharp.experiments.sweeps.cell_runner import (
     has_passed,
     run_cell,
 )
-from sharp.experiments.sweeps.cells import Cell
+from sharp.experiments.sweeps.cells import Cell, expand
 from sharp.experiments.sweeps.file import read_sweep
 from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.folder import (
@@ -54,6 +55,7 @@ from sharp.experiments.sweeps.sweep_log import (
     log_file,
     read_record,
 )
+from sharp.experiments.sweeps.trial_cells import TrialProcesses, TrialSite
 from sharp.llm import ClusterUsage
 from sharp.runs import (
     Clock,
@@ -64,6 +66,9 @@ from sharp.runs import (
     paid_ledger,
     sigterm_interrupts,
 )
+
+if TYPE_CHECKING:
+    from sharp.experiments.agent_benchmark.benchmark_report import BenchmarkReportData
 
 PAGE, TABLE = "report", "table"
 # A large sweep shall not spend its time on writing tables: the pause after one, as a multiple of the time it took.
@@ -91,8 +96,24 @@ def publish_sweep(folder: Path, name: str, description: str, record: SweepRecord
     from sharp.experiments.publishing import publish
     from sharp.experiments.sweeps.sweep_report import build_report, sweep_rows
 
+    if any(row.trial for row in record.rows.values()):
+        from sharp.experiments.agent_benchmark.benchmark_report import publish_benchmark
+
+        cells = expand(read_sweep(sweep_file(folder)))
+        return publish_benchmark(folder, benchmark_data(folder, cells, record), PAGE, TABLE)
     rows = sweep_rows(record)
     return publish(folder, PAGE, build_report(name, description, record, rows), TABLE, rows)
+
+
+def benchmark_data(folder: Path, cells: Iterable[Cell], record: SweepRecord) -> BenchmarkReportData:
+    """Return what the page of a benchmark is made of, by the cells that are trials and what is recorded of them."""
+    from sharp.experiments.agent_benchmark.benchmark_report import collect_report_data
+
+    trials = {cell.id: trial_of(cell.config) for cell in cells if cell.config.trial is not None}
+    rows = (record.rows[cell] for cell in trials if cell in record.rows)
+    return collect_report_data(
+        folder, [*trials.values()], [result_of(row.trial) for row in rows if row.trial]
+    )
 
 
 def publish_again(folder: Path) -> ExperimentFiles:
@@ -134,6 +155,7 @@ class SweepRunner:
         writer: SweepLogWriter,
         site: ExecutionBackend,
         listener: SweepListener,
+        trials: TrialSite,
         *,
         leave: StopWaiter = never_stop,
         steal_lease: bool = False,
@@ -147,7 +169,15 @@ class SweepRunner:
         self._leaving: asyncio.Task[tuple[str, ...]] = asyncio.ensure_future(leave())
         data = DatasetBuilder(listener.data)
         self._context = CellContext(
-            plan.folder, site, data, self._stages, listener, self._until_leaving, steal_lease, on_cluster
+            plan.folder,
+            site,
+            data,
+            self._stages,
+            listener,
+            self._until_leaving,
+            trials,
+            steal_lease,
+            on_cluster,
         )
         form = plan.sweep.form
         self._publisher = Publisher(
@@ -338,10 +368,14 @@ async def _run(
     plan: SweepPlan, writer: SweepLogWriter, lease: Lease, listener: SweepListener, *, steal_lease: bool
 ) -> SweepOutcome:
     purse = make_purse(plan, listener.warning, working_time(writer.record.worked_minutes))
-    async with PooledBackend(_evaluations(plan)) as site:
-        runner = SweepRunner(plan, writer, SharedBackend(site, purse), listener, steal_lease=steal_lease)
-        with sigterm_interrupts():
-            return await run_with_heartbeat(runner, lease)
+    at_once = _evaluations(plan)
+    with TrialProcesses(at_once) as processes:
+        async with PooledBackend(at_once) as site:
+            trials = TrialSite(lambda folder, _: processes.perform(folder), purse)
+            shared = SharedBackend(site, purse)
+            runner = SweepRunner(plan, writer, shared, listener, trials, steal_lease=steal_lease)
+            with sigterm_interrupts():
+                return await run_with_heartbeat(runner, lease)
 
 
 def make_purse(plan: SweepPlan, warn: Callable[[str], None], clock: Clock | None = None) -> SweepBudget:

@@ -10,6 +10,7 @@ from typing import Any
 
 from hpc.journal import read_holder
 from sharp.document import Block, Facts, Paragraph, plural
+from sharp.experiments.agent_benchmark.trial_folder import is_trial
 from sharp.experiments.run_summary import RunSummary, lowest
 from sharp.experiments.sweeps.folder import begun_runs, check_sweep, run_path
 from sharp.experiments.sweeps.sweep_log import SweepRecord, UsageTotals, read_record
@@ -64,7 +65,8 @@ def view_sweep(folder: Path, spent: ClusterUsage | None = None) -> SweepStatus:
         for cell, state in states.items()
         if cell in record.rows and state not in ("new", "running")
     }
-    at_work = [view(run_path(folder, cell)) for cell in begun & states.keys() - rows.keys()]
+    open_runs = (run_path(folder, cell) for cell in begun & states.keys() - rows.keys())
+    at_work = [view(path) for path in open_runs if not is_trial(path)]
     failed = [*(row.failures for row in rows.values()), *(status.failures for status in at_work)]
     best_nrmse, best = lowest(rows) or (None, None)
     paid = sum(map(UsageTotals.of_row, rows.values()), UsageTotals()).ledger()

@@ -18,7 +18,8 @@ from hpc.slurm import (
     find_campaign,
     read_campaign_outcome,
 )
-from sharp.errors import CellsFailed
+from sharp.errors import CellsFailed, ConfigurationError
+from sharp.experiments.agent_benchmark.trials import BenchmarkTrial
 from sharp.experiments.sweeps.cell_runner import data_key
 from sharp.experiments.sweeps.file import read_sweep
 from sharp.experiments.sweeps.fingerprint import ResourceCache
@@ -35,6 +36,8 @@ from sharp.experiments.sweeps.runner import (
 )
 from sharp.experiments.sweeps.shared_backend import SharedBackend
 from sharp.experiments.sweeps.status import next_step, view_sweep
+from sharp.experiments.sweeps.sweep_pilot import sweep_entries
+from sharp.experiments.sweeps.trial_cells import NEEDS_S, TrialSite, is_performed
 from sharp.llm import ModelCard, is_hosted, server_plans
 from sharp.reference import ProgressCallback
 from sharp.runs import (
@@ -86,15 +89,23 @@ class SweepWorkload:
         cards = library.cards_asked(cell.config for cell in cells)
         server_plans(cards, cluster)
         check_models(card for card in cards if not is_hosted(card))
+        trials = library.cards_asked(cell.config for cell in cells if cell.config.trial is not None)
+        if unserved := sorted(card.name for card in trials if is_hosted(card)):
+            raise ConfigurationError(
+                f"models.servers: trials of agents ask models at an address; expected that of {unserved[0]}, such as "
+                f"models.servers.{unserved[0]}.base_url (`sharp serve` starts a server), found none"
+            )
         different = {
-            (each.problem, each.evaluation.model_dump_json()): each for each in (c.config for c in cells)
+            (each.problem, each.evaluation.model_dump_json()): each
+            for each in (cell.config for cell in cells)
+            if each.trial is None
         }
         for config in different.values():
             check(config, library.problem_of(config), (), cluster)
 
     def backend(self, control: ControllerContext, warn: Warn) -> AbstractAsyncContextManager[SlurmBackend]:
-        """Return the jobs that evaluate and serve for all runs."""
-        return SlurmBackend(control, self.cards, warn)
+        """Return the jobs that evaluate, do trials and serve for all runs."""
+        return SlurmBackend(control, self.cards, warn, sweep_entries)
 
     async def step(self, backend: SlurmBackend, leave: StopWaiter, warn: Warn) -> WorkloadProgress:
         """Carry all runs on until they rest, with table and report written, or `leave` returns.
@@ -103,8 +114,13 @@ class SweepWorkload:
         """
         plan = self._plan(ResourceCache())
         with acquire_sweep(plan) as (writer, lease), sweep_progress_view(plan) as view:
-            shared = SharedBackend(backend, make_purse(plan, warn))
-            runner = SweepRunner(plan, writer, shared, view, leave=leave, on_cluster=True)
+            purse = make_purse(plan, warn)
+
+            async def perform(folder: Path, trial: BenchmarkTrial) -> None:
+                await backend.perform(folder, NEEDS_S, lambda: is_performed(folder, trial))
+
+            shared, trials = SharedBackend(backend, purse), TrialSite(perform, purse)
+            runner = SweepRunner(plan, writer, shared, view, trials, leave=leave, on_cluster=True)
             outcome = await run_with_heartbeat(runner, lease)
         return self._step(plan, outcome)
 
@@ -153,7 +169,8 @@ def launch_sweep(plan: SweepPlan, cluster: ClusterProfile, progress: ProgressCal
     `DataError`.
     """
     keep_file(plan)
-    todo = (cell.config for cell in plan.unfinished_cells if cell.id not in plan.begun)
+    unfinished = (cell for cell in plan.unfinished_cells if cell.id not in plan.begun)
+    todo = (cell.config for cell in unfinished if cell.config.trial is None)
     for config in {data_key(config): config for config in todo}.values():
         resolve_dataset(config, problem_of(config), progress)
     folder = plan.folder.absolute()

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from hpc.campaign import UsageMeter
 from hpc.files import make_directory
-from hpc.queue import Dispatcher, DispatchTimeouts, WorkItem, usable_s
+from hpc.queue import Dispatcher, DispatchTimeouts, Pilot, WorkItem, usable_s
 from hpc.quiescence import QuiescenceTracker
 from hpc.sandbox import SandboxPolicy
 from hpc.serving import ServerPool
@@ -50,11 +50,10 @@ def make_dispatcher(
     parking: QuiescenceTracker,
     warn: Callable[[str], None],
     patience: DispatchTimeouts | None = None,
+    pilot: Pilot = evaluate_entries,
 ) -> Dispatcher:
-    """Return a dispatcher whose elements evaluate task folders."""
-    return Dispatcher(
-        control, parking, pilot=evaluate_entries, render=render_script, warn=warn, patience=patience
-    )
+    """Return a dispatcher whose elements evaluate task folders, or do what another `pilot` does."""
+    return Dispatcher(control, parking, pilot=pilot, render=render_script, warn=warn, patience=patience)
 
 
 def node_policy(cluster: ClusterProfile, asked: SandboxPolicy) -> SandboxPolicy:
@@ -158,11 +157,15 @@ class SlurmBackend:
     (those of `cards`).
 
     An async context manager: it takes over what an earlier one left with Slurm, and leaves everything there as it is
-    for the next. `warn` is told what people should know.
+    for the next. `warn` is told what people should know; `pilot` is what elements run.
     """
 
     def __init__(
-        self, control: ControllerContext, cards: Iterable[ModelCard], warn: Callable[[str], None]
+        self,
+        control: ControllerContext,
+        cards: Iterable[ModelCard],
+        warn: Callable[[str], None],
+        pilot: Pilot = evaluate_entries,
     ) -> None:
         self.parking = QuiescenceTracker()
         self._campaign, self._submission_log, self._slurm = (
@@ -170,7 +173,7 @@ class SlurmBackend:
             control.submission_log,
             control.slurm,
         )
-        self._dispatcher = make_dispatcher(control, self.parking, warn)
+        self._dispatcher = make_dispatcher(control, self.parking, warn, pilot=pilot)
         plans = server_plans(cards, self._campaign.cluster)
         self._pool = ServerPool(control, plans, render=render_script, parking=self.parking)
         self._meter = UsageMeter()
@@ -194,6 +197,14 @@ class SlurmBackend:
         """End the campaign's work: take back what waits, cancel its elements, let its servers end."""
         await self._dispatcher.withdraw_all()
         await self._pool.shut_down()
+
+    async def perform(self, folder: Path, needs_s: int, done: Callable[[], bool]) -> None:
+        """Have an element do what a folder asks for, until `done`; raises as `Dispatcher.perform` does.
+
+        What may take `needs_s` seconds and goes on where it was cut off is begun with half of a job's time left, too.
+        """
+        needs = min(needs_s, int(self._dispatcher.longest_s / 2))
+        await self._dispatcher.perform(WorkItem(_id(folder), folder, needs, {}), done)
 
     @asynccontextmanager
     async def opened(self, run: RunDirectory) -> AsyncIterator[RunResources]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from hpc.journal import effect_key
 from hpc.quiescence import QuiescenceTracker
 from sharp.evaluation.protocol import CandidateFailure, Evaluation, EvaluationRequest, Scores
+from sharp.experiments.agent_benchmark.trials import BenchmarkTrial
 from sharp.experiments.run_summary import RunSummary
 from sharp.experiments.sweeps.file import read_sweep
 from sharp.experiments.sweeps.fingerprint import ResourceCache
@@ -28,6 +29,7 @@ from sharp.experiments.sweeps.runner import (
     working_time,
 )
 from sharp.experiments.sweeps.shared_backend import SharedBackend
+from sharp.experiments.sweeps.trial_cells import TrialSite
 from sharp.llm.protocol import ChatReply, ChatRequest
 from sharp.rule_based.backend import RuleBasedBackend
 from sharp.runs.advance import StopWaiter, never_stop
@@ -129,7 +131,7 @@ class Watch:
     warnings: list[str] = field(default_factory=list)
     steps: Counter[str] = field(default_factory=Counter)
 
-    def cell_started(self, cell: str, run: RunDirectory) -> None:
+    def cell_started(self, cell: str, title: str) -> None:
         self.begun_cells.append(cell)
 
     def effect(self, cell: str, progress: ProgressEvent) -> None:
@@ -145,6 +147,11 @@ class Watch:
         self.warnings.append(sentence)
 
 
+async def no_trial(folder: Path, _: BenchmarkTrial) -> None:
+    """A sweep of runs has no trials."""
+    raise AssertionError(folder)
+
+
 def carry_out(
     plan: SweepPlan, site: SmallSite, watch: Watch | None = None, leave: StopWaiter = never_stop
 ) -> SweepOutcome:
@@ -155,7 +162,8 @@ def carry_out(
 
         async def play() -> SweepOutcome:
             purse = make_purse(plan, watch.warning, working_time(writer.record.worked_minutes))
-            runner = SweepRunner(plan, writer, SharedBackend(site, purse), watch, leave=leave)
+            trials = TrialSite(no_trial, purse)
+            runner = SweepRunner(plan, writer, SharedBackend(site, purse), watch, trials, leave=leave)
             return await run_with_heartbeat(runner, lease)
 
         return asyncio.run(play())

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sharp.experiments.agent_benchmark.trials import log_file, read_record
+from sharp.agent import POLICIES
+from sharp.experiments.sweeps.sweep_log import log_file, read_record
 from tests.helpers.cli.sharp_command import Sharp, wait_for
 
 QUICK = [
@@ -18,7 +19,7 @@ QUICK = [
 ]
 
 
-def test_a_dry_run_says_how_many_courses_there_are(sharp: Sharp, tmp_path: Path) -> None:
+def test_a_dry_run_says_how_many_trials_there_are(sharp: Sharp, tmp_path: Path) -> None:
     there = Sharp(tmp_path)
     words = there.ok(
         *(
@@ -35,10 +36,11 @@ def test_a_dry_run_says_how_many_courses_there_are(sharp: Sharp, tmp_path: Path)
             "0.2",
         )
     )
-    assert "prog-act (rule-based, error rate 0.2): 36 courses" in words.stdout
-    assert "432 courses on 18 cases, 432 of them left to play" in words.stdout
+    assert "432 cells (432 new)" in words.stdout
+    assert "a trial takes at most 120 calls" in words.stdout
     facts = json.loads(there("bench", "agent", "--dry-run", "--json", *QUICK).stdout)
-    assert (facts["cases"], facts["trials"], facts["left"]) == (3, 18, 18)
+    assert facts["states"] == {"new": 18}
+    assert {cell["values"]["trial.policy"] for cell in facts["cells"]} == set(POLICIES) - {"translation"}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -57,11 +59,11 @@ def test_killed_in_the_middle_it_goes_on_with_what_is_left(sharp: Sharp, tmp_pat
     assert (facts["trials"], facts["played"], facts["failed"]) == (3, 3, 0)
     assert [(arm["cases"], arm["solved"]) for arm in facts["arms"]] == [(3, 3)]
     assert log_file(folder).read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
-    assert sum(line.startswith("[") for line in again.stderr.splitlines()) == 3 - before
+    assert again.stderr.count(": a trial of agents") == 3 - before
     files = [facts["files"][name] for name in ("html", "markdown", "csv", "parquet")]
     assert all(Path(path).stat().st_size > 0 for path in files)
     shown = sharp(*command[:-2], "--report-only")
-    assert shown.stdout.splitlines()[1] == "3 of 3 courses played, 0 failed"
+    assert shown.stdout.splitlines()[1] == "3 of 3 trials run, 0 failed"
     assert shown.stderr == ""
 
 

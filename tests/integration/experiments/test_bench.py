@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import csv
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from subprocess import PIPE
+from typing import Any
 
 import pytest
 
 from sharp.agent.policies import POLICIES
 from sharp.agent.sessions import SessionResult, run_session
-from sharp.agent.settings import ROLES, AgentConfig
+from sharp.agent.settings import ROLES, AgentConfig, models_of_team
 from sharp.agent.team import AgentLimits
 from sharp.document import render_html, render_markdown
 from sharp.errors import ConfigurationError, SpecificationError
@@ -38,153 +39,136 @@ from sharp.experiments.agent_benchmark.benchmark_report import (
     solved_by_group,
     trial_frame,
 )
-from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
-from sharp.experiments.agent_benchmark.held_out import held_out_reference
 from sharp.experiments.agent_benchmark.metrics.structure import ConstantBaseline
 from sharp.experiments.agent_benchmark.process_pool import WorkerDied, map_unordered
 from sharp.experiments.agent_benchmark.published import published_tables
-from sharp.experiments.agent_benchmark.runner import (
-    check_of,
-    failed_result,
-    run_benchmark,
-    run_trial,
-    work_left,
-)
+from sharp.experiments.agent_benchmark.runner import perform_trial
+from sharp.experiments.agent_benchmark.trial_folder import read_result, write_trial
 from sharp.experiments.agent_benchmark.trials import (
-    BenchmarkTrial,
-    ResultsWriter,
+    Arm,
     TrialResult,
-    WellPosednessCheck,
-    arms_of,
     choose_cases,
-    list_trials,
-    log_file,
-    read_models,
-    read_record,
+    result_of,
     short_names,
+    trial_matrix,
+    trial_of,
 )
 from sharp.experiments.frame import plain_rows
+from sharp.experiments.load import load_rows
+from sharp.experiments.sweeps.folder import run_path
+from sharp.experiments.sweeps.plan import SweepPlan
+from sharp.experiments.sweeps.runner import keep_file
+from sharp.experiments.sweeps.status import view_sweep
+from sharp.experiments.sweeps.sweep_log import log_file, read_record
 from sharp.problems.cases import BenchmarkCase, list_cases, load_case
+from sharp.runs import create_run
 from tests.helpers import finding_helpers
+from tests.helpers.experiments.benchmarks import carried_out, planned, trials_of
 from tests.helpers.experiments.pool_work import square, threads
+from tests.helpers.experiments.small_sweeps import Watch
 
 CASE = "heat-rod-two-ends"
-TEAM = read_models("rule-based")
+THREE = ("prog-act", "step-wise", "none")
 
 
-@cache
-def tasks(error_rate: float = 0.0) -> tuple[BenchmarkTrial, ...]:
-    arms = arms_of(["prog-act", "step-wise", "none"], [TEAM], [error_rate])
-    return list_trials(choose_cases([CASE]), arms, 1)
+def sweep(folder: Path, *cases: str, policies: Sequence[str] = THREE, **more: Any) -> SweepPlan:
+    return planned(folder, cases or (CASE,), policies, **more)
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One case and three policies, played to the end; not to be changed."""
-    folder = tmp_path_factory.mktemp("played")
-    run_benchmark(folder, tasks(), 1)
+    """One case and three policies, run to the end; not to be changed."""
+    folder = tmp_path_factory.mktemp("benchmarks") / "played"
+    carried_out(sweep(folder))
     return folder
 
 
-def test_every_course_is_played_once_and_solved(played: Path) -> None:
-    record = read_record(played)
-    assert set(record.rows) == {task.key for task in tasks()}
-    assert all(row.solved and row.ending == "solved" for row in record.rows.values())
-    assert all(row.figures["completeness"] == row.parameters == 1 for row in record.rows.values())
-    assert [check.verdict for check in record.checks.values()] == ["solve"]
-    assert len(list(played.glob(f"sessions/{CASE}/units/session-*/journal.jsonl"))) == 3
+def results(folder: Path) -> dict[str, TrialResult]:
+    """The results in the log of a benchmark, by cell."""
+    found = {cell: result_of(row.trial) for cell, row in read_record(folder).rows.items()}
+    return {cell: row for cell, row in found.items() if isinstance(row, TrialResult)}
+
+
+def test_every_trial_is_run_once_and_solved(played: Path) -> None:
+    plan, rows = sweep(played), results(played)
+    assert rows.keys() == plan.by_id.keys()
+    assert {row.key for row in rows.values()} == {trial.key for trial in trials_of(plan)}
+    assert all(row.solved and row.ending == "solved" and not row.alarm for row in rows.values())
+    assert all(row.figures["completeness"] == row.parameters == 1 for row in rows.values())
+    assert len(list(played.glob("runs/*/session-*/journal.jsonl"))) == 3
+    assert load_rows(played)["solved"].tolist() == [True] * 3
+    assert view_sweep(played).finished
+    assert view_sweep(played).used["calls"] == sum(row.calls for row in rows.values())
 
 
 def test_step_wise_asks_more_than_fixed_checkpoints_and_these_more_than_none(played: Path) -> None:
-    calls = {row.policy: row.calls for row in read_record(played).rows.values()}
+    rows = results(played).values()
+    calls = {row.policy: row.calls for row in rows}
     assert calls["step-wise"] > calls["prog-act"] > calls["none"]
-    rows = read_record(played).rows.values()
     assert all((row.plans, row.corrections, row.failed_checks) == (1, 0, 0) for row in rows)
     assert all(row.tool_calls == 15 for row in rows)
 
 
-def test_what_was_played_is_not_played_again(played: Path) -> None:
-    before = log_file(played).read_bytes()
-    said: list[str] = []
-    run_benchmark(played, tasks(), 1, said.append)
-    assert said == []
+def test_what_was_run_is_not_run_again(played: Path) -> None:
+    before, watch = log_file(played).read_bytes(), Watch()
+    carried_out(sweep(played), watch)
+    assert watch.begun_cells == []
     assert log_file(played).read_bytes() == before
 
 
-def test_a_torn_row_is_made_again_from_the_courses_record(played: Path, tmp_path: Path) -> None:
-    (tmp_path / "sessions").symlink_to(played / "sessions")
-    whole = log_file(played).read_bytes()
+def test_a_torn_row_is_made_again_from_the_results_of_trials(played: Path, tmp_path: Path) -> None:
+    folder, watch = tmp_path / "copy", Watch()
+    shutil.copytree(played, folder)
+    whole = log_file(folder).read_bytes()
     lines = whole.splitlines(keepends=True)
     last_row = max(number for number, line in enumerate(lines) if b'"event":"row"' in line)
-    torn = b"".join([*lines[:last_row], lines[last_row][:-20]])
-    log_file(tmp_path).write_bytes(torn)
-    (warning,) = read_record(tmp_path).warnings
-    assert warning.endswith("the last line is torn, and left out")
-    said: list[str] = []
-    run_benchmark(tmp_path, tasks(), 1, said.append)
-    assert said[0] == warning
-    assert [line[:5] for line in said[1:]] == ["[1/1]"]
-    assert read_record(tmp_path).rows == read_record(played).rows
-    assert read_record(tmp_path).warnings == ()
+    log_file(folder).write_bytes(b"".join([*lines[:last_row], lines[last_row][:-20]]))
+    carried_out(sweep(folder), watch)
+    assert len(watch.begun_cells) == 1
+    assert results(folder) == results(played)
 
 
-def test_a_damaged_row_is_left_out_and_named(played: Path, tmp_path: Path) -> None:
-    lines = log_file(played).read_bytes().splitlines(keepends=True)
-    lines[1] = lines[1].replace(b'"solved":true', b'"solved":null')
-    log_file(tmp_path).write_bytes(b"".join(lines))
-    record = read_record(tmp_path)
-    assert record.warnings == (f"{log_file(tmp_path)}:2: damaged, and left out",)
-    assert len(record.rows) == len(tasks()) - 1
+def test_a_trial_that_failed_is_tried_again_and_others_are_not(tmp_path: Path) -> None:
+    plan = sweep(tmp_path / "bench", policies=THREE[:2])
+    keep_file(plan)
+    first, second = plan.cells
+    blocked = run_path(plan.folder, first.id) / f"session-{trial_of(first.config).settings.hash[:12]}"
+    blocked.parent.mkdir(parents=True)
+    blocked.write_text("in the way of the session's folder")
+    carried_out(plan)
+    rows = read_record(plan.folder).rows
+    assert (rows[first.id].state, rows[second.id].state) == ("failed", "finished")
+    assert "session-" in rows[first.id].note
+    blocked.unlink()
+    again, watch = sweep(plan.folder, policies=THREE[:2]), Watch()
+    carried_out(again, watch)
+    assert watch.begun_cells == [first.id]
+    assert read_record(plan.folder).rows[first.id].state == "finished"
 
 
-def test_failed_courses_are_tried_again_and_others_are_not(tmp_path: Path) -> None:
-    first, second, *_ = tasks()
-    with ResultsWriter(tmp_path) as writer:
-        writer.add(failed_result(first, "a fault"))
-        writer.add(replace(failed_result(second), ending="unsolved"))
-        writer.add(check_of(first.case))
-    assert work_left([first, second], read_record(tmp_path)) == [[first]]
+def test_a_result_counts_for_its_trial_alone(tmp_path: Path) -> None:
+    (cell,) = sweep(tmp_path / "bench", policies=["none"]).cells
+    folder, trial = tmp_path / "trial", trial_of(cell.config)
+    write_trial(folder, cell.config, trial.key)
+    perform_trial(str(folder), str(tmp_path))
+    found = read_result(folder, trial.key)
+    assert found is not None
+    assert result_of(found["result"]).key == trial.key
+    assert read_result(folder, replace(trial, seed=1).key) is None
+    (folder / "result.json").write_text("{")
+    assert read_result(folder, trial.key) is None
 
 
-def test_what_a_dead_process_was_at_has_failed_and_the_rest_is_done(
+def test_a_trial_that_used_up_its_calls_is_scored_with_its_chain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    played = tasks()[:3]
-    seen = []
-
-    def dying_at_the_second(
-        batches: list[list[BenchmarkTrial | BenchmarkCase]], *_: object
-    ) -> Iterator[TrialResult | WorkerDied[BenchmarkTrial]]:
-        seen.extend(batches)
-        for task in played:
-            row = replace(failed_result(task), ending="solved")
-            yield WorkerDied(task, -9) if task is played[1] else row
-
-    monkeypatch.setattr(runner, "map_unordered", dying_at_the_second)
-    run_benchmark(tmp_path, played, 1)
-    assert seen == [[*played, played[0].case]]
-    endings = {key: row.ending for key, row in read_record(tmp_path).rows.items()}
-    assert [endings[task.key] for task in played] == ["solved", "failed", "solved"]
-    assert read_record(tmp_path).rows[played[1].key].reason == "its process ended with code -9"
-
-
-def test_an_exception_in_a_course_is_a_failed_row_with_its_words(tmp_path: Path) -> None:
-    task = replace(tasks()[0], statement=tasks()[0].statement.model_copy(update={"text": "Something else."}))
-    run_benchmark(tmp_path, [task], 1)
-    (row,) = read_record(tmp_path).rows.values()
-    assert row.ending == "failed"
-    assert row.reason.startswith("ModelRefused: the rule-based model understands no language")
-
-
-def test_a_course_that_used_up_its_calls_is_scored_with_its_chain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def short(folder: Path, settings: AgentConfig) -> SessionResult:
+    def short(folder: Path, settings: AgentConfig, **_: Any) -> SessionResult:
         return run_session(folder, replace(settings, allowance=AgentLimits(calls=5)))
 
     monkeypatch.setattr(runner, "run_session", short)
-    task = tasks()[0]
-    row = run_trial(task, held_out_reference(task.case, tmp_path), AcceptedChain(task.case.problem), tmp_path)
+    trial = trials_of(sweep(tmp_path / "bench"))[0]
+    row = runner.run_trial(trial, tmp_path, tmp_path)
+    assert isinstance(row, TrialResult)
     assert (row.ending, row.solved, row.calls) == ("unsolved", False, 5)
     assert row.reason == "all 5 model calls that this problem may take are used up"
     assert row.figures["node precision"] == 1
@@ -220,17 +204,22 @@ def test_a_process_has_one_thread() -> None:
     assert list(map_unordered([[0]], threads, 1)) == ["1"]
 
 
-def test_arms_are_told_apart_by_what_differs() -> None:
-    both = arms_of(["prog-act", "none"], [TEAM], [0.0, 0.2])
+def arms(folder: Path, policies: Sequence[str], teams: Sequence[str], *rates: float) -> list[Arm]:
+    plan = planned(folder, [CASE], policies, rates, teams=teams)
+    return list(dict.fromkeys(trial.arm for trial in trials_of(plan)))
+
+
+def test_arms_are_told_apart_by_what_differs(tmp_path: Path) -> None:
+    both = arms(tmp_path, ["prog-act", "none"], ["rule-based"], 0.0, 0.2)
     assert [arm.label for arm in both] == [
         "prog-act (rule-based)",
-        "none (rule-based)",
         "prog-act (rule-based, error rate 0.2)",
+        "none (rule-based)",
         "none (rule-based, error rate 0.2)",
     ]
-    assert list(short_names(both).values())[2] == "prog-act, error rate 0.2"
-    assert list(short_names(both[:2]).values()) == ["prog-act", "none"]
-    models = arms_of(["none"], [TEAM, read_models("gpt-4o")], [0.1, 0.2])
+    assert list(short_names(both).values())[1] == "prog-act, error rate 0.2"
+    assert list(short_names(both[::2]).values()) == ["prog-act", "none"]
+    models = arms(tmp_path, ["none"], ["rule-based", "gpt-4o"], 0.1, 0.2)
     assert [arm.label for arm in models] == [
         "none (rule-based, error rate 0.1)",
         "none (rule-based, error rate 0.2)",
@@ -241,13 +230,12 @@ def test_arms_are_told_apart_by_what_differs() -> None:
 def test_roles_may_have_models_of_their_own() -> None:
     names = {role: "b" if role in ("parser", "solver") else "a" for role in ROLES}
     text = ",".join(f"{role}={name}" for role, name in names.items())
-    assert read_models(text) == tuple(names.values())
-    (arm,) = arms_of(["none"], [read_models(text)], [0.0])
-    assert arm.team == text.replace(",", ", ")
+    assert models_of_team(text) == tuple(names.values())
+    assert Arm("none", models_of_team(text)).team == text.replace(",", ", ")
     with pytest.raises(ConfigurationError, match="unknown role 'judge'; valid roles: orchestrator"):
-        read_models("judge=a")
+        models_of_team("judge=a")
     with pytest.raises(ConfigurationError, match="found none for solver"):
-        read_models(text.replace("solver=b", "solver="))
+        models_of_team(text.replace("solver=b", "solver="))
 
 
 def test_cases_are_chosen_by_name_and_category_once() -> None:
@@ -258,41 +246,49 @@ def test_cases_are_chosen_by_name_and_category_once() -> None:
         choose_cases(["burger"])
 
 
-def test_courses_are_of_the_first_statement_or_of_the_styles_that_are_named() -> None:
-    (case,), arms = choose_cases([CASE]), arms_of(["none"], [TEAM], [0.0])
-    assert [task.statement.style for task in list_trials([case], arms, 2)] == ["units", "units"]
-    assert [task.seed for task in list_trials([case], arms, 2)] == [0, 1]
-    assert [task.statement.style for task in list_trials([case], arms, 1, ["german", "plain"])] == ["german"]
+def test_trials_are_of_the_first_statement_or_of_the_styles_that_are_named(tmp_path: Path) -> None:
+    def said(seeds: int, *styles: str) -> list[tuple[str, int]]:
+        plan = planned(tmp_path, [CASE], ["none"], seeds=seeds, styles=styles)
+        return [(trial.statement.style, trial.seed) for trial in trials_of(plan)]
+
+    assert said(2) == [("units", 0), ("units", 1)]
+    assert said(1, "german", "plain") == [("german", 0)]
     with pytest.raises(ConfigurationError, match="has a statement in style plain"):
-        list_trials([case], arms, 1, ["plain"])
+        said(1, "plain")
     with pytest.raises(ConfigurationError, match="unknown style 'dutch'"):
-        list_trials([case], arms, 1, ["dutch"])
+        said(1, "dutch")
 
 
-def test_cases_draw_different_mistakes_and_all_arms_the_same() -> None:
-    arms = arms_of(["prog-act", "none"], [TEAM], [0.2])
-    courses = list_trials(choose_cases(["burgers"]), arms, 2)
-    seeds = {(task.case.id, task.seed): task.settings.seed for task in courses}
-    assert len(courses) == 2 * len(seeds) == 16
+def test_cases_draw_different_mistakes_and_all_arms_the_same(tmp_path: Path) -> None:
+    trials = trials_of(planned(tmp_path, ["burgers"], ["prog-act", "none"], [0.2], seeds=2))
+    seeds = {(trial.case.id, trial.seed): trial.settings.seed for trial in trials}
+    assert len(trials) == 2 * len(seeds) == 16
     assert len(set(seeds.values())) == 8
-    assert all(task.settings.seed == seeds[task.case.id, task.seed] for task in courses)
+    assert all(trial.settings.seed == seeds[trial.case.id, trial.seed] for trial in trials)
 
 
 def test_a_policy_and_a_rate_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"unknown policy 'progact'; did you mean 'prog-act'\?"):
-        arms_of(["progact"], [TEAM], [0.0])
+        trial_matrix([CASE], ["progact"], ["rule-based"], [0.0], 1)
     with pytest.raises(ConfigurationError, match="no model is the rule-based model"):
-        arms_of(["none"], [read_models("gpt-4o")], [0.2])
+        trial_matrix([CASE], ["none"], ["gpt-4o"], [0.2], 1)
 
 
-def test_a_key_follows_settings_and_the_problem_that_is_scored() -> None:
-    task = tasks()[0]
-    other = replace(task.case, problem=load_case("predator-prey-lake").problem)
+def test_a_run_is_no_trial(tmp_path: Path) -> None:
+    (cell,) = planned(tmp_path, [CASE], ["none"]).cells
+    with pytest.raises(ConfigurationError, match="trial: goes with a sweep, not with a run"):
+        create_run(cell.config, tmp_path / "run")
+
+
+def test_a_key_follows_settings_and_the_problem_that_is_scored(tmp_path: Path) -> None:
+    trial = trials_of(sweep(tmp_path))[0]
+    assert isinstance(trial.case, BenchmarkCase)
+    other = replace(trial.case, problem=load_case("predator-prey-lake").problem)
     keys = {
-        task.key,
-        replace(task, seed=1).key,
-        replace(task, case=other).key,
-        replace(task, arm=replace(task.arm, error_rate=0.1)).key,
+        trial.key,
+        replace(trial, seed=1).key,
+        replace(trial, case=other).key,
+        replace(trial, arm=replace(trial.arm, error_rate=0.1)).key,
     }
     assert len(keys) == 4
 
@@ -383,14 +379,13 @@ def test_the_published_tables_add_up_to_the_shares_that_are_printed_below_them()
 
 
 def test_the_page_says_who_played_what_is_missing_and_what_was_published(played: Path) -> None:
-    record = read_record(played)
-    rows = tuple(record.rows.values())[:-1]
-    checks = (*record.checks.values(), WellPosednessCheck("x", "sound", "reject", "an alarm that is false"))
-    report = build_report(BenchmarkReportData(tasks(), rows, checks, {}, ()))
+    rows = list(results(played).values())[:-1]
+    rows[0] = replace(rows[0], case="sound", alarm="an alarm that is false")
+    report = build_report(BenchmarkReportData(tuple(trials_of(sweep(played))), tuple(rows), {}, ()))
     text, page = render_markdown(report), render_html(report)
     for piece in (
         "The rule-based model, a program that knows these cases, stood in for models in every arm.",
-        "1 course not played yet",
+        "1 trial not run yet",
         "not comparable with the figures above",
         "sound: an alarm that is false",
         "relative L2 error on a fixed held-out set is at most 0.001",
@@ -401,8 +396,9 @@ def test_the_page_says_who_played_what_is_missing_and_what_was_published(played:
     assert ">mean<" in page
 
 
-def test_the_files_have_every_figure_of_every_course(tmp_path: Path) -> None:
-    files = publish_benchmark(tmp_path, BenchmarkReportData(tasks(), ROWS, (), {}, ()))
+def test_the_files_have_every_figure_of_every_trial(tmp_path: Path) -> None:
+    data = BenchmarkReportData(tuple(trials_of(sweep(tmp_path))), ROWS, {}, ())
+    files = publish_benchmark(tmp_path, data, "report", "table")
     table = list(csv.DictReader(files.csv.read_text().splitlines()))
     assert [line["case"] for line in table] == [each.case for each in ROWS]
     assert [line["node F1"] for line in table] == ["0.5"] * 3 + ["1.0", "0.5", "", "", "0.5"]

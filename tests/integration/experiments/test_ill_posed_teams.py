@@ -13,33 +13,29 @@ from sharp.agent.prog_act import SessionOutcome
 from sharp.agent.sessions import SessionResult
 from sharp.agent.settings import AgentConfig
 from sharp.experiments.agent_benchmark.benchmark_report import ill_posed_tables
-from sharp.experiments.agent_benchmark.runner import outcome_of, run_benchmark
-from sharp.experiments.agent_benchmark.trials import (
-    arms_of,
-    choose_cases,
-    list_trials,
-    read_models,
-    read_record,
-)
+from sharp.experiments.agent_benchmark.runner import outcome_of
+from sharp.experiments.agent_benchmark.trials import IllPosedResult, TrialResult
+from sharp.experiments.sweeps.plan import SweepPlan
 from sharp.llm import TokenUsage
 from sharp.problems import Problem, in_other_styles, load_ill_posed, load_problem
 from sharp.rule_based.agents import known_case
+from tests.helpers.experiments.benchmarks import carried_out, planned, trials_of
 
-TEAM = read_models("rule-based")
 CASES = ["rod-one-end", "hadamard", "tension-not-told", "massless-rod"]
+
+
+def ill_posed(plan: SweepPlan) -> list[IllPosedResult]:
+    return [row for row in carried_out(plan) if isinstance(row, IllPosedResult)]
 
 
 def test_a_team_that_misreads_nothing_asks_and_refuses_as_it_is_right_in_five_styles(tmp_path: Path) -> None:
     styles = ["plain", "words", "typos", "scrambled", "distracting"]
-    trials = list_trials(choose_cases(CASES), arms_of(["prog-act"], [TEAM], [0.0]), 1, styles)
+    plan = planned(tmp_path / "bench", CASES, ["prog-act"], styles=styles)
+    trials = trials_of(plan)
     assert {trial.statement.style for trial in trials} == set(styles)
-    run_benchmark(tmp_path, trials, 1)
-    rows = read_record(tmp_path).ill_posed
-    assert [rows[trial.key].outcome for trial in trials] == [rows[trial.key].expected for trial in trials]
-    said: list[str] = []
-    run_benchmark(tmp_path, trials, 1, said.append)
-    assert said == []
-    first, by_style = ill_posed_tables([trials[0].arm], list(rows.values()))
+    rows = ill_posed(plan)
+    assert [row.outcome for row in rows] == [row.expected for row in rows]
+    first, by_style = ill_posed_tables([trials[0].arm], rows)
     assert [row[0] for row in first.rows] == ["prog-act", "who always asks", "who always refuses"]
     assert [row[-1] for row in first.rows] == ["100%", "50%", "50%"]
     assert {row[0] for row in by_style.rows} == set(styles)
@@ -47,11 +43,10 @@ def test_a_team_that_misreads_nothing_asks_and_refuses_as_it_is_right_in_five_st
 
 def test_who_always_does_the_same_is_marked_where_nobody_is_better(tmp_path: Path) -> None:
     """Without any checkpoint nobody asks: the fixed answers win."""
-    trials = list_trials(choose_cases(CASES[:2]), arms_of(["none"], [TEAM], [0.0]), 1)
-    run_benchmark(tmp_path, trials, 1)
-    rows = list(read_record(tmp_path).ill_posed.values())
+    plan = planned(tmp_path / "bench", CASES[:2], ["none"])
+    rows = ill_posed(plan)
     assert {row.outcome for row in rows} == {"gave up"}
-    table, *_ = ill_posed_tables([trials[0].arm], rows)
+    table, *_ = ill_posed_tables([trials_of(plan)[0].arm], rows)
     assert [row[0] for row in table.rows] == ["none", "who always asks (wins)", "who always refuses (wins)"]
 
 
@@ -92,13 +87,13 @@ def test_other_styles_keep_numbers_and_formulas_and_are_known_to_the_rule_based_
 def test_readings_of_one_passage_go_wrong_together_and_nobody_errs_without_a_rate() -> None:
     import random
 
-    from sharp.rule_based.agents import Reading
+    from sharp.rule_based.agents import StatementReading
 
     known = known_case(load_ill_posed("hadamard").statements[0].text)
 
     def readings(rate: float, passage: int) -> list[bool]:
         rng = random.Random(passage)
-        return [Reading(known, "a statement", rate, rng).slips(f"s{passage}") for _ in range(2)]
+        return [StatementReading(known, "a statement", rate, rng).slips(f"s{passage}") for _ in range(2)]
 
     pairs = [readings(0.2, passage) for passage in range(4000)]
     both = sum(a and b for a, b in pairs) / len(pairs)
@@ -112,12 +107,12 @@ def test_readings_of_one_passage_go_wrong_together_and_nobody_errs_without_a_rat
 def test_a_reading_differs_only_where_it_slips() -> None:
     import random
 
-    from sharp.rule_based.agents import Reading
+    from sharp.rule_based.agents import StatementReading
 
     known = known_case(load_ill_posed("hadamard").statements[0].text)
     step = known.chain.plan.steps[0]
     right = known.chain.parameters[step.id]
-    sure = Reading(known, "a statement", 0.0, random.Random(0))
+    sure = StatementReading(known, "a statement", 0.0, random.Random(0))
     assert sure.objection(step.id, step.tool, right) is None
     assert sure.objection(step.id, step.tool, {**right, "equations": ["u = 0"]}) == right
     unsure = replace(sure, error_rate=0.99)
@@ -129,9 +124,8 @@ def test_a_reading_differs_only_where_it_slips() -> None:
 def test_a_program_is_scored_by_its_values_in_the_coordinates_of_the_case(
     tmp_path: Path, policy: str
 ) -> None:
-    trials = list_trials(choose_cases(["heat-rod-two-ends"]), arms_of([policy], [TEAM], [0.0]), 1)
-    run_benchmark(tmp_path, trials, 1)
-    (row,) = read_record(tmp_path).rows.values()
+    (row,) = carried_out(planned(tmp_path / "bench", ["heat-rod-two-ends"], [policy]))
+    assert isinstance(row, TrialResult)
     assert row.solved, row.reason
     assert row.error is not None
     assert row.error < 1e-6

@@ -10,10 +10,11 @@ import pytest
 
 from sharp.agent.chains import ToolChain, reference_tool_chain
 from sharp.agent.memory import GraphMemory, ToolRecord
+from sharp.agent.settings import models_of_team
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain, executed_steps
 from sharp.experiments.agent_benchmark.held_out import HeldOutReference, Score, held_out_reference, score
 from sharp.experiments.agent_benchmark.runner import run_trial
-from sharp.experiments.agent_benchmark.trials import BenchmarkTrial, arms_of, read_models
+from sharp.experiments.agent_benchmark.trials import Arm, BenchmarkTrial, TrialResult
 from sharp.problems import Problem, parse_problem
 from sharp.problems.cases import BenchmarkCase, load_case
 from sharp.rule_based import agents
@@ -187,13 +188,9 @@ def test_who_misunderstands_a_coefficient_and_claims_success_has_not_solved(
     wrong = spec.model_copy(update={"equations": (first.replace("du*", "10*du*"), *others)})
     mistaken = replace(case, problem=replace(case.problem, specification=wrong))
     monkeypatch.setattr(agents, "load_case", lambda name: mistaken if name == case.id else load_case(name))
-    (arm,) = arms_of(["none"], [read_models("rule-based")], [0.0])
-    row = run_trial(
-        BenchmarkTrial(arm, case, case.statements[0], 0),
-        held_out_reference(case, tmp_path),
-        AcceptedChain(case.problem),
-        tmp_path,
-    )
+    arm = Arm("none", models_of_team("rule-based"))
+    row = run_trial(BenchmarkTrial(arm, case, case.statements[0], 0), tmp_path, tmp_path)
+    assert isinstance(row, TrialResult)
     assert (row.ending, row.failed_checks) == ("solved", 0), row.reason
     assert row.error is not None
     assert row.error > 0.01

@@ -1,0 +1,136 @@
+"""Cells that are trials of agents (`trial` in their configuration): each is done whole by another process.
+
+Here that is one of a pool, on a cluster an element of an array. What crosses between processes is the trial's folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pebble import ProcessExpired, ProcessPool
+
+from hpc.errors import InfrastructureError
+from hpc.journal import software_version
+from sharp.agent import ROLES
+from sharp.experiments.agent_benchmark.process_pool import workers
+from sharp.experiments.agent_benchmark.runner import perform_trial
+from sharp.experiments.agent_benchmark.trial_folder import read_result, write_trial
+from sharp.experiments.agent_benchmark.trials import (
+    BenchmarkTrial,
+    Result,
+    TrialResult,
+    result_of,
+    trial_of,
+)
+from sharp.experiments.run_summary import RunSummary
+from sharp.experiments.sweeps.cells import Cell
+from sharp.experiments.sweeps.folder import run_path
+from sharp.experiments.sweeps.shared_backend import SweepBudget
+from sharp.experiments.sweeps.sweep_log import UsageTotals
+from sharp.llm import RULE_BASED, CallTotals
+from sharp.runs import Clock
+
+NEEDS_S = 900
+"""Seconds that a trial may need: a job with less time left takes none. One that is cut off goes on in another job."""
+
+Perform = Callable[[Path, BenchmarkTrial], Awaitable[None]]
+"""Does the trial in a folder, so that its result is there; raises `InfrastructureError` where the machine failed."""
+
+
+def references_of(trial: Path) -> Path:
+    """Return where computed references are kept, by the folder of a trial: SWEEP/references."""
+    return trial.parent.parent / "references"
+
+
+def is_performed(folder: Path, trial: BenchmarkTrial) -> bool:
+    """Whether the result of a trial is in its folder."""
+    os.listdir(folder)  # noqa: PTH208  makes NFS look again
+    return read_result(folder, trial.key) is not None
+
+
+class TrialProcesses:
+    """Processes of this machine that do trials, started with the first one; a context that ends them."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        self._pool: ProcessPool | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    async def perform(self, folder: Path) -> None:
+        """Do the trial in a folder; raises `InfrastructureError` where its process ends."""
+        if self._pool is None:
+            self._pool = self._stack.enter_context(workers(self._jobs))
+        work = self._pool.schedule(perform_trial, args=(str(folder), str(references_of(folder))))
+        try:
+            await asyncio.wrap_future(work)
+        except ProcessExpired as error:
+            raise InfrastructureError(f"its process ended with code {error.exitcode}") from None
+
+
+@dataclass(frozen=True)
+class TrialSite:
+    """Where trials are done, and who pays: a budget is looked at before each trial, and charged after it."""
+
+    perform: Perform
+    purse: SweepBudget
+    clock: Clock | None = None
+
+
+async def run_trial_cell(cell: Cell, sweep: Path, site: TrialSite) -> tuple[RunSummary, str]:
+    """Do the trial of a cell, or go on with it; return its row, and why it failed if it did.
+
+    Raises what `Perform` raises, and `SweepBudgetExceeded`.
+    """
+    trial, folder = trial_of(cell.config), run_path(sweep, cell.id)
+    write_trial(folder, cell.config, trial.key)
+    with site.purse.charge(UsageTotals(CallTotals(calls=1)), site.clock) as pay:
+        await site.perform(folder, trial)
+        found = read_result(folder, trial.key)
+        if found is None:
+            raise InfrastructureError(f"{folder} holds no valid result")
+        result = result_of(found["result"])
+        row = _summary(trial, result)
+        pay(UsageTotals.of_row(row))
+    return row, result.reason if result.failed else ""
+
+
+def _summary(trial: BenchmarkTrial, result: Result) -> RunSummary:
+    played = sum(model == RULE_BASED for model in trial.arm.models)
+    dollars = 0.0 if played == len(ROLES) else None
+    return RunSummary(
+        "failed" if result.failed else "finished",
+        note=result.reason if result.failed else "",
+        problem=trial.case.id,
+        method=trial.arm.policy,
+        variant=trial.arm.label,
+        seed=trial.seed,
+        roles=dict(zip(ROLES, trial.arm.models, strict=True)),
+        rule_based={0: "none", len(ROLES): "all"}.get(played, "some"),
+        nrmse_reference=result.error if isinstance(result, TrialResult) else None,
+        target="reference",
+        calls=result.calls,
+        prompt_tokens=result.prompt_tokens,
+        completion_tokens=result.completion_tokens,
+        standalone_prompt_tokens=result.prompt_tokens,
+        standalone_completion_tokens=result.completion_tokens,
+        dollars=dollars,
+        standalone_dollars=dollars,
+        seconds=result.seconds,
+        software=software_version(),
+        trial=asdict(result),
+    )

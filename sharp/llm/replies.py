@@ -59,6 +59,7 @@ _ASSIGNED = re.compile(r"\A[A-Za-z_]\w*+ *= *(?=[{\[\w])")
 _LABELLED = re.compile(
     r"^[\s*_#>-]*([A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*(?:[:=→]|[-=]>)[*_ ]*([^\s*_>].*)$", re.MULTILINE
 )
+_LABELLED_WITHIN = 10_000
 _ROW = re.compile(r"^[ \t]*\|([^|\n]{1,40})\|([^|\n]{1,400})\|[ \t]*$", re.MULTILINE)
 _MARK = r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]"
 _LISTED = re.compile(
@@ -334,8 +335,9 @@ def _lower(value: Mapping[str, Any]) -> dict[str, Any]:
 def labelled_values(reply: str) -> dict[str, Any]:
     """Return what lines such as `**Verdict:** no`, tags and rows of two cells give; a label's list below it is a list.
 
-    What is given twice is not certain, and left out.
+    What is given twice is not certain, and left out. Only the end of a long reply is searched.
     """
+    reply = reply[-_LABELLED_WITHIN:]
     pairs: list[tuple[str, Any]] = [(label, _unmarked(value)) for label, value in _LABELLED.findall(reply)]
     pairs += [(label, _unmarked(value)) for label, value in _ROW.findall(reply)]
     pairs += [(match["label"], _items(match["list"])) for match in _LISTED.finditer(reply)]

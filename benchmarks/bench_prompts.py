@@ -1,17 +1,23 @@
 """Prompt tokens of finished runs by stage, and how much of a judge's prompts its servers' prefix caches can hold.
 
     python benchmarks/bench_prompts.py RUN
+    python benchmarks/bench_prompts.py RUN --server http://127.0.0.1:8000
 
 `prompt tokens` are estimated from the recorded requests alike for every run (bytes / 3.5, and 4 a message), whatever a
 server counted. `prefix` is the share of a judge's later prompts, in bytes, that begins them as the prompt of its turn
 before: what a server that keeps that conversation has computed already. `stages before judging` share their prompts.
+With `--server`, a vLLM server gets the judges' prompts in the order of the record, and its counters say how many of
+their tokens its prefix cache held; the model does not matter, if its context is long enough.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.request import Request, urlopen
 
 from measuring import Table, command_line
 
@@ -28,7 +34,10 @@ class Call(NamedTuple):
     tokens: int
 
 
-def main(run: Path) -> None:
+COUNTERS = re.compile(r"^vllm:prefix_cache_(queries|hits)_total\{.*\} (\S+)$", re.MULTILINE)
+
+
+def main(run: Path, server: str = "") -> None:
     """Print the tables of a run."""
     calls = [call_of(effect) for effect in read_run(run).effects.values() if effect.kind == "chat"]
     by_stage = defaultdict[str, list[Call]](list)
@@ -42,6 +51,40 @@ def main(run: Path) -> None:
     print(
         f"\n{len(later)} later prompts of judges: {sum(a for a, _ in later) / sum(b for _, b in later):.1%} prefix"
     )
+    if server:
+        print(by_counters(server, [effect for effect in read_run(run).effects.values() if is_judges(effect)]))
+
+
+def is_judges(effect: Any) -> bool:
+    """Whether a record is a judge's call."""
+    return bool(effect.kind == "chat" and effect.request["purpose"] == "judge")
+
+
+def by_counters(server: str, judged: list[Any]) -> str:
+    """Have a server read the prompts of judges; return what its prefix cache held of first and of later turns."""
+    with urlopen(f"{server}/v1/models") as answer:
+        model = json.load(answer)["data"][0]["id"]
+    sums = {"first": [0.0, 0.0], "later": [0.0, 0.0]}
+    before = counted(server)
+    for effect in judged:
+        body = {"model": model, "messages": effect.request["messages"], "max_tokens": 1}
+        headers = {"Content-Type": "application/json"}
+        urlopen(Request(f"{server}/v1/chat/completions", json.dumps(body).encode(), headers)).close()
+        after = counted(server)
+        turn = sums["first" if "/select/" in effect.path else "later"]
+        turn[:] = [known + new - old for known, new, old in zip(turn, after, before, strict=True)]
+        before = after
+    return "; ".join(
+        f"{name} turns: {asked:,.0f} tokens, {hit / asked:.1%} from the cache"
+        for name, (asked, hit) in sums.items()
+    )
+
+
+def counted(server: str) -> list[float]:
+    """Return how many tokens of prompts a server has looked up in its prefix cache, and how many it has found."""
+    with urlopen(f"{server}/metrics") as answer:
+        found = dict(COUNTERS.findall(answer.read().decode()))
+    return [float(found[name]) for name in ("queries", "hits")]
 
 
 def call_of(effect: Any) -> Call:

@@ -11,6 +11,7 @@ import click
 
 from sharp.cli.exits import CELLS_FAILED, NOT_VERIFIED
 from sharp.cli.options import COUNT, FILE, FOLDER, SharpGroup, json_option, repeated, show
+from sharp.cli.progress import work_log
 from sharp.cli.sweep import (
     base_option,
     cluster_option,
@@ -35,6 +36,7 @@ _CLOCK = click.option(
     help="Whether --time-limit counts processor or wall time.",
 )
 _AGAIN = "the same command, or --report-only for the tables of what is finished"
+_AT_WORK = "trials are at work"
 _POLICIES = ("prog-act", "step-wise", "none", "octo", "tool-generation", "single-model")
 
 
@@ -205,9 +207,9 @@ def verify(
     )
 
     trials = list_trials(seed, count, time_limit, clock)
-    with advice("finished trials are kept; run the same command again to continue"):
-        cores = len(os.sched_getaffinity(0))
-        rows = run_suite(folder, trials, workers or cores, lambda line: click.echo(line, err=True))
+    advised = advice("finished trials are kept; run the same command again to continue")
+    with advised, work_log(_AT_WORK) as log:
+        rows = run_suite(folder, trials, workers or len(os.sched_getaffinity(0)), log.ended)
     found, (doubted, due) = counts(rows), honest_doubts(rows)
     files = publish_suite(folder, rows, count)
     lines = [
@@ -325,9 +327,8 @@ def pdeagent(
     if not tasks:
         raise ConfigurationError(f"{file}: expected cases, found none")
     if not report_only:
-        with advice(_KEPT_CASES):
-            cores = len(os.sched_getaffinity(0))
-            run_cases(folder, tasks, jobs or cores, lambda line: click.echo(line, err=True))
+        with advice(_KEPT_CASES), work_log(_AT_WORK) as log:
+            run_cases(folder, tasks, jobs or len(os.sched_getaffinity(0)), log.ended)
     record = read_record(folder)
     _show_cases(folder, tasks, [record.rows[task.key] for task in tasks if task.key in record.rows], as_json)
 

@@ -8,6 +8,7 @@ import traceback
 import click
 
 from hpc.errors import ExpectedError
+from sharp.cli.options import fitting
 
 REFUSED = 2
 NO_SOLVER = 3
@@ -60,5 +61,5 @@ def exit_code(error: BaseException) -> int:
         traceback.print_exception(error)
         return 1
     for sentence in (str(error) or "interrupted", *getattr(error, "__notes__", ())):
-        print(f"sharp: {sentence}", file=sys.stderr)  # noqa: T201
+        print(fitting(f"sharp: {sentence}", sys.stderr), file=sys.stderr)  # noqa: T201
     return known

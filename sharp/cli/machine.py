@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.exits import MACHINE_FAILED
-from sharp.cli.options import ROLES, SharpCommand, SharpGroup, echo_json, json_option, repeated, show
+from sharp.cli.options import ROLES, SharpCommand, SharpGroup, echo_json, fitting, json_option, repeated, show
+from sharp.cli.progress import work_log
 
 if TYPE_CHECKING:
     from hpc.doctor import Finding
@@ -117,6 +119,14 @@ def sandbox(image: Path | None, as_json: bool) -> None:
     show(as_json, facts, blocks)
 
 
+def _finding_text(finding: Finding) -> str:
+    place = "" if finding.where == "here" else f" [{finding.where}]"
+    remedy = f"\n         {finding.remedy}" if finding.remedy else ""
+    text = fitting(f"{finding.level:8} {finding.check}{place}: {finding.found}{remedy}", sys.stdout)
+    # Styled last: colours take no room.
+    return click.style(text[:8], fg=_COLOURS[finding.level]) + text[8:]
+
+
 @click.command(cls=SharpCommand)
 @click.option("--cluster", metavar="NAME", help="Also check this profile, and a compute node by a job.")
 @repeated("--role", "roles", "Role of the job.", type=ROLES, default="evaluate")
@@ -150,13 +160,13 @@ def doctor(
 
     make_directory(folder)
     findings: list[Finding] = []
-    for finding in checkup(cluster, roles or ("evaluate",), folder.resolve(), seconds(wait), job=not no_job):
-        findings.append(finding)
-        if not as_json:
-            level = click.style(f"{finding.level:8}", fg=_COLOURS[finding.level])
-            place = "" if finding.where == "here" else f" [{finding.where}]"
-            remedy = f"\n         {finding.remedy}" if finding.remedy else ""
-            click.echo(f"{level} {finding.check}{place}: {finding.found}{remedy}")
+    with work_log("checking") as log:
+        for finding in checkup(
+            cluster, roles or ("evaluate",), folder.resolve(), seconds(wait), job=not no_job
+        ):
+            findings.append(finding)
+            if not as_json:
+                log.echo(_finding_text(finding))
     failed = any(finding.level == "failure" for finding in findings)
     if as_json:
         echo_json({"ok": not failed, "findings": [asdict(finding) for finding in findings]})

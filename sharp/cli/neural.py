@@ -121,8 +121,8 @@ def train(
       sharp neural train burgers --samples 1000 --epochs 300 --output trainings/burgers
     """
     from sharp.neural import (
-        Listener,
         TrainingConfig,
+        TrainingListener,
         check_settings,
         default_folder,
         load_optax,
@@ -139,7 +139,9 @@ def train(
         options = SolverEvaluationOptions(data=data, samples=held_out)
         dataset, splits = trial_data(loaded, options, view.on_data)
         folder = output or default_folder(loaded, settings, dataset)
-        listener = Listener(view.on_data, view.on_work, lambda epoch: view.say(_epoch_text(epoch, epochs)))
+        listener = TrainingListener(
+            view.on_data, view.on_work, lambda epoch: view.say(_epoch_text(epoch, epochs))
+        )
         result = train_baseline(loaded, settings, dataset, splits, folder, listener)
     facts = {"folder": str(folder), **result.model_dump(mode="json")}
     show(as_json, facts, _trained(result, folder=str(folder)))

@@ -39,9 +39,18 @@ class WorkLog:
         self.begin(line)
         self._live.say(f"[{time.monotonic() - self._start:6.1f} s] {line}")
 
+    def ended(self, line: str) -> None:
+        """Say a line about a part that is done; the same work goes on."""
+        self._live.say(line)
+
     def begin(self, now: str | Activity) -> None:
         """Let the live line tell of something else."""
         self._now, self._since = now, time.monotonic()
+
+    def echo(self, text: str) -> None:
+        """Print a part of the result, while work goes on."""
+        with self._live.hidden():
+            click.echo(text)
 
     def ask(self, questions: Sequence[str]) -> dict[str, str]:
         """Ask questions at the terminal and return the answers."""

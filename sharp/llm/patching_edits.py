@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from sharp.llm.replies_text import Block, without_blocks
+from sharp.llm.replies_text import FencedBlock, without_blocks
 
 Edit = tuple[str, str]
 
@@ -47,7 +47,7 @@ def tagged_edits(text: str) -> tuple[list[Edit], str]:
     return edits, _TAGGED.sub("", text)
 
 
-def labelled_edits(text: str, blocks: Sequence[Block]) -> tuple[list[Edit], str]:
+def labelled_edits(text: str, blocks: Sequence[FencedBlock]) -> tuple[list[Edit], str]:
     """Return the edits of code blocks in pairs with lines such as "Before:" and "After:", and the text without them."""
     lines = text.split("\n")
     labels = [_label_above(lines, block.fence.line) for block in blocks]

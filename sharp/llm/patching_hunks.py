@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 from sharp.errors import ReplyError
-from sharp.llm.replies_text import Block, normalise, plain_quotes, without_line_numbers
+from sharp.llm.replies_text import FencedBlock, normalise, plain_quotes, without_line_numbers
 
 MAX_PATCH = 200_000
 """The longest patch that is read, in characters."""
@@ -145,7 +145,7 @@ def _opens_fence(lines: Sequence[str], first: int) -> bool:
     return first > 0 and _FENCE.fullmatch(lines[first - 1]) is not None
 
 
-def looks_like_diff(block: Block) -> bool:
+def looks_like_diff(block: FencedBlock) -> bool:
     """Say whether a fenced block holds a unified diff, by its label or by how its text begins."""
     if block.fence.language in {"diff", "patch", "udiff"}:
         return True

@@ -22,7 +22,7 @@ from sharp.llm.patching_hunks import looks_like_diff, read_hunks, search_replace
 from sharp.llm.replies_calls import arguments, python_call, texts_in
 from sharp.llm.replies_code import extract_code, mentions, program_in_json
 from sharp.llm.replies_json import last_object
-from sharp.llm.replies_text import Block, answer, defines, fenced_blocks, parses, without_blocks
+from sharp.llm.replies_text import FencedBlock, answer, defines, fenced_blocks, parses, without_blocks
 
 Strategy = Literal["analytical", "transformed", "hybrid", "numerical"]
 STRATEGIES: tuple[Strategy, ...] = ("analytical", "transformed", "hybrid", "numerical")
@@ -59,6 +59,7 @@ _ASSIGNED = re.compile(r"\A[A-Za-z_]\w*+ *= *(?=[{\[\w])")
 _LABELLED = re.compile(
     r"^[\s*_#>-]*([A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*(?:[:=→]|[-=]>)[*_ ]*([^\s*_>].*)$", re.MULTILINE
 )
+_LABELLED_WITHIN = 10_000
 _ROW = re.compile(r"^[ \t]*\|([^|\n]{1,40})\|([^|\n]{1,400})\|[ \t]*$", re.MULTILINE)
 _MARK = r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]"
 _LISTED = re.compile(
@@ -279,7 +280,7 @@ def _json_object(reply: str, wanted: Mapping[str, Sequence[str]] = MappingProxyT
     return _named(prose, wanted)
 
 
-def _object_in(block: Block, listed: str = "") -> dict[str, Any] | None:
+def _object_in(block: FencedBlock, listed: str = "") -> dict[str, Any] | None:
     """Return the object that a block holds; models put it under other labels, too, and write it as YAML.
 
     A list of several objects counts as the value of the key `listed`.
@@ -293,7 +294,7 @@ def _object_in(block: Block, listed: str = "") -> dict[str, Any] | None:
     return last_object(block.body, listed=listed) if framed or block.fence.language in _JSON else None
 
 
-def _assigned(blocks: Sequence[Block]) -> dict[str, Any] | None:
+def _assigned(blocks: Sequence[FencedBlock]) -> dict[str, Any] | None:
     """Return the object that a reply without JSON assigns to a name, or hands to a tool, in a Python block."""
     bodies = [_ASSIGNED.sub("", block.body.strip()) for block in reversed(blocks) if block.is_python]
     found = (last_object(body) if body.startswith("{") else python_call(body) for body in bodies)
@@ -334,8 +335,9 @@ def _lower(value: Mapping[str, Any]) -> dict[str, Any]:
 def labelled_values(reply: str) -> dict[str, Any]:
     """Return what lines such as `**Verdict:** no`, tags and rows of two cells give; a label's list below it is a list.
 
-    What is given twice is not certain, and left out.
+    What is given twice is not certain, and left out. Only the end of a long reply is searched.
     """
+    reply = reply[-_LABELLED_WITHIN:]
     pairs: list[tuple[str, Any]] = [(label, _unmarked(value)) for label, value in _LABELLED.findall(reply)]
     pairs += [(label, _unmarked(value)) for label, value in _ROW.findall(reply)]
     pairs += [(match["label"], _items(match["list"])) for match in _LISTED.finditer(reply)]
@@ -388,7 +390,7 @@ def _patch(reply: str, function: str) -> tuple[Kind | None, str, str]:
     return other
 
 
-def _other_patch(reply: str, blocks: Sequence[Block], function: str) -> tuple[Kind | None, str, str]:
+def _other_patch(reply: str, blocks: Sequence[FencedBlock], function: str) -> tuple[Kind | None, str, str]:
     """Return the patch of a reply that writes it in another way than was asked for; None where there is none."""
     for edits, rest in (tagged_edits(reply), labelled_edits(reply, blocks)):
         if edits:

@@ -14,18 +14,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+# What a pattern encloses ends where the next one begins, so that reading stays linear.
 _CONTROL = re.compile(
     r"<\|(?:python_tag|eom_id|tool_call|tool_calls)\|>|\[TOOL_CALLS\]|</?(?:tool_call|tool_calls|function_calls)>"
     r"|<\|start_header_id\|>\w*+<\|end_header_id\|>|<\|im_start\|>(?:assistant\b)?"
 )
 _XML_CALL = re.compile(
-    r"<(function|invoke)(?:=| +name=)[\"']?([\w.-]++)[\"']?>(?P<inside>(?:(?!</\1>).)*+)</\1>", re.DOTALL
+    r"<(function|invoke)(?:=| +name=)[\"']?([\w.-]++)[\"']?>(?P<inside>(?:(?!</?\1\b).)*+)</\1>", re.DOTALL
 )
 _XML_ARGUMENT = re.compile(
-    r"<parameter(?:=| +name=)[\"']?([\w.-]++)[\"']?>(?P<value>(?:(?!</parameter>).)*+)</parameter>", re.DOTALL
+    r"<parameter(?:=| +name=)[\"']?([\w.-]++)[\"']?>(?P<value>(?:(?!</?parameter\b).)*+)</parameter>",
+    re.DOTALL,
 )
 _HEREDOC = re.compile(
-    r"^(?:cat|tee)\b[^\n]*<< ?['\"]?(\w++)['\"]?[^\n]*\n(?P<file>(?:(?!^\1$).*\n)*+)\1$", re.MULTILINE
+    r"^(?:cat|tee)\b[^\n]*<< ?['\"]?(\w++)['\"]?[^\n]*\n(?P<file>(?:(?!^\1$|^(?:cat|tee)\b.*<<).*\n)*+)\1$",
+    re.MULTILINE,
 )
 _PYTHON_CALL = re.compile(r"^\[?[A-Za-z_][\w.]*+\(", re.MULTILINE)
 _CALL_KEYS = frozenset(

@@ -20,7 +20,7 @@ from sharp.errors import ReplyError
 from sharp.llm.replies_calls import texts_in
 from sharp.llm.replies_json import last_object
 from sharp.llm.replies_text import (
-    Block,
+    FencedBlock,
     answer,
     defines,
     fenced_blocks,
@@ -154,7 +154,7 @@ def _whole(code: str, function: str) -> str:
     return code.strip("\n") + "\n"
 
 
-def _refuse_cut(blocks: Iterable[Block]) -> None:
+def _refuse_cut(blocks: Iterable[FencedBlock]) -> None:
     for block in blocks:
         raise ReplyError(
             f"The reply ended inside the code block that begins at its line {block.fence.line + 1}. "
@@ -162,7 +162,7 @@ def _refuse_cut(blocks: Iterable[Block]) -> None:
         )
 
 
-def _new_file(block: Block) -> Block:
+def _new_file(block: FencedBlock) -> FencedBlock:
     """Return a block that is a diff of added lines alone as the file which it adds; any other as it is."""
     rows = [row for row in block.body.split("\n") if row.strip() and not row.startswith(_DIFF_HEADERS)]
     if block.fence.language not in {"diff", "patch"} or not all(row.startswith("+") for row in rows):

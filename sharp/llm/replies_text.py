@@ -64,7 +64,7 @@ class Fence:
 
 
 @dataclass(frozen=True)
-class Block:
+class FencedBlock:
     """A fenced block: its opening fence, its text without that fence's indentation, the line after its end.
 
     `closed` is False where the reply ended inside the block.
@@ -215,7 +215,7 @@ def _outside_reasoning(text: str) -> Iterator[str]:
     yield text[position:]
 
 
-def fenced_blocks(text: str) -> tuple[Block, ...]:
+def fenced_blocks(text: str) -> tuple[FencedBlock, ...]:
     """Return the fenced blocks of a normalised text in their order.
 
     A labelled fence opens a new block even where the one before was never closed. A fence inside a
@@ -233,12 +233,12 @@ def fenced_blocks(text: str) -> tuple[Block, ...]:
         stop = fences[end].line if end < len(fences) else len(lines)
         bare = end < len(fences) and not fences[end].label
         body = _unindented(lines[fences[at].line + 1 : stop], fences[at].indent)
-        blocks.append(Block(fences[at], body, stop + bare, closed=end < len(fences)))
+        blocks.append(FencedBlock(fences[at], body, stop + bare, closed=end < len(fences)))
         at = end + bare
     return tuple(blocks)
 
 
-def without_blocks(text: str, blocks: Iterable[Block]) -> str:
+def without_blocks(text: str, blocks: Iterable[FencedBlock]) -> str:
     """Return a text with the lines of some of its blocks emptied."""
     lines = text.split("\n")
     for block in blocks:

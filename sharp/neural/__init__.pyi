@@ -14,7 +14,7 @@ from .result import TrainedResult as TrainedResult
 from .result import trained_rows as trained_rows
 from .training import CHECKPOINT as CHECKPOINT
 from .training import Epoch as Epoch
-from .training import Listener as Listener
+from .training import TrainingListener as TrainingListener
 from .training import load_optax as load_optax
 from .training import train as train
 from .training_data import initial_states as initial_states

@@ -23,7 +23,7 @@ from sharp.errors import ConfigurationError, DataError
 from sharp.evaluation import CandidateFailure, ScoringTargets, score
 from sharp.neural.operator import TrainingConfig, check_settings, count_parameters
 from sharp.neural.result import SplitScore, TrainedResult, home, read_result, write_result
-from sharp.neural.training import Listener, NeuralOperator, TrainingState, load_optax, train
+from sharp.neural.training import NeuralOperator, TrainingListener, TrainingState, load_optax, train
 from sharp.neural.training_data import (
     Array,
     initial_states,
@@ -60,14 +60,14 @@ def train_baseline(
     dataset: DataSet,
     splits: Splits,
     folder: Path,
-    listener: Listener | None = None,
+    listener: TrainingListener | None = None,
 ) -> TrainedResult:
     """Train an operator in a folder and score it; go on where the folder's training stopped, or return its result.
 
     Raises `ConfigurationError` for settings that do not fit the problem or the folder, or where optax is not installed,
     and `DataError` for samples that are scored and trained on.
     """
-    told = listener or Listener()
+    told = listener or TrainingListener()
     check_settings(problem, settings)
     _claim(folder, _origin(problem, settings, dataset))
     if (known := read_result(folder)) is not None:

@@ -38,7 +38,7 @@ class Epoch:
 
 
 @dataclass(frozen=True)
-class Listener:
+class TrainingListener:
     """Who is told about data that are made, how many epochs are over, and what came of one."""
 
     on_data: Progress | None = None
@@ -96,7 +96,7 @@ def train(
     settings: TrainingConfig,
     folder: Path,
     validate: Validate,
-    listener: Listener,
+    listener: TrainingListener,
 ) -> TrainingState:
     """Train, or go on from the folder's checkpoint; every tenth epoch is kept there before it is told."""
     optax = load_optax()

@@ -44,7 +44,7 @@ from sharp.problems import (
     periodic_axes,
 )
 from sharp.reference.datasets import Inputs
-from sharp.reference.plane_grid import Nodes
+from sharp.reference.plane_grid import PlaneNodes
 from sharp.reference.residual import FEWEST_TIMES, GridResidual, checked_prediction, evaluated_frames
 from sharp.solvers import axis_points, compile_function, factors_of, fornberg_weights
 
@@ -77,7 +77,7 @@ def why_none(problem: Problem, inputs: Inputs) -> str:
     orders = max(max(jet.orders) for jet in linearised_system(problem).jets)
     fewest = max(orders + 3, FEWEST_TIMES)
     if not isinstance(problem.domain, BoxDomain):
-        inner = len(Nodes.of(problem, _points(problem, inputs)).inner(orders))
+        inner = len(PlaneNodes.of(problem, _points(problem, inputs)).inner(orders))
         if inner < _FEWEST_INNER:
             return (
                 f"a residual takes at least {_FEWEST_INNER} points of the output grid with {fewest} in a row and in a "
@@ -483,8 +483,8 @@ class _PlaneSample(_Sample):
     """One sample on a domain that is no box; its places are `_Places`."""
 
     @cached_property
-    def _nodes(self) -> Nodes:
-        return Nodes.of(self.problem, next(iter(self.fields.values())).shape[self.late :])
+    def _nodes(self) -> PlaneNodes:
+        return PlaneNodes.of(self.problem, next(iter(self.fields.values())).shape[self.late :])
 
     @cached_property
     def _own(self) -> dict[str, Array]:

@@ -50,7 +50,7 @@ def within_domain(problem: Problem, values: NDArray[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
-class Nodes:
+class PlaneNodes:
     """The nodes of a grid [n, 2] that lie in a plane domain, in the order of `mask`, and the spacing along the axes."""
 
     mask: Mask
@@ -58,7 +58,7 @@ class Nodes:
     spacing: tuple[float, float]
 
     @classmethod
-    def of(cls, problem: Problem, counts: tuple[int, ...]) -> Nodes:
+    def of(cls, problem: Problem, counts: tuple[int, ...]) -> PlaneNodes:
         """Return the nodes of a problem's output grid with so many points along each axis."""
         axes = [axis_points(problem, name, count) for name, count in zip(problem.space, counts, strict=True)]
         mask = inside_mask(problem, counts)

@@ -2,7 +2,7 @@
 
 It understands no language. It recognises the statements of the shipped cases by their text, reads each passage of one
 from the specification that belongs to it, and everything else from the messages: which step is asked about, what was
-done, what the checks say. A share of the readings is wrong, as `Reading` says, so that plans, corrections and
+done, what the checks say. A share of the readings is wrong, as `StatementReading` says, so that plans, corrections and
 escalation can be tried without a model. Nobody holds the right answer: the Orchestrator reads the statement as the
 others do, overlooks what is hard to read, and learns from the check alone that a problem is ill posed. What comes of it
 is a figure of this simulation, and says nothing of any model.
@@ -151,7 +151,7 @@ def _ill_posed(name: str) -> KnownCase:
 
 
 @dataclass(frozen=True)
-class Reading:
+class StatementReading:
     """One reading of a statement, passage by passage, by somebody who errs at a rate.
 
     How hard a passage is belongs to the statement: it is drawn once from a beta distribution with the rate as its mean,
@@ -204,14 +204,14 @@ class RuleBasedAgents:
         """
         stated = marks.STATED.search(prompt)
         statement = stated[1] if stated else ""
-        reading = Reading(known_case(statement), statement, self.error_rate, rng)
+        reading = StatementReading(known_case(statement), statement, self.error_rate, rng)
         text = (before and _asked_back(before, complaint, prompt, reading)) or _kind_of(prompt)(
             prompt, reading
         )
         return corrupt_format(text, rng) if rng.random() < _OF_FORM * self.error_rate else text
 
 
-Answerer = Callable[[str, Reading], str]
+Answerer = Callable[[str, StatementReading], str]
 
 
 def _kind_of(prompt: str) -> Answerer:
@@ -227,7 +227,7 @@ def _kind_of(prompt: str) -> Answerer:
     return known.get(prompt.partition(marks.TASK)[2].splitlines()[0], _judged)
 
 
-def _planned(prompt: str, reading: Reading) -> str:
+def _planned(prompt: str, reading: StatementReading) -> str:
     cards = prompt.partition(marks.TOOLS)[2].partition("\n## ")[0]
     offered = {json.loads(line[2:])["name"] for line in cards.splitlines() if line.startswith("- ")}
     steps = [
@@ -241,7 +241,7 @@ def _planned(prompt: str, reading: Reading) -> str:
     )
 
 
-def _chosen(prompt: str, reading: Reading) -> str:
+def _chosen(prompt: str, reading: StatementReading) -> str:
     tool = marks.TOOL_NAME.search(prompt.partition(marks.TOOL_OF_STEP)[2])
     found = marks.PARAMETERS_OF_STEP.search(prompt)
     assert tool is not None, "a prompt for parameters shows the tool's card"
@@ -262,7 +262,7 @@ def _chosen(prompt: str, reading: Reading) -> str:
     return as_answer({"parameters": parameters if mistaken is None else mistaken}, "As stated.")
 
 
-def _asked_back(before: str, complaint: str, prompt: str, reading: Reading) -> str:
+def _asked_back(before: str, complaint: str, prompt: str, reading: StatementReading) -> str:
     """Return what to say where a tool refuses what the statement says: a question if it puts one, or a cry for help.
 
     Nothing where what was refused is not what one reads.
@@ -282,7 +282,7 @@ def _asked_back(before: str, complaint: str, prompt: str, reading: Reading) -> s
     return as_answer({"need_help": f"{marks.STATED_AND_REFUSED}{told}"}, "This is what the statement says.")
 
 
-def _programmed(_prompt: str, reading: Reading) -> str:
+def _programmed(_prompt: str, reading: StatementReading) -> str:
     if reading.known.problem is None:
         return _without_program(reading)
     from sharp.rule_based.collocation import program_answer
@@ -290,7 +290,7 @@ def _programmed(_prompt: str, reading: Reading) -> str:
     return program_answer(reading.known.problem, reading.rng if reading.slips("program") else None)
 
 
-def _without_program(reading: Reading) -> str:
+def _without_program(reading: StatementReading) -> str:
     """Return what to say of a problem that cannot be solved as it stands: a question, or why; who errs sees nothing."""
     found = diagnose(yaml.safe_dump(dict(reading.known.document or {})), "the statement")
     grave = [concern for concern in found.concerns if concern.verdict == found.verdict]
@@ -300,12 +300,12 @@ def _without_program(reading: Reading) -> str:
     return as_answer(answer, "It cannot be solved as it stands.")
 
 
-def _analysed(_prompt: str, reading: Reading) -> str:
+def _analysed(_prompt: str, reading: StatementReading) -> str:
     tools = dict.fromkeys(step.tool for step in reading.known.chain.plan.steps)
     return f"The tools that serve are {', '.join(tools)}, in this order."
 
 
-def _next(prompt: str, reading: Reading) -> str:
+def _next(prompt: str, reading: StatementReading) -> str:
     """Choose the first step that is not done as one reads it."""
     faults = {step for step, _, _ in _differences(prompt, reading)}
     if not faults and (verdict := _check_says(prompt)):
@@ -331,7 +331,7 @@ def _next(prompt: str, reading: Reading) -> str:
     return as_answer({"finish": True}, "All is done.")
 
 
-def _differences(prompt: str, reading: Reading) -> list[tuple[str, str, Mapping[str, Any]]]:
+def _differences(prompt: str, reading: StatementReading) -> list[tuple[str, str, Mapping[str, Any]]]:
     """Return the steps whose parameters are not what one reads, with tool and what one reads."""
     tools = {step.id: step.tool for step in reading.known.chain.plan.steps}
     found = []
@@ -359,7 +359,7 @@ def _base(step: str) -> str:
     return step.partition("-")[0]
 
 
-def _is_done(prompt: str, reading: Reading) -> str:
+def _is_done(prompt: str, reading: StatementReading) -> str:
     steps = reading.known.chain.plan.steps
     failed = set(marks.FAILED_STEP.findall(prompt))
     done = {_base(step) for step, _, _ in marks.DONE.findall(prompt) if step not in failed}
@@ -370,7 +370,7 @@ def _is_done(prompt: str, reading: Reading) -> str:
     return as_answer({"stop": stop}, "All steps are done." if stop else "Something is left to do.")
 
 
-def _judged(prompt: str, reading: Reading) -> str:
+def _judged(prompt: str, reading: StatementReading) -> str:
     faults = [
         (step, f"{tool} should be given {json.dumps(read, ensure_ascii=False)}")
         for step, tool, read in _differences(prompt, reading)

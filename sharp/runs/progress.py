@@ -67,7 +67,7 @@ class ProgressView:
     def __init__(self, run: RunDirectory | None, say: Callable[[str], None] | None = None) -> None:
         self._listener, self._run = say, run
         # What the live line tells: set by what was reported last.
-        self._now: Callable[[], str] = str
+        self._now: Callable[[], str] = lambda: "starting"
         self._live = LiveLine(lambda: self._now()) if say is None else None
         self._start = self._stage_start = time.monotonic()
         self._stage, self._stage_first, self._rounds = "", 0, 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -78,6 +79,8 @@ NOT_TRIED = "not tried"
 # A solution that so many resolutions in a row cannot follow beyond the same time, to this share of the interval, ends
 # there: it is not the resolution that fails.
 ENDS = 3
+# Above this differences may grow because nothing is resolved yet; below it only rounding makes them grow so often.
+UNRESOLVED = 1e-3
 SAME = 1e-3
 
 
@@ -221,7 +224,8 @@ class _Course:
             self._share_of_steps = max(wanted, LEAST_STEPS)
         if found is not None:
             self._solution, self._coarser = found, self._solution
-        return not (self._late or limit.remaining_s < 0 or self.refinement().converged or self._ends_early())
+        over = self._late or limit.remaining_s < 0 or self.refinement().converged
+        return not (over or self._ends_early() or self._rounded())
 
     def look_back(self) -> None:
         """Compare a single solution with a coarser one where there is time for that."""
@@ -278,6 +282,11 @@ class _Course:
         """Whether the last difference is above the accuracy, and hardly below the one before."""
         last = [attempt.difference for attempt in self._attempts[-2:] if attempt.difference is not None]
         return len(last) == 2 and self._accuracy < last[1] < np.inf and last[1] > STALLED * last[0]
+
+    def _rounded(self) -> bool:
+        """Whether small differences grow again and again, as they do where rounding errors prevail."""
+        last = [each.difference for each in self._attempts if each.difference is not None][-ENDS - 1 :]
+        return len(last) > ENDS and last[-1] < UNRESOLVED and all(a < b for a, b in pairwise(last))
 
     def _ends_early(self) -> bool:
         """Whether the last resolutions agree on a time beyond which there is no solution."""

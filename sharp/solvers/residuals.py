@@ -64,6 +64,8 @@ POINTS_ON_A_PART = 24
 CONDITION_MOMENTS = (0.03, 0.21, 0.52, 0.93)
 # This share of the points may lie where no difference formula can follow the solution: kinks, fronts, interfaces.
 QUANTILE = 0.9
+# A field that is constant has slopes by rounding alone: they are measured by this share of it.
+_EVEN = 1e-6
 # Where the data change by more than this share of their size within a stencil, none can; looked at at so many places.
 _LEAP, _LOOKS = 0.3, 4
 # Where fewer than this share of all points are left, all of them count.
@@ -402,7 +404,8 @@ def _on_part(
         order: factor * _normal(problem, solution, edge, times, order, extent)[index]
         for order, factor in factors.items()
     }
-    level, spread = float(sizes(inner)[index]), float(np.ptp(inner[index]))
+    level = float(sizes(inner)[index])
+    spread = float(np.ptp(inner[index])) + _EVEN * level
     natural = sum(_rms(factors[order]) * (spread / extent**order if order else level) for order in factors)
     scale = max(_rms(wanted), natural, *map(_rms, terms.values())) or 1.0
     name = f"{condition.type} condition of {condition.field} on {part}"
@@ -421,7 +424,8 @@ def _flux_on_part(
     program = DerivativeProgram.of(StrongForm.of(problem), [term for own in terms for term in own])
     slopes = _gradient(problem, solution, edge, times)
     values = evaluate(solution, edge.points, times)
-    levels, spreads = sizes(inner), np.ptp(inner, axis=(1, 2))
+    levels = sizes(inner)
+    spreads = np.ptp(inner, axis=(1, 2)) + _EVEN * levels
     extent, shape = float(np.max(lengths(problem))), (len(times), len(edge.points))
     jets, natural = {}, {}
     for jet in program.jets:

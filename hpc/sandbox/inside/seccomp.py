@@ -2,10 +2,10 @@
 
 The filter (seccomp) is a short program for the kernel's packet filter, assembled here. It refuses, with
 EPERM: sockets of the network; memory, queues and keyrings that outlive a process; tracing; namespaces and
-mounts; io_uring, which goes round the filter; calls that change or signal other processes than the program's
-own, by way of a file's owner too; disk that is reserved at once; and, if asked to, shared memory without a name and
-descriptors sent through sockets, which a look from outside would miss, and the ways to change a file that Landlock
-does not see.
+mounts; io_uring, which goes round the filter; programs, counters and page faults of the kernel; calls that change
+or signal other processes than the program's own, by way of a file's owner too; disk that is reserved at once; and, if
+asked to, shared memory without a name and descriptors sent through sockets, which a look from outside would miss, and
+the ways to change a file that Landlock does not see.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ _MMAP_FLAGS, _BUFFERS = 3, (7, 8)  # SO_SNDBUF, SO_RCVBUF
 _OUTLIVING = ("shmget", "msgget", "semget", "mq_open", "add_key", "request_key", "keyctl")
 _INTRUDING = ("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "pidfd_send_signal")
 _REMODELLING = ("unshare", "setns", "mount", "fsopen", "open_tree")
+_OF_THE_KERNEL = ("io_uring_setup", "ioprio_set", "bpf", "perf_event_open", "userfaultfd")
 _OF_ONESELF = ("prlimit64", "sched_setattr", "sched_setparam", "sched_setscheduler")
 _SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 _ATTRIBUTES = (
@@ -126,7 +127,7 @@ def assemble_bpf(machine: str, chosen: Iterable[Rule]) -> list[Instruction]:
 
 
 def _always(receivers: list[Instruction]) -> Iterator[Rule]:
-    for name in (*_OUTLIVING, *_INTRUDING, *_REMODELLING, "io_uring_setup", "ioprio_set"):
+    for name in (*_OUTLIVING, *_INTRUDING, *_REMODELLING, *_OF_THE_KERNEL):
         yield name, [(_RETURN, 0, 0, _REFUSE)]
     for name in _OF_ONESELF:
         yield name, _only(0)

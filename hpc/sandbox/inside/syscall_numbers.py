@@ -7,6 +7,7 @@ MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 CALLS: dict[str, tuple[int | None, int | None]] = {
     "add_key": (248, 217),
+    "bpf": (321, 280),
     "chmod": (90, None),
     "chown": (92, None),
     "clone": (56, 220),
@@ -41,6 +42,7 @@ CALLS: dict[str, tuple[int | None, int | None]] = {
     "open_tree": (428, 428),
     "openat": (257, 56),
     "openat2": (437, 437),
+    "perf_event_open": (298, 241),
     "pidfd_getfd": (438, 438),
     "pidfd_send_signal": (424, 424),
     "prctl": (157, 167),
@@ -73,6 +75,7 @@ CALLS: dict[str, tuple[int | None, int | None]] = {
     "tkill": (200, 130),
     "truncate": (76, 45),
     "unshare": (272, 97),
+    "userfaultfd": (323, 282),
     "utime": (132, None),
     "utimensat": (280, 88),
     "utimes": (235, None),

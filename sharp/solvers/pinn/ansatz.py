@@ -27,7 +27,7 @@ from sharp.errors import DataError, SpecificationError
 from sharp.problems import BoxDomain, ExpressionProgram, compile_expressions
 from sharp.solvers.grid import Array, full
 from sharp.solvers.pinn.scales import (
-    Scale,
+    FieldScale,
     at_start,
     coordinates,
     ends,
@@ -53,7 +53,7 @@ class FieldAnsatz:
 
     base: sympy.Expr
     factor: sympy.Expr
-    scale: Scale
+    scale: FieldScale
     built_in: bool
 
 
@@ -126,7 +126,7 @@ def _share(system: FirstOrderSystem, name: str) -> sympy.Expr:
     return (real(name) - low) / (high - low)
 
 
-def _form(system: FirstOrderSystem, field: str, scale: Scale) -> FieldAnsatz:
+def _form(system: FirstOrderSystem, field: str, scale: FieldScale) -> FieldAnsatz:
     """Return the form of a field with all given values built in if they fit together, else with none."""
     conditions = [
         condition

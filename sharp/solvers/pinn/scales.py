@@ -90,14 +90,14 @@ _ON_A_PART = (12, 9)
 
 
 @dataclass(frozen=True)
-class Scale:
+class FieldScale:
     """The values that a field has about: its mean level, and how far it departs from that."""
 
     level: float
     size: float
 
 
-def field_scales(system: FirstOrderSystem) -> tuple[Scale, ...]:
+def field_scales(system: FirstOrderSystem) -> tuple[FieldScale, ...]:
     """Return the scale of each field, from initial and boundary values, and from what the sources alone would cause."""
     caused = _caused(system)
     found = []
@@ -106,10 +106,10 @@ def field_scales(system: FirstOrderSystem) -> tuple[Scale, ...]:
         spread = float(np.std(given)) if given.size else 0.0
         found.append((float(np.mean(given)) if given.size else 0.0, max(spread, flows, source)))
     largest = max(size for _, size in found) or max(abs(level) for level, _ in found) or 1.0
-    return tuple(Scale(level, size or largest) for level, size in found)
+    return tuple(FieldScale(level, size or largest) for level, size in found)
 
 
-def equation_scales(system: FirstOrderSystem, scales: Sequence[Scale]) -> Array:
+def equation_scales(system: FirstOrderSystem, scales: Sequence[FieldScale]) -> Array:
     """Return the size of the largest term of each equation of a field [fields]."""
     sizes = np.array([scale.size for scale in scales])
     terms = _terms(system, sizes + [scale.level for scale in scales], sizes)
@@ -121,7 +121,7 @@ def equation_scales(system: FirstOrderSystem, scales: Sequence[Scale]) -> Array:
     return np.array(found)
 
 
-def condition_scale(system: FirstOrderSystem, condition: BoundaryCondition, scale: Scale) -> float:
+def condition_scale(system: FirstOrderSystem, condition: BoundaryCondition, scale: FieldScale) -> float:
     """Return the size of the largest term of a boundary condition of a field."""
     return scale.size * max(_weights(system, condition).values())
 

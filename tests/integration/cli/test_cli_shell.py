@@ -63,8 +63,8 @@ def test_there_is_a_script_for_each_shell(shell: str) -> None:
     assert f"_SHARP_COMPLETE={shell}_complete" in script
 
 
-def at_a_terminal(*arguments: str, **variables: str) -> str:
-    """Return what the command writes to a terminal."""
+def at_a_terminal(*arguments: str, status: int | None = 0, **variables: str) -> str:
+    """Return what the command writes to a terminal; it ends with the status, if one is given."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "sharp.cli", *arguments],
@@ -83,7 +83,8 @@ def at_a_terminal(*arguments: str, **variables: str) -> str:
             break
         written += piece
     os.close(ours)
-    assert process.wait() == 0
+    ended = process.wait()
+    assert status is None or ended == status
     return written.decode()
 
 
@@ -94,3 +95,12 @@ def test_tables_fit_the_terminal_and_colours_can_be_switched_off() -> None:
     assert "\x1b[" not in plain
     assert max(map(len, plain.splitlines())) <= 60
     assert "qwen3-coder-480b  " in plain, "names are not broken"
+
+
+def test_lines_of_the_doctor_fit_the_terminal_and_lose_their_colours(tmp_path: Path) -> None:
+    bright = at_a_terminal("doctor", "--dir", str(tmp_path), status=None)
+    assert "\x1b[32mok" in bright
+    plain = at_a_terminal("doctor", "--dir", str(tmp_path), status=None, NO_COLOR="1")
+    assert "\x1b[" not in plain
+    # A path or a name is not broken.
+    assert all(len(line) <= 60 or " " not in line.strip() for line in plain.splitlines())

@@ -96,7 +96,7 @@ def test_words_are_translated_shown_and_planned_for(here: Path) -> None:
     assert lines[0] == "A steel rod between two temperatures"
     assert lines[1].split(None, 1) == ["equation", "u_t = alpha*u_xx"]
     assert "Specification: r/translation/problem.yaml" in lines
-    assert "  problem: r/translation/problem.yaml" in lines
+    assert "  problem=r/translation/problem.yaml" in lines
     assert sorted(path.name for path in (here / "r").iterdir()) == ["translation"]
     again = told(ROD, *PLAN, "--json")
     assert json.loads(again.stdout)["config"]["problem"] == "r/translation/problem.yaml"

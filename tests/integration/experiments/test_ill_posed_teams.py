@@ -93,13 +93,13 @@ def test_other_styles_keep_numbers_and_formulas_and_are_known_to_the_rule_based_
 def test_readings_of_one_passage_go_wrong_together_and_nobody_errs_without_a_rate() -> None:
     import random
 
-    from sharp.rule_based.agents import Reading
+    from sharp.rule_based.agents import StatementReading
 
     known = known_case(load_ill_posed("hadamard").statements[0].text)
 
     def readings(rate: float, passage: int) -> list[bool]:
         rng = random.Random(passage)
-        return [Reading(known, "a statement", rate, rng).slips(f"s{passage}") for _ in range(2)]
+        return [StatementReading(known, "a statement", rate, rng).slips(f"s{passage}") for _ in range(2)]
 
     pairs = [readings(0.2, passage) for passage in range(4000)]
     both = sum(a and b for a, b in pairs) / len(pairs)
@@ -113,12 +113,12 @@ def test_readings_of_one_passage_go_wrong_together_and_nobody_errs_without_a_rat
 def test_a_reading_differs_only_where_it_slips() -> None:
     import random
 
-    from sharp.rule_based.agents import Reading
+    from sharp.rule_based.agents import StatementReading
 
     known = known_case(load_ill_posed("hadamard").statements[0].text)
     step = known.chain.plan.steps[0]
     right = known.chain.parameters[step.id]
-    sure = Reading(known, "a statement", 0.0, random.Random(0))
+    sure = StatementReading(known, "a statement", 0.0, random.Random(0))
     assert sure.objection(step.id, step.tool, right) is None
     assert sure.objection(step.id, step.tool, {**right, "equations": ["u = 0"]}) == right
     unsure = replace(sure, error_rate=0.99)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from sharp.errors import ConfigurationError, DataError
-from sharp.neural.baseline import Listener, train_baseline
+from sharp.neural.baseline import TrainingListener, train_baseline
 from sharp.neural.operator import TrainingConfig, check_settings
 from sharp.neural.result import TrainedResult, read_result, trained_rows
 from sharp.neural.training import CHECKPOINT, Epoch
@@ -47,7 +47,7 @@ def problem(home: Path) -> Problem:
 def trained(
     problem: Problem, folder: Path, settings: TrainingConfig = SHORT, told: list[Epoch] | None = None
 ) -> TrainedResult:
-    listener = Listener(on_epoch=lambda epoch: told.append(epoch) if told is not None else None)
+    listener = TrainingListener(on_epoch=lambda epoch: told.append(epoch) if told is not None else None)
     folder.parent.mkdir(exist_ok=True)
     return train_baseline(problem, settings, *small_data(problem, folder.parent), folder, listener)
 
@@ -161,7 +161,9 @@ def test_test_samples_are_opened_once_and_last(problem: Problem, tmp_path: Path)
         file["tensor"][splits.test.start, 1] = np.nan
     told: list[Epoch] = []
     with pytest.raises(DataError, match="not finite in sample 0"):
-        train_baseline(problem, SHORT, dataset, splits, tmp_path / "run", Listener(on_epoch=told.append))
+        train_baseline(
+            problem, SHORT, dataset, splits, tmp_path / "run", TrainingListener(on_epoch=told.append)
+        )
     assert [epoch.epoch for epoch in told] == [10, 20]
     assert read_result(tmp_path / "run") is None
 

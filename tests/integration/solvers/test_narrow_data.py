@@ -365,3 +365,11 @@ def _decaying(points: Array, times: Array, early: float) -> Array:
     """A solution of the heat equation, wrong within the first two hundredths."""
     amplitude = np.exp(-(np.pi**2) * times) + early * np.exp(-200 * times) * (times > 0)
     return (amplitude[:, None] * np.sin(np.pi * points[:, 0]))[None]
+
+
+def test_a_constant_mode_between_insulated_ends_raises_no_false_alarm() -> None:
+    ends = ["x = 0: neumann u = 0", "x = 1: neumann u = 0"]
+    modes = {"name": "lam", "count": 4}
+    found = answer(boxed(["-u_xx = lam*u"], {"x": [0, 1]}, ends, eigenvalue=modes), 20)
+    assert found.verdict.verified
+    np.testing.assert_allclose(found.discrete.eigenvalues, (np.arange(4) * np.pi) ** 2, atol=1e-5)

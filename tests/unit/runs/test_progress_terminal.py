@@ -10,10 +10,12 @@ import time
 
 import pytest
 
+from sharp.cli.progress import activity_text
 from sharp.config import RunConfig
 from sharp.evaluation import Scores
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.progress import ErrorTold, ProgressView
+from sharp.solvers import Activity
 from sharp.tournament import Tournament
 from tests.helpers.models.scripted import simulated_evaluation
 
@@ -58,6 +60,18 @@ def test_time_left_is_judged_by_what_was_done_here(monkeypatch: pytest.MonkeyPat
     now[0] = 20.0
     view.on_work(110, 150, "training")
     assert lines == ["training (110/150, 80 s left)"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (1.0, "fd, resolution 80, about 4 s left, time limit in 9 s"),
+        (7.0, "fd, resolution 80, expected to take 5 s, time limit in 3 s"),
+        (11.0, "fd, resolution 80, expected to take 5 s, time limit reached"),
+    ],
+)
+def test_what_takes_longer_than_expected_is_not_promised_again(seconds: float, text: str) -> None:
+    assert activity_text(Activity("fd, resolution 80", 10.0, 5.0), seconds) == text
 
 
 def test_why_answers_could_not_be_used_is_said_once_for_each_reason() -> None:

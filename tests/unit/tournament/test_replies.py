@@ -324,6 +324,8 @@ FRAGMENTS = [
     HEADER,
     "def solver(): pass", '"""', "\ufeff", "\r", "\u2028", "\x0c", "\ud800", "\0", "", '{"action": "keep"}',
     '{"shortlist": [{"id": 7, "reason": "r"}], "nominee": 7}',
+    "<function=a>", '<invoke name="a"><parameter name="b">', "cat <<A", "[TOOL_CALLS]", "verdict:\n- no", "| a | b |",
+    "f(a=(", "<a><b1>",
 ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -36,6 +36,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.helpers.cluster.private_slurm import PrivateSlurm, missing, started
 
 REQUIRED = 1.5
+Pilot = Callable[[Mapping[str, Any]], None]
 LOOK_S = 0.1
 
 
@@ -81,18 +82,27 @@ async def _packed(cluster: PrivateSlurm, folder: Path, tasks: int, elements: int
     results = folder / "results"
     results.mkdir()
     campaign = _campaign(folder, math.ceil(tasks / elements), elements)
-    slurm = Slurm(Commands(environment=cluster.environment), source="squeue")
     entries = [WorkItem(f"task-{number}", results, 10) for number in range(tasks)]
+    return await dispatched(cluster, campaign, entries, element)
+
+
+async def dispatched(
+    cluster: PrivateSlurm, campaign: Campaign, entries: Sequence[WorkItem], pilot: Pilot
+) -> float:
+    """Have the jobs of a campaign do entries; return the seconds until the last result was seen."""
+    slurm = Slurm(Commands(environment=cluster.environment), source="squeue")
     with acquire_control(campaign) as control:
         async with Dispatcher(
             replace(control, slurm=slurm),
             QuiescenceTracker(),
-            pilot=element,
+            pilot=pilot,
             render=render_script,
             warn=print,
         ) as dispatcher:
             start = time.perf_counter()
-            await asyncio.gather(*(dispatcher.perform(each, (results / each.id).exists) for each in entries))
+            await asyncio.gather(
+                *(dispatcher.perform(each, (each.folder / each.id).exists) for each in entries)
+            )
             seconds = time.perf_counter() - start
             await dispatcher.withdraw_all()
     return seconds

@@ -15,16 +15,14 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bench_dispatch import dispatched
 from measuring import Table, command_line, scratch
 
-from hpc.queue import Dispatcher, PilotOptions, WorkItem, in_slots, serve
-from hpc.quiescence import QuiescenceTracker
-from hpc.slurm import ClusterProfile, Commands, Slurm, acquire_control, create_campaign
-from sharp.runs import render_script
+from hpc.queue import PilotOptions, WorkItem, in_slots, serve
+from hpc.slurm import ClusterProfile, create_campaign
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.helpers.cluster.private_slurm import PrivateSlurm, missing, started
@@ -84,18 +82,8 @@ async def _rate(
         "roles": dict.fromkeys(("controller", "server", "evaluate"), role),
     }
     campaign = create_campaign(folder, ClusterProfile.model_validate(profile))
-    slurm = Slurm(Commands(environment=cluster.environment), source="squeue")
     entries = [WorkItem(f"task-{number}", results, 10, options) for number in range(tasks)]
-    with acquire_control(campaign) as control:
-        async with Dispatcher(
-            replace(control, slurm=slurm),
-            QuiescenceTracker(),
-            pilot=element,
-            render=render_script,
-            warn=print,
-        ) as dispatcher:
-            await asyncio.gather(*(dispatcher.perform(each, (results / each.id).exists) for each in entries))
-            await dispatcher.withdraw_all()
+    await dispatched(cluster, campaign, entries, element)
     times = [tuple(map(float, (results / each.id).read_text().split())) for each in entries]
     return tasks / (max(end for _, end in times) - min(begin for begin, _ in times))
 

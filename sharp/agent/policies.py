@@ -71,16 +71,18 @@ async def _carried_out(
 
 def _ended(team: AgentTeam, memory: GraphMemory, last: NextAction) -> SessionOutcome:
     """The loop believes its own verifier: it is solved where there is a sound solution at all."""
-    if last.refusal:
-        return SessionOutcome(memory, "rejected", last.refusal)
-    if last.questions:
-        return SessionOutcome(
-            memory, "needs_clarification", "the statement leaves something open", last.questions
-        )
+    if last.refusal or last.questions:
+        return _declined(memory, last.questions, last.refusal)
     sound = [step for step in memory.plan.steps if (found := memory.current(step.id)) and not found.failed]
     if any(team.toolkit[step.tool].output("solution") for step in sound):
         return SessionOutcome(memory, "solved")
     return SessionOutcome(memory, "unsolved", "it stopped without a solution")
+
+
+def _declined(memory: GraphMemory, questions: tuple[str, ...], refusal: str) -> SessionOutcome:
+    if refusal:
+        return SessionOutcome(memory, "rejected", refusal)
+    return SessionOutcome(memory, "needs_clarification", "the statement leaves something open", questions)
 
 
 async def single_model(team: AgentTeam) -> SessionOutcome:
@@ -92,7 +94,7 @@ async def single_model(team: AgentTeam) -> SessionOutcome:
 
 
 async def tool_generation(team: AgentTeam, attempts: int = ATTEMPTS) -> SessionOutcome:
-    """Let a model write a program, and again with the error of each that fails, until one runs.
+    """Let a model write a program, and again with the error of each that fails, until one runs; it may ask or refuse.
 
     Raises `CallsUsedUp` and errors of model servers.
     """
@@ -101,12 +103,12 @@ async def tool_generation(team: AgentTeam, attempts: int = ATTEMPTS) -> SessionO
     memory, failed = GraphMemory(ToolPlan((_PROGRAM,))), None
     for _ in range(attempts):
         try:
-            written = await team.ask(
-                memory, "programmer", "program", prompt_for(team.statement, failed), parse_program
-            )
+            written = await team.write_program(memory, partial(prompt_for, failed=failed), parse_program)
         except ReplyError as error:
             return SessionOutcome(memory, "unsolved", f"an answer could not be read: {error}")
-        memory = memory.choose(_PROGRAM.id, written)
+        if written.parameters is None:
+            return _declined(memory, written.questions, written.refusal)
+        memory = memory.choose(_PROGRAM.id, written.parameters)
         record = await team.call_tool(memory, _PROGRAM.id)
         memory = memory.with_record(record)
         if not record.failed:

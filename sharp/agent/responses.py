@@ -77,6 +77,21 @@ class NextAction:
     refusal: str = ""
 
 
+@dataclass(frozen=True)
+class WrittenProgram:
+    """What a programmer answers: the parameters of `run_program`, or instead questions or a refusal."""
+
+    parameters: Mapping[str, Any] | None = None
+    questions: tuple[str, ...] = ()
+    refusal: str = ""
+
+
+def read_declined(data: Mapping[str, Any]) -> WrittenProgram | None:
+    """Return the questions of `{"ask_user": "…"}` or the refusal of `{"reject": "…"}`, None for anything else."""
+    questions, refusal = texts_of(data.get("ask_user")), " ".join(texts_of(data.get("reject")))
+    return WrittenProgram(None, questions, refusal) if questions or refusal else None
+
+
 def read_next(text: str, plan: ToolPlan, toolkit: Toolkit) -> NextAction:
     """Return the next step `{"step": {…}}`, or `{"finish": true}`, `{"ask_user": "…"}`, `{"reject": "…"}`.
 

@@ -17,6 +17,7 @@ from sharp.agent.responses import (
     NextAction,
     ParameterChoice,
     Review,
+    WrittenProgram,
     plan_form,
     read_choice,
     read_next,
@@ -45,7 +46,7 @@ from sharp.llm import (
 from sharp.problems import FUNCTIONS
 
 T = TypeVar("T")
-Asking = TypeVar("Asking", ParameterChoice, Review, NextAction)
+Asking = TypeVar("Asking", ParameterChoice, Review, NextAction, WrittenProgram)
 # Of what went wrong, a prompt holds the newest notes, each cut to so many characters.
 _NOTES, _LONGEST_NOTE = 8, 200
 Role = Literal["planner", "parser", "solver", "orchestrator", "programmer"]
@@ -230,6 +231,17 @@ class AgentTeam:
                 prompt(statement=self.stated),
                 lambda text: read_next(text, memory.plan, self.toolkit),
             )
+        )
+
+    async def write_program(
+        self,
+        memory: GraphMemory,
+        prompt_of: Callable[[str], str],
+        read: Callable[[str], WrittenProgram],
+    ) -> WrittenProgram:
+        """Let the programmer write a program for the statement, ask or refuse; `prompt_of` and `read` know its form."""
+        return await self._settled(
+            lambda: self.ask(memory, "programmer", "program", prompt_of(self.stated), read)
         )
 
     async def is_done(self, memory: GraphMemory) -> bool:

@@ -27,6 +27,7 @@ from sharp.errors import ModelRefused
 from sharp.problems import (
     Problem,
     ProblemStatement,
+    diagnose,
     in_other_styles,
     list_cases,
     list_ill_posed,
@@ -283,10 +284,20 @@ def _asked_back(before: str, complaint: str, prompt: str, reading: StatementRead
 
 def _programmed(_prompt: str, reading: StatementReading) -> str:
     if reading.known.problem is None:
-        return "I know no program for this problem."
+        return _without_program(reading)
     from sharp.rule_based.collocation import program_answer
 
     return program_answer(reading.known.problem, reading.rng if reading.slips("program") else None)
+
+
+def _without_program(reading: StatementReading) -> str:
+    """Return what to say of a problem that cannot be solved as it stands: a question, or why; who errs sees nothing."""
+    found = diagnose(yaml.safe_dump(dict(reading.known.document or {})), "the statement")
+    grave = [concern for concern in found.concerns if concern.verdict == found.verdict]
+    if not grave or reading.slips("program"):
+        return "I know no program for this problem."
+    answer = {"ask_user" if found.verdict == "clarify" else "reject": grave[0].message}
+    return as_answer(answer, "It cannot be solved as it stands.")
 
 
 def _analysed(_prompt: str, reading: StatementReading) -> str:

@@ -6,13 +6,14 @@ import math
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from sharp.agent.memory import ToolRecord
 from sharp.agent.programs.program_sandbox import program_sandbox
+from sharp.agent.responses import WrittenProgram, read_declined
 from sharp.agent.toolkit.solver_tools import SOLUTION
 from sharp.agent.tools import Parameters, ToolContext, ToolError, ToolResult, tool
 from sharp.errors import ReplyError
@@ -178,15 +179,19 @@ def prompt_for(statement: str, failed: ToolRecord | None = None) -> str:
     return render("agent/program_retry", **values, code=code, error=failed.error)
 
 
-def parse_program(text: str) -> dict[str, Any]:
+def parse_program(text: str) -> WrittenProgram:
     """Return the parameters of `run_program` by an answer: its Python block, and the keys of its JSON object.
+
+    An object that asks the user or refuses needs no program.
 
     Raises `ReplyError` listing what is wrong. A syntax error is none of that: it is the program's.
     """
     stated = extract_json(text)
+    if declined := read_declined(stated):
+        return declined
     stated.pop("code", None)
     try:
         written = run_program.checked({**stated, "code": extract_code(text, FUNCTION)})
     except ToolError as error:
         raise ReplyError(str(error)) from None
-    return written.model_dump(mode="json", exclude_defaults=True)
+    return WrittenProgram(written.model_dump(mode="json", exclude_defaults=True))

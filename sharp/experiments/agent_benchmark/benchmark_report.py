@@ -494,13 +494,32 @@ def _notes(data: BenchmarkReportData) -> Iterator[Note]:
 def _sections(data: BenchmarkReportData) -> Iterator[Section]:
     runs = data.runs
     yield Section("results", "Solved or not", tuple(_results(runs)))
-    yield Section("categories", "By category", (group_table(runs, "category"),))
+    by_category = _beside_published(group_table(runs, "category"), data.arms)
+    yield Section("categories", "By category", (by_category,))
     if runs["style"].nunique() > 1:
         yield Section("styles", "By style of the statement", (group_table(runs, "style"),))
     yield Section("costs", "What it took", (Paragraph(_COSTS), cost_table(runs)))
     names = tuple(dict.fromkeys(name for row in data.rows for name in row.figures))
     chains = (chain_figure(runs, data.baselines), chain_table(runs, data.baselines, names))
     yield Section("chains", "How they got there", (Paragraph(_CHAINS), *chains))
+
+
+def _beside_published(ours: Table, arms: Sequence[Arm]) -> Table:
+    """Return what arms solved by category beside what was published of the methods that their policies stand for."""
+    printed, names = published_tables(), short_names(arms)
+    policies = {names[arm.label]: arm.policy for arm in arms}
+    columns: dict[str, list[str]] = {}
+    for place, arm in enumerate(ours.columns[1:], start=1):
+        columns[arm] = [row[place] for row in ours.rows]
+        for method in (row for row in printed.rows if row.policy == policies.get(arm)):
+            counts = zip(method.solved, printed.cases, strict=True)
+            known = dict(zip(printed.categories, counts, strict=True))
+            columns[f"{method.method}, published"] = [
+                "{} of {}".format(*known[name]) if name in known else MISSING for name, *_ in ours.rows
+            ]
+    rows = tuple(zip((row[0] for row in ours.rows), *columns.values(), strict=True))
+    caption = f"{ours.caption}; what the paper printed is of other problems and one run, and not comparable"
+    return Table(("category", *columns), rows, tuple(columns), caption)
 
 
 def _results(runs: DataFrame) -> Iterator[Block]:

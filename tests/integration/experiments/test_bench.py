@@ -387,6 +387,8 @@ def test_the_page_says_who_played_what_is_missing_and_what_was_published(played:
         "The rule-based model, a program that knows these cases, stood in for models in every arm.",
         "1 trial not run yet",
         "not comparable with the figures above",
+        "| category | prog-act | PDE-Agent, published | o4-mini, published | Gemini, published | step-wise |",
+        "| heat | 1 of 1 | 17 of 18 | 14 of 18 | 15 of 18 |",
         "sound: an alarm that is false",
         "relative L2 error on a fixed held-out set is at most 0.001",
     ):

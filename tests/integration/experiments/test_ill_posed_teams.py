@@ -41,6 +41,12 @@ def test_a_team_that_misreads_nothing_asks_and_refuses_as_it_is_right_in_five_st
     assert {row[0] for row in by_style.rows} == set(styles)
 
 
+def test_who_writes_programs_asks_and_refuses_too(tmp_path: Path) -> None:
+    rows = ill_posed(planned(tmp_path / "bench", CASES, ["tool-generation", "single-model"]))
+    assert [row.outcome for row in rows] == [row.expected for row in rows]
+    assert {row.calls for row in rows} == {1}
+
+
 def test_who_always_does_the_same_is_marked_where_nobody_is_better(tmp_path: Path) -> None:
     """Without any checkpoint nobody asks: the fixed answers win."""
     plan = planned(tmp_path / "bench", CASES[:2], ["none"])

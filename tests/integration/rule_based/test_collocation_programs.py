@@ -135,7 +135,8 @@ def test_problems_that_take_more_have_no_program(name: str) -> None:
 
 def test_an_answer_says_where_the_program_is_for() -> None:
     problem = load_case("helmholtz-room").problem
-    written = parse_program(program_answer(problem))
+    written = parse_program(program_answer(problem)).parameters
+    assert written is not None
     assert written["bounds"] == [list(ends) for ends in problem.bounds.values()]
     assert written["fields"] == ["p"]
     assert "time" not in written

@@ -111,6 +111,21 @@ async def test_nobody_objects_to_wrong_mathematics_that_runs(
     assert await error_of(course, pool) > 1e-2
 
 
+@pytest.mark.parametrize("policy", [tool_generation, single_model])
+async def test_who_asks_or_refuses_writes_no_program(
+    policy: Callable[[AgentTeam], Any], tmp_path: Path
+) -> None:
+    asks = Scripted(['Open.\n```json\n{"ask_user": "How thick is the wall?"}\n```'])
+    course, team, _ = await play(policy, tmp_path / "asks", asks)
+    assert (course.ending, course.questions, team.calls) == (
+        "needs_clarification",
+        ("How thick is the wall?",),
+        1,
+    )
+    course, _, _ = await play(policy, tmp_path / "refuses", Scripted(['{"reject": "Time runs backwards."}']))
+    assert (course.ending, course.reason) == ("rejected", "Time runs backwards.")
+
+
 @pytest.mark.parametrize(
     ("answer", "says"),
     [

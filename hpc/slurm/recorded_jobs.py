@@ -158,8 +158,9 @@ class RecordedJobs(Slurm, ABC):
 
     def cancel(self, ids: Iterable[str]) -> None:
         """End jobs and all that they started; those that have not begun never will."""
-        records = self._records()
-        chosen = {job: records[job] for job, state in self._states(set(ids)).items() if not state.ended}
+        wanted, records = set(ids), self._records()
+        states = self._states(wanted) if wanted else {}
+        chosen = {job: records[job] for job, state in states.items() if not state.ended}
         for job in chosen:
             (self._folder / f"{job}.cancelled").touch()
         self._end(chosen)

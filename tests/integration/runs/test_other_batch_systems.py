@@ -88,6 +88,8 @@ def test_jobs_are_submitted_watched_and_cancelled(
     assert [line for line in WRITTEN[system] if line not in script] == []
     assert "n7" not in script
     assert client(system).find_by_token("t1") == (array,)
+    client(system).cancel([])
+    assert states()[2] is JobState.RUNNING
     client(system).cancel([array])
     until(lambda: states()[2] in (JobState.CANCELLED, JobState.FAILED, JobState.COMPLETED, JobState.UNKNOWN))
 

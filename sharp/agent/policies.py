@@ -6,7 +6,7 @@
 | step-wise | the same, with the Orchestrator after every step (arm of PDE-Agent's Table 2) |
 | none | the plan alone, to its end or its first failure (arm of Table 2) |
 | octo | no plan: the next step is chosen after each (OctoTools' loop) |
-| tool-generation | a program instead of tools, written again until it runs (OpenAlita's way) |
+| tool-generation | a program instead of tools, written again until it runs (OpenAlita, without its reuse of tools) |
 | single-model | one model, one program, run once |
 | translation | the problem is set up and checked, and not solved (the Translator of PDE-SHARP) |
 """

@@ -20,7 +20,7 @@ from sharp.document import (
     Table,
 )
 from sharp.evaluation.protocol import CandidateFailure, Convergence
-from sharp.report.configuration import command
+from sharp.report.configuration import command, setting
 from sharp.report.document import build_report
 from sharp.report.figures import error_panel, lineage_of
 from sharp.report.report_summary import headline
@@ -47,6 +47,20 @@ def evidence(finished):
 @pytest.fixture(scope="module")
 def report(evidence):
     return build_report(evidence)
+
+
+def test_a_model_stands_beside_the_name_under_which_its_server_answered(evidence):
+    def answered_as(effect, name):
+        return replace(effect, reply={**effect.reply, "served_by": name}) if effect.kind == "chat" else effect
+
+    record = evidence.record
+    served = {path: answered_as(effect, "Org/Model-7B-AWQ") for path, effect in record.effects.items()}
+    (table,) = (
+        block
+        for block in setting(replace(evidence, record=replace(record, effects=served))).blocks
+        if isinstance(block, Table) and "served as" in block.columns
+    )
+    assert {row[table.columns.index("served as")] for row in table.rows} == {"Org/Model-7B-AWQ"}
 
 
 def with_scores(state, **changes):

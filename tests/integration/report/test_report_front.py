@@ -15,6 +15,8 @@ from sharp.report.document import build_report
 from sharp.report.figures import front
 from sharp.report.files import write_report
 from sharp.report.report_data import ReportData
+from sharp.runs.effects import ProgressEvent
+from sharp.runs.progress import ProgressView
 from tests.helpers.documents.report_runs import Script, play
 from tests.helpers.models.scripted import evaluation
 
@@ -46,6 +48,17 @@ def test_the_front_is_drawn_and_listed_from_the_most_accurate_to_the_fastest(evi
     )
     errors = [point.median for point in panel.leaders[0].points]
     assert errors == sorted(errors, reverse=True)
+
+
+def test_the_terminal_tells_the_front_after_a_round_from_the_most_accurate_on(evidence: ReportData) -> None:
+    lines: list[str] = []
+    progress = ProgressView(evidence.run, lines.append)
+    progress.on_effect(ProgressEvent("barrier", "checkpoint", "cycle-1/round-3", evidence.state))
+    (told,) = (line.strip() for line in lines if "front of error" in line)
+    assert told.startswith("front of error against run time: h1.2.3d1 ")
+    assert [member.split()[0] for member in told.partition(": ")[2].split("; ")] == [
+        run.candidate for run in evidence.front
+    ]
 
 
 def test_programs_without_a_time_to_rely_on_are_not_drawn(tmp_path: Path) -> None:

@@ -80,7 +80,9 @@ def _ways_to_tell(problem: Problem, conditions: list[Document]) -> list[list[Doc
         return [conditions]
     if places != ["all"]:
         return [conditions, [{**conditions[0], "where": "all"}]]
-    apart = [{**conditions[0], "where": _place(problem, part)} for part in open_parts(problem)]
+    apart: list[Document] = [
+        {**conditions[0], "where": _place(problem, part)} for part in open_parts(problem)
+    ]
     return [conditions, apart]
 
 

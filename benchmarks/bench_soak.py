@@ -198,7 +198,8 @@ class RemoteSlurm(Slurm):
         return tuple(self._call("find", token))
 
     def _queue(self, run: object = None, *, ids: Iterable[str] = ()) -> list[Job]:  # noqa: ARG002
-        found = self._call("snapshot", sorted({job.partition("_")[0] for job in ids}))
+        arrays = sorted({job.partition("_")[0] for job in ids})
+        found = self._in_turn(lambda: self._call("snapshot", arrays))
         return [Job(job, JobState(state), "squeue") for job, state in found.items()]
 
     def cancel(self, ids: Iterable[str]) -> None:

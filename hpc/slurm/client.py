@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from hpc.slurm.commands import Commands
 from hpc.slurm.errors import SlurmError, SlurmMissing, SlurmRefused, SlurmUnreachable
@@ -36,6 +36,7 @@ from hpc.slurm.parsing import (
 )
 from hpc.slurm.states import JobState
 
+_Answer = TypeVar("_Answer")
 StatusSource = Literal["auto", "squeue", "sacct"]
 
 _IDS_A_COMMAND = 500  # ids of jobs are a dozen bytes each, a command line takes 128 kB
@@ -72,7 +73,7 @@ class _Listing:
 
 
 class Slurm:
-    """Slurm as this user sees it; snapshots ask squeue `per_minute` times at most, whoever wants them."""
+    """Slurm as this user sees it; squeue is run `per_minute` times at most in any minute, whoever wants to know."""
 
     def __init__(
         self,
@@ -80,11 +81,13 @@ class Slurm:
         *,
         source: StatusSource = "auto",
         per_minute: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self.commands = commands or Commands()
         self._source = source
         self._without_history = False
-        self._asking = threading.Lock()
+        self._asking = threading.RLock()
         self._asked = deque[float](maxlen=per_minute)
         self._wanted: dict[str, float] = {}
         self._listing = _Listing(frozenset(), None, ())
@@ -112,7 +115,7 @@ class Slurm:
         Those that squeue has forgotten are looked for in the accounts of the last `days`, where there are any.
         Raises `SlurmUnreachable` while it cannot be known.
         """
-        return _carriers(self._queue(self.commands.ask), token) or _carriers(self._recent(days), token)
+        return _carriers(self._queue(self._patiently), token) or _carriers(self._recent(days), token)
 
     def snapshot(self, ids: Iterable[str]) -> QueueSnapshot:
         """Return what is known of some jobs: by one squeue, and of those it does not list by one sacct.
@@ -141,7 +144,7 @@ class Slurm:
 
     def named(self, beginning: str) -> tuple[Job, ...]:
         """Return this user's jobs whose names begin so, as far as squeue lists them; raises `SlurmError`."""
-        return tuple(job for job in self._queue(self.commands.ask) if job.name.startswith(beginning))
+        return tuple(job for job in self._queue(self._patiently) if job.name.startswith(beginning))
 
     def memory_mb(self, ids: Iterable[str]) -> Mapping[str, int]:
         """Return, by accounting, the most memory that any process of each job held; raises `SlurmError`."""
@@ -224,16 +227,38 @@ class Slurm:
         if self._source == "sacct":
             return _Listing(ids, None, ())
         with self._asking:
-            most, now = self._asked.maxlen, time.monotonic()
-            if most is not None:  # an answer has to serve all who ask within a minute
+            now = self._clock()
+            if self._asked.maxlen is not None:  # an answer has to serve all who ask within a minute
                 self._wanted |= dict.fromkeys(ids, now)
                 self._wanted = {job: at for job, at in self._wanted.items() if now - at < _WANTED_S}
                 ids = frozenset(self._wanted)
-            if most is None or len(self._asked) < most or now - self._asked[0] >= _MINUTE_S:
+            if self._turn_in_s() <= 0:
                 notes = list[str]()
                 self._listing = _Listing(ids, _noting(notes, lambda: self._queue(ids=ids)), tuple(notes))
-                self._asked.append(time.monotonic())  # a question may arrive late, but not after its answer
             return self._listing
+
+    def _turn_in_s(self) -> float:
+        """Return the seconds until the queue may be asked again."""
+        if self._asked.maxlen is None or len(self._asked) < self._asked.maxlen:
+            return 0.0
+        return self._asked[0] + _MINUTE_S - self._clock()
+
+    def _in_turn(self, ask: Callable[[], _Answer]) -> _Answer:
+        """Ask the queue once, as soon as it may be asked, and count that."""
+        while True:
+            with self._asking:
+                if (wait_s := self._turn_in_s()) <= 0:
+                    try:
+                        return ask()
+                    finally:  # a question may arrive late, but not after its answer
+                        self._asked.append(self._clock())
+            self.commands.sleep(wait_s)
+
+    def _squeue(self, argv: Sequence[str]) -> str:
+        return self._in_turn(lambda: self._once(argv))
+
+    def _patiently(self, argv: Sequence[str]) -> str:
+        return self.commands.retry(lambda: self._squeue(argv))
 
     def _queue(
         self, run: Callable[[Sequence[str]], str] | None = None, *, ids: Iterable[str] = ()
@@ -246,7 +271,7 @@ class Slurm:
         for batch in _batches(arrays) if arrays else ([],):
             which = [f"--jobs={','.join(batch)}"] if batch else []
             try:
-                found += parse_squeue((run or self._once)([*argv, *which]))
+                found += parse_squeue((run or self._squeue)([*argv, *which]))
             except SlurmRefused as error:
                 if not batch or _UNKNOWN_ID not in str(error).lower():
                     raise

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from hpc.slurm.errors import SlurmMissing, SlurmUnreachable, failure
 
@@ -87,8 +88,8 @@ class Commands:
         """Return the path of a program, or None."""
         return shutil.which(program, path=self.environment.get("PATH"))
 
-    def run(self, argv: Sequence[str], *, limit_s: float, stdin: str = "") -> str:
-        """Run a command once and return its standard output; raises `SlurmError`."""
+    def run(self, argv: Sequence[str], *, limit_s: float, stdin: str = "", folder: Path | None = None) -> str:
+        """Run a command once, in a folder, and return its standard output; raises `SlurmError`."""
         program = self.find(argv[0])
         if program is None:
             raise SlurmMissing(f"There is no command {argv[0]!r}. {INSTALLATION}.")
@@ -97,6 +98,7 @@ class Commands:
                 [program, *argv[1:]],
                 input=stdin,
                 env=clean_environment(self.environment),
+                cwd=folder,
                 capture_output=True,
                 encoding="utf-8",
                 errors="surrogateescape",
@@ -113,9 +115,13 @@ class Commands:
 
     def ask(self, argv: Sequence[str]) -> str:
         """Run a command that changes nothing, or may be repeated; raises `SlurmError`."""
+        return self.retry(lambda: self.run(argv, limit_s=self.question_s))
+
+    def retry(self, attempt: Callable[[], str]) -> str:
+        """Try again after each pause while Slurm does not answer; raises `SlurmError`."""
         for pause in self.pauses_s:
             try:
-                return self.run(argv, limit_s=self.question_s)
+                return attempt()
             except SlurmUnreachable:
                 self.sleep(pause)
-        return self.run(argv, limit_s=self.question_s)
+        return attempt()

@@ -95,7 +95,9 @@ class Executor(BatchSchedulerExecutor, ABC):
         return self._run(cmd)
 
     def _run(self, argv: Sequence[str], stdin: str = "") -> str:
-        return self._commands.run(argv, limit_s=self._commands.submission_s, stdin=stdin)
+        # Batch systems put what they or a job print themselves where a job was submitted, whatever its script says.
+        limit_s, folder = self._commands.submission_s, self.work_directory
+        return self._commands.run(argv, limit_s=limit_s, stdin=stdin, folder=folder)
 
     def _start_queue_poll_thread(self) -> Any:
         return _NoThread()

@@ -113,9 +113,7 @@ class PsijJobs(RecordedJobs):
     def _status(self, natives: Collection[str]) -> dict[str, JobState] | None:
         """Return the states of jobs that the batch system lists, None where it does not answer."""
         try:
-            printed = self.commands.run(
-                self._executor.get_status_command(natives), limit_s=self.commands.question_s
-            )
+            printed = self._squeue(self._executor.get_status_command(natives))
         except (
             SlurmRefused
         ) as error:  # for a job that it has forgotten; what it knows of the others it has printed

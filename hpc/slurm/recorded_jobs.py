@@ -39,6 +39,7 @@ _OWN_VARIABLES = ("PBS_JOBID", "LSB_JOBID", "FLUX_ENCLOSING_ID")
 _RUN = """\
 trap : TERM USR2 INT
 exec >> "$2" 2>&1
+cd {here}
 job={array}${{1:+_$1}}
 export SLURM_JOB_ID="$job" SLURM_NTASKS=1 SLURM_PROCID=0
 unset SLURM_ARRAY_JOB_ID SLURM_ARRAY_TASK_ID SLURM_RESTART_COUNT
@@ -120,7 +121,9 @@ class RecordedJobs(Slurm, ABC):
         body, run = (self._folder / f"{array}.{kind}" for kind in ("sh", "run"))
         write_atomic(body, script.encode())
         own = "".join(f"${{{name}:-" for name in _OWN_VARIABLES) + "$$" + "}" * len(_OWN_VARIABLES)
-        places = {"folder": quote(str(self._folder.absolute())), "script": quote(str(body.absolute()))}
+        # As with Slurm, a job works where its campaign was launched.
+        absolute = {"folder": self._folder, "script": body, "here": Path()}
+        places = {name: quote(str(path.absolute())) for name, path in absolute.items()}
         write_atomic(run, _RUN.format(array=array, own=own, revoked=_REVOKED, **places).encode())
         return run
 

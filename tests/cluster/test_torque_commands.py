@@ -26,8 +26,13 @@ exit "$SLURM_ARRAY_TASK_ID"
 
 
 @pytest.mark.skipif(shutil.which("qsub") is None, reason="apt-get install slurm-wlm-torque")
-def test_jobs_of_the_torque_wrappers_are_known_by_their_files(cluster: PrivateSlurm, tmp_path: Path) -> None:
+def test_jobs_of_the_torque_wrappers_are_known_by_their_files(
+    cluster: PrivateSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Their `qstat` prints no JSON, so states come from the files alone; a whole job goes through qsub and qdel."""
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
     client = PsijJobs(
         "pbs_classic", tmp_path / "jobs", Commands(environment=cluster.environment, pauses_s=())
     )
@@ -42,3 +47,4 @@ def test_jobs_of_the_torque_wrappers_are_known_by_their_files(cluster: PrivateSl
     assert (tmp_path / f"{jobs[1]}.out").read_text() == f"{array} 1\n"
     client.cancel([array])
     until(lambda: not cluster.command("squeue", "-h"))
+    assert list(here.iterdir()) == [], "nothing of a job lands in the user's directory"

@@ -2,7 +2,8 @@
 
 `qsub`, `bsub` and `flux` submit; `qstat`, `bjobs` and `flux jobs` list; `qdel`, `bkill` and `flux cancel` end. A
 file `fault` in the folder makes the next submission fail: `lost` (taken, not answered), `away`, `full`, `refused`.
-A file `down` lets the system answer nothing. Job ids and outputs have the form that PSI/J expects of the real commands.
+A file `down` lets the system answer nothing. What a job prints lands where it was submitted.
+Job ids and outputs have the form that PSI/J expects of the real commands.
 """
 
 from __future__ import annotations
@@ -44,14 +45,15 @@ def submit(command: str, script: str) -> None:
     if what in ("away", "full", "refused"):
         fail(FAULTS[what])
     (FOLDER / f"{job}.job").write_text(script)
-    process = subprocess.Popen(
-        ["bash", str(FOLDER / f"{job}.job")],
-        env={**os.environ, OWN[command]: job},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    with Path(f"{job}.o").open("w") as output:
+        process = subprocess.Popen(
+            ["bash", str(FOLDER / f"{job}.job")],
+            env={**os.environ, OWN[command]: job},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
     (FOLDER / f"{job}.pid").write_text(str(process.pid))
     if what == "lost":
         fail(FAULTS[what])

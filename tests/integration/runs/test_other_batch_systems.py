@@ -32,7 +32,7 @@ SCRIPT = """\
 #SBATCH --account=project
 #SBATCH --exclude=n7
 #SBATCH --W="group_list=team"
-echo "$SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID" | tee -a {folder}/begun
+echo "$SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID $PWD" | tee -a {folder}/begun
 [ "$SLURM_ARRAY_TASK_ID" = 2 ] && sleep 600
 exit "$SLURM_ARRAY_TASK_ID"
 """
@@ -74,8 +74,15 @@ def client(tmp_path: Path, fakes: Path) -> Callable[[str], PsijJobs]:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_jobs_are_submitted_watched_and_cancelled(
-    system: str, client: Callable[[str], PsijJobs], fakes: Path, tmp_path: Path
+    system: str,
+    client: Callable[[str], PsijJobs],
+    fakes: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
     array = client(system).submit(SCRIPT.format(folder=tmp_path), token="t1")
     jobs = [f"{array}_{number}" for number in range(3)]
 
@@ -83,7 +90,8 @@ def test_jobs_are_submitted_watched_and_cancelled(
         return [client(system).snapshot([array]).state(job) for job in jobs]
 
     until(lambda: states() == [JobState.COMPLETED, JobState.FAILED, JobState.RUNNING])
-    assert (tmp_path / f"{jobs[1]}.out").read_text() == f"{array} 1\n"
+    assert (tmp_path / f"{jobs[1]}.out").read_text() == f"{array} 1 {here}\n"
+    assert list(here.iterdir()) == [], "nothing of a job lands in the user's directory"
     script = next(fakes.glob("*.job")).read_text().translate({39: None, 34: None})
     assert [line for line in WRITTEN[system] if line not in script] == []
     assert "n7" not in script

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import random
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 import pytest
 
-from hpc.slurm import AdaptivePoller, Job, JobState, QueueSnapshot, Slurm
+from hpc.slurm import (
+    AdaptivePoller,
+    Commands,
+    Job,
+    JobState,
+    QueueSnapshot,
+    Slurm,
+    SlurmError,
+    SlurmUnreachable,
+)
 
 
 class Counting(Slurm):
@@ -84,7 +96,7 @@ class Listing(Slurm):
         self.questions: list[set[str]] = []
 
     def _queue(self, run: object = None, *, ids: Iterable[str] = ()) -> list[Job]:
-        self.questions.append({*ids})
+        self._in_turn(lambda: self.questions.append({*ids}))
         return [Job(job, JobState.PENDING, "squeue") for job in ids]
 
 
@@ -97,3 +109,40 @@ def test_a_rationed_answer_serves_all_who_ask_and_says_whom_it_is_not_about() ->
     assert (new.state("18"), new.state("19")) == (JobState.PENDING, JobState.UNKNOWN)
     assert "not about 1 jobs" in "".join(new.notes), "an unknown job is not one that has ended"
     assert slurm.questions == [{"17"}, {"17", "18"}]
+
+
+@dataclass(frozen=True)
+class Late(Commands):
+    """A cluster that gets each question between its being asked and its answer; `now` is the time of both."""
+
+    now: list[float] = field(default_factory=lambda: [0.0])
+    arrivals: list[float] = field(default_factory=list)
+    chance: random.Random = field(default_factory=lambda: random.Random(7))
+
+    def run(self, argv: Sequence[str], **_: object) -> str:
+        assert argv[0] == "squeue"
+        before, takes = self.chance.choice([0.0, 0.1, 29.0]), self.chance.choice([0.0, 0.5, 30.0])
+        self.arrivals.append(self.now[0] + min(before, takes))
+        self.now[0] += takes
+        if self.chance.random() < 0.3:
+            raise SlurmUnreachable("squeue gave no answer.")
+        return ""
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_minute_holds_more_than_six_questions_whatever_is_asked_when(seed: int) -> None:
+    now, chance = [0.0], random.Random(seed)
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    late = Late(now=now, chance=chance, sleep=sleep)
+    slurm = Slurm(late, source="squeue", per_minute=6, clock=lambda: now[0])
+    asks = [lambda: slurm.snapshot(["17"]), lambda: slurm.named("x"), lambda: slurm.find_by_token("t")]
+    while now[0] < 3600:
+        with suppress(SlurmError):
+            chance.choices(asks, weights=[20, 1, 1])[0]()
+        now[0] += chance.choice([0.0, 0.0, 0.001, 1.0, 9.999, 59.9])
+    assert len(late.arrivals) > 100
+    spans = [late.arrivals[k + 6] - late.arrivals[k] for k in range(len(late.arrivals) - 6)]
+    assert min(spans) > 60 - 1e-9, "seven questions within one minute"

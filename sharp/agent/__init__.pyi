@@ -1,6 +1,6 @@
 from .chains import ToolChain as ToolChain
+from .chains import accepted_tool_chains as accepted_tool_chains
 from .chains import chain_of_document as chain_of_document
-from .chains import reference_tool_chain as reference_tool_chain
 from .export import PROBLEM as PROBLEM
 from .export import export_course as export_course
 from .export import summary_dict as summary_dict

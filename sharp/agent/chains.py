@@ -6,12 +6,14 @@ knowledge of the embedded rule-based model.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from sharp.agent.plans import OutputReference, PlanStep, ToolPlan
-from sharp.problems import Problem, to_document
+from sharp.problems import BoxDomain, Problem, open_parts, parts_at, split_where, to_document
 
 Document = Mapping[str, Any]
 _EQUATIONS = (
@@ -51,9 +53,44 @@ class _Chain:
         return step_id
 
 
-def reference_tool_chain(problem: Problem) -> ToolChain:
-    """Return the chain of a problem; to set up and use an exact solution is optional, as few statements give one."""
-    return chain_of_document(to_document(problem))
+def accepted_tool_chains(problem: Problem) -> tuple[ToolChain, ...]:
+    """Return the chains that solve a problem, the one by its specification first.
+
+    They differ in how conditions are told that hold on the whole boundary: at once, or part by part. To set up and use
+    an exact solution is optional, as few statements give one.
+    """
+    document = to_document(problem)
+    alike: dict[str, list[Document]] = {}
+    for condition in document.get("boundary") or ():
+        rest = {name: value for name, value in condition.items() if name != "where"}
+        alike.setdefault(json.dumps(rest, sort_keys=True), []).append(condition)
+    ways = product(*(_ways_to_tell(problem, conditions) for conditions in alike.values()))
+    return tuple(
+        chain_of_document({**document, "boundary": [condition for told in way for condition in told]})
+        for way in ways
+    )
+
+
+def _ways_to_tell(problem: Problem, conditions: list[Document]) -> list[list[Document]]:
+    """Return how conditions that differ in their place alone can be told."""
+    places = [str(condition.get("where", "")) for condition in conditions]
+    if not all(places) or any(split_where(place)[1] for place in places):
+        return [conditions]
+    if {part for place in places for part in parts_at(problem, place)} != set(open_parts(problem)):
+        return [conditions]
+    if places != ["all"]:
+        return [conditions, [{**conditions[0], "where": "all"}]]
+    apart: list[Document] = [
+        {**conditions[0], "where": _place(problem, part)} for part in open_parts(problem)
+    ]
+    return [conditions, apart]
+
+
+def _place(problem: Problem, part: str) -> str:
+    """Return a part of the boundary as a specification names it, to all digits."""
+    if isinstance(problem.domain, BoxDomain):
+        return f"{part[:-1]} = {problem.bounds[part[:-1]]['-+'.index(part[-1])]!r}"
+    return part
 
 
 def chain_of_document(document: Document, effort: Mapping[str, Any] | None = None) -> ToolChain:

@@ -14,6 +14,7 @@ from .diagnosis import diagnose as diagnose
 from .diagnosis import diagnose_file as diagnose_file
 from .diagnostics import Diagnostic as Diagnostic
 from .domain_checks import axis_parts as axis_parts
+from .domain_checks import split_where as split_where
 from .domains import BoxDomain as BoxDomain
 from .domains import PolygonDomain as PolygonDomain
 from .domains import RoundDomain as RoundDomain
@@ -80,6 +81,7 @@ from .restating import in_other_styles as in_other_styles
 from .sampling import depends_on_fields as depends_on_fields
 from .sampling import face as face
 from .sampling import integration as integration
+from .sampling import open_parts as open_parts
 from .sampling import opens as opens
 from .sampling import parts_at as parts_at
 from .sampling import periodic_axes as periodic_axes

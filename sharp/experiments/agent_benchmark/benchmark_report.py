@@ -47,9 +47,9 @@ from sharp.document import (
     share_text,
 )
 from sharp.errors import DataError
-from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
+from sharp.experiments.agent_benchmark.chain_scoring import PARAMETERS, template_baselines
 from sharp.experiments.agent_benchmark.held_out import TOLERANCE
-from sharp.experiments.agent_benchmark.metrics.structure import ConstantBaseline, constant_baselines
+from sharp.experiments.agent_benchmark.metrics.structure import ConstantBaseline
 from sharp.experiments.agent_benchmark.published import published_tables
 from sharp.experiments.agent_benchmark.trials import (
     Arm,
@@ -66,7 +66,6 @@ from sharp.experiments.run_summary import dtypes_of
 from sharp.experiments.tables import Column, groups, number, table, text
 from sharp.problems import BenchmarkCase, list_ill_posed, load_ill_posed
 
-PARAMETERS = "parameter accuracy"
 COSTS = {
     "calls": "calls",
     "prompt_tokens": "prompt tokens",
@@ -78,6 +77,7 @@ COSTS = {
     "plans": "plans",
 }
 _TEMPLATE = "fixed template"
+_FLOORS = "floors2"  # begins the names of files that are kept; goes up with what they hold
 _SHOWN = ("node F1", "edge F1", "edit", "structure", "completeness")
 
 
@@ -432,11 +432,11 @@ def kept_baselines(cases: Sequence[BenchmarkCase], folder: Path) -> dict[str, Co
     """Return what a constant answer scores over some cases, nothing for a single case; kept in a folder."""
     if len(cases) < 2:
         return {}
-    graphs = {case.id: AcceptedChain(case.problem).graph for case in cases}
     name = hashlib.sha256(repr([(case.id, case.problem.hash) for case in cases]).encode()).hexdigest()
-    path = folder / f"floors-{name[:12]}.json"
+    path = folder / f"{_FLOORS}-{name[:12]}.json"
     if not path.exists():
-        found = {figure: asdict(floor) for figure, floor in constant_baselines(graphs).items()}
+        floors = template_baselines({case.id: case.problem for case in cases})
+        found = {figure: asdict(floor) for figure, floor in floors.items()}
         write_atomic(path, json.dumps(found, indent=1).encode())
     return {figure: ConstantBaseline(**floor) for figure, floor in json.loads(path.read_bytes()).items()}
 

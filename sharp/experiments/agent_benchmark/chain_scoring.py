@@ -8,11 +8,11 @@ coordinates, an eigenvalue) is renamed in order. Titles, units and names of para
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
-from sharp.agent import GraphMemory, ToolChain, plans, reference_tool_chain
+from sharp.agent import GraphMemory, ToolChain, accepted_tool_chains, plans
 from sharp.errors import SpecificationError
 from sharp.experiments.agent_benchmark.metrics.derivatives import rebuilt
 from sharp.experiments.agent_benchmark.metrics.equivalence import Symbols
@@ -27,7 +27,11 @@ from sharp.experiments.agent_benchmark.metrics.parameters import (
     MappingGold,
     chain_accuracy,
 )
-from sharp.experiments.agent_benchmark.metrics.structure import score_chain
+from sharp.experiments.agent_benchmark.metrics.structure import (
+    ConstantBaseline,
+    constant_baselines,
+    score_chain,
+)
 from sharp.problems import (
     Derivative,
     Name,
@@ -41,8 +45,9 @@ from sharp.problems import (
     to_text,
 )
 
-# Few statements tell the solution; to do without it is no fault, and neither is to use it.
-_FREE_TOOLS = frozenset({"define_reference_solution", "compare_with_reference"})
+PARAMETERS = "parameter accuracy"
+_TEMPLATES = 20
+"""Cases, evenly taken, whose parameters are given for each other: comparing two takes about 30 ms."""
 _FREE = frozenset(
     {
         "title",
@@ -72,31 +77,67 @@ class ToolChainScore:
 
 
 @dataclass(frozen=True)
-class AcceptedChain:
-    """What a case accepts: its chain, with all that may be left out."""
+class AcceptedChains:
+    """What a case accepts: its chains, with all that may be left out; whoever is scored has the best match."""
 
     problem: Problem
 
     @cached_property
-    def chain(self) -> ToolChain:
-        """The chain; steps with the solution of the case are optional."""
-        chain = reference_tool_chain(self.problem)
-        free = {step.id for step in chain.plan.steps if step.tool in _FREE_TOOLS}
-        return replace(chain, optional=chain.optional | free)
+    def chains(self) -> tuple[ToolChain, ...]:
+        """The chains, the one by the specification first."""
+        return accepted_tool_chains(self.problem)
 
     @cached_property
-    def graph(self) -> ChainGraph:
-        """The tool-chain graph."""
-        return from_steps(_steps(self.chain.plan.steps, self.chain.parameters), self.chain.optional)
+    def graphs(self) -> tuple[ChainGraph, ...]:
+        """The tool-chain graph of each."""
+        return tuple(
+            from_steps(_steps(chain.plan.steps, chain.parameters), chain.optional) for chain in self.chains
+        )
 
     def process(self, memory: GraphMemory, found: Problem | None) -> ToolChainScore:
         """Score what has really run; `found` is the problem as it was understood, None where there is none."""
         told = translation(found or self.problem, self.problem)
-        executed = executed_steps(memory, lambda name, value: in_words_of(told, name, value))
-        nodes = zip(self.chain.plan.ids, self.graph.order, strict=True)
-        gold = gold_of(self.problem, {node: self.chain.parameters[step] for step, node in nodes})
-        accuracy = chain_accuracy(gold, executed, self.graph, symbols_of_case(self.problem))
-        return ToolChainScore(score_chain(from_steps(executed), self.graph), accuracy)
+        return self.best_match(executed_steps(memory, lambda name, value: in_words_of(told, name, value)))
+
+    def given(self, case: AcceptedChains) -> ToolChainScore:
+        """Score the chain of another case, in the names of this one."""
+        told, chain = translation(case.problem, self.problem), case.chains[0]
+        parameters = {
+            step: {name: in_words_of(told, name, value) for name, value in values.items()}
+            for step, values in chain.parameters.items()
+        }
+        return self.best_match(_steps(chain.plan.steps, parameters))
+
+    def best_match(self, executed: Sequence[ExecutedToolCall]) -> ToolChainScore:
+        """Return the score against the chain that is most completely there, of several that with most parameters."""
+        run, symbols, scores = from_steps(executed), symbols_of_case(self.problem), []
+        for chain, graph in zip(self.chains, self.graphs, strict=True):
+            nodes = zip(chain.plan.ids, graph.order, strict=True)
+            gold = gold_of(self.problem, {node: chain.parameters[step] for step, node in nodes})
+            accuracy = chain_accuracy(gold, executed, graph, symbols)
+            scores.append(ToolChainScore(score_chain(run, graph), accuracy))
+        return max(scores, key=lambda score: (score.figures["completeness"], score.parameters.share))
+
+
+def template_baselines(problems: Mapping[str, Problem]) -> dict[str, ConstantBaseline]:
+    """Return what the chain of a fixed case scores for all others, in every figure and in parameter accuracy.
+
+    The latter is found on at most 20 cases, evenly taken. Raises `DataError` with fewer than two cases.
+    """
+    cases = {name: AcceptedChains(problem) for name, problem in problems.items()}
+
+    @cache  # most cases share a few chains
+    def figures(template: ChainGraph, accepted: tuple[ChainGraph, ...]) -> Mapping[str, float]:
+        return max((score_chain(template, graph) for graph in accepted), key=lambda of: of["completeness"])
+
+    names = list(cases)
+    taken = names[:: -(-len(names) // _TEMPLATES)]
+    return {
+        **constant_baselines(
+            taken, lambda one, of: {PARAMETERS: cases[of].given(cases[one]).parameters.share}
+        ),
+        **constant_baselines(names, lambda one, of: figures(cases[one].graphs[0], cases[of].graphs)),
+    }
 
 
 def executed_steps(

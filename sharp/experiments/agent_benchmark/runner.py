@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from hpc.journal import EffectRecord, read_run
 from sharp.agent import PROGRAMS, GraphMemory, SessionResult, ToolError, run_session
-from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain
+from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChains
 from sharp.experiments.agent_benchmark.held_out import HeldOutReference, Score, held_out_reference, score
 from sharp.experiments.agent_benchmark.trial_folder import config_in, read_result, write_result
 from sharp.experiments.agent_benchmark.trials import (
@@ -52,15 +52,15 @@ def run_trial(trial: BenchmarkTrial, folder: Path, references: Path, cards: Card
         return failed_result(trial, f"{type(error).__name__}: {error}")
 
 
-_standards: dict[str, tuple[HeldOutReference, AcceptedChain] | Exception] = {}
+_standards: dict[str, tuple[HeldOutReference, AcceptedChains] | Exception] = {}
 """What this process judges solutions by, by the hash of the problem: a reference can take minutes, also to fail."""
 
 
-def _standard(case: BenchmarkCase, references: Path) -> tuple[HeldOutReference, AcceptedChain]:
+def _standard(case: BenchmarkCase, references: Path) -> tuple[HeldOutReference, AcceptedChains]:
     key = case.problem.hash
     if key not in _standards:
         try:
-            _standards[key] = held_out_reference(case, references), AcceptedChain(case.problem)
+            _standards[key] = held_out_reference(case, references), AcceptedChains(case.problem)
         except Exception as error:  # noqa: BLE001 - raised below, for every trial of the case
             _standards[key] = error
     found = _standards[key]
@@ -120,7 +120,7 @@ def outcome_of(session: SessionResult) -> IllPosedOutcome:
 def _scored(
     trial: BenchmarkTrial,
     truth: HeldOutReference,
-    accepted: AcceptedChain,
+    accepted: AcceptedChains,
     folder: Path,
     cards: Cards | None,
 ) -> TrialResult:

@@ -8,10 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sharp.agent.chains import ToolChain, reference_tool_chain
+from sharp.agent.chains import ToolChain, accepted_tool_chains
 from sharp.agent.memory import GraphMemory, ToolRecord
 from sharp.agent.settings import models_of_team
-from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChain, executed_steps
+from sharp.experiments.agent_benchmark.chain_scoring import (
+    PARAMETERS,
+    AcceptedChains,
+    executed_steps,
+    template_baselines,
+)
 from sharp.experiments.agent_benchmark.held_out import HeldOutReference, Score, held_out_reference, score
 from sharp.experiments.agent_benchmark.runner import run_trial
 from sharp.experiments.agent_benchmark.trials import Arm, BenchmarkTrial, TrialResult
@@ -134,46 +139,79 @@ def carried_out(chain: ToolChain) -> GraphMemory:
     "name", ["drum-tones", "heat-graded-rod", "heat-annulus-insulated-hole", "heat-l-plate", "burgers-plane"]
 )
 def test_the_chain_of_a_case_has_full_marks(name: str) -> None:
-    accepted = AcceptedChain(load_case(name).problem)
-    found = accepted.process(carried_out(accepted.chain), accepted.problem)
+    accepted = AcceptedChains(load_case(name).problem)
+    found = accepted.process(carried_out(accepted.chains[0]), accepted.problem)
     assert found.parameters.wrong == ()
     assert found.parameters.total > 5
     assert list(found.figures.values()) == pytest.approx([1.0] * len(found.figures))
 
 
+def test_a_condition_on_the_whole_boundary_may_be_told_at_once_or_part_by_part() -> None:
+    at_once = problem(ROD)
+    assert at_once.specification.boundary[0].where == "all"
+    apart = (
+        "{type: dirichlet, where: x = 0, field: u, value: 0}, {type: KIND, where: x = 1, field: u, value: 0}"
+    )
+    (only,) = [line for line in ROD.splitlines() if line.startswith("boundary")]
+    ends = problem(ROD, (only, "boundary: [" + apart.replace("KIND", "dirichlet") + "]"))
+    for case, told in ((at_once, ends), (ends, at_once)):
+        found = AcceptedChains(case).process(carried_out(accepted_tool_chains(told)[0]), told)
+        assert list(found.figures.values()) == pytest.approx([1.0] * len(found.figures))
+        assert found.parameters.wrong == ()
+    other_end = problem(ROD, (only, "boundary: [" + apart.replace("KIND", "neumann") + "]"))
+    assert (
+        AcceptedChains(at_once)
+        .process(carried_out(accepted_tool_chains(other_end)[0]), other_end)
+        .parameters.wrong
+    )
+
+
+def test_a_fixed_template_has_a_parameter_accuracy_too() -> None:
+    names = ["heat-graded-rod", "heat-l-plate", "drum-tones"]
+    problems = {name: load_case(name).problem for name in names}
+    floor = template_baselines(problems)[PARAMETERS]
+    of_template = [
+        AcceptedChains(problems[name]).given(AcceptedChains(problems[floor.template])).parameters.share
+        for name in names
+        if name != floor.template
+    ]
+    assert floor.best == pytest.approx(sum(of_template) / 2)
+    assert 0 < floor.mean <= floor.best < 1
+
+
 def test_parameters_are_judged_by_their_effect_and_under_any_names() -> None:
-    case = AcceptedChain(problem(ROD))
+    case = AcceptedChains(problem(ROD))
     other = problem(
         RENAMED, ("units: none", "parameters: {kappa: 1/5, long: 2/2}"), ("0.1*T_ss", "kappa/2*T_ss")
     )
-    found = case.process(carried_out(reference_tool_chain(other)), other)
+    found = case.process(carried_out(accepted_tool_chains(other)[0]), other)
     assert found.parameters.wrong == ()
     wrong = problem(
         RENAMED, ("units: none", "parameters: {kappa: 1/4, long: 1}"), ("0.1*T_ss", "kappa/2*T_ss")
     )
-    (only,) = case.process(carried_out(reference_tool_chain(wrong)), wrong).parameters.wrong
+    (only,) = case.process(carried_out(accepted_tool_chains(wrong)[0]), wrong).parameters.wrong
     assert only.path == "define_equations#1.equations[0]"
     assert only.reason == "is not equivalent"
 
 
 def test_only_steps_with_a_sound_result_count() -> None:
-    case = AcceptedChain(problem(ROD))
-    memory = carried_out(case.chain)
+    case = AcceptedChains(problem(ROD))
+    memory = carried_out(case.chains[0])
     last = memory.records[-1]
     failed = replace(
         memory, records=(*memory.records[:-3], replace(memory.records[-3], error="no"), *memory.records[-2:])
     )
     assert [step.id for step in executed_steps(memory)][-1] == last.step
     assert memory.records[-3].step not in [step.id for step in executed_steps(failed)]
-    none = case.process(GraphMemory(case.chain.plan), None)
+    none = case.process(GraphMemory(case.chains[0].plan), None)
     assert none.figures["node recall"] == 0
     assert none.parameters.share == 0
 
 
 def test_to_do_without_the_exact_solution_is_no_fault() -> None:
-    case = AcceptedChain(problem(ROD))
+    case = AcceptedChains(problem(ROD))
     unknown = problem(ROD.replace("reference: {kind: exact, value: {u: exp(-0.1*pi**2*t)*sin(pi*x)}}\n", ""))
-    found = case.process(carried_out(reference_tool_chain(unknown)), unknown)
+    found = case.process(carried_out(accepted_tool_chains(unknown)[0]), unknown)
     assert list(found.figures.values()) == pytest.approx([1.0] * len(found.figures))
     assert found.parameters.wrong == ()
 

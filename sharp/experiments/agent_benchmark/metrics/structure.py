@@ -9,9 +9,9 @@ printed there.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from statistics import fmean
 from typing import Literal
 
@@ -240,8 +240,10 @@ class ConstantBaseline:
     template: str
 
 
-def constant_baselines(cases: Mapping[str, ChainGraph]) -> dict[str, ConstantBaseline]:
-    """Return what a fixed answer scores in every figure of `score_chain`, given the gold chain of every case.
+def constant_baselines(
+    cases: Collection[str], scores: Callable[[str, str], Mapping[str, float]]
+) -> dict[str, ConstantBaseline]:
+    """Return what a fixed answer scores in every figure; `scores` is told a template and the case that it is given for.
 
     Raises `DataError` with fewer than two cases.
     """
@@ -249,14 +251,10 @@ def constant_baselines(cases: Mapping[str, ChainGraph]) -> dict[str, ConstantBas
         raise DataError(
             f"a constant-answer baseline needs the tool chains of at least two cases, found {len(cases)}"
         )
-    score = cache(score_chain)  # most cases share a few chains
-    scores = {
-        template: [score(chain, other) for case, other in cases.items() if case != template]
-        for template, chain in cases.items()
-    }
-    found = {}
-    for name in next(iter(scores.values()))[0]:
-        means = {case: fmean(each[name] for each in of_case) for case, of_case in scores.items()}
+    found = {template: [scores(template, case) for case in cases if case != template] for template in cases}
+    baselines = {}
+    for name in next(iter(found.values()))[0]:
+        means = {case: fmean(each[name] for each in of_case) for case, of_case in found.items()}
         template = max(means, key=means.__getitem__)
-        found[name] = ConstantBaseline(fmean(means.values()), means[template], template)
-    return found
+        baselines[name] = ConstantBaseline(fmean(means.values()), means[template], template)
+    return baselines

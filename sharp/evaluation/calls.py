@@ -93,18 +93,23 @@ class CallPlan:
             "arguments": [*first.arrays, *first.parameters],
         }
 
-    def description(self) -> dict[str, Any]:
-        """Return the plain form of all calls, which the harness reads once the first of them has its inputs."""
-        calls = [
-            {
-                "name": call.name,
-                "arrays": {port: input_file(call, port) for port in call.arrays},
-                "parameters": dict(call.parameters),
-                "returns": dict(call.returns),
-            }
-            for call in self.sequence()
-        ]
-        return {"calls": calls, "grace_s": self.grace_s}
+    def further(self) -> dict[str, Any]:
+        """Return what the harness reads once the result of the first call was taken: the names of the others."""
+        return {"names": [call.name for call in self.sequence()[1:]], "grace_s": self.grace_s}
+
+
+def description(call: SolverCall) -> dict[str, Any]:
+    """Return the plain form of a call, which the harness reads with its inputs."""
+    return {
+        "arrays": {port: input_file(call, port) for port in call.arrays},
+        "parameters": dict(call.parameters),
+        "returns": dict(call.returns),
+    }
+
+
+def description_file(call: SolverCall) -> str:
+    """Return the name of the file that describes a call."""
+    return f"call-{call.name}.json"
 
 
 def input_file(call: SolverCall, port: str) -> str:

@@ -22,7 +22,16 @@ from numpy.typing import NDArray
 from hpc.errors import InfrastructureError
 from hpc.journal import encode_text
 from hpc.sandbox import SandboxLimits, SandboxResult
-from sharp.evaluation.calls import CallPlan, SolverCall, call_times, input_file, load_time, relative_distance
+from sharp.evaluation.calls import (
+    CallPlan,
+    SolverCall,
+    call_times,
+    description,
+    description_file,
+    input_file,
+    load_time,
+    relative_distance,
+)
 from sharp.evaluation.code import libraries_imported
 from sharp.evaluation.machine import (
     GpuLibrary,
@@ -168,11 +177,11 @@ class InputProvider:
     """Gives a call its inputs and takes its results, each once; the clock of the call runs from the one to the other.
 
     `ready <call>` of the harness is answered `call <call>` once the inputs are in its folder: what a module does while
-    it is loaded cannot be about inputs that it has not got, nor about which calls there will be. `done <call>` is
-    answered `kept <call>` once what lies there as its results has been copied to another folder: what a program does
-    afterwards cannot change them. Where the candidate's process prevents that it gets its inputs, by something in their
-    place or by filling the disk, the answer is `refused <call>: <why>`; where the machine does, it is an
-    `InfrastructureError`.
+    it is loaded cannot be about inputs that it has not got. `done <call>` is answered `kept <call>` once what lies
+    there as its results has been copied to another folder: what a program does afterwards cannot change them. Which
+    calls follow the first is told only then: during that call nothing but the shapes of its inputs tells of the split.
+    Where the candidate's process prevents that it gets its inputs, by something in their place or by filling the disk,
+    the answer is `refused <call>: <why>`; where the machine does, it is an `InfrastructureError`.
     """
 
     def __init__(self, scratch: Path, kept: Path, work: CallPlan) -> None:
@@ -193,14 +202,15 @@ class InputProvider:
             if name not in self._over:
                 self._over.add(name)
                 keep_files(self._calls[name], self._scratch, self._kept)
+                if self._calls[name] is self._work.calls[0]:
+                    self._tell_others()
             return f"kept {name}"
         return None
 
     def _give(self, call: SolverCall) -> str:
         try:
-            if call is self._work.calls[0]:
-                with (self._scratch / "calls.json").open("x") as plan:
-                    json.dump(self._work.description(), plan)
+            with (self._scratch / description_file(call)).open("x") as file:
+                json.dump(description(call), file)
             for port, array in call.arrays.items():
                 # Nothing that lies there is written to.
                 with (self._scratch / input_file(call, port)).open("xb") as stream:
@@ -210,6 +220,14 @@ class InputProvider:
             check_still_space(self._scratch, self._work, f"{self._scratch} could not be filled: {why}.")
             return f"refused {call.name}: {why}"
         return f"call {call.name}"
+
+    def _tell_others(self) -> None:
+        """List the further calls; where something lies in the place of the list they are not made, and so fail."""
+        try:
+            with (self._scratch / "calls.json").open("x") as file:
+                json.dump(self._work.further(), file)
+        except OSError as error:
+            check_still_space(self._scratch, self._work, f"{self._scratch} could not be filled: {error}.")
 
 
 @dataclass(frozen=True)

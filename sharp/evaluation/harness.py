@@ -1,12 +1,13 @@
 """Runs one candidate solver: a script that is copied into the sandbox and knows nothing of the rest.
 
-It reads `solver.py` and `interface.json` in the working folder and makes the calls that `calls.json` lists, which is
-there with the inputs of the first, the one that counts. On the private pipe it announces `load`, then for each call
-`ready <call>`, upon which it is answered `call <call>` and finds the inputs in the folder. It leaves
-`report-<call>.json` and, for every array of the agreed form that came back, the values as `output-<call>-<name>.bin`,
-says `done <call>`, and is answered `kept <call>` once these files have been taken away. So time is measured outside,
-until nothing can change the result any more, and no code sees inputs, or which calls there will be, before it runs. It
-is trusted only until the candidate's code is loaded: whatever it leaves is checked again by the scorer.
+It reads `solver.py` and `interface.json` in the working folder and makes the call that counts, then those that
+`calls.json` lists, which is there once the result of the first was taken. On the private pipe it announces `load`, then
+for each call `ready <call>`, upon which it is answered `call <call>` and finds `call-<call>.json` and the inputs in the
+folder. It leaves `report-<call>.json` and, for every array of the agreed form that came back, the values as
+`output-<call>-<name>.bin`, says `done <call>`, and is answered `kept <call>` once these files have been taken away. So
+time is measured outside, until nothing can change the result any more, and no code sees inputs before it runs, or which
+calls there will be before the first has counted. It is trusted only until the candidate's code is loaded: whatever it
+leaves is checked again by the scorer.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def main() -> None:
     started = time.monotonic()
     if bench.attempt(interface["first"]) is None:
         redirect_output()
-        work = bench.plan()
-        others = [call["name"] for call in work["calls"][1:]]
+        work = json.loads((folder / "calls.json").read_text())
+        others = work["names"]
         if work["grace_s"] is not None:  # further calls may not take much longer than the first
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             fair_s = len(others) * (time.monotonic() - started)
@@ -97,17 +98,10 @@ class SolverHarness:
     def __init__(self, folder: Path, function: str, arguments: Sequence[str]) -> None:
         self._folder = folder
         self._function, self._arguments = function, arguments
-        self._plan: dict[str, Any] = {}
         self._inputs: dict[str, Array] = {}
         self._announce: TextIO = os.fdopen(int(os.environ["SANDBOX_EVENTS_FD"]), "w", buffering=1)
         self._answers: TextIO = os.fdopen(int(os.environ["SANDBOX_ANSWERS_FD"]))
         self._solver: Callable[..., Any] | None = None
-
-    def plan(self) -> dict[str, Any]:
-        """Return the calls as they were listed when the first of them was made."""
-        if not self._plan:
-            self._plan = json.loads((self._folder / "calls.json").read_text())
-        return self._plan
 
     def attempt(self, name: str) -> dict[str, str] | None:
         """Make one call and leave its outcome; return its failure."""
@@ -136,7 +130,7 @@ class SolverHarness:
             raise CandidateError(
                 "sandbox_violation", f"Its inputs could not be put into its folder ({answer})."
             )
-        call = next(call for call in self.plan()["calls"] if call["name"] == name)
+        call = json.loads((self._folder / f"call-{name}.json").read_text())
         arrays = [self._input(file).copy() for file in call["arrays"].values()]
         returned = collect(solver(*arrays, *call["parameters"].values()), call["returns"])
         for port, (_, array) in returned.items():

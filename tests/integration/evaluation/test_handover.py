@@ -44,7 +44,11 @@ def test_each_call_gets_its_own_inputs_when_it_is_ready(scratch: Path, kept: Pat
     assert names(scratch) == []
     for call in ("scored", "repeat-1", "other"):
         assert answer(f"ready {call}") == f"call {call}"
-    assert names(scratch) == ["calls.json", "input-other-a.npy", "input-repeat-1-a.npy", "input-scored-a.npy"]
+    calls = ("other", "repeat-1", "scored")
+    assert names(scratch) == [
+        *(f"call-{call}.json" for call in calls),
+        *(f"input-{call}-a.npy" for call in calls),
+    ]
     np.testing.assert_array_equal(np.load(scratch / "input-other-a.npy"), np.ones(2))
     assert not np.array_equal(np.load(scratch / "input-repeat-1-a.npy"), FIRST.arrays["a"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,6 +34,39 @@ def test_only_the_scored_call_is_printed(run):
     smoke = run(split="smoke")
     assert smoke.stdout == "samples [32, 40] times 5 dt=5e-2, n_steps: 40\n"
     assert [check.name for check in smoke.checks] == ["second grid", "non-uniform times"]
+
+
+SPY = """
+import os, sys
+from pathlib import Path
+def look(*shapes):
+    files = sorted(path for path in Path().rglob("*") if path.is_file())
+    texts = [path.read_text() for path in files if path.suffix == ".json"]
+    print("|", *shapes, sys.argv, [(str(path), path.stat().st_size) for path in files], texts)
+    print(sorted(os.environ), sorted(sys.modules), len(os.listdir("/proc/self/fd")), sys.orig_argv)
+look()
+def solver(u0_batch, t_coordinate, beta):
+    look(u0_batch.shape, t_coordinate.shape)
+    return u0_batch[:, None] + 0 * t_coordinate[:, None]
+"""
+
+
+def test_until_its_result_counts_a_program_sees_of_the_split_only_the_shapes_of_its_inputs(
+    workshop, tmp_path
+):
+    """With as many samples and times in each, nothing tells a smoke test, a validation and a timed test apart."""
+    data, seen = waves(tmp_path, times=5), set()
+    for split, rows, options in (
+        ("smoke", (4, 8), {}),
+        ("validation", (4, 8), {"measures": ("two_grid",)}),
+        ("test", (0, 4), {"repeats": 3}),
+    ):
+        asked = replace(task(data, SPY, split=split, **options), samples=rows)
+        found = evaluate(asked, workshop).evaluation
+        assert found.ok, found.failure
+        assert found.stdout.count("|") == 2
+        seen.add(found.stdout)
+    assert len(seen) == 1, seen
 
 
 def test_a_faithful_solver_passes_all_checks_of_a_smoke_test(run):

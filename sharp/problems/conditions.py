@@ -15,7 +15,6 @@ from sharp.problems.domain_checks import axis_parts, holding, indicator, point_t
 from sharp.problems.domains import BoxDomain
 from sharp.problems.expressions import Node
 from sharp.problems.grammar import evaluate_tree, parse_equation_tree, parse_tree
-from sharp.problems.plane_domains import PlaneDomain
 from sharp.yaml_source import Path
 
 # Conditions whose values and factors may depend on the fields at the boundary.
@@ -234,6 +233,8 @@ def _places(checked: ValidationContext, axes: Iterable[str]) -> list[str]:
     assert checked.domain is not None, "places are read once there is a domain"
     if isinstance(checked.domain, BoxDomain):
         return ["all", *(f"{axis} = {end:g}" for axis in axes for end in checked.bounds[axis])]
+    from sharp.problems.plane_domains import PlaneDomain
+
     whole = ["outer"] if isinstance(checked.domain, PlaneDomain) else []
     return list(dict.fromkeys(["all", *whole, *checked.domain.parts]))
 

@@ -36,7 +36,10 @@ def made_run(path: Path, **budget: Any) -> Path:
         "format": 3,
         "problem": {"id": "advection", "hash": "0"},
         "models": {"rule-based": load_card("rule-based").model_dump(mode="json")},
-        "config": {"budget": BudgetOptions(**budget).model_dump(mode="json")},
+        "config": {
+            "budget": BudgetOptions(**budget).model_dump(mode="json"),
+            "models": {"judges": ["rule-based"]},
+        },
     }
     (path / "run.yaml").write_text(yaml.safe_dump(manifest))
     return path

@@ -63,7 +63,7 @@ def test_one_row_a_cell_with_all_columns() -> None:
     rows = frame(LINES)
     assert list(rows.columns[:4]) == ["cell", "models", "seed", "evaluation.x64"]
     assert rows.columns[-1] == "path"
-    assert set(rows.columns) >= set(describe_columns().index) - {"failures", "effects"}
+    assert set(rows.columns) >= set(describe_columns().index) - {"failures", "effects", "trial"}
     row = plain_rows(rows)[0]
     assert (row["cell"], row["models"], row["seed"], row["evaluation.x64"]) == ("a-s0", "a", 0, None)
     assert (row["failed_exception"], row["failed_timeout"], row["failed_memory"]) == (2, 1, 0)

@@ -49,7 +49,7 @@ FIRST = "100"
 def slurm(monkeypatch: pytest.MonkeyPatch) -> RememberingSlurm:
     """A Slurm whose first job is ours."""
     taken = RememberingSlurm()
-    monkeypatch.setattr("hpc.slurm.campaign.Slurm", lambda **_: taken)
+    monkeypatch.setattr("hpc.slurm.campaign.Slurm", lambda *_, **__: taken)
     monkeypatch.setattr(controller, "_PAUSE_S", 0.01)
     monkeypatch.setattr(controller, "_RETRY_S", 0.01)
     monkeypatch.setattr(controller, "_STORAGE_PAUSES_S", (0.01, 0.1))

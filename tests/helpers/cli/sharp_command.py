@@ -54,7 +54,7 @@ class Sharp:
 
     def environment(self) -> dict[str, str]:
         own = {"SHARP_DATA": str(self.folder / "data"), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-        kept = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "SHARP_CACHE")
+        kept = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "SHARP_CACHE", "SHARP_SECRET_SEED")
         inherited = {name: os.environ[name] for name in kept if name in os.environ}
         return inherited | own | self.variables
 

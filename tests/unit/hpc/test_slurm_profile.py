@@ -158,7 +158,10 @@ def test_a_draft_chooses_gpus_for_solvers_and_time_for_the_controller(tmp_path: 
 
 def test_a_draft_asks_for_no_more_jobs_at_once_than_there_are_places(tmp_path: Path) -> None:
     text = draft_profile("here", [partition("main", nodes=3)], {})
-    assert load_cluster(written(tmp_path, text)).dispatch.max_workers == 3
+    drafted = load_cluster(written(tmp_path, text))
+    assert drafted.dispatch.max_workers == 3
+    roles = drafted.roles
+    assert {role.gpus for role in (roles.controller, roles.server, roles.evaluate)} == {0}, "none are there"
 
 
 def test_nothing_is_drafted_from_a_cluster_that_is_down() -> None:

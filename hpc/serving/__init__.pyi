@@ -4,6 +4,7 @@ from .health import ServerMetrics as ServerMetrics
 from .plan import OFFLINE as OFFLINE
 from .plan import ServerPlan as ServerPlan
 from .plan import VllmModel as VllmModel
+from .plan import renew_before_s as renew_before_s
 from .plan import server_script as server_script
 from .plan import vllm_command as vllm_command
 from .pool import ServerFailed as ServerFailed

@@ -28,7 +28,8 @@ class ServerPlan:
     """How one replica of a model is served: on `nodes` nodes with `gpus_per_node` GPUs each.
 
     In `command`, the arguments `{host}`, `{port}`, `{name}`, `{meeting_port}` and `{python}` stand for what is found
-    on the node. `environment` is that of the job, beside what its role has. `remarks` head the batch script.
+    on the node. `environment` is that of the job, beside what its role has. `remarks` head the batch script. `renewal`
+    is run in the job before its time is up, where no controller asks for a successor.
     """
 
     model: str
@@ -40,6 +41,7 @@ class ServerPlan:
     gpus_per_node: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    renewal: tuple[str, ...] = ()
 
     @property
     def gpus(self) -> int:
@@ -71,6 +73,7 @@ def server_script(
         "watch": timing.health_check_interval,
         "idle": timing.idle_timeout,
         "drain": drain_s(campaign, plan),
+        "renew": renew_before_s(campaign, plan),
     }
     supervisor = python_command(
         cluster,
@@ -79,6 +82,7 @@ def server_script(
         *("--model", plan.model, "--served-name", plan.served_name),
         *("--address", timing.address, "--nodes", str(plan.nodes)),
         *(f"--{name}={seconds}" for name, seconds in times.items()),
+        f"--renewal={shlex.join(plan.renewal)}",
     )
     script = role_script(
         cluster,

@@ -13,11 +13,13 @@ import argparse
 import asyncio
 import logging
 import os
+import shlex
 import shutil
 import signal
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -54,7 +56,7 @@ class ServeRequest:
     `model` is what the campaign calls the model, `served_name` what the server does; `command` is the server's, with
     `{host}` and `{port}`. `time_s` is the whole time of the job. The server has to answer within `ready_s`, is probed
     every `watch_s`, and ends after `idle_s` without requests; for the last `drain_s` it takes none and finishes those
-    that it has.
+    that it has. Where `renewal` is a command, it is run `renew_s` before the end of the job, to ask for a successor.
     """
 
     folder: Path
@@ -69,6 +71,8 @@ class ServeRequest:
     watch_s: float
     idle_s: float
     drain_s: float
+    renew_s: float
+    renewal: str
 
 
 class StartFailed(InfrastructureError):
@@ -94,16 +98,33 @@ class Supervisor:
     async def run(self) -> int:
         """Serve, and return the exit code of the job: 1 where the server failed."""
         with stop_event((signal.SIGTERM, signal.SIGINT, signal.SIGUSR2)) as self._told:
+            renewing = asyncio.create_task(self._renew())
             try:
                 why, failed = await self._serve(), False
             except HpcError as error:
                 why, failed = str(error), True
+            finally:
+                renewing.cancel()
             log.log(logging.ERROR if failed else logging.INFO, "the end: %s", why)
             end = ServerExit(
                 self.worker, self._order.model, self._began, time.time(), self._served, failed, why
             )
             record_end(self._order.folder, end)
         return int(failed)
+
+    async def _renew(self) -> None:
+        """Have a successor asked for in time; it ends with the job."""
+        command = shlex.split(self._order.renewal)
+        if not command:
+            return
+        await asyncio.sleep(self._ends - self._order.renew_s - time.time())
+        log.info("asking for a successor: %s", self._order.renewal)
+        asking = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL)
+        try:
+            log.info("asking for a successor ended with code %d", await asking.wait())
+        finally:
+            with suppress(ProcessLookupError):
+                asking.terminate()
 
     async def _serve(self) -> str:
         """Return why it stopped serving; raise `InfrastructureError` where the server failed too often."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import socket
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -121,8 +122,9 @@ def serve(
 ) -> None:
     """Serve a model on a cluster with vLLM, without a run.
 
-    Submits one job for each replica, waits until all reply, and prints their addresses. Servers end when idle, at their
-    time limit, or with --stop. Run again, it submits missing replicas. Launched runs start their servers themselves.
+    Submits one job for each replica, waits until all reply, and prints their addresses. A server submits its successor
+    before its time limit, and ends when idle or with --stop. Run again, it submits missing replicas and prints the
+    addresses anew. Launched runs start their servers themselves.
 
     \b
     Examples:
@@ -146,19 +148,20 @@ def serve(
         if not ended:
             raise click.exceptions.Exit(MACHINE_FAILED)
         return
-    if cluster is None:
+    if cluster is None and (dry_run or not (place / "slurm" / "campaign.json").exists()):
         raise click.UsageError(
             "missing option '--cluster'; `sharp cluster list` lists the profiles there are"
         )
-    card, profile = load_card(model), load_cluster(cluster)
-    if dry_run:
-        _show_plan(card, profile, place, replicas, as_json)
+    card, profile = load_card(model), load_cluster(cluster) if cluster else None
+    if dry_run and profile:
+        _show_plan(card, profile, place, replicas, model, as_json)
         return
     again = f"sharp serve {shlex.quote(model)} --dir {shlex.quote(str(place))}"
     try:
-        served = serve_model.serve(card, profile, place, replicas, lambda line: click.echo(line, err=True))
+        tell = partial(click.echo, err=True)
+        served = serve_model.serve(card, profile, place, replicas, tell, source=model)
     except KeyboardInterrupt as error:
-        error.add_note(f"Its jobs stay with Slurm. Wait for them again: {again} --cluster {cluster}")
+        error.add_note(f"Its jobs stay with Slurm. Wait for them again: {again}")
         error.add_note(f"End them: {again} --stop")
         raise
     if served.shortfall:
@@ -190,11 +193,11 @@ def _counted(counts: ServerMetrics | None) -> tuple[str, str, str, str]:
 
 
 def _show_plan(
-    card: ModelCard, cluster: ClusterProfile, folder: Path, replicas: int | None, as_json: bool
+    card: ModelCard, cluster: ClusterProfile, folder: Path, replicas: int | None, source: str, as_json: bool
 ) -> None:
     from sharp.runs.cluster.serve_model import preview
 
-    plan, script = preview(card, cluster, folder, replicas)
+    plan, script = preview(card, cluster, folder, replicas, source)
     hours = cluster.roles.server.time / 60
     most = plan.replicas * plan.gpus * hours
     show(

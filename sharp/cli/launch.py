@@ -114,10 +114,10 @@ def _launch_new(
     check(config, problem, cards, cluster)
     jobs = preview(folder, RunWorkload.module, cards, cluster, at_once=config.n_judges)
     if dry_run:
-        # Were each evaluation to take all of its time.
         planned, wall_s = plan(config), config.evaluation.wall_s or problem.limits.wall_s
         hours = planned["evaluations"]["most"] * wall_s / 3600 * cluster.role("evaluate").gpus
-        _show_plan(jobs, {**planned, "gpu_hours_at_most": hours}, as_json)
+        at_once = cluster.dispatch.max_workers
+        _show_plan(jobs, {**planned, "gpu_hours": hours, "evaluation_jobs_at_once": at_once}, as_json)
         return
     check_slurm(cluster)
     with progress_view() as progress:
@@ -162,6 +162,10 @@ def _show_plan(jobs: list[JobPreview], cost: dict[str, Any] | None, as_json: boo
 
     lines = [job.in_words() for job in jobs]
     if cost is not None:
-        hours = f"GPU-hours of evaluations: {cost['gpu_hours_at_most']:.3g} at most"
-        lines += [format_plan(cost), f"{hours}; servers of models besides"]
+        lines += [
+            format_plan(cost),
+            f"Evaluation jobs: at most {cost['evaluation_jobs_at_once']} at once; a job goes on while evaluations wait",
+            f"GPU-hours of evaluations: {cost['gpu_hours']:.3g} if each takes all of its time; smoke runs, repairs, "
+            "idle jobs and servers of models come on top",
+        ]
     show(as_json, {"scripts": [job.to_json() for job in jobs], "cost": cost}, "\n".join(lines))

@@ -25,7 +25,7 @@ from sharp.document import (
     share_text,
 )
 from sharp.report.report_data import MAKING, ReportData, root_of
-from sharp.tournament import JudgeTurn, SearchStep, Selection, best_first, not_read_in_full
+from sharp.tournament import Aim, JudgeTurn, SearchStep, Selection, best_first, not_read_in_full
 
 SHOWN = 20  # rows of long tables that are not folded away
 SEARCHES = {
@@ -183,13 +183,15 @@ def _ranking(evidence: ReportData) -> Iterator[Block]:
 
 def _decisions(evidence: ReportData) -> Iterator[Block]:
     columns = ("cycle", "round", "best before", "best after", "gain", "stale rounds", "decision")
-    rows = []
+    rows, measured = [], Aim.of(evidence.run.config).measured
     for s in evidence.state.saturations:
         errors, stale = (
-            map(error_text, (s.best_before, s.best_by_evaluation)),
+            map(error_text, (s.best_before, s.best_by_evaluation)) if measured else (MISSING, MISSING),
             f"{s.stale_rounds} of {s.patience}",
         )
-        rows.append((str(s.cycle), str(s.round), *errors, f"{s.gain:.1%}", stale, s.reason))
+        rows.append(
+            (str(s.cycle), str(s.round), *errors, f"{s.gain:.1%}" if measured else MISSING, stale, s.reason)
+        )
     if rows:
         caption = "Saturation, by the metric that the judges were shown"
         yield Table(columns, tuple(rows), columns[:6], caption)

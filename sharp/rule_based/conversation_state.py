@@ -180,7 +180,7 @@ def declared(answer: str) -> tuple[str, list[str]]:
 
 def _placed(memory: ConversationState, prompt: str, standing: re.Match[str]) -> ConversationState:
     judge, bases = marks.END.search(prompt), marks.BASES.search(prompt)
-    latest, own_best, best = standing.groups()
+    latest, own_best, best = (name or standing[1] for name in standing.groups())
     return replace(
         memory,
         judge=int(judge["judge"]) if judge and judge["judge"] else 1,

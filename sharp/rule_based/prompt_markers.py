@@ -42,7 +42,9 @@ IMPROVEMENT = re.compile(
 )
 QUOTED = re.compile(r"^(?:### (?:Answer|Attempt) (?P<number>\d+)|## Answer (?P<letter>[AB]))$", re.MULTILINE)
 END = re.compile(r"^(?:## Your task$|You are judge (?P<judge>\d+)\.$)", re.MULTILINE)
-STANDING = re.compile(r"latest is `(\S+)`, your own best `(\S+)`, the best of all\s+`(\S+)`")
+STANDING = re.compile(
+    r"Your own latest is `([^`\s]+)`(?:, your own best `([^`\s]+)`, the best of all\s+`([^`\s]+)`)?"
+)
 BASES = re.compile(r"^`base_id`, one of: (.+)\.$", re.MULTILINE)
 WHOLE_FILE_ASKED = "complete improved program"
 # Of the numbers that a report gives, the first is the one that ranks, whatever it measures.

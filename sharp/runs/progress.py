@@ -13,7 +13,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 from sharp.config import RunConfig, to_plain
-from sharp.document import LiveLine, duration_text, error_text, left_text
+from sharp.document import LiveLine, duration_text, error_text, left_text, plural
 from sharp.evaluation import AGREEMENT, Evaluation, Scores, Target, metric, ranking
 from sharp.llm import ChatReply
 from sharp.runs.effects import ProgressEvent
@@ -21,6 +21,7 @@ from sharp.runs.evaluations import candidate_of
 from sharp.runs.manifest import search_steps
 from sharp.runs.plan import context_plan
 from sharp.tournament import (
+    Aim,
     JudgeTurn,
     Selection,
     Tournament,
@@ -78,6 +79,7 @@ class ProgressView:
         self._last_data = 0.0
         self._least = inf
         self._fronts = run is not None and run.config.objective != "error"
+        self._measured = run is None or Aim.of(run.config).measured
         self._told = ErrorTold() if run is None else ErrorTold.of(run.config)
         self._function = "" if run is None else run.problem.interface.function
         if run is not None:
@@ -187,10 +189,10 @@ class ProgressView:
             passed = sum(run.evaluation.ok for run in state.smoke.values())
             self.say(f"smoke: {passed} of {len(state.smoke)} programs passed their short run")
         elif name == "best-of-n":
-            self.say(f"{name}: {len(best_first(state))} programs ran; {_best_so_far(state)}")
+            self.say(f"{name}: {len(best_first(state))} programs ran; {self._standing(state)}")
         elif name.partition("/")[0] == "search":
             self.say(
-                f"search: {sum(step.move != 'reset' for step in state.search)} steps; {_best_so_far(state)}"
+                f"search: {sum(step.move != 'reset' for step in state.search)} steps; {self._standing(state)}"
             )
         elif name.endswith("/selection"):
             self._selection([s for s in state.selections if name.startswith(f"cycle-{s.cycle}/")])
@@ -222,10 +224,21 @@ class ProgressView:
         for turn in turns:
             judges.setdefault(_turn(turn), []).append(str(turn.judge))
         did = "; ".join(f"{_judges(who)} {what}" for what, who in judges.items() if what)
-        stands = f"{_best_so_far(state)}{'' if last.reason == 'goes on' else f'; {last.reason}'}"
+        stands = f"{self._standing(state)}{'' if last.reason == 'goes on' else f'; {last.reason}'}"
         self.say(f"round {last.cycle}.{last.round}: {f'{did}; ' if did else ''}{stands}")
         if self._fronts and (members := front_text(state)):
             self.say(f"  front of error against run time: {members}")
+
+    def _standing(self, state: Tournament) -> str:
+        """Return the leader with its result; how many programs ran where nothing is measured."""
+        ranked = best_first(state)
+        if not ranked:
+            return "none with a result so far"
+        if not self._measured:
+            return f"{plural(len(ranked), 'program')} ran so far"
+        best = state.execution_of(ranked[0])
+        assert best is not None
+        return f"{best.candidate} leads with {best.metric:.3e}"
 
     def _tell_context(self, codes: Sequence[str] = (), *, short: bool = False) -> None:
         """Tell whether judges' first turns fit; in `short` only of those that do not."""
@@ -351,15 +364,6 @@ def _outcome(evaluation: Evaluation, told: ErrorTold) -> str:
     error = f"{told.title(evaluation.scores)} {error_text(told.value(evaluation))}"
     time = evaluation.steady_time_s or evaluation.run_time_s
     return error + (f", {time:.2f} s" if time is not None else "")
-
-
-def _best_so_far(state: Tournament) -> str:
-    ranked = best_first(state)
-    if not ranked:
-        return "none with a result so far"
-    best = state.execution_of(ranked[0])
-    assert best is not None
-    return f"{best.candidate} leads with {best.metric:.3e}"
 
 
 def front_text(state: Tournament) -> str:

@@ -60,11 +60,14 @@ def choose(session: RunContext, state: Tournament, among: Collection[str] | None
 
 
 def best_per_judge(aim: Aim, state: Tournament) -> dict[int, str]:
-    """Return each judge's best program by its entries."""
+    """Return each judge's best program by its entries; its last that ran where nothing is measured."""
     runs, best = best_runs(state), dict[int, str]()
     for judge in sorted({entry.judge for entry in state.entries}):
-        own = {entry.candidate for entry in state.entries if entry.judge == judge}
-        if (run := aim.preferred([run for run in runs if run.candidate in own])) is not None:
+        own = [entry.candidate for entry in state.entries if entry.judge == judge]
+        ran = [run for run in runs if run.candidate in own]
+        if not aim.measured:
+            ran.sort(key=lambda run: own[::-1].index(run.candidate))
+        if (run := aim.preferred(ran)) is not None:
             best[judge] = run.candidate
     return best
 

@@ -19,15 +19,19 @@ SAME_TIME = 1.1
 
 @dataclass(frozen=True)
 class Aim:
-    """What is wanted of a solver: the objective, and for `time` the error that is enough."""
+    """What is wanted of a solver: the objective, and for `time` the error that is enough.
+
+    Where nothing is `measured` (feedback `none`), all programs that run are alike, and none is the best.
+    """
 
     objective: Objective = "error"
     error_below: float = 0.0
+    measured: bool = True
 
     @classmethod
     def of(cls, config: RunConfig) -> Aim:
         """Return what a run aims at."""
-        return cls(config.objective, config.error_below or 0.0)
+        return cls(config.objective, config.error_below or 0.0, "none" not in config.feedback.metrics)
 
     @property
     def sentence(self) -> str:

@@ -6,11 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from math import inf
 
 from sharp.errors import ReplyError
 from sharp.evaluation import Evaluation
 from sharp.llm import REASONING, TEXT, Message, extract_json, form, listing, render
 from sharp.tournament.execution import checks_told
+from sharp.tournament.ranking import Aim
 from sharp.tournament.run_context import RunContext, ask_and_read, system_prompt
 from sharp.tournament.state import ReporterText, Tournament
 
@@ -28,7 +30,7 @@ async def summarise(session: RunContext, state: Tournament) -> Tournament:
     prompt = render(
         "reporter/summary",
         **session.told,
-        course=course(state),
+        course=course(state, measured=Aim.of(session.config).measured),
         winner=state.best,
         feedback=result,
         facts=[*facts(state), *checks_told(session, state, state.candidates[state.best])],
@@ -122,12 +124,14 @@ def read_prose(text: str) -> ReporterText:
     )
 
 
-def course(state: Tournament) -> str:
+def course(state: Tournament, *, measured: bool) -> str:
     """Return the course of a tournament as plain lines: what each judge did in each round and what came of it."""
     lines: list[str] = []
     for entry in state.entries:
         name = entry.candidate or "no program"
-        value = f"{entry.metric:.3e}" if entry.metric < float("inf") else "no result"
+        value = "no result"
+        if entry.metric < inf:
+            value = f"{entry.metric:.3e}" if measured else "it ran"
         changes = state.candidates[name].changes if name in state.candidates else ()
         why = "; ".join(map(str, changes)) or entry.note
         lines.append(

@@ -51,7 +51,10 @@ class TurnResult:
 
 @dataclass(frozen=True)
 class RevisionBases:
-    """What a judge may build on: its latest program, and of all that it saw and that ran the best and the others."""
+    """What a judge may build on: its latest program, and of all that it saw and that ran the best and the others.
+
+    Where nothing is measured, its latest program stands for the best ones.
+    """
 
     latest: str
     own_best: str
@@ -69,6 +72,9 @@ def revision_bases(
     own = [e for e in state.entries if e.cycle == cycle and e.judge == number and e.candidate is not None]
     names = [e.candidate for e in own if e.candidate is not None]
     runs = [run for run in best_runs(state) if run.candidate in seen]
+    if not aim.measured:
+        bases = (names[-1], *(run.candidate for run in runs))
+        return RevisionBases(names[-1], names[-1], names[-1], tuple(dict.fromkeys(bases)))
     best, own_best = aim.preferred(runs), aim.preferred([run for run in runs if run.candidate in names])
     global_best = best.candidate if best else names[0]
     return RevisionBases(
@@ -90,7 +96,8 @@ async def revise(
     last = [e for e in state.entries if e.cycle == cycle and e.round == round_ - 1]
     others = _others(state, cycle) if round_ == 2 else []
     seen = judge.known.union(others, (e.candidate for e in last if e.candidate is not None))
-    place = revision_bases(Aim.of(session.config), state, cycle, judge.number, seen)
+    aim = Aim.of(session.config)
+    place = revision_bases(aim, state, cycle, judge.number, seen)
     prompt = render(
         "synthesis/revise",
         round=round_ - 1,
@@ -101,7 +108,8 @@ async def revise(
             *_results(session, state, judge, last),
             *(_of_others(session, state, judge, name) for name in others),
         ],
-        aim=Aim.of(session.config).sentence,
+        aim=aim.sentence,
+        measured=aim.measured,
         standing=[_standing(run) for run in front(best_runs(state))],
         notice=notice,
         bases=place.bases,

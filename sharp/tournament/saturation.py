@@ -18,16 +18,17 @@ def decide(
     gain: float,
     stale_before: int,
     all_kept: bool,
+    measured: bool = True,
 ) -> Saturation:
     """Decide whether a cycle stops after a round.
 
     `before` and `after` are the best metrics over everything executed, without and with this round, and `gain` is what
     it gained by the run's objective; `stale_before` counts the stale rounds that led up to it. The nominees' round of
     the first cycle has nothing to be compared with and is never stale; in later cycles it is compared with the
-    incumbent. A round before which nothing worked is not stale either. Where every judge keeps its program the cycle
-    ends, even if none works: by then every candidate has been run.
+    incumbent. Nor is a round stale before which nothing worked, or where nothing is `measured`. Where every judge keeps
+    its program the cycle ends, even if none works: by then every candidate has been run.
     """
-    comparable = isfinite(before) and not (cycle == 1 and round_ == 1)
+    comparable = measured and isfinite(before) and not (cycle == 1 and round_ == 1)
     stale = stale_before + 1 if comparable and gain < options.min_relative_gain else 0
     patience = options.patience if cycle == 1 else options.later_patience
     at_limit = round_ >= options.max_rounds

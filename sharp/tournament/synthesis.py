@@ -61,7 +61,7 @@ async def _play_cycle(
         TurnResult(judge, "nominee", name, state.candidates[name], "")
         for judge, name in zip(judges, names, strict=True)
     ]
-    stale = 0
+    stale, aim = 0, Aim.of(session.config)
     for round_ in range(1, session.config.synthesis.max_rounds + 1):
         if round_ > 1:
             turns = await gather_all(
@@ -79,9 +79,10 @@ async def _play_cycle(
             round_=round_,
             before=_best(earlier),
             after=_best(state),
-            gain=Aim.of(session.config).gain(best_runs(earlier), best_runs(state)),
+            gain=aim.gain(best_runs(earlier), best_runs(state)),
             stale_before=stale,
             all_kept=round_ > 1 and all(turn.action == "keep" for turn in turns),
+            measured=aim.measured,
         )
         stale = verdict.stale_rounds
         state = replace(state, saturations=(*state.saturations, verdict))

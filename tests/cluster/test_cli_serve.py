@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from hpc.serving import read_services
 from hpc.slurm import read_submission_log
 from tests.helpers.cluster import CARD, STAND_IN
 from tests.helpers.cluster.private_slurm import PrivateSlurm
@@ -120,6 +121,30 @@ def test_a_model_is_served_asked_by_a_run_and_ended(sharp: Sharp, tmp_path: Path
         listed(server, key)
 
 
+def test_a_server_that_stands_alone_hands_over_before_its_time_is_up(sharp: Sharp, tmp_path: Path) -> None:
+    """With a time of 2 minutes a successor is asked for after one; the first takes nothing in its last 30 s."""
+    place = tmp_path / "config" / "pde-sharp" / "clusters" / "here.yaml"
+    place.write_text(place.read_text().replace("server: {time: 30min", "server: {time: 2min"))
+    (first,) = json.loads(sharp("serve", "stand-in", "--cluster", "here", "--json").stdout)
+    services = tmp_path / "served" / "stand-in" / "slurm" / "servers"
+    key, seen = Path(first["key_file"]).read_text(), list[tuple[str, ...]]()
+    deadline = time.monotonic() + 240
+    while not seen or first["job"] in seen[-1]:
+        assert time.monotonic() < deadline, seen
+        now = read_services(services)
+        if not seen or tuple(s.job for s in now) != seen[-1]:
+            seen.append(tuple(s.job for s in now))
+        time.sleep(0.5)
+    successor = str(int(first["job"]) + 1)
+    assert seen == [(first["job"],), (first["job"], successor), (successor,)], (
+        "there is no gap, and one successor"
+    )
+    (second,) = json.loads(sharp("serve", "stand-in", "--json").stdout)
+    assert second["job"] == successor
+    assert listed(second, key) == "Org/Stand-In"
+    assert sharp("serve", "stand-in", "--stop").returncode == 0
+
+
 def test_what_cannot_be_served_is_said(sharp: Sharp, tmp_path: Path) -> None:
     profile(tmp_path, "--fail-with 'no kernel image is available'")
     done = sharp("serve", "stand-in", "--cluster", "here")
@@ -134,7 +159,7 @@ def test_what_cannot_be_served_is_said(sharp: Sharp, tmp_path: Path) -> None:
             ("serve", "gpt-4o", "--cluster", "here"),
             "model 'gpt-4o' cannot be served by jobs: it has no section vllm",
         ),
-        (("serve", "stand-in"), "missing option '--cluster'"),
+        (("serve", "stand-in", "--dir", "elsewhere"), "missing option '--cluster'"),
         (("serve", "stand-in", "--dir", "elsewhere", "--stop"), "nothing is served from elsewhere"),
         (("serve", "stand-in", "--cluster", "there"), "no cluster profile 'there'"),
     ):

@@ -69,7 +69,7 @@ def estimate_sweep(plan: SweepPlan, library: ResourceCache, cluster: ClusterProf
         **sums,
         dollars=None if None in prices else _sum(price for price in prices if price is not None),
         evaluation_hours=_times(seconds, 1 / 3600),
-        jobs=None if cluster is None else _jobs(sums["evaluations"], cluster, plan, library),
+        jobs=None if cluster is None else _jobs(sums["evaluations"], seconds, cluster, plan, library),
         gpu_hours=None if cluster is None else _times(seconds, cluster.role("evaluate").gpus / 3600),
         contexts=tuple(_small_contexts(plan, library)),
         assumptions=(*estimator.assumptions(), *_cluster_assumptions(cluster)),
@@ -288,22 +288,35 @@ def _measured_seconds(plan: SweepPlan) -> dict[str, float]:
 
 
 def _jobs(
-    evaluations: EstimateRange, cluster: ClusterProfile, plan: SweepPlan, library: ResourceCache
+    evaluations: EstimateRange,
+    seconds: EstimateRange,
+    cluster: ClusterProfile,
+    plan: SweepPlan,
+    library: ResourceCache,
 ) -> EstimateRange:
-    """Count a controller, servers, and elements that take `items_per_worker` evaluations each."""
+    """Count a controller, servers, and elements: one for as many evaluations as the profile says, if they do not stay.
+
+    Those that stay for more evaluations are expected to be replaced only when their time is up.
+    """
     cards = library.cards_asked(cell.config for cell in plan.unfinished_cells)
     others = 1 + sum(map(is_hosted, cards)) * cluster.serving.replicas
-    elements = (evaluations.expected, evaluations.most)
-    expected, most = (others + ceil(count / cluster.dispatch.items_per_worker) for count in elements)
-    return EstimateRange(expected, most)
+    dispatch, held_s = (
+        cluster.dispatch,
+        60 * cluster.role("evaluate").time * cluster.dispatch.slots_per_worker,
+    )
+    expected, most = (ceil(count / dispatch.pack) for count in (evaluations.expected, evaluations.most))
+    if dispatch.idle_timeout:
+        expected = min(expected, max(dispatch.max_workers, ceil(seconds.expected / held_s)))
+    return EstimateRange(others + expected, others + most)
 
 
 def _cluster_assumptions(cluster: ClusterProfile | None) -> tuple[str, ...]:
     if cluster is None:
         return ()
+    stay = cluster.dispatch.idle_timeout
     return (
-        f"jobs: a controller, servers, and one for every {plural(cluster.dispatch.items_per_worker, 'evaluation')}; "
-        "jobs that stay for more make it fewer, hand-over at walltime more",
+        f"jobs: a controller, servers, and one for every {plural(cluster.dispatch.pack, 'evaluation')}"
+        f"{', fewer expected as jobs stay for more' if stay else ''}; hand-over at walltime and faults add to them",
         "GPU-hours: those of evaluations alone; servers hold theirs as long as they are kept",
     )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hpc.files import make_directory
@@ -21,6 +22,7 @@ from hpc.serving import (
     ServerRegistration,
     read_key,
     read_services,
+    renew_before_s,
     server_script,
 )
 from hpc.slurm import (
@@ -30,11 +32,12 @@ from hpc.slurm import (
     acquire_control,
     create_campaign,
     find_campaign,
+    python_command,
     update_control,
 )
 from sharp.errors import ConfigurationError, ModelUnavailable
 from sharp.llm import ModelCard, is_hosted, server_plans
-from sharp.runs.cluster.launch import UNKNOWN_ID
+from sharp.runs.cluster.launch import UNKNOWN_ID, profile_of
 from sharp.runs.cluster.profiles import PROGRAM, render_script
 
 _EVERY_S = 2.0
@@ -60,27 +63,49 @@ def plan_of(card: ModelCard, cluster: ClusterProfile, replicas: int | None = Non
     return server_plans([card], cluster, replicas=replicas)[card.name]
 
 
+def _plan(card: ModelCard, campaign: Campaign, replicas: int | None, source: str) -> ServerPlan:
+    """Return how a campaign serves a model: by servers that hand over before their time is up, if jobs may submit jobs.
+
+    `source` is the name or file of the card.
+    """
+    plan = plan_of(card, campaign.cluster, replicas)
+    if not campaign.cluster.submit_from_compute:
+        return plan
+    given = str(Path(source).absolute()) if source.endswith(".yaml") else source
+    options = "--dir", str(campaign.folder), "--replicas", str(plan.replicas)
+    return replace(plan, renewal=python_command(campaign.cluster, "sharp.cli", "serve", given, *options))
+
+
 def preview(
-    card: ModelCard, cluster: ClusterProfile, folder: Path, replicas: int | None = None
+    card: ModelCard, cluster: ClusterProfile, folder: Path, replicas: int | None, source: str
 ) -> tuple[ServerPlan, str]:
     """Return the plan and the batch script of a replica, without touching anything."""
     campaign = Campaign(folder.absolute(), UNKNOWN_ID, cluster, "", PROGRAM)
-    plan = plan_of(card, cluster, replicas)
+    plan = _plan(card, campaign, replicas, source)
     script = server_script(campaign, plan, f"{UNKNOWN_ID}-s1", key_file=campaign.services / "key")
     return plan, render_script(script)
 
 
 def serve(
-    card: ModelCard, cluster: ClusterProfile, folder: Path, replicas: int | None, tell: MessageCallback
+    card: ModelCard,
+    cluster: ClusterProfile | None,
+    folder: Path,
+    replicas: int | None,
+    tell: MessageCallback,
+    *,
+    source: str,
 ) -> Served:
-    """Have a model served until its jobs end, and return once it answers; `tell` is told what is waited for.
+    """Have a model served as long as it is asked, and return once it answers; `tell` is told what is waited for.
 
-    Servers that are there already count. Raises ModelUnavailable where none can be had, ConfigurationError where the
-    folder's campaign is on another cluster, `RunLocked` while another process does the same.
+    Servers that are there already count, but for those whose time is nearly up. `cluster` None takes that of the
+    folder, `source` is the name or file of the card. Raises ModelUnavailable where none can be had, ConfigurationError
+    where the folder's campaign is on another cluster, `RunLocked` while another process does the same.
     """
-    plan = plan_of(card, cluster, replicas)
+    profile = profile_of(folder.absolute(), cluster)
+    plan_of(card, profile, replicas)  # what cannot be served leaves no folder
+    campaign = _campaign(folder, profile)
     try:
-        return asyncio.run(_serve(_campaign(folder, cluster), plan, tell))
+        return asyncio.run(_serve(campaign, _plan(card, campaign, replicas, source), tell))
     except ServerFailed as error:
         raise ModelUnavailable(str(error)) from error
 
@@ -111,12 +136,17 @@ def stop(folder: Path, wait_s: float = 60.0) -> bool:
 
 
 async def _serve(campaign: Campaign, plan: ServerPlan, tell: MessageCallback) -> Served:
-    parking = QuiescenceTracker()
+    parking, begun, lead_s = QuiescenceTracker(), time.time(), renew_before_s(campaign, plan)
+
+    def lasting(services: Iterable[ServerRegistration]) -> tuple[ServerRegistration, ...]:
+        """Leave out those of before that need a successor by now."""
+        return tuple(s for s in services if s.started >= begun or s.ends - time.time() > lead_s)
+
     async with _pool(campaign, plan, parking, steal_lease=False) as (pool, _):
         update_control(campaign, stop=False)
         telling = asyncio.create_task(_tell_on(parking, tell))
         try:
-            while len(found := await pool.services(plan.model)) < plan.replicas:
+            while len(found := lasting(await pool.services(plan.model))) < plan.replicas:
                 shortfall = pool.failure(plan.model)
                 if shortfall is not None:
                     return Served(found, shortfall)

@@ -31,7 +31,7 @@ def stand_in(*options: str, name: str = NAME) -> tuple[str, ...]:
 class Supervised:
     """A supervisor at work in a folder."""
 
-    def __init__(self, folder: Path, command: tuple[str, ...], **times: float) -> None:
+    def __init__(self, folder: Path, command: tuple[str, ...], renewal: str = "", **times: float) -> None:
         self.services = folder / "servers"
         self.services.mkdir(exist_ok=True)
         self.scratch = folder / "scratch"
@@ -39,7 +39,7 @@ class Supervised:
         self.log = folder / "log.txt"
         self.key_file = make_key(self.services)
         self._pool = ThreadPoolExecutor(4)
-        values = {"time": 600, "ready": 60, "watch": 30, "idle": 300, "drain": 20, **times}
+        values = {"time": 600, "ready": 60, "watch": 30, "idle": 300, "drain": 20, "renew": 60, **times}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
@@ -47,7 +47,7 @@ class Supervised:
                     *("--key-file", str(self.key_file), "--model", "some-model", "--served-name", NAME),
                     *("--address", "loopback", "--nodes", "1"),
                     *(f"--{name}={value}" for name, value in values.items()),
-                    *("--", *command),
+                    *(f"--renewal={renewal}", "--", *command),
                 ],
                 stdout=log,
                 stderr=log,

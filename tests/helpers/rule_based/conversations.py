@@ -104,6 +104,7 @@ def results(
         ],
         notice="",
         aim=aim,
+        measured=True,
         standing=["`c001`: error 1.000e-03 in 1 s"],
         bases=bases,
         latest=latest,

@@ -42,6 +42,7 @@ def test_a_dry_run_shows_everything_and_does_nothing(nowhere: Sharp, profile: Pa
     words = nowhere(*planned).stdout
     assert "#SBATCH --dependency=afternotok:0,singleton" in words
     assert "Language-model calls" in words
+    assert "Evaluation jobs: at most 8 at once" in words
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import math
 import re
 import shutil
 from pathlib import Path
@@ -311,7 +312,7 @@ def test_the_plan_is_shown_before_anything_is_paid_for(tmp_path: Path) -> None:
 def test_an_estimate_for_a_cluster_counts_jobs_and_gpu_hours(tmp_path: Path) -> None:
     from sharp.runs.cluster.profiles import load_cluster
 
-    text = "matrix: {evaluation.wall_s: {x: 360}, models.generator: [qwen3-32b]}\n"
+    text = "matrix: {evaluation.wall_s: {x: 360}, models.generator: [qwen3-32b], seed: [0, 1, 2, 3, 4]}\n"
     plan = plan_of(tmp_path, text)
     guess = estimate_sweep(plan, ResourceCache(), load_cluster("gpu-cluster"))
     cluster = load_cluster("gpu-cluster")
@@ -319,9 +320,20 @@ def test_an_estimate_for_a_cluster_counts_jobs_and_gpu_hours(tmp_path: Path) -> 
     assert guess.gpu_hours.most == pytest.approx(guess.evaluations.most * 0.1 * cluster.role("evaluate").gpus)
     assert guess.gpu_hours.expected == pytest.approx(guess.evaluations.expected * 0.01)
     assert guess.jobs is not None
-    assert guess.jobs.most == 1 + cluster.serving.replicas + -(
-        -guess.evaluations.most // cluster.dispatch.items_per_worker
-    )
+    others, pack = 1 + cluster.serving.replicas, cluster.dispatch.pack
+    each = others + math.ceil(guess.evaluations.expected)
+    assert guess.jobs.most == others + math.ceil(guess.evaluations.most / pack)
+    for idle_s, workers, expected in ((0, 2, each), (60, 2, others + 2), (60, 10**6, each)):
+        changes = {
+            "idle_timeout": idle_s,
+            "max_workers": workers,
+            "items_per_worker": 1,
+            "slots_per_worker": 1,
+        }
+        dispatch = cluster.dispatch.model_copy(update=changes)
+        staying = estimate_sweep(plan, ResourceCache(), cluster.model_copy(update={"dispatch": dispatch}))
+        assert staying.jobs is not None
+        assert staying.jobs.expected == expected, "jobs that stay are fewer"
     assert guess.dollars is None
     assert "unknown: a model has no price" in render_terminal(*estimate_blocks(guess))
 

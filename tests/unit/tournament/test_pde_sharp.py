@@ -5,6 +5,7 @@ import pytest
 from sharp.errors import ConfigurationError
 from sharp.evaluation.protocol import CandidateFailure
 from sharp.methods.pde_sharp import pde_sharp
+from sharp.tournament.reporter import course
 from tests.helpers.models.scripted import (
     ANALYSIS,
     Cut,
@@ -370,16 +371,48 @@ async def test_best_of_n_runs_every_candidate_and_takes_the_best():
     assert state.selections == ()
 
 
+async def test_the_strategy_of_a_program_is_what_its_code_does_and_not_what_it_says():
+    says = fenced(program(0.1, strategy="hybrid"))
+    does = fenced(
+        program(0.2, strategy="numerical").replace(
+            "    return", "    u0_batch = u0_batch * (1 - beta)\n    return"
+        )
+    )
+    state, _ = await play({r"^genesis/c001/code$": says, r"^genesis/c002/code$": does})
+    assert state.candidates["c001"].strategy == "numerical"
+    assert state.candidates["c002"].strategy == "analytical"
+
+
+UNCHECKED = {"x64_check": False, "convergence_check": False}
+
+
 async def test_feedback_none_runs_smoke_only_and_the_majority_wins():
     more = {r"round-\d+/judge-\d+$": keep()}
-    state, effects = await play(
-        more, feedback={"metrics": ["none"]}, evaluation={"x64_check": False, "convergence_check": False}
-    )
+    state, effects = await play(more, feedback={"metrics": ["none"]}, evaluation=UNCHECKED)
     assert {r.split for r in effects.runs.values()} == {"smoke", "test"}
     assert state.best == "c001"
     shown = effects.chats["cycle-1/round-2/judge-1"].messages[-1].content
     assert "passed" in shown
     assert "1.000e-01" not in shown
+
+
+async def test_without_feedback_no_program_is_called_the_best_and_no_cycle_ends_for_lack_of_gain():
+    state, effects = await play(feedback={"metrics": ["none"]}, evaluation=UNCHECKED)
+    told = effects.chats["cycle-1/round-3/judge-2"].messages[-1].content
+    assert "Your own latest is `h1.2.2`.\n" in told
+    assert "best" not in told.split("## Your task")[1]
+    first = [verdict.reason for verdict in state.saturations if verdict.cycle == 1]
+    assert first == ["goes on", "goes on", "goes on", "round limit reached"]
+    assert not any("gain" in verdict.reason for verdict in state.saturations)
+    assert "nominee c001, it ran" in course(state, measured=False)
+    assert "e+00" not in course(state, measured=False)
+    assert set(state.best_per_judge.values()) == {
+        e.candidate for e in state.entries if e == last_of(state, e.judge)
+    }
+
+
+def last_of(state, judge):
+    return [entry for entry in state.entries if entry.judge == judge][-1]
 
 
 async def test_residual_feedback_shows_no_error_and_ranks_by_residual():

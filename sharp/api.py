@@ -177,12 +177,12 @@ def _solve_words(
         team,
         lambda asked: {each: known[each] for each in asked if each in known},
     )
-    course = finished.course
-    if course.questions:
-        raise ClarificationNeeded(course.questions)
-    if course.ending == "rejected":
+    outcome = finished.outcome
+    if outcome.questions:
+        raise ClarificationNeeded(outcome.questions)
+    if outcome.ending == "rejected":
         raise SpecificationError(headline(finished))
-    if course.exhausted:
+    if outcome.exhausted:
         raise BudgetExceeded(headline(finished))
     if finished.answer is None:
         raise NotSolved(headline(finished))
@@ -201,7 +201,7 @@ def run_agents(
 
     `options` say how models are called and within which budget; `answer` answers questions.
     """
-    from sharp.agent import export_course, judged, nobody, run_session
+    from sharp.agent import export_session, judged, nobody, run_session
     from sharp.config import TeamOptions
     from sharp.llm import load_card
     from sharp.runs import at_servers, model_calls, synthesis_by_runs
@@ -214,7 +214,7 @@ def run_agents(
     synthesis = synthesis_by_runs(report_of, options)
     finished = run_session(folder, config, listener, cards, synthesis, answer or nobody, calls)
     finished = judged(finished, solving, listener)
-    export_course(finished, folder)
+    export_session(finished, folder)
     return finished
 
 
@@ -597,8 +597,8 @@ def _translated(
     foreseen = str(path / TRANSLATION / PROBLEM)
     config = load_config(foreseen, model=model, base_url=base_url, values=values, foreseen=True)
     found = translate_words(words, path, config, lambda _: {}, listener)
-    if found.finished.course.questions:
-        raise ClarificationNeeded(found.finished.course.questions)
+    if found.finished.outcome.questions:
+        raise ClarificationNeeded(found.finished.outcome.questions)
     if not found.understood:
         raise SpecificationError(headline(found.finished))
     return found.problem

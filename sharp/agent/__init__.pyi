@@ -2,7 +2,7 @@ from .chains import ToolChain as ToolChain
 from .chains import accepted_tool_chains as accepted_tool_chains
 from .chains import chain_of_document as chain_of_document
 from .export import PROBLEM as PROBLEM
-from .export import export_course as export_course
+from .export import export_session as export_session
 from .export import summary_dict as summary_dict
 from .judgement import judged as judged
 from .memory import GraphMemory as GraphMemory

@@ -19,7 +19,7 @@ from sharp.solvers.export import write_values
 PROBLEM = "problem.yaml"
 
 
-def export_course(finished: SessionResult, folder: Path) -> Path:
+def export_session(finished: SessionResult, folder: Path) -> Path:
     """Write the files of a session into a folder and return the path of the report as a page.
 
     report.html and report.md; solve_result.json with all figures; problem.yaml, the specification that was understood,
@@ -37,8 +37,8 @@ def export_course(finished: SessionResult, folder: Path) -> Path:
     if finished.answer is not None:
         write_values(finished.answer, folder)
     (folder / QUESTIONS).unlink(missing_ok=True)  # what was answered is recorded
-    if finished.course.questions:
-        asked = dict.fromkeys(finished.course.questions, "")
+    if finished.outcome.questions:
+        asked = dict.fromkeys(finished.outcome.questions, "")
         write_questions(folder, Questions(finished.settings.statement, finished.folder.name, asked))
     _write(folder / "report.html", render_html(report))
     return folder / "report.html"
@@ -46,12 +46,12 @@ def export_course(finished: SessionResult, folder: Path) -> Path:
 
 def summary_dict(finished: SessionResult) -> dict[str, Any]:
     """Return the figures of a session in plain JSON."""
-    course, solution = finished.course, finished.solution
+    outcome, solution = finished.outcome, finished.solution
     return {
-        "ending": course.ending,
-        "exhausted": course.exhausted,
+        "ending": outcome.ending,
+        "exhausted": outcome.exhausted,
         "sentence": headline(finished),
-        "questions": list(course.questions),
+        "questions": list(outcome.questions),
         "answered": [list(pair) for pair in finished.answered],
         "error": solution.error if solution else None,
         "answer": facts(finished.answer) if finished.answer else None,
@@ -64,18 +64,18 @@ def summary_dict(finished: SessionResult) -> dict[str, Any]:
         "completion_tokens": finished.usage.completion,
         "synthesis": finished.synthesis.to_json(),
         "solver": finished.solver.to_json() if finished.solver else None,
-        "tool_uses": len(course.memory.records),
-        "steps": len(course.memory.plan.steps),
+        "tool_uses": len(outcome.memory.records),
+        "steps": len(outcome.memory.plan.steps),
         "plan": [
             {
                 "id": step.id,
                 "tool": step.tool,
                 "inputs": step.wiring,
-                "parameters": dict(course.memory.parameters.get(step.id, {})),
+                "parameters": dict(outcome.memory.parameters.get(step.id, {})),
             }
-            for step in course.memory.plan.steps
+            for step in outcome.memory.plan.steps
         ],
-        "findings": [{"step": step, **asdict(found)} for step, found in course.memory.findings()],
+        "findings": [{"step": step, **asdict(found)} for step, found in outcome.memory.findings()],
         "session": str(finished.folder),
     }
 

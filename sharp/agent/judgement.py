@@ -36,7 +36,7 @@ def judged(
     A solution that is not verified is worked on by all methods, as that of a specification would be.
     """
     problem, study = finished.problem, finished.solution
-    if finished.course.ending != "solved" or problem is None or study is None or study.solution is None:
+    if finished.outcome.ending != "solved" or problem is None or study is None or study.solution is None:
         return finished
     options = options or SolveOptions()
     if isinstance(study.solution, GridSolution):

@@ -45,7 +45,7 @@ class ReplayReport:
 def replay_and_compare(folder: Path, synthesis: OpenSynthesis | None = None) -> ReplayReport:
     """Carry out the session that a folder's solve_result.json is of, without a call, and compare.
 
-    Raises `RunDirectoryError` where there is no answer, or the settings are not those of the course.
+    Raises `RunDirectoryError` where there is no answer, or the settings are not those of the session.
     """
     written = _answer(folder)
     settings = _settings(folder, Path(written["session"]).name)
@@ -71,13 +71,13 @@ def _answer(folder: Path) -> dict[str, Any]:
     return found
 
 
-def _settings(folder: Path, course: str) -> AgentConfig:
-    path = folder / course / "agent.yaml"
+def _settings(folder: Path, session: str) -> AgentConfig:
+    path = folder / session / "agent.yaml"
     try:
         settings = AgentConfig.from_json(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
         raise RunDirectoryError(f"{path} cannot be read ({error})") from None
-    if session_folder(folder, settings).name != course:
+    if session_folder(folder, settings).name != session:
         raise RunDirectoryError(f"{path} was changed after the session began; restore it")
     return settings
 

@@ -46,44 +46,44 @@ _OPENING = {
     "rejected": "Not solvable as specified",
 }
 _RULE_BASED_NOTE = (
-    "The embedded rule-based model played at least one of the agents. It understands no language and knows the "
+    "The embedded rule-based model answered for at least one of the agents. It understands no language and knows the "
     "shipped cases by heart: this shows the machinery at work, and says nothing of a language model."
 )
 
 
 def headline(finished: SessionResult) -> str:
     """Return the ending in one sentence."""
-    course = finished.course
+    outcome = finished.outcome
     if finished.solution is not None and finished.solution.method == "program":
         return "A program ran to its end; nothing has measured whether what it gives solves the problem."
     if finished.answer is not None:
         return finished.answer.verdict.headline
-    if course.ending == "solved":
+    if outcome.ending == "solved":
         return "A solution was found, and nothing has verified it."
-    if course.ending == "specified":
+    if outcome.ending == "specified":
         return "Parsed: the problem is set up and checked; solving was not requested."
-    return f"{_OPENING[course.ending]}: {course.reason.rstrip('.') or 'the plan led to no solution'}."
+    return f"{_OPENING[outcome.ending]}: {outcome.reason.rstrip('.') or 'the plan led to no solution'}."
 
 
 def build_report(finished: SessionResult) -> Report:
-    """Return the report of a course."""
-    course = finished.course
+    """Return the report of a session."""
+    outcome = finished.outcome
     notes = [Note(_RULE_BASED_NOTE)] if "rule-based" in finished.settings.models.values() else []
-    notes += [Note(question, "warning") for question in course.questions]
+    notes += [Note(question, "warning") for question in outcome.questions]
     stated: list[Block] = [ModelText(finished.settings.statement, "the person who stated the problem")]
     if finished.answered:
         stated += [Paragraph("Asked and answered:"), Facts(finished.answered)]
     if finished.problem is not None:
         stated += [Paragraph("As parsed:"), Facts(tuple(problem_summary(finished.problem)))]
-    sections = [Section("problem", "The problem", tuple(stated)), *_answered(finished), _plan(course.memory)]
+    sections = [Section("problem", "The problem", tuple(stated)), *_answered(finished), _plan(outcome.memory)]
     if finished.solver is not None:
         sections.append(_solver(finished.solver, finished.folder))
-    sections += [_measured(course.memory), _corrections(course.memory), _spent(finished)]
+    sections += [_measured(outcome.memory), _corrections(outcome.memory), _spent(finished)]
     sections.sort(
         key=lambda section: section.anchor != "quantities"
     )  # the numbers that were asked for come first
     title = finished.problem.title if finished.problem else "A stated problem"
-    good = course.ending == "specified" or (finished.answer is not None and finished.answer.verdict.verified)
+    good = outcome.ending == "specified" or (finished.answer is not None and finished.answer.verdict.verified)
     summary = Headline(headline(finished), not good)
     return Report(title, summary, tuple(notes), tuple(sections))
 
@@ -97,9 +97,9 @@ def _answered(finished: SessionResult) -> Iterator[Section]:
         yield Section("solution", "A solution that nothing has verified", drawn)
 
 
-def _solver(solver: SolverProgram, course: Path) -> Section:
+def _solver(solver: SolverProgram, folder: Path) -> Section:
     """Tell of the program that was written; the session's folder lies beside its report."""
-    run = f"{course.name}/{solver.run.name}"
+    run = f"{folder.name}/{solver.run.name}"
     known = (
         ("program", f"{solver.name}, the best of {solver.written}, of which {solver.executed} were run"),
         ("file", f"{run}/solver/{solver.path.name}"),
@@ -223,14 +223,14 @@ def _player(model: str, served: Mapping[str, tuple[str, ...]]) -> str:
 
 def _spent(finished: SessionResult) -> Section:
     usage, settings = finished.usage, finished.settings
-    seconds = sum(record.seconds for record in finished.course.memory.records)
+    seconds = sum(record.seconds for record in finished.outcome.memory.records)
     facts = (
         ("policy", settings.policy),
         *((str(role), _player(model, finished.served_by)) for role, model in settings.models.items()),
         ("model calls", str(finished.calls)),
         ("tokens read", count_text(usage.prompt)),
         ("tokens written", count_text(usage.completion)),
-        ("uses of tools", str(len(finished.course.memory.records))),
+        ("uses of tools", str(len(finished.outcome.memory.records))),
         ("time in tools", duration_text(seconds)),
         *_spent_on_programs(finished.synthesis),
         ("seed", str(settings.seed)),

@@ -62,7 +62,7 @@ class SessionResult:
 
     folder: Path
     settings: AgentConfig
-    course: SessionOutcome
+    outcome: SessionOutcome
     problem: Problem | None
     solution: RefinementStudy | None
     calls: int
@@ -105,7 +105,7 @@ def run_session(
     write_atomic(path / "agent.yaml", text.encode())
     finished = session.go({})
     for _ in range(ROUNDS):
-        asked = finished.course.questions
+        asked = finished.outcome.questions
         answers = next(filter(None, (source(asked) for source in sources)), {}) if asked else {}
         if not answers:
             break
@@ -199,15 +199,15 @@ class _Session:
             for role, card in cards.items()
         }
         team = AgentTeam(settings.statement, toolkit, effects, roles, settings.allowance, settings.seed)
-        course = await run_policy(settings.policy, team)
+        outcome = await run_policy(settings.policy, team)
         problem, solution, solver = [
-            await _newest(course.memory, pool, port) for port in ("problem", "solution", "solver")
+            await _newest(outcome.memory, pool, port) for port in ("problem", "solution", "solver")
         ]
         spent = service.spending() if service else SynthesisUsage()
         return SessionResult(
             self.path,
             settings,
-            course,
+            outcome,
             problem,
             solution,
             team.calls,

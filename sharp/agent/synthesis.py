@@ -109,7 +109,7 @@ class SynthesisUsage:
 
 
 class SynthesisService(Protocol):
-    """What writes solver programs for a course."""
+    """What writes solver programs for a session."""
 
     async def solver(self, problem: Problem, effort: SynthesisArgs) -> SolverProgram:
         """Return the best program that models write for a problem, from a finished run if there is one.

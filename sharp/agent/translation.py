@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sharp.agent.export import PROBLEM, export_course
+from sharp.agent.export import PROBLEM, export_session
 from sharp.agent.questions import Answering, nobody
 from sharp.agent.sessions import MessageCallback, ModelCalls, SessionResult, run_session
 from sharp.agent.settings import ROLES, AgentConfig
@@ -31,7 +31,7 @@ class Translation:
     @property
     def understood(self) -> bool:
         """Whether `problem` holds the specification of what was said."""
-        return self.finished.course.ending == "specified"
+        return self.finished.outcome.ending == "specified"
 
     @property
     def problem(self) -> Path:
@@ -54,4 +54,4 @@ def translate(
     """
     settings = AgentConfig(statement, dict.fromkeys(ROLES, model), policy="translation")
     finished = run_session(folder, settings, say, {model: card}, answer=answer, calls=calls)
-    return Translation(finished, export_course(finished, folder))
+    return Translation(finished, export_session(finished, folder))

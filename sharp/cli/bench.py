@@ -232,13 +232,13 @@ def _show(data: BenchmarkReportData, files: ExperimentFiles, as_json: bool) -> N
 
     arms = plain_rows(arm_summary(data.runs)) if data.rows else []
     ill_posed = [
-        {"arm": name, **dict(Counter(row.outcome for row in data.played_ill_posed if row.arm == label))}
+        {"arm": name, **dict(Counter(row.outcome for row in data.ill_posed_trials if row.arm == label))}
         for label, name in short_names(data.arms).items()
-        if data.played_ill_posed
+        if data.ill_posed_trials
     ]
     failed = sum(row.ending == "failed" for row in data.rows)
-    failed += sum(row.outcome == "failed" for row in data.played_ill_posed)
-    played = len(data.rows) + len(data.played_ill_posed)
+    failed += sum(row.outcome == "failed" for row in data.ill_posed_trials)
+    played = len(data.rows) + len(data.ill_posed_trials)
     counts = {"trials": len(data.trials), "played": played, "failed": failed, "ill_posed": ill_posed}
     sentence = (
         "{arm}: {solved} of {cases} cases solved ({share:.1%}, 95 % interval {low:.1%} to {high:.1%}), "

@@ -273,7 +273,7 @@ def print_session(
     """
     from sharp.agent import QUESTIONS, headline, summary_dict
 
-    course, file = finished.course, report.parent / QUESTIONS
+    outcome, file = finished.outcome, report.parent / QUESTIONS
     written = _save(finished.answer, saved)
     if as_json:
         echo_json({**summary_dict(finished), "report": str(report), "saved": written})
@@ -281,14 +281,14 @@ def print_session(
         click.echo(headline(finished))
         for quantity in finished.answer.quantities.values() if finished.answer else ():
             click.echo(f"  {quantity}")
-        for question in course.questions:
+        for question in outcome.questions:
             click.echo(f"Question: {question}")
-        if course.questions:
+        if outcome.questions:
             command = command_line(click.get_current_context(), without=("what", "answers"))
             click.echo(f"To be answered: {file}; then: {command} --answers {shlex.quote(str(file))}")
         click.echo("\n".join([f"Report: {report}", *_named(written)]))
     codes = {"unsolved": NOT_VERIFIED, "needs_clarification": NEEDS_ANSWER, "rejected": REFUSED}
-    doubted = course.ending == "solved" and not (finished.answer and finished.answer.verdict.verified)
-    code = BUDGET_USED if course.exhausted else NOT_VERIFIED if doubted else codes.get(course.ending, 0)
+    doubted = outcome.ending == "solved" and not (finished.answer and finished.answer.verdict.verified)
+    code = BUDGET_USED if outcome.exhausted else NOT_VERIFIED if doubted else codes.get(outcome.ending, 0)
     if code:
         raise click.exceptions.Exit(code)

@@ -38,6 +38,7 @@ from sharp.problems import Problem, render_description, signature
 from sharp.reference import FAMILIES, Audit, audit_dataset
 from sharp.report.report_data import TARGETS, ReportData
 from sharp.runs import RunDirectory, splits_among
+from sharp.tournament import Aim
 
 SAMPLES = 8
 DATA_KINDS = {
@@ -182,7 +183,7 @@ def _options(config: RunConfig) -> Iterator[tuple[str, str]]:
 def _tournament(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield "Prompts of the analysis", config.analysis.prompting
     yield "Candidates", ", ".join(_genesis(config))
-    yield from _rounds(config.synthesis)
+    yield from _rounds(config.synthesis, measured=Aim.of(config).measured)
     yield _repairs(config)
 
 
@@ -200,7 +201,7 @@ def _genesis(config: RunConfig) -> Iterator[str]:
         )
 
 
-def _rounds(options: SynthesisOptions) -> Iterator[tuple[str, str]]:
+def _rounds(options: SynthesisOptions, *, measured: bool) -> Iterator[tuple[str, str]]:
     if options.mode == "best-of-n":
         yield "Tournament", "none: every candidate is run and the best is taken"
         return
@@ -209,6 +210,9 @@ def _rounds(options: SynthesisOptions) -> Iterator[tuple[str, str]]:
     )
     yield "Criteria of judges", options.criteria
     yield "Tournament", f"{limits}; another cycle follows: {options.next_cycle}"
+    if not measured:
+        yield "Saturation", "when every judge keeps its program: nothing is measured"
+        return
     stale = f"{plural(options.patience, 'round')} (later cycles: {options.later_patience})"
     yield "Saturation", f"after {stale} with a gain below {options.min_relative_gain:.3g}"
 

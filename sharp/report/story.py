@@ -20,7 +20,7 @@ from sharp.document import (
 from sharp.llm import render_diff
 from sharp.report.programs import explanation
 from sharp.report.report_data import MAKING, ReportData
-from sharp.tournament import Candidate, JudgeTurn, best_first
+from sharp.tournament import Aim, Candidate, JudgeTurn, best_first
 
 _KINDS = {"debug": "repair", "search": "step of the search"}
 
@@ -47,7 +47,7 @@ def story(evidence: ReportData) -> Section:
 
 
 def _beginning(evidence: ReportData) -> str:
-    """Return who wrote the first programs, how many ran, and which was the best."""
+    """Return who wrote the first programs, how many ran, and which was the best if anything was measured."""
     first = [program for program in evidence.state.candidates.values() if not program.parents]
     if not first:
         return "No program has been written yet."
@@ -64,7 +64,7 @@ def _beginning(evidence: ReportData) -> str:
     ran = [p.id for p in first if (found := evidence.evaluation_of(p.id)) is not None and found.ok]
     parts.append(f"{len(ran)} of them ran")
     best = next((name for name in best_first(evidence.state) if name in ran), None)
-    if best is not None:
+    if best is not None and Aim.of(evidence.run.config).measured:
         parts.append(f"the best, {best}, had {error_text(evidence.ranked_by(best))}")
     return "; ".join(parts) + "."
 

@@ -328,7 +328,7 @@ def unsolved_table(trials: DataFrame) -> Table:
     return table(trials[~trials["solved"]], columns)
 
 
-PLAYED = (
+RULE_BASED_ARMS = (
     "The rule-based model, a program that knows these cases, stood in for models in {arms}. Its figures try the "
     "machinery of plans, checks and corrections; they say nothing of any language model."
 )
@@ -385,7 +385,7 @@ class BenchmarkReportData:
     rows: tuple[TrialResult, ...]
     baselines: Mapping[str, ConstantBaseline]
     ill_posed: tuple[IllPosednessResult, ...]
-    played_ill_posed: tuple[IllPosedResult, ...] = ()
+    ill_posed_trials: tuple[IllPosedResult, ...] = ()
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -461,7 +461,7 @@ def publish_benchmark(folder: Path, data: BenchmarkReportData, page: str, rows_n
 
 def build_report(data: BenchmarkReportData) -> Report:
     """Return the page of a benchmark, finished or not."""
-    done = len(data.rows) + len(data.played_ill_posed)
+    done = len(data.rows) + len(data.ill_posed_trials)
     sentence = f"{done} of {plural(len(data.trials), 'trial')} run."
     sections = _sections(data) if data.rows else ()
     return Report(
@@ -473,11 +473,11 @@ def build_report(data: BenchmarkReportData) -> Report:
 
 
 def _notes(data: BenchmarkReportData) -> Iterator[Note]:
-    played = [arm.label for arm in data.arms if arm.played]
+    played = [arm.label for arm in data.arms if arm.rule_based]
     if played:
         everywhere = len(played) == len(data.arms)
-        yield Note(PLAYED.format(arms="every arm" if everywhere else ", ".join(played)), "warning")
-    missing = len(data.trials) - len(data.rows) - len(data.played_ill_posed)
+        yield Note(RULE_BASED_ARMS.format(arms="every arm" if everywhere else ", ".join(played)), "warning")
+    missing = len(data.trials) - len(data.rows) - len(data.ill_posed_trials)
     if missing:
         yield Note(
             f"{plural(missing, 'trial')} not run yet: arms may have been compared on few cases so far.",
@@ -543,7 +543,7 @@ def _ill_posed(data: BenchmarkReportData) -> Section:
     ]
     false = [f"{case}: {alarm}" for case, alarm in data.alarms.items() if alarm]
     listed = [Bullets((*wrong, *false))] if wrong or false else []
-    teams = tuple(ill_posed_tables(data.arms, data.played_ill_posed))
+    teams = tuple(ill_posed_tables(data.arms, data.ill_posed_trials))
     blocks: tuple[Block, ...] = (Paragraph(_ILL_POSED), *teams, _ill_posed_table(data), *listed)
     return Section("ill-posed", "Problems that are ill-posed", blocks)
 

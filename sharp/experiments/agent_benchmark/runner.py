@@ -95,7 +95,7 @@ def _of_ill_posed(
     session = run_session(folder, trial.settings, cards=cards)
     costs = _costs(read_run(session.folder).effects)
     return replace(
-        _failed_ill_posed(trial, case, session.course.reason),
+        _failed_ill_posed(trial, case, session.outcome.reason),
         outcome=outcome_of(session),
         **{name: costs[name] for name in ("calls", "prompt_tokens", "completion_tokens", "seconds")},
     )
@@ -106,7 +106,7 @@ def outcome_of(session: SessionResult) -> IllPosedOutcome:
 
     Who solves one that is well posed has put into it what the statement does not say.
     """
-    match session.course.ending:
+    match session.outcome.ending:
         case "needs_clarification":
             return "question"
         case "rejected":
@@ -126,7 +126,7 @@ def _scored(
 ) -> TrialResult:
     assert isinstance(trial.case, BenchmarkCase), "the problem is well posed"
     session = run_session(folder, trial.settings, cards=cards)
-    memory, found = session.course.memory, session.problem
+    memory, found = session.outcome.memory, session.problem
     solution = session.solution.solution if session.solution else None
     # A program says nothing of the problem that it is for: it is asked for values in the case's own coordinates.
     posed = accepted.problem if trial.arm.policy in PROGRAMS else found
@@ -136,8 +136,8 @@ def _scored(
         known = Score()
     process = accepted.process(memory, found)
     return replace(
-        _failed(trial, trial.case, session.course.reason),
-        ending=session.course.ending,
+        _failed(trial, trial.case, session.outcome.reason),
+        ending=session.outcome.ending,
         solved=known.solved,
         error=known.error,
         maximum=known.maximum,

@@ -47,7 +47,7 @@ class Arm:
     error_rate: float = 0.0
 
     @property
-    def played(self) -> bool:
+    def rule_based(self) -> bool:
         """Whether the rule-based model stands in for a model in some role."""
         return RULE_BASED in self.models
 

@@ -110,8 +110,8 @@ async def run_trial_cell(cell: Cell, sweep: Path, site: TrialSite) -> tuple[RunS
 
 
 def _summary(trial: BenchmarkTrial, result: Result) -> RunSummary:
-    played = sum(model == RULE_BASED for model in trial.arm.models)
-    dollars = 0.0 if played == len(ROLES) else None
+    answered = sum(model == RULE_BASED for model in trial.arm.models)
+    dollars = 0.0 if answered == len(ROLES) else None
     return RunSummary(
         "failed" if result.failed else "finished",
         note=result.reason if result.failed else "",
@@ -120,7 +120,7 @@ def _summary(trial: BenchmarkTrial, result: Result) -> RunSummary:
         variant=trial.arm.label,
         seed=trial.seed,
         roles=dict(zip(ROLES, trial.arm.models, strict=True)),
-        rule_based={0: "none", len(ROLES): "all"}.get(played, "some"),
+        rule_based={0: "none", len(ROLES): "all"}.get(answered, "some"),
         nrmse_reference=result.error if isinstance(result, TrialResult) else None,
         target="reference",
         calls=result.calls,

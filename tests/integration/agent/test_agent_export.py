@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from sharp.agent import judged
-from sharp.agent.export import export_course
+from sharp.agent.export import export_session
 from sharp.agent.questions import take_answers
 from sharp.agent.sessions import run_session
 from sharp.agent.settings import AgentConfig
@@ -26,7 +26,7 @@ CASES = {name: load_case(name) for name, path in list_cases().items() if path.pa
 def test_a_solved_course_leaves_report_figures_arrays_and_specification(tmp_path: Path) -> None:
     case = CASES["heat-rod-two-ends"]
     finished = judged(run_session(tmp_path, AgentConfig(case.statements[0].text, error_rate=0.3, seed=3)))
-    report = export_course(finished, tmp_path)
+    report = export_session(finished, tmp_path)
     page = report.read_text(encoding="utf-8")
     assert "The steps, and what flows between them" in page
     assert "understands no language" in page
@@ -53,7 +53,7 @@ def test_a_specification_that_is_written_reads_as_the_same_problem(name: str) ->
 def test_questions_are_written_and_have_to_be_answered(tmp_path: Path) -> None:
     statement = load_ill_posed("rod-one-end").statements[0].text
     finished = run_session(tmp_path, AgentConfig(statement))
-    export_course(finished, tmp_path)
+    export_session(finished, tmp_path)
     path = tmp_path / "questions.yaml"
     with pytest.raises(ConfigurationError, match="expected an answer to each question; missing: "):
         take_answers(path, tmp_path)

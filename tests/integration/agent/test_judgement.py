@@ -64,7 +64,7 @@ def test_a_quenched_rod_whose_jump_is_meant_is_solved_by_the_same_call_with_the_
 
 def test_nothing_is_called_verified_that_nobody_judged(tmp_path: Path) -> None:
     finished = run_session(tmp_path, AgentConfig(ROD, policy="none"))
-    assert finished.course.ending == "solved"
+    assert finished.outcome.ending == "solved"
     assert headline(finished) == "A solution was found, and nothing has verified it."
 
 

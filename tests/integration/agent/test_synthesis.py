@@ -21,7 +21,7 @@ import yaml
 
 from hpc.errors import ReplayMiss
 from hpc.journal import EffectRecord, read_holder, read_run
-from sharp.agent.export import export_course
+from sharp.agent.export import export_session
 from sharp.agent.judgement import judged
 from sharp.agent.replay import replay_and_compare
 from sharp.agent.sessions import SessionResult, replay_session, run_session, session_folder
@@ -134,11 +134,11 @@ def test_after_a_kill_the_run_goes_on_and_nothing_is_paid_for_twice(course: Writ
 
 def test_the_program_solves_the_stated_problem(course: Written) -> None:
     finished, program = course.finished, course.program
-    assert finished.course.ending == "solved", finished.course.reason
+    assert finished.outcome.ending == "solved", finished.outcome.reason
     assert finished.solution is not None
     assert (finished.solution.method, finished.solution.error) == ("solver program", program.error)
     assert program.error < 1e-3
-    record = finished.course.memory.current("s8")
+    record = finished.outcome.memory.current("s8")
     assert record is not None
     (finding,) = record.findings
     assert (finding.value, finding.limit, finding.passed) == (program.error, 1e-3, True)
@@ -162,7 +162,7 @@ def test_a_finished_course_is_replayed_and_gone_on_with_without_a_call(
     replayed = replay_session(course.finished.folder.parent, SETTINGS, BY_RUNS)
     again = run_session(course.finished.folder.parent, SETTINGS, said.append, synthesis=BY_RUNS)
     for other in (replayed, again):
-        assert (other.course, other.solver) == (course.finished.course, course.program)
+        assert (other.outcome, other.solver) == (course.finished.outcome, course.program)
         assert (other.calls, other.usage) == (course.finished.calls, course.finished.usage)
         assert other.synthesis == course.finished.synthesis
     assert not any("asked" in line for line in said)
@@ -182,7 +182,7 @@ def test_what_programs_took_stands_apart_from_the_teams_calls(course: Written) -
 
 def test_the_report_tells_of_the_program_and_leads_to_its_run(course: Written) -> None:
     folder = course.finished.folder.parent
-    page = export_course(judged(course.finished), folder).read_text(encoding="utf-8")
+    page = export_session(judged(course.finished), folder).read_text(encoding="utf-8")
     link = f"{course.finished.folder.name}/{course.program.run.name}/report.html"
     assert f'<a href="{link}">The report of its run</a>' in page
     assert (folder / link).exists()

@@ -29,7 +29,7 @@ def test_rows_are_those_of_the_sweep_and_of_its_runs(tmp_path: Path) -> None:
     assert rows.attrs["axes"] == ["seed"]
     (single,) = face.load_rows(plan.folder / "runs" / "s1").itertuples()
     assert (single.name, single.nrmse, single.seed) == ("s1", rows["nrmse"][1], 1)
-    with pytest.raises(RunDirectoryError, match="neither a sweep, nor an agent benchmark, nor a run"):
+    with pytest.raises(RunDirectoryError, match="neither a sweep nor a run"):
         face.load_rows(tmp_path)
 
 

@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_course_finds_problem_and_solution_and_counts_tokens(folder: Path) -> None:
     said: list[str] = []
     finished = run_session(folder, SETTINGS, said.append)
-    assert finished.course.ending == "solved", finished.course.reason
+    assert finished.outcome.ending == "solved", finished.outcome.reason
     assert finished.problem is not None
     assert finished.problem.equations == load_case("heat-rod-two-ends").problem.equations
     assert finished.solution is not None
@@ -44,12 +44,12 @@ def test_the_same_settings_again_ask_nobody(folder: Path) -> None:
     said: list[str] = []
     again = run_session(folder, SETTINGS, said.append)
     assert not any("asked" in line for line in said)
-    assert again.course == first.course
+    assert again.outcome == first.outcome
     assert (again.calls, again.usage) == (first.calls, first.usage)
 
 
 def test_a_finished_course_can_be_replayed(folder: Path) -> None:
-    assert replay_session(folder, SETTINGS).course == run_session(folder, SETTINGS).course
+    assert replay_session(folder, SETTINGS).outcome == run_session(folder, SETTINGS).outcome
 
 
 @pytest.mark.parametrize(
@@ -67,17 +67,17 @@ def test_a_course_whose_calls_are_used_up_ends_with_what_was_done(
 ) -> None:
     short = replace(SETTINGS, policy=policy, allowance=AgentLimits(calls=calls))
     finished = run_session(tmp_path, short)
-    course = finished.course
+    course = finished.outcome
     assert (course.ending, course.exhausted, finished.calls) == ("unsolved", True, calls)
     assert course.reason == f"all {calls} model calls that this problem may take are used up"
     assert [record.recipe.tool for record in course.memory.records] == done
-    assert replay_session(tmp_path, short).course == course
+    assert replay_session(tmp_path, short).outcome == course
 
 
 def test_what_was_understood_before_the_last_call_stays(tmp_path: Path) -> None:
     whole = run_session(tmp_path, SETTINGS)
     finished = run_session(tmp_path, replace(SETTINGS, allowance=AgentLimits(calls=whole.calls - 1)))
-    assert finished.course.exhausted
+    assert finished.outcome.exhausted
     assert finished.problem is not None
     assert finished.problem.equations == load_case("heat-rod-two-ends").problem.equations
     assert finished.usage.completion > 0
@@ -96,14 +96,14 @@ def test_a_course_that_has_not_ended_cannot_be_replayed(folder: Path, tmp_path: 
 def test_other_settings_are_another_course_beside_the_first(folder: Path) -> None:
     other = replace(SETTINGS, seed=1)
     assert session_folder(folder, other) != session_folder(folder, SETTINGS)
-    assert run_session(folder, other).course.ending == "solved"
+    assert run_session(folder, other).outcome.ending == "solved"
 
 
 def test_a_model_may_be_the_file_of_its_card(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(list_cards()["rule-based"].read_text().replace("name: rule-based", "name: mine"))
     settings = replace(SETTINGS, models=dict.fromkeys(ROLES, str(file)), policy="translation")
-    assert run_session(tmp_path, settings).course.ending == "specified"
+    assert run_session(tmp_path, settings).outcome.ending == "specified"
 
 
 @pytest.mark.parametrize(

@@ -27,32 +27,32 @@ def asked(finished: SessionResult) -> list[str]:
 
 def test_every_step_is_chosen_carried_out_and_verified_in_turn(tmp_path: Path) -> None:
     finished = run_session(tmp_path, SETTINGS)
-    assert finished.course.ending == "solved", finished.course.reason
+    assert finished.outcome.ending == "solved", finished.outcome.reason
     order = asked(finished)
     assert order[:5] == ["analysis", "next_step", "s1/parameters", "s1/tool_call", "is_done"]
-    steps = len(finished.course.memory.plan.steps)
+    steps = len(finished.outcome.memory.plan.steps)
     assert order.count("next_step") == order.count("is_done") == steps
     assert finished.solution is not None
 
 
 def test_what_was_misread_is_done_again_in_further_steps(tmp_path: Path) -> None:
     finished = run_session(tmp_path, replace(SETTINGS, error_rate=0.15, seed=0))
-    ids = finished.course.memory.plan.ids
+    ids = finished.outcome.memory.plan.ids
     assert any("-" in step for step in ids), "this seed makes a mistake that is seen"
     assert len(set(ids)) == len(ids)
-    assert finished.course.ending == "solved", finished.course.reason
+    assert finished.outcome.ending == "solved", finished.outcome.reason
 
 
 def test_steps_are_bounded(tmp_path: Path) -> None:
     finished = run_session(tmp_path, replace(SETTINGS, allowance=AgentLimits(steps=3)))
-    assert (finished.course.ending, finished.course.reason) == ("unsolved", "all 3 steps are used up")
+    assert (finished.outcome.ending, finished.outcome.reason) == ("unsolved", "all 3 steps are used up")
 
 
 @pytest.mark.parametrize("name", ["rod-one-end", "backward-rod"])
 def test_what_cannot_be_solved_as_stated_ends_with_a_question_or_a_refusal(tmp_path: Path, name: str) -> None:
     case = load_ill_posed(name)
     finished = run_session(tmp_path, replace(SETTINGS, statement=case.statements[0].text))
-    assert finished.course.ending == {"clarify": "needs_clarification", "reject": "rejected"}[case.verdict]
+    assert finished.outcome.ending == {"clarify": "needs_clarification", "reject": "rejected"}[case.verdict]
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def play(
 
 def test_fitzhugh_and_nagumo_are_set_up_in_one_plan(tmp_path: Path) -> None:
     finished, team = play(tmp_path, FITZHUGH_NAGUMO, "translation")
-    assert finished.course.ending == "specified", finished.course.reason
+    assert finished.outcome.ending == "specified", finished.outcome.reason
     assert finished.problem is not None
     assert set(finished.problem.parameters) == {"diff", "eps", "beta", "gamma"}
     # Twenty calls and two plans then. A reserved name and a place that is none are sent back at once, parameters
@@ -67,7 +67,7 @@ def test_the_wall_is_solved_in_one_session_though_the_team_asks(tmp_path: Path, 
     judged = [*([question] if asks else []), JUMP_IS_MEANT, *readings]
     chosen = [WALL.replies["s6"][0], WITH_JUMP]
     finished, team = play(tmp_path, WALL, "prog-act", s6=chosen, orchestrator=judged)
-    assert finished.course.ending == "solved", finished.course.reason
+    assert finished.outcome.ending == "solved", finished.outcome.reason
     assert finished.problem is not None
     assert finished.problem.specification.allow == ("corner-jump",)
     # Twenty-two calls in two sessions then.

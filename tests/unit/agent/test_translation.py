@@ -70,7 +70,7 @@ def test_words_become_the_specification_that_they_mean(tmp_path: Path) -> None:
 
 def test_nothing_is_planned_that_solves(tmp_path: Path) -> None:
     found = played(load_case("heat-rod-two-ends").statements[0].text, tmp_path)
-    assert found.finished.course.memory.plan.steps[-1].tool == "check_problem"
+    assert found.finished.outcome.memory.plan.steps[-1].tool == "check_problem"
     assert found.finished.solution is None
     prompts = [
         effect.request["messages"][1]["content"]
@@ -84,14 +84,14 @@ def test_nothing_is_planned_that_solves(tmp_path: Path) -> None:
 def test_a_steady_problem_and_an_eigenvalue_problem_are_understood_like_any_other(tmp_path: Path) -> None:
     for name in ("laplace-annulus-log", "drum-tones"):
         found = played(load_case(name).statements[0].text, tmp_path / name)
-        assert found.understood, found.finished.course.reason
+        assert found.understood, found.finished.outcome.reason
 
 
 def test_what_is_missing_is_asked_for_and_not_invented(tmp_path: Path) -> None:
     statement = load_ill_posed("rod-one-end").statements[0].text
     found = played(statement, tmp_path)
     assert not found.understood
-    assert found.finished.course.ending == "needs_clarification"
+    assert found.finished.outcome.ending == "needs_clarification"
     asked = yaml.safe_load((tmp_path / QUESTIONS).read_text(encoding="utf-8"))
     assert asked["statement"] == statement
     assert asked["session"] == found.finished.folder.name
@@ -99,7 +99,7 @@ def test_what_is_missing_is_asked_for_and_not_invented(tmp_path: Path) -> None:
 
 
 def test_what_has_no_solution_is_refused_with_the_reason(tmp_path: Path) -> None:
-    course = played(load_ill_posed("backward-rod").statements[0].text, tmp_path).finished.course
+    course = played(load_ill_posed("backward-rod").statements[0].text, tmp_path).finished.outcome
     assert (course.ending, bool(course.reason)) == ("rejected", True)
 
 
@@ -117,13 +117,13 @@ def test_answers_lead_on_and_the_same_words_ask_nobody_again(tmp_path: Path, sta
     assert "neumann" in written
     assert "it is insulated" in script.asked[-1]
     again = start()
-    assert go(tmp_path, answer).finished.course == found.finished.course
+    assert go(tmp_path, answer).finished.outcome == found.finished.outcome
     assert (again.asked, questions) == ([], [QUESTION])
 
 
 def test_answers_in_the_file_are_taken_by_the_same_words(tmp_path: Path, start: Start) -> None:
     start()
-    assert go(tmp_path).finished.course.questions == (QUESTION,)
+    assert go(tmp_path).finished.outcome.questions == (QUESTION,)
     fill_in(tmp_path / QUESTIONS, "insulated")
     assert go(tmp_path).understood
 
@@ -154,7 +154,7 @@ def test_a_second_round_in_the_file_asks_what_is_still_open(tmp_path: Path, star
     second = go(tmp_path)
     assert second.finished.answered == ((QUESTION, "no idea"),)
     script = start()
-    assert go(tmp_path).finished.course == second.finished.course
+    assert go(tmp_path).finished.outcome == second.finished.outcome
     assert script.asked == []
     fill_in(tmp_path / QUESTIONS, "insulated")
     assert go(tmp_path).understood
@@ -183,7 +183,7 @@ def test_a_file_of_answers_that_lacks_one_is_refused_and_kept(tmp_path: Path, st
 def test_answers_to_other_words_are_not_taken(tmp_path: Path, start: Start) -> None:
     start()
     write_questions(tmp_path, Questions("Other words.", "session-1", {QUESTION: "insulated"}))
-    assert go(tmp_path).finished.course.questions == (QUESTION,)
+    assert go(tmp_path).finished.outcome.questions == (QUESTION,)
 
 
 def test_answers_to_a_session_with_other_settings_are_refused_and_kept(tmp_path: Path, start: Start) -> None:
@@ -205,7 +205,7 @@ def test_questions_end_after_the_last_round(tmp_path: Path, start: Start) -> Non
         return dict.fromkeys(asked, f"no idea, {len(rounds)}")
 
     found = go(tmp_path, useless)
-    assert (found.finished.course.ending, len(rounds)) == ("needs_clarification", ROUNDS)
+    assert (found.finished.outcome.ending, len(rounds)) == ("needs_clarification", ROUNDS)
     assert found.finished.answered == tuple((QUESTION, f"no idea, {n}") for n in range(1, ROUNDS + 1))
 
 

@@ -16,7 +16,7 @@ ROD = load_case("heat-rod-two-ends").statements[0].text
 
 
 def play(folder: Path, statement: str = ROD, mistakes: float = 0.0, seed: int = 0) -> SessionOutcome:
-    return run_session(folder, AgentConfig(statement, error_rate=mistakes, seed=seed)).course
+    return run_session(folder, AgentConfig(statement, error_rate=mistakes, seed=seed)).outcome
 
 
 def test_without_mistakes_every_step_is_right_at_once(tmp_path: Path) -> None:

@@ -371,6 +371,18 @@ async def test_best_of_n_runs_every_candidate_and_takes_the_best():
     assert state.selections == ()
 
 
+async def test_the_strategy_of_a_program_is_what_its_code_does_and_not_what_it_says():
+    says = fenced(program(0.1, strategy="hybrid"))
+    does = fenced(
+        program(0.2, strategy="numerical").replace(
+            "    return", "    u0_batch = u0_batch * (1 - beta)\n    return"
+        )
+    )
+    state, _ = await play({r"^genesis/c001/code$": says, r"^genesis/c002/code$": does})
+    assert state.candidates["c001"].strategy == "numerical"
+    assert state.candidates["c002"].strategy == "analytical"
+
+
 UNCHECKED = {"x64_check": False, "convergence_check": False}
 
 

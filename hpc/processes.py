@@ -39,9 +39,17 @@ def children_listed(pid: int) -> list[int]:
     """Return the children of a process as the kernel lists them."""
     found: list[int] = []
     with contextlib.suppress(OSError):
-        for task in (_PROC / str(pid) / "task").iterdir():
+        for task in threads_of(pid):
             found += map(int, (task / "children").read_text().split())
     return found
+
+
+def threads_of(pid: int) -> list[Path]:
+    """Return the folders of a process's threads below /proc; none where it has ended, or ends meanwhile."""
+    folder = _PROC / str(pid) / "task"
+    with contextlib.suppress(OSError):
+        return [folder / name for name in os.listdir(folder)]  # noqa: PTH208  pathlib's glob looks twice, and may fail between
+    return []
 
 
 def children_scanned() -> Callable[[int], list[int]]:
@@ -215,7 +223,7 @@ def _resident_pages(pid: int, fields: Sequence[str]) -> int:
     """Return the resident set of a process in pages; where its first thread has ended, that of the others."""
     if fields[0] != "Z":
         return int(fields[21])
-    tasks = (_fields(stat) for stat in (_PROC / str(pid) / "task").glob("*/stat"))
+    tasks = (_fields(thread / "stat") for thread in threads_of(pid))
     return max((int(task[21]) for task in tasks if task), default=0)
 
 

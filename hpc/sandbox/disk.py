@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from hpc.processes import threads_of
+
 _INTERVAL_S = 0.25
 _SHARE = 0.1  # of the time, at most, is spent on looking
 _LEAST = 4096  # bytes that a file counts for, so that many small ones count too
@@ -51,8 +53,8 @@ class DiskUsageMonitor:
 def held_bytes(pid: int) -> int:
     """Return the bytes of deleted files, in memory or on disk, that a process holds open."""
     found: dict[tuple[int, int], int] = {}
-    for table in Path(f"/proc/{pid}/task").glob("*/fd"):  # the first thread may have ended, and has none then
-        with contextlib.suppress(OSError), os.scandir(table) as entries:
+    for thread in threads_of(pid):  # the first one may have ended, and holds none then
+        with contextlib.suppress(OSError), os.scandir(thread / "fd") as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
                     status = entry.stat()

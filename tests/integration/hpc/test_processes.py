@@ -111,6 +111,13 @@ def test_processes_that_are_gone_use_nothing():
     assert usage([os.getpid()]).cpu_s > 0
 
 
+def test_a_process_that_ends_while_it_is_looked_at_uses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hpc.processes._status", lambda _: ["Z", *["0"] * 40])
+    monkeypatch.setattr(Path, "is_dir", lambda _: True)
+    assert usage([2**22 + 1]).rss == 0
+    assert held_bytes(2**22 + 1) == 0
+
+
 HEADLESS = """
 import ctypes, threading, time
 def go_on():

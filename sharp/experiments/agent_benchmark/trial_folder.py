@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpc.files import make_directory, write_atomic
-from sharp.config import RunConfig
+
+if TYPE_CHECKING:
+    from sharp.config import RunConfig
 
 _CONFIG, _RESULT = "trial.json", "result.json"
 
@@ -25,6 +27,8 @@ def is_trial(folder: Path) -> bool:
 
 def config_in(folder: Path) -> RunConfig:
     """Return the configuration of the trial in a folder."""
+    from sharp.config import RunConfig
+
     return RunConfig.model_validate_json((folder / _CONFIG).read_bytes())
 
 

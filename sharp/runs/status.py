@@ -11,6 +11,7 @@ from typing import Any
 
 from hpc.journal import EffectRecord, RunRecord, read_run
 from sharp.document import Block, Facts, Paragraph
+from sharp.evaluation import ranking
 from sharp.llm import ClusterUsage, Ledger
 from sharp.runs.budget_status import BudgetStatus, allowances, is_free, recorded_ledger, worked_minutes
 from sharp.runs.evaluations import candidate_of
@@ -184,10 +185,11 @@ def _best(runs: Iterable[EffectRecord], error: str) -> EffectRecord | None:
 
 def _ranked_by(config: Mapping[str, Any]) -> str:
     """Return what ranks programs: the error against the target, or the first metric in its place."""
-    first, *others = config.get("feedback", {}).get("metrics") or ["nrmse"]
-    if first in ("nrmse", "none") or "nrmse" in others:
+    feedback = config.get("feedback", {})
+    kinds = ranking(feedback.get("metrics") or ("nrmse",), feedback.get("weights") or {})
+    if not kinds or "nrmse" in kinds:
         return "nrmse" if config.get("target") == "data" else "nrmse_reference"
-    return str(first)
+    return next(iter(kinds))
 
 
 def _rank(effect: EffectRecord, kind: str) -> float:

@@ -1,13 +1,63 @@
-"""Signals that wait while a thread holds locks."""
+"""Interrupts that leave nothing half done: they wait while a thread holds locks, and end an event loop in order."""
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 CHECK_S = 0.1  # between two looks at what came
+
+
+def run_interruptible(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in an event loop of its own; SIGTERM ends it as Ctrl-C does.
+
+    Both cancel the coroutine and raise KeyboardInterrupt once it has cleaned up. A handler that raises by itself would
+    do so in the midst of the loop, which may then wait for ever for a task that nothing wakes any more.
+    """
+    told = False
+
+    async def main() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+
+        def cancel() -> None:
+            nonlocal told
+            told = True
+            task.cancel()
+
+        with _on_sigterm(cancel):
+            return await work
+
+    try:
+        return asyncio.run(main())
+    except asyncio.CancelledError:
+        if told:
+            raise KeyboardInterrupt from None
+        raise
+
+
+@contextmanager
+def _on_sigterm(act: Callable[[], None]) -> Iterator[None]:
+    """Call a function in the running loop at SIGTERM, unless the program has a handler of its own for it."""
+    before = signal.getsignal(signal.SIGTERM)
+    # Only the main thread can take signals.
+    free = threading.current_thread() is threading.main_thread()
+    if not free or before not in (signal.SIG_DFL, signal.default_int_handler):
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, act)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from hpc.interrupts import CHECK_S, deferred_interrupts
+from hpc.interrupts import CHECK_S, deferred_interrupts, run_interruptible
 
 T = TypeVar("T")
 
@@ -17,12 +17,12 @@ def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end and return its result, also if this thread runs an event loop (a notebook).
 
     An event loop cannot be entered twice, so there the coroutine gets a loop in a thread of its own while this one
-    waits. An interrupt (Ctrl-C, a notebook's stop button) cancels it and is raised once it has cleaned up.
+    waits. An interrupt (Ctrl-C, SIGTERM, a notebook's stop button) cancels it and is raised once it has cleaned up.
     """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        return run_interruptible(work)
     return _in_thread(work)
 
 

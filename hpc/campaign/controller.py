@@ -38,6 +38,7 @@ from hpc.errors import (
     WorkCancelled,
     is_transient,
 )
+from hpc.interrupts import run_interruptible
 from hpc.journal import Lease, read_holder
 from hpc.quiescence import QuiescenceTracker
 from hpc.serving import ServerFailed
@@ -173,7 +174,7 @@ def _advance(control: ControllerContext, workload: Workload[Any]) -> WorkloadPro
         )
     leave = functools.partial(until_waiting, lease=control.lease)
     try:
-        step = asyncio.run(advance_once(control, workload, leave, log_message))
+        step = run_interruptible(advance_once(control, workload, leave, log_message))
     except ExpectedError as error:
         if is_final(error):
             record_failure(control, str(error))

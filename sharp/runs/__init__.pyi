@@ -61,7 +61,6 @@ from .evaluations import program_runs as program_runs
 from .evaluations import runs_by_job as runs_by_job
 from .execute import Replay as Replay
 from .execute import replay as replay
-from .execute import sigterm_interrupts as sigterm_interrupts
 from .execution_backend import ExecutionBackend as ExecutionBackend
 from .execution_backend import RunResources as RunResources
 from .execution_backend import backend as backend

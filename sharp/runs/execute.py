@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -57,14 +52,7 @@ def execute(
     when a budget is nearly used up. Raises KeyboardInterrupt on Ctrl-C or SIGTERM; the run stays resumable.
     """
 
-    async def interruptible() -> Tournament:
-        with sigterm_interrupts():
-            return await finish(run, steal_lease=steal_lease, listener=listener, warn=warn)
-
-    try:
-        return run_coroutine(interruptible())
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+    return run_coroutine(finish(run, steal_lease=steal_lease, listener=listener, warn=warn))
 
 
 async def finish(
@@ -103,23 +91,3 @@ async def replayed(run: RunDirectory) -> Replay:
     differing = next((barrier.name for barrier in unequal if barrier is not None), None)
     digest = journal.barriers[-1].digest if journal.barriers else None
     return Replay(state, missing, stopped, differing, digest)
-
-
-@contextmanager
-def sigterm_interrupts() -> Iterator[None]:
-    """Let SIGTERM stop the run as Ctrl-C does: cleanly, leaving it resumable.
-
-    Only the main thread can take signals; elsewhere (a run started in a notebook) they stay as they are.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
-    before = signal.getsignal(signal.SIGTERM)
-    loop.add_signal_handler(signal.SIGTERM, task.cancel)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, before)

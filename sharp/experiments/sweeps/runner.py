@@ -17,6 +17,7 @@ from hpc.campaign import StopWaiter
 from hpc.errors import HpcError
 from hpc.files import make_directory, remove_leftovers, write_atomic
 from hpc.journal import Lease, keep_beating, read_run
+from sharp.event_loop import run_coroutine
 from sharp.experiments.agent_benchmark.trials import result_of, trial_of
 from sharp.experiments.publishing import ExperimentFiles, existing_files
 from sharp.experiments.run_summary import RunSummary
@@ -64,7 +65,6 @@ from sharp.runs import (
     load_run,
     never_stop,
     paid_ledger,
-    sigterm_interrupts,
 )
 
 if TYPE_CHECKING:
@@ -358,10 +358,7 @@ def run_sweep_locally(plan: SweepPlan, listener: SweepListener, *, steal_lease: 
     """
     keep_file(plan)
     with acquire_sweep(plan, steal_lease=steal_lease) as (writer, lease):
-        try:
-            return asyncio.run(_run(plan, writer, lease, listener, steal_lease=steal_lease))
-        except asyncio.CancelledError:
-            raise KeyboardInterrupt from None
+        return run_coroutine(_run(plan, writer, lease, listener, steal_lease=steal_lease))
 
 
 async def _run(
@@ -374,8 +371,7 @@ async def _run(
             trials = TrialSite(lambda folder, _: processes.perform(folder), purse)
             shared = SharedBackend(site, purse)
             runner = SweepRunner(plan, writer, shared, listener, trials, steal_lease=steal_lease)
-            with sigterm_interrupts():
-                return await run_with_heartbeat(runner, lease)
+            return await run_with_heartbeat(runner, lease)
 
 
 def make_purse(plan: SweepPlan, warn: Callable[[str], None], clock: Clock | None = None) -> SweepBudget:

@@ -36,6 +36,7 @@ from hpc.slurm import (
     update_control,
 )
 from sharp.errors import ConfigurationError, ModelUnavailable
+from sharp.event_loop import run_coroutine
 from sharp.llm import ModelCard, is_hosted, server_plans
 from sharp.runs.cluster.launch import UNKNOWN_ID, profile_of
 from sharp.runs.cluster.profiles import PROGRAM, render_script
@@ -105,7 +106,7 @@ def serve(
     plan_of(card, profile, replicas)  # what cannot be served leaves no folder
     campaign = _campaign(folder, profile)
     try:
-        return asyncio.run(_serve(campaign, _plan(card, campaign, replicas, source), tell))
+        return run_coroutine(_serve(campaign, _plan(card, campaign, replicas, source), tell))
     except ServerFailed as error:
         raise ModelUnavailable(str(error)) from error
 
@@ -132,7 +133,7 @@ def stop(folder: Path, wait_s: float = 60.0) -> bool:
     """
     campaign = _known(folder)
     update_control(campaign, stop=True)
-    return asyncio.run(_stop(campaign, wait_s))
+    return run_coroutine(_stop(campaign, wait_s))
 
 
 async def _serve(campaign: Campaign, plan: ServerPlan, tell: MessageCallback) -> Served:

@@ -1,0 +1,58 @@
+"""Interrupts that end an event loop in order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from hpc.interrupts import run_interruptible
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_DFL, signal.default_int_handler])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_cancel_a_coroutine_which_cleans_up(number, handler) -> None:
+    ended: list[str] = []
+
+    async def work() -> None:
+        asyncio.get_running_loop().call_soon(os.kill, os.getpid(), number)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("cleaned up")
+
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_interruptible(work())
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ended == ["cleaned up"]
+
+
+def test_a_handler_of_the_programs_own_stays() -> None:
+    came: list[int] = []
+
+    async def work() -> str:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(0)
+        return "finished"
+
+    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    try:
+        assert run_interruptible(work()) == "finished"
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert came == [signal.SIGTERM]
+
+
+def test_a_coroutine_that_cancels_itself_is_not_taken_for_an_interrupt() -> None:
+    async def work() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        run_interruptible(work())

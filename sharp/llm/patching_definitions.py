@@ -68,8 +68,8 @@ def _names(node: ast.stmt) -> Iterator[str]:
 
 def _first(node: ast.stmt) -> int:
     """Return the number of a statement's first line from 0, its decorators included."""
-    decorators = getattr(node, "decorator_list", [])
-    return min(one.lineno for one in (node, *decorators)) - 1
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(one.lineno for one in decorators)]) - 1
 
 
 def _is_docstring(node: ast.stmt) -> bool:

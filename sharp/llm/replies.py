@@ -531,8 +531,8 @@ def _shortlist(listed: object, known: Ids) -> dict[str, str]:
     if isinstance(listed, Mapping):
         listed = _ranked(listed, known)
     if isinstance(listed, str):
-        named = [name for name in re.split(r"\s*[,;>\n]\s*", listed.strip()) if name]
-        listed = [*chain.from_iterable(map(known.span, named))]
+        names = filter(None, re.split(r"\s*[,;>\n]\s*", listed.strip()))
+        listed = [*chain.from_iterable(map(known.span, names))]
     if not isinstance(listed, list):
         raise ReplyError('"shortlist" must be a list such as [{"id": "…", "reason": "…"}], best first.')
     ranked = (re.split(r"\s+>\s+", entry) if isinstance(entry, str) else [entry] for entry in listed)
@@ -609,7 +609,7 @@ class Ids:
 
     def named_in(self, text: str) -> list[str]:
         """Return the ids that a text names, each once, in their order."""
-        found = (self.match(word.rstrip(".")) for word in _CALLED.findall(text))
+        found = (self.match(word[0].rstrip(".")) for word in _CALLED.finditer(text))
         return list(dict.fromkeys(name for name in found if name))
 
     def span(self, text: str) -> list[str]:

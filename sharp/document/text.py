@@ -45,8 +45,11 @@ def error_text(value: float | None) -> str:
 
 
 def number_text(value: float | None) -> str:
-    """Return a number in three digits."""
-    return MISSING if value is None or not isfinite(value) else f"{value:.3g}"
+    """Return a number in three digits; thousands without an exponent."""
+    if value is None or not isfinite(value):
+        return MISSING
+    text = f"{value:.3g}"
+    return f"{float(text):.0f}" if 1000 <= abs(float(text)) < 100_000 else text
 
 
 def count_text(value: int | None) -> str:

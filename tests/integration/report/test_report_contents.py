@@ -69,12 +69,12 @@ def with_scores(state, **changes):
 
 
 def tile_texts(evidence):
-    return {tile.name: f"{tile.value}: {tile.note}" for tile in tiles(evidence)}
+    return {tile.name: f"{tile.value}: {tile.remark}" for tile in tiles(evidence)}
 
 
 def test_the_first_screen_names_winner_gain_floor_errors_and_effort_once(report, evidence):
     assert report.headline.sentence == (
-        "Winner h1.2.3d1: the error on validation data fell from 5.000e-02 (c001, the first that ran) to 4.000e-03; "
+        "Winner h1.2.3d1: the error on validation data fell from 1.000e-01 (c001, the first that ran) to 4.000e-03; "
         "below the data-set error: imitates the data set's errors; 8 evaluations."
     )
     assert report.headline.flagged

@@ -169,7 +169,7 @@ def doctor(
             cluster, roles or ("evaluate",), where, wait_s, job=not no_job, tell=log.begin
         ):
             findings.append(finding)
-            log.begin(f"checking what comes after {finding.check}")
+            log.begin(f"{finding.check}: checked; the next check is at work")
             if not as_json:
                 log.echo(_finding_text(finding))
     failed = any(finding.level == "failure" for finding in findings)

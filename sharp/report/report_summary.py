@@ -106,8 +106,10 @@ def _outcome(evidence: ReportData) -> str:
 def _gain(evidence: ReportData) -> str:
     """Return how far the error fell from the first program with a result to the winner, if it did."""
     first = next((run for run in evidence.validations if run.evaluation.scores), None)
-    before, after = evidence.ranked_by(first and first.candidate), evidence.ranked_by(evidence.state.best)
-    if first is None or before is None or after is None or not after < before:
+    if first is None:
+        return ""
+    before, after = evidence.ranked_by(first.candidate), evidence.ranked_by(evidence.state.best)
+    if before is None or after is None or not after < before:
         return ""
     course = f"from {error_text(before)} ({first.candidate}, the first that ran) to {error_text(after)}"
     return f": the error on validation data fell {course}"

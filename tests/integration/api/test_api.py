@@ -20,6 +20,7 @@ import yaml
 
 import sharp
 from hpc.errors import RunDirectoryError
+from hpc.journal import read_run
 from sharp import api
 from sharp.config import RunConfig
 from sharp.errors import ClarificationNeeded, ConfigurationError, InputError, SpecificationError
@@ -199,7 +200,11 @@ def test_a_run_in_a_notebook_ends_with_a_program_and_its_error(finished: sharp.R
 
 
 def test_a_bundle_replays_without_its_run_and_tells_what_made_it(finished: sharp.Run, tmp_path: Path) -> None:
-    file = api.bundle(finished.path, tmp_path / "first.tar.gz")
+    packed: list[tuple[int, int, str]] = []
+    file = api.bundle(finished.path, tmp_path / "first.tar.gz", progress=lambda *told: packed.append(told))
+    done_kb, total_kb, _ = zip(*packed, strict=True)
+    assert done_kb[0] == 0 < done_kb[-1] < total_kb[-1]
+    assert done_kb == tuple(sorted(done_kb))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     done = subprocess.run(
@@ -241,7 +246,11 @@ def test_a_finished_run_is_resumed_replayed_and_compared(finished: sharp.Run) ->
     again = within_a_loop(lambda: sharp.resume(finished.path, budgets={"calls": 500}))
     assert (again.best, again.test_error) == (finished.best, finished.test_error)
     assert again.config.budget.calls == 500
-    assert within_a_loop(lambda: sharp.replay(str(finished.path))).same
+    used: list[tuple[int, int, str]] = []
+    tell = lambda *told: used.append(told)  # noqa: E731
+    assert within_a_loop(lambda: sharp.replay(str(finished.path), progress=tell)).same
+    effects = len(read_run(finished.path).effects)
+    assert [told[:2] for told in used] == [(number, effects) for number in range(1, effects + 1)]
     rows = within_a_loop(lambda: sharp.compare([finished, again.path])).rows
     assert len(rows) == 1
     assert rows.iloc[0]["nrmse"] == finished.test_error

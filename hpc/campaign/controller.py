@@ -36,6 +36,7 @@ from hpc.errors import (
     StorageFull,
     StorageUnavailable,
     WorkCancelled,
+    is_of_storage,
     is_transient,
 )
 from hpc.interrupts import run_interruptible
@@ -255,7 +256,9 @@ def run_controller_job(
         except LeaseLost as error:
             log_message(str(error))
             return WAITING
-        except (StorageUnavailable, StorageFull, OSError) as error:
+        except (ExpectedError, OSError) as error:
+            if not is_of_storage(error):
+                raise
             pause_s = trouble.pause_s()
             if pause_s is None:
                 sentence = trouble.sentence(error, campaign)
@@ -341,9 +344,9 @@ class _ControllerJob:
     def _steer(self, open_workload: OpenWorkload) -> int:
         try:
             step = asyncio.run(self._go_on(self._counted(open_workload)))
-        except (LeaseLost, StorageUnavailable, StorageFull):
-            raise
         except ExpectedError as error:
+            if isinstance(error, LeaseLost) or is_of_storage(error):
+                raise
             log_message(str(error))
             record_failure(self.control, str(error), self.job)
             return BUDGET_USED if error.exit_code == BUDGET_USED else FAILED
@@ -369,7 +372,7 @@ class _ControllerJob:
                         raise
                     before, progress = progress, workload.progress()
                     failures = failures + 1 if progress == before else 1
-                    if isinstance(error, (StorageUnavailable, StorageFull, OSError)):
+                    if is_of_storage(error):
                         pause_s = trouble.pause_s(progress)
                         if pause_s is None:
                             raise InfrastructureError(trouble.sentence(error, control.campaign)) from error

@@ -34,8 +34,8 @@ def clear_away(folder: Path) -> None:
     """Remove a folder whatever is in it; where that is much, a process of its own does it in its own time."""
     if not remove_tree(folder, _MOST):
         with suppress(OSError):  # it stays where it is, like what cannot be removed
-            nothing = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-            subprocess.run([sys.executable, "-I", "-S", __file__, folder], check=False, **nothing)
+            command, nothing = [sys.executable, "-I", "-S", __file__, folder], subprocess.DEVNULL
+            subprocess.run(command, check=False, stdin=nothing, stdout=nothing, stderr=nothing)
 
 
 def remove_tree(folder: Path, most: int = _ALL) -> bool:

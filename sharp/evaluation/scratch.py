@@ -34,7 +34,7 @@ def clear_away(folder: Path) -> None:
     """Remove a folder whatever is in it; where that is much, a process of its own does it in its own time."""
     if not remove_tree(folder, _MOST):
         with suppress(OSError):  # it stays where it is, like what cannot be removed
-            command, nothing = [sys.executable, "-I", "-S", __file__, folder], subprocess.DEVNULL
+            command, nothing = [sys.executable, "-I", "-S", __file__, str(folder)], subprocess.DEVNULL
             subprocess.run(command, check=False, stdin=nothing, stdout=nothing, stderr=nothing)
 
 

@@ -1,3 +1,5 @@
+from .built_tools import Library as Library
+from .built_tools import grown as grown
 from .chains import ToolChain as ToolChain
 from .chains import accepted_tool_chains as accepted_tool_chains
 from .chains import chain_of_document as chain_of_document
@@ -6,6 +8,7 @@ from .export import export_session as export_session
 from .export import summary_dict as summary_dict
 from .judgement import judged as judged
 from .memory import GraphMemory as GraphMemory
+from .policies import BUILDS as BUILDS
 from .policies import POLICIES as POLICIES
 from .policies import PROGRAMS as PROGRAMS
 from .policies import Policy as Policy

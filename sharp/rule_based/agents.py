@@ -282,12 +282,14 @@ def _asked_back(before: str, complaint: str, prompt: str, reading: StatementRead
     return as_answer({"need_help": f"{marks.STATED_AND_REFUSED}{told}"}, "This is what the statement says.")
 
 
-def _programmed(_prompt: str, reading: StatementReading) -> str:
+def _programmed(prompt: str, reading: StatementReading) -> str:
     if reading.known.problem is None:
         return _without_program(reading)
     from sharp.rule_based.collocation import program_answer
 
-    return program_answer(reading.known.problem, reading.rng if reading.slips("program") else None)
+    _, builds, told = prompt.partition(marks.BUILT_TOOLS)
+    library = frozenset(marks.BUILT_TOOL.findall(told.partition("\n## ")[0])) if builds else None
+    return program_answer(reading.known.problem, reading.rng if reading.slips("program") else None, library)
 
 
 def _without_program(reading: StatementReading) -> str:

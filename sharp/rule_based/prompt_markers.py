@@ -110,6 +110,9 @@ OBJECTION = re.compile(r"\[(clarify|reject): [a-z-]+\] (.*?)(?=; \[(?:clarify|re
 ASKED_BY_CHECK = re.compile(r"\(([^()]*\?[^()]*)\)")
 LACKING = re.compile(r"([\w.\[\]]+): (?:required, and missing|expected [^;]*?found nothing)")
 # A cry for help of one who finds that a tool takes nothing of what is stated, and a cry for help at all.
+# Tools that earlier programs left, and their heads.
+BUILT_TOOLS = "\n### Tools\n"
+BUILT_TOOL = re.compile(r"^def (\w+)\(", re.MULTILINE)
 STATED_AND_REFUSED, HELP_WANTED = "what the statement says is refused: ", "asks for help: "
 STEP_FAILED, CHECK_FAILED = "- failed: ", "NOT passed"
 # What may be added to the statement of a case, with the accuracy that is enough.

@@ -11,7 +11,12 @@ from hpc.journal import EffectRecord, read_run
 from sharp.agent import PROGRAMS, GraphMemory, SessionResult, ToolError, run_session
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChains
 from sharp.experiments.agent_benchmark.held_out import HeldOutReference, Score, held_out_reference, score
-from sharp.experiments.agent_benchmark.trial_folder import config_in, read_result, write_result
+from sharp.experiments.agent_benchmark.trial_folder import (
+    config_in,
+    read_result,
+    tools_in,
+    write_result,
+)
 from sharp.experiments.agent_benchmark.trials import (
     BenchmarkTrial,
     IllPosedOutcome,
@@ -36,7 +41,7 @@ def perform_trial(folder: str, references: str) -> None:
     """
     place = Path(folder)
     config = config_in(place)
-    trial = trial_of(config)
+    trial = trial_of(config, tools_in(place))
     if read_result(place, trial.key) is None:
         found = run_trial(trial, place, Path(references), load_cards(config))
         write_result(place, trial.key, asdict(found), failed=found.failed)
@@ -97,6 +102,8 @@ def _of_ill_posed(
     return replace(
         _failed_ill_posed(trial, case, session.outcome.reason),
         outcome=outcome_of(session),
+        tools_used=session.tools_used,
+        tools_built=session.tools_built,
         **{name: costs[name] for name in ("calls", "prompt_tokens", "completion_tokens", "seconds")},
     )
 
@@ -147,6 +154,8 @@ def _scored(
         parameters=process.parameters.share,
         parameter_errors=tuple(map(str, process.parameters.wrong[:_ERRORS])),
         alarm=_alarm(trial.case),
+        tools_used=session.tools_used,
+        tools_built=session.tools_built,
         **_costs(read_run(session.folder).effects),
     )
 

@@ -18,7 +18,7 @@ from pebble import ProcessExpired, ProcessPool
 
 from hpc.errors import InfrastructureError
 from hpc.journal import software_version
-from sharp.agent import ROLES
+from sharp.agent import ROLES, Library
 from sharp.experiments.agent_benchmark.process_pool import workers
 from sharp.experiments.agent_benchmark.runner import perform_trial
 from sharp.experiments.agent_benchmark.trial_folder import read_result, write_trial
@@ -91,13 +91,13 @@ class TrialSite:
     clock: Clock | None = None
 
 
-async def run_trial_cell(cell: Cell, sweep: Path, site: TrialSite) -> tuple[RunSummary, str]:
-    """Do the trial of a cell, or go on with it; return its row, and why it failed if it did.
+async def run_trial_cell(cell: Cell, sweep: Path, site: TrialSite, tools: Library) -> tuple[RunSummary, str]:
+    """Do the trial of a cell, which takes over these tools, or go on with it; return its row, and why it failed.
 
     Raises what `Perform` raises, and `SweepBudgetExceeded`.
     """
-    trial, folder = trial_of(cell.config), run_path(sweep, cell.id)
-    write_trial(folder, cell.config, trial.key)
+    trial, folder = trial_of(cell.config, tools), run_path(sweep, cell.id)
+    write_trial(folder, cell.config, trial.key, tools)
     with site.purse.charge(UsageTotals(CallTotals(calls=1)), site.clock) as pay:
         await site.perform(folder, trial)
         found = read_result(folder, trial.key)

@@ -149,7 +149,7 @@ def test_a_trial_that_failed_is_tried_again_and_others_are_not(tmp_path: Path) -
 def test_a_result_counts_for_its_trial_alone(tmp_path: Path) -> None:
     (cell,) = sweep(tmp_path / "bench", policies=["none"]).cells
     folder, trial = tmp_path / "trial", trial_of(cell.config)
-    write_trial(folder, cell.config, trial.key)
+    write_trial(folder, cell.config, trial.key, {})
     perform_trial(str(folder), str(tmp_path))
     found = read_result(folder, trial.key)
     assert found is not None

@@ -18,6 +18,8 @@ from .questions import nobody as nobody
 from .questions import take_answers as take_answers
 from .replay import ReplayReport as ReplayReport
 from .replay import replay_and_compare as replay_and_compare
+from .responses import ASKED_IN_OBJECTION as ASKED_IN_OBJECTION
+from .responses import objection_in as objection_in
 from .session_report import headline as headline
 from .sessions import ModelCalls as ModelCalls
 from .sessions import SessionResult as SessionResult

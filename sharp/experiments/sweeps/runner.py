@@ -20,6 +20,7 @@ from hpc.files import make_directory, remove_leftovers, write_atomic
 from hpc.journal import Lease, keep_beating, read_run
 from sharp.agent import Library
 from sharp.event_loop import run_coroutine
+from sharp.experiments.agent_benchmark.trial_folder import config_in, is_trial
 from sharp.experiments.agent_benchmark.trials import Result, handed_over, result_of, trial_of
 from sharp.experiments.publishing import ExperimentFiles, existing_files
 from sharp.experiments.run_summary import RunSummary
@@ -58,7 +59,7 @@ from sharp.experiments.sweeps.sweep_log import (
     log_file,
     read_record,
 )
-from sharp.experiments.sweeps.trial_cells import TrialProcesses, TrialSite
+from sharp.experiments.sweeps.trial_cells import TrialProcesses, TrialSite, usage_of_trial
 from sharp.llm import ClusterUsage
 from sharp.runs import (
     Clock,
@@ -394,7 +395,9 @@ async def _run(
     at_once = _evaluations(plan)
     with TrialProcesses(at_once) as processes:
         async with PooledBackend(at_once) as site:
-            trials = TrialSite(lambda folder, _: processes.perform(folder), purse)
+            trials = TrialSite(
+                lambda folder, _: processes.perform(folder), purse, plan.sweep.form.limits.runs
+            )
             shared = SharedBackend(site, purse)
             runner = SweepRunner(plan, writer, shared, listener, trials, steal_lease=steal_lease)
             return await run_with_heartbeat(runner, lease)
@@ -427,15 +430,19 @@ def _spendings(plan: SweepPlan) -> Iterator[UsageTotals]:
     """Yield what each run has paid for: of those that did not come to rest, by their journals."""
     for cell in plan.begun:
         row = plan.record.rows.get(cell)
-        if row is not None and row.state != "unfinished":
+        trial_failed = row is not None and bool(row.trial) and row.state == "failed"  # its row has no costs
+        if row is not None and row.state != "unfinished" and not trial_failed:
             yield UsageTotals.of_row(row)
         else:
             yield _recorded(plan, cell)
 
 
 def _recorded(plan: SweepPlan, cell: str) -> UsageTotals:
+    folder = run_path(plan.folder, cell)
     try:
-        run = load_run(run_path(plan.folder, cell))
+        if is_trial(folder):
+            return usage_of_trial(folder, config_in(folder))
+        run = load_run(folder)
         effects = read_run(run.path).effects
     except HpcError:  # it will fail for this reason when it is taken up
         return UsageTotals()

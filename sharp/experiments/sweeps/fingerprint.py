@@ -65,14 +65,14 @@ class ResourceCache:
 
 
 def cell_fingerprint(
-    config: RunConfig, library: ResourceCache, before: CellFingerprint | None = None
+    config: RunConfig, library: ResourceCache, earlier: CellFingerprint | None = None
 ) -> CellFingerprint:
-    """Return the identity of a cell with this configuration, which takes over what the one `before` it leaves."""
+    """Return the identity of a cell with this configuration, which takes over what an `earlier` one leaves."""
     cards, prompts = library.cards_of(config), library.prompts
     decisive = {name: _part(card, _DECISIVE) for name, card in cards.items()}
     if config.trial is not None:
-        earlier = [before.whole] if before else []
-        return CellFingerprint(_hash([trial_of(config).key, decisive, *earlier]))
+        taken = [earlier.whole] if earlier else []
+        return CellFingerprint(_hash([trial_of(config).key, decisive, *taken]))
     problem = library.problem_of(config)
     whole = _hash([fixed_settings(config), problem.label, decisive])
     replays = (config.models.replay_from, config.genesis.replay_from, config.retry.of)

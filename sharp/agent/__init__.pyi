@@ -12,6 +12,7 @@ from .policies import BUILDS as BUILDS
 from .policies import POLICIES as POLICIES
 from .policies import PROGRAMS as PROGRAMS
 from .policies import Policy as Policy
+from .policies import most_calls as most_calls
 from .questions import QUESTIONS as QUESTIONS
 from .questions import Answering as Answering
 from .questions import nobody as nobody

@@ -23,7 +23,7 @@ from sharp.agent.memory import GraphMemory
 from sharp.agent.plans import PlanStep, ToolPlan
 from sharp.agent.prog_act import SessionOutcome, prog_act
 from sharp.agent.responses import NextAction
-from sharp.agent.team import SPECIFICATION, AgentTeam, CallsUsedUp
+from sharp.agent.team import SPECIFICATION, AgentLimits, AgentTeam, CallsUsedUp
 from sharp.errors import ReplyError
 
 Policy = Literal["prog-act", "step-wise", "none", "octo", "tool-generation", "single-model", "translation"]
@@ -150,6 +150,13 @@ POLICIES: Mapping[Policy, Callable[[AgentTeam], Awaitable[SessionOutcome]]] = {
     "single-model": single_model,
     "translation": partial(prog_act, goal=SPECIFICATION),
 }
+
+
+def most_calls(policy: Policy, limits: AgentLimits | None = None) -> int:
+    """Return how many calls of models a session of this policy makes at most, while no question is answered."""
+    limits = limits or AgentLimits()
+    programs = {BUILDS: ATTEMPTS, "single-model": 1}.get(policy)
+    return limits.calls if programs is None else min(limits.calls, programs * (1 + limits.format_retries))
 
 
 async def run_policy(policy: Policy, team: AgentTeam) -> SessionOutcome:

@@ -58,6 +58,8 @@ from .directory import splits_among as splits_among
 from .effects import ProgressEvent as ProgressEvent
 from .evaluations import ProgramRun as ProgramRun
 from .evaluations import candidates_of as candidates_of
+from .evaluations import known_error as known_error
+from .evaluations import outcome_text as outcome_text
 from .evaluations import program_runs as program_runs
 from .evaluations import runs_by_job as runs_by_job
 from .execute import Replay as Replay

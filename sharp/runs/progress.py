@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 from sharp.config import RunConfig, to_plain
-from sharp.document import LiveLine, duration_text, error_text, left_text, plural
+from sharp.document import LiveLine, WorkRate, duration_text, error_text, lasting, left_text, plural
 from sharp.evaluation import AGREEMENT, Evaluation, Scores, Target, metric, ranking
 from sharp.llm import ChatReply
 from sharp.runs.effects import ProgressEvent
@@ -71,7 +70,7 @@ class ProgressView:
         self._now: Callable[[], str] = lambda: "starting"
         self._live = LiveLine(lambda: self._now()) if say is None else None
         self._start = self._stage_start = time.monotonic()
-        self._stage, self._stage_first, self._rounds = "", 0, 0
+        self._rate, self._rounds = WorkRate(), 0
         self._open: dict[str, float] = {}
         self._calls = self._tokens = self._runs = 0
         self._written: dict[str, None] = {}
@@ -97,19 +96,16 @@ class ProgressView:
     def on_work(self, done: int, total: int, message: str) -> None:
         """Report how much of some work is done: at most a line every five seconds where lines are kept."""
         now = time.monotonic()
-        if self._stage != message:
-            # What an earlier call did says nothing about how fast this one is.
-            self._stage, self._stage_start, self._stage_first = message, now, done
-        text = partial(self._work_text, done, total, now - self._stage_start)
+        self._rate.count(done, total, message)
         if self._on_terminal:
-            self._show(text)
+            self._show(self._rate.text)
         elif done in (0, total) or now - self._last_data > 5:
             self._last_data = now
-            self.say(text())
+            self.say(self._rate.text())
 
     def on_task(self, text: str) -> None:
         """Report what is done from now on, of which no part is known to be done."""
-        self._show(lambda: text)
+        self._show(lasting(text))
 
     def on_effect(self, progress: ProgressEvent) -> None:
         """Report one step of a run."""
@@ -134,11 +130,6 @@ class ProgressView:
         """Clear the live line."""
         if self._live is not None:
             self._live.close()
-
-    def _work_text(self, done: int, total: int, seconds: float) -> str:
-        """Return the work that was reported after some seconds of it."""
-        first = self._stage_first
-        return f"{self._stage} ({done}/{total}{left_text(seconds, done - first, total - first)})"
 
     def _count(self, progress: ProgressEvent) -> None:
         if isinstance(progress.reply, ChatReply):

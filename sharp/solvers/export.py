@@ -92,7 +92,7 @@ def export(answer: Solution, folder: Folder) -> Path:
     folder.open()
     write_values(answer, folder.path)
     folder.write("solve_result.json", json.dumps(facts(answer), indent=1, allow_nan=False) + "\n")
-    report = build_report(answer)
+    report = build_report(answer, folder.path)
     folder.write("report.md", render_markdown(report))
     return folder.write("report.html", render_html(report))
 

@@ -12,6 +12,7 @@ import pytest
 
 from sharp.cli.progress import activity_text
 from sharp.config import RunConfig
+from sharp.document import WorkRate
 from sharp.evaluation import Scores
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.progress import ErrorTold, ProgressView
@@ -48,6 +49,22 @@ def test_lines_are_plain_where_there_is_no_terminal() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     assert done.stderr.splitlines()[0] == f"data: samples {'x' * 200} (1/3)"
     assert "\x1b" not in done.stderr
+
+
+def test_time_left_runs_down_and_is_not_promised_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    rate = WorkRate()
+    rate.count(0, 4, "solving")
+    now[0] = 10.0
+    rate.count(1, 4, "solving")
+    told = []
+    for now[0] in (10.0, 25.0, 41.0):
+        told.append(rate.text())
+    assert told == ["solving (1/4, 30 s left)", "solving (1/4, 15 s left)", "solving (1/4)"]
+    rate.count(0, 1, "writing")
+    now[0] = 60.0
+    assert rate.text() == "writing, for 19 s"
 
 
 def test_time_left_is_judged_by_what_was_done_here(monkeypatch: pytest.MonkeyPatch) -> None:

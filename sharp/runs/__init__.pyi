@@ -1,5 +1,6 @@
 from .advance import acquire_run as acquire_run
 from .advance import never_stop as never_stop
+from .budget import BudgetGuard as BudgetGuard
 from .budget import Clock as Clock
 from .budget import ledger_of as ledger_of
 from .budget import paid_ledger as paid_ledger

@@ -198,7 +198,8 @@ def _steps(problem: Problem, points: Array, time: float) -> Array:
     steps = np.broadcast_to(STEP * lengths(problem), points.shape)
     away = [np.abs(points - place) for place in interfaces(problem)]
     away += [np.abs(points @ line.normal - line.offset)[:, None] for line in jump_lines(problem)]
-    steps = np.minimum.reduce([steps, *(distance / (HALF + 1) for distance in away)])
+    for distance in away:
+        steps = np.minimum(steps, distance / (HALF + 1))
     for _ in range(_SHORTER):
         over = over_a_jump(problem, points, time, (HALF + 1) * steps)
         steps = np.where(over[:, None], steps / _BY, steps)

@@ -8,7 +8,7 @@ are those of `sharp.errors` and `hpc.errors`; each message is a sentence for the
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,7 +50,7 @@ __all__ = [
     "verify",
 ]
 
-ProblemLike = Problem | str | Path
+ProblemLike = Problem | str | Path | Mapping[str, Any]
 Say = Callable[[str], None]
 
 # After these, resuming the run as it is would end the same way.
@@ -292,6 +292,10 @@ def evaluated(
     with progress_view(say=listener) as view:
         view.on_task("reading the problem")
         loaded = as_problem(problem)
+        if not isinstance(solver, str | Path):
+            raise InputError(
+                f"expected the path of a solver program or its source, found {type(solver).__name__}"
+            )
         source = solver if isinstance(solver, str) and "\n" in solver else read_solver(Path(solver))
         if wanted.split == "test":
             view.on_warning(_TEST_SPLIT)
@@ -406,6 +410,8 @@ def run(
     from sharp.config import RunConfig
     from sharp.runs import changed_config, load_config, write_specification
 
+    if isinstance(what, Mapping):
+        what = load_problem(what)
     path = Path(run_dir) if run_dir is not None else fresh_path(_name(what))
     if isinstance(what, RunConfig):
         changed = changed_config(what, config, model=model, base_url=base_url)
@@ -420,13 +426,13 @@ def run(
     return start_run(configured, path, listener, track)
 
 
-def _name(what: ProblemLike | RunConfig) -> str:
+def _name(what: Problem | str | Path | RunConfig) -> str:
     """Return the first part of the name of a run directory."""
     if isinstance(what, Problem):
         return what.id
     if isinstance(what, str) and is_natural_language(what):
         return "stated"
-    return Path(what if isinstance(what, (str, Path)) else what.problem).stem
+    return Path(what if isinstance(what, str | Path) else what.problem).stem
 
 
 def start_run(config: RunConfig, path: Path, listener: Say | None, track: Sequence[str] = ()) -> Run:
@@ -577,7 +583,7 @@ def workload_in(folder: Path) -> RunWorkload | SweepWorkload:
 
 
 def compare(
-    paths: Sequence[str | Path | Run],
+    paths: str | Path | Run | Iterable[str | Path | Run],
     gpu_price: float | None = None,
     *,
     progress: ProgressCallback = lambda *_: None,
@@ -585,11 +591,14 @@ def compare(
     """Compare runs, and all runs of sweeps, from their records: errors, evaluations, tokens, dollars.
 
     `gpu_price` is in dollars for an hour of the GPU that programs run on; `progress` is told how many runs are read.
-    Raises `RunDirectoryError` for what is neither a run nor a sweep.
+    Raises `RunDirectoryError` for what is neither a run nor a sweep, `InputError` where none is given.
     """
     from sharp import experiments
 
-    read = [each.path if isinstance(each, Run) else Path(each) for each in paths]
+    given = [paths] if isinstance(paths, str | Path | Run) else [*paths]
+    if not given:
+        raise InputError("expected at least one run or sweep to compare, found none")
+    read = [each.path if isinstance(each, Run) else Path(each) for each in given]
     return experiments.compare(read, gpu_price, progress)
 
 

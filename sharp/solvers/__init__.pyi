@@ -16,6 +16,8 @@ from .export import facts as facts
 from .export import id_in as id_in
 from .export import verdict_facts as verdict_facts
 from .fd_weights import fornberg_weights as fornberg_weights
+from .field_sizes import largest_error as largest_error
+from .field_sizes import relative_distance as relative_distance
 from .functions import compile_function as compile_function
 from .grid import Array as Array
 from .grid import Indices as Indices
@@ -36,7 +38,6 @@ from .refine import norm_of as norm_of
 from .sample_points import evaluate as evaluate
 from .sample_points import interior_points as interior_points
 from .sample_points import recurrence as recurrence
-from .sample_points import relative_distance as relative_distance
 from .sample_points import sample_times as sample_times
 from .saving import check_ending as check_ending
 from .solution import MethodResult as MethodResult

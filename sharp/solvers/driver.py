@@ -11,6 +11,7 @@ from sharp.errors import InputError
 from sharp.problems import Diagnostic, Problem, check_well_posedness
 from sharp.solvers.cross_check import ENOUGH, CrossCheck, compare_solutions, second_opinion
 from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.field_sizes import Norm
 from sharp.solvers.method import (
     CLOCKS,
     Activity,
@@ -24,7 +25,7 @@ from sharp.solvers.other_solutions import other_solutions
 from sharp.solvers.quantities import compute_all, estimate_all
 from sharp.solvers.recommend import MethodRanking, recommend
 from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, coarser, norm_of, refine
-from sharp.solvers.sample_points import Norm, compared_after
+from sharp.solvers.sample_points import compared_after
 from sharp.solvers.solution import MethodResult, Solution
 from sharp.solvers.system import FirstOrderSystem, system_of
 from sharp.solvers.traits import aimed_accuracy
@@ -267,7 +268,12 @@ def _refined_further(
         return study
     half = task.deadline.share(LAST / 2)
     found = refine(method, task.system, accuracy, half, listener=task.say, before=study)
-    return found if found.error <= study.error else study
+    # An estimate may rise, as the one before was lucky; where differences do, rounding errors prevail.
+    return found if _last_difference(found) <= _last_difference(study) else study
+
+
+def _last_difference(study: RefinementStudy) -> float:
+    return next((each.difference for each in study.attempts[::-1] if each.difference is not None), inf)
 
 
 def _rank(trial: MethodResult) -> tuple[int, float]:

@@ -20,10 +20,11 @@ from sharp.solvers.comparison import solution_distance
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.driver import Listener, SolveOptions, solve_problem
 from sharp.solvers.exact import exact_values, known_eigenvalues
+from sharp.solvers.field_sizes import relative_distance
 from sharp.solvers.grid import Array
 from sharp.solvers.method import ClockName, all_methods
 from sharp.solvers.refine import eigenvalue_distance, norm_of
-from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
+from sharp.solvers.sample_points import evaluate, interior_points, sample_times
 from sharp.solvers.solution import Solution, within_time
 from sharp.solvers.system import system_of
 from sharp.solvers.traits import aimed_accuracy
@@ -101,13 +102,15 @@ class _Judge:
         yield self._second(self._distance(values, points, times))
         if self.problem.specification.reference.value:
             exact = exact_values(self.problem, points, times)
-            error = relative_distance(values, exact, norm_of(self.problem))
+            error = relative_distance(self.problem, values, exact, norm_of(self.problem))
             yield VerificationCheck(EXACT, error, *self.limits.exact(), "on the grid")
 
     def _distance(self, values: Array, points: Array, times: Array) -> float:
         if self.own.discrete is None:
             return inf
-        return relative_distance(values, evaluate(self.own.discrete, points, times), norm_of(self.problem))
+        return relative_distance(
+            self.problem, values, evaluate(self.own.discrete, points, times), norm_of(self.problem)
+        )
 
     def _second(self, distance: float) -> VerificationCheck:
         """Return the bound on the error; a solution that is not verified itself says nothing, right or wrong."""
